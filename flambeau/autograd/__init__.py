@@ -1,7 +1,6 @@
-"""The graph: nodes, the engine that runs them backward, and the modes that decide what is recorded.
+"""`torch.autograd`: `backward`, `grad`, grad modes, custom Functions, hooks, gradcheck and the profiler.
 
-`torch.autograd`'s own names are here too; those that are built on tensors are fetched from
-above when first asked for.
+The engine itself is `flambeau.engine`. Names and modules that depend on tensors are imported on first access.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from ..engine.anomaly_mode import detect_anomaly, set_detect_anomaly
 from ..engine.api import backward, grad
 from ..engine.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-_ABOVE = {"_unsafe_preserve_version_counter": "flambeau.engine.saved.version_counters",
+_LAZY = {"_unsafe_preserve_version_counter": "flambeau.engine.saved.version_counters",
           "enforce_grad_layout_policy": "flambeau.engine.policies",
           "is_multithreading_enabled": "flambeau.engine.policies",
           "set_multithreading_enabled": "flambeau.engine.policies",
@@ -27,16 +26,16 @@ _MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode",
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ABOVE:
-        found = globals()[name] = getattr(importlib.import_module(_ABOVE[name]), name)
-        return found
+    if name in _LAZY:
+        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        return value
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 class _Autograd(type(sys)):  # type: ignore[misc]
-    """This package: `gradcheck` is a module of it, but the name is the function's, however it was imported."""
+    """The class of this package: importing the submodule `gradcheck` must not rebind the name from the function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "gradcheck" and isinstance(value, type(sys)):

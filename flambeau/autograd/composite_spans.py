@@ -1,7 +1,6 @@
-"""Functions that are no declared operators, shown in a profile all the same: `randn`, `zeros`, `linear`.
+"""Profiler spans of functions that are not declared operators: `randn`, `zeros`, `linear`, ...
 
-While a profiler is on, their names lead to a form that opens a span. Nothing stands in their way
-otherwise.
+While a profiler is active, their names are bound to wrappers that open a span. Without one they have no overhead.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from .._tensor import Tensor
-from ..engine.profiler_events import recording
+from ..engine.profiler_events import active_timeline
 
 NAMES = (
     "arange", "bernoulli", "binomial", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "full",
@@ -28,65 +27,65 @@ NAMES = (
     "scaled_dot_product_attention", "searchsorted", "sort", "split", "tensordot", "tile", "unique",
 )
 
-#: where PyTorch's operator has another name than the function
+#: functions whose operator has another name in PyTorch
 _OPERATOR = {"cross_entropy": "cross_entropy_loss", "nll_loss": "nll_loss_nd", "unique": "_unique2"}
 
-_MODULES = ("_tensor.functions", "", "nn.functional")  # where users find functions
+_MODULES = ("_tensor.functions", "", "nn.functional")  # the namespaces of functions
 
 
-def _timed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _wrap(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     name = f"aten::{_OPERATOR.get(name, name)}"
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        timeline = recording()
+        timeline = active_timeline()
         if timeline is None:
             return function(*args, **kwargs)
-        span = timeline.enter(name, given=args, parameters=len(kwargs))
+        span = timeline.enter(name, inputs=args, n_parameters=len(kwargs))
         try:
-            found = function(*args, **kwargs)
-            if timeline.memory and isinstance(found, Tensor):
-                timeline.made(span, [found._array], [x._array for x in args if isinstance(x, Tensor)])
-            return found
+            result = function(*args, **kwargs)
+            if timeline.memory and isinstance(result, Tensor):
+                timeline.record_allocations(span, [result._array], [x._array for x in args if isinstance(x, Tensor)])
+            return result
         finally:
             timeline.leave(span)
 
     return wrapper
 
 
-_FORM = _timed(len, "").__code__
+_WRAPPER_CODE = _wrap(len, "").__code__
 
 
-def original(function: Any) -> Any:
-    """The function that a form stands for; other things themselves."""
-    return function.__wrapped__ if getattr(function, "__code__", None) is _FORM else function
+def unwrap(function: Any) -> Any:
+    """The function below a profiling wrapper; any other object itself."""
+    return function.__wrapped__ if getattr(function, "__code__", None) is _WRAPPER_CODE else function
 
 
-class Handwritten:
-    """Those functions' names, taken over for the time of a profile."""
+class CompositeSpans:
+    """The wrappers of composite functions, installed for the duration of a profile."""
 
     def __init__(self) -> None:
-        self.originals: dict[Any, Callable[..., Any]] = {}  # the form that opens a span -> the function
+        self.originals: dict[Any, Callable[..., Any]] = {}  # wrapper -> function
 
-    def take_over(self) -> None:
-        """Let the names lead to the forms that open a span."""
-        forms: dict[Any, Any] = {}
+    def install(self) -> None:
+        """Bind the names to wrappers that open a span."""
+        wrappers: dict[Any, Any] = {}
         for namespace in self._namespaces():
             for name in NAMES:
                 function = namespace.get(name)
                 if isinstance(function, FunctionType):
-                    if function not in forms:
-                        forms[function] = _timed(function, name)
-                        self.originals[forms[function]] = function
-                    namespace[name] = forms[function]
+                    if function not in wrappers:
+                        wrappers[function] = _wrap(function, name)
+                        self.originals[wrappers[function]] = function
+                    namespace[name] = wrappers[function]
 
-    def give_back(self) -> None:
-        """Let them lead to the functions again."""
+    def remove(self) -> None:
+        """Bind the names to the functions again."""
         for namespace in self._namespaces():
             for name in NAMES:
-                held = namespace.get(name)
-                if isinstance(held, FunctionType) and held in self.originals:
-                    namespace[name] = self.originals[held]
+                wrapper = namespace.get(name)
+                if isinstance(wrapper, FunctionType) and wrapper in self.originals:
+                    namespace[name] = self.originals[wrapper]
         self.originals.clear()
 
     @staticmethod
@@ -96,4 +95,4 @@ class Handwritten:
         return [vars(module) for module in modules if module is not None]
 
 
-__all__ = ["Handwritten", "original"]
+__all__ = ["CompositeSpans", "unwrap"]

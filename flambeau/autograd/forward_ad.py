@@ -1,4 +1,4 @@
-"""`torch.autograd.forward_ad`: dual tensors."""
+"""`torch.autograd.forward_ad`: forward-mode differentiation with dual tensors."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from ..modes import forward_mode
 
 
 def __getattr__(name: str) -> Any:
-    if name == "_current_level":  # -1 outside any
+    if name == "_current_level":  # -1 without an open level
         return len(_dual_levels) - 1
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 
-
 @contextmanager
 def _set_fwd_grad_enabled(mode: bool) -> Iterator[None]:
-    """A block in which tangents are pushed along, or not."""
+    """A block in which tangents are propagated, or not."""
     token = forward_mode.set(mode)
     try:
         yield

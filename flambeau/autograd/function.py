@@ -1,4 +1,4 @@
-"""`torch.autograd.function`: what a user's own operator is made of."""
+"""`torch.autograd.function`: the classes of custom autograd Functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .._tensor.dispatch.custom_function import Function, FunctionCtx, FunctionMe
 
 
 class InplaceFunction(Function):
-    """A Function of old; Functions that write to their inputs need no class of their own."""
+    """Deprecated base class; a `Function` may write to its inputs itself (`ctx.mark_dirty`)."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`torch.autograd.grad_mode`: the modes under PyTorch's module name."""
+"""`torch.autograd.grad_mode`: the grad modes under PyTorch's module name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.autograd.graph`: nodes and edges by hand, and hooks on what the graph saves and sends."""
+"""`torch.autograd.graph`: nodes, gradient edges, saved-tensor hooks, multi-grad hooks, version counters."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from .multi_grad_hook import register_multi_grad_hook
 
 
 class saved_tensors_hooks:
-    """A block in which each tensor that the graph saves is packed, and unpacked whenever it is read.
+    """A block in which each tensor that a node saves is packed, and unpacked whenever it is read.
 
-    What `pack_hook(tensor)` returns, of whatever kind, is kept instead of the tensor;
-    `unpack_hook` is given it and must return a tensor with the same content. The innermost
-    block's hooks alone are called, with grad mode off in `pack_hook`; they act in this thread only.
+    The node stores the object that `pack_hook(tensor)` returns. `unpack_hook` receives it and must return a tensor of
+    the same content. Only the innermost block's hooks are called, in this thread, `pack_hook` with grad mode disabled.
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.saved_tensors_hooks
 
     Args:
-        pack_hook: called with a tensor when a node saves it. It may not write to it.
-        unpack_hook: called with what `pack_hook` returned, in backward or when `grad_fn._saved_*` is read.
+        pack_hook: called with each tensor that a node saves; it must not modify it.
+        unpack_hook: called with the packed object, in backward and when `grad_fn._saved_*` is read.
 
     Raises:
-        RuntimeError: on entry, where hooks are disabled.
+        RuntimeError: on entry, if hooks are disabled.
 
     >>> import flambeau as torch
     >>> x = torch.tensor([1., 2.], requires_grad=True)
@@ -51,14 +50,14 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """A block in which what the graph saves is kept on the CPU, and copied back to its device for backward.
+    """A block in which saved tensors are moved to the CPU, and copied back to their device for backward.
 
-    Tensors lie on the CPU already; they are kept as they are, or copied if the memory is to be pinned.
+    All tensors are on the CPU already: they are saved as they are, or copied if `pin_memory`.
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu
 
     Args:
-        pin_memory: copy to memory from which devices copy asynchronously.
-        device_type: the kind of device for which memory is pinned.
+        pin_memory: copy to pinned memory.
+        device_type: the device type for which memory is pinned.
 
     >>> import flambeau as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -81,13 +80,13 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """A block in which saved-tensor hooks are an error: for what cannot work with them.
+    """A block in which the use of saved-tensor hooks is an error.
 
     Args:
         error_message: the message of the error.
 
     Raises:
-        RuntimeError: on entry, if hooks are on; inside, when some are put on.
+        RuntimeError: on entry, if hooks are active; inside, when hooks are activated.
 
     >>> import flambeau as torch
     >>> with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
@@ -105,7 +104,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """Where in the graph a tensor's gradient is computed: its node and output number.
+    """The gradient edge of a tensor: the node that receives its gradient, and the output number.
 
     Raises:
         RuntimeError: the tensor does not require grad.
@@ -125,13 +124,15 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a write that autograd did not see, so that backward refuses what it saved before.
+    """Increment a tensor's version after a write that autograd did not see.
+
+    Backward then raises an error for tensors saved before the write.
 
     Args:
-        tensor: one tensor, or several. Tensors of inference mode, which count nothing, are passed over.
+        tensor: one tensor or several. Inference tensors, which have no version, are skipped.
 
     Raises:
-        RuntimeError: something else was given.
+        RuntimeError: an argument is not a tensor.
 
     >>> import flambeau as torch
     >>> x = torch.zeros(2)
@@ -139,10 +140,10 @@ def increment_version(tensor: Any) -> None:
     >>> x._version
     1
     """
-    given: Iterable[Any] = (tensor,) if isinstance(tensor, layer.tensor_class) else tensor
-    if not isinstance(given, Iterable):
+    tensors: Iterable[Any] = (tensor,) if isinstance(tensor, layer.tensor_class) else tensor
+    if not isinstance(tensors, Iterable):
         raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
-    for x in given:
+    for x in tensors:
         if not isinstance(x, layer.tensor_class):
             raise RuntimeError("increment_version expects each element of the iterable to be a tensor")
         if not x._inference:
@@ -150,10 +151,13 @@ def increment_version(tensor: Any) -> None:
 
 
 def region_activation_memory_budget(budget: float) -> Any:
-    """Set how much a compiled region may save for backward.
+    """Set the fraction of activations that a compiled region may save for backward; not supported.
+
+    Args:
+        budget: 0 to 1.
 
     Raises:
-        RuntimeError: always: nothing is compiled here.
+        RuntimeError: always.
 
     >>> import flambeau as torch
     >>> torch.autograd.graph.region_activation_memory_budget(0.5)
@@ -166,11 +170,19 @@ it has no effect in eager mode.
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Whether to warn of a gradient made on another stream than its leaf's. There is one stream: it never is."""
+    """Whether to warn of a gradient computed on another stream than its leaf's. No effect: the CPU has one stream.
+
+    >>> import flambeau as torch
+    >>> torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    """
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Whether nodes that a device's graph capture left on another stream move to it. There are no captures."""
+    """Whether nodes of a stale device-graph capture move to the current stream. No effect: the CPU has one stream.
+
+    >>> import flambeau as torch
+    >>> torch.autograd.graph.set_override_stale_capture_stream(False)
+    """
 
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",

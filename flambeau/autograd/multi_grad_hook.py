@@ -1,4 +1,4 @@
-"""One hook for the gradients of several tensors: called when all of them, or the first, were computed."""
+"""Multi-grad hooks: one hook for the gradients of several tensors, called when all or the first are computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODES = ("all", "any")
 
 
 class MultiHandle(RemovableHandle):
-    """Takes the hook away from all the tensors."""
+    """Removes a hook from several tensors."""
 
     handles: tuple[RemovableHandle, ...]
 
@@ -24,7 +24,7 @@ class MultiHandle(RemovableHandle):
         self.handles = handles
 
     def remove(self) -> None:
-        """Take the hook away; nothing happens if it is gone already."""
+        """Remove the hook; a removed hook is ignored."""
         for handle in self.handles:
             handle.remove()
 
@@ -35,51 +35,50 @@ def _node_of(tensor: Any) -> Node:
     return layer.gradient_edge(tensor)
 
 
-class _Gathering:
-    """The gradients of several tensors, gathered for one hook in each backward pass.
+class _GradientBuffer:
+    """The gradients of several tensors, buffered for one hook in each backward pass.
 
-    Some of the tensors may not take part in a pass: how many will is asked of the engine when
-    the first gradient arrives.
+    A pass may compute the gradients of some tensors only: `will_execute` tells their number when the first arrives.
     """
 
     def __init__(self, tensors: Sequence[Any], fn: Callable[[Sequence[Any]], Any]) -> None:
         self.nodes = [_node_of(x) for x in tensors]
         self.fn = fn
         self.lock = threading.Lock()
-        self.arrived: dict[int, list[Any]] = {}  # pass -> a gradient for each tensor
-        self.missing: dict[int, int] = {}  # pass -> how many have yet to come
+        self.gradients: dict[int, list[Any]] = {}  # graph task id -> the gradient of each tensor
+        self.pending: dict[int, int] = {}  # graph task id -> number of gradients not yet computed
 
-    def receive(self, place: int, grad: Any) -> None:
-        run = current_graph_task_id()
-        assert run != -1, "expected this hook to be called inside a backward call"
+    def receive(self, position: int, grad: Any) -> None:
+        task = current_graph_task_id()
+        assert task != -1, "expected this hook to be called inside a backward call"
         with self.lock:
-            if run not in self.arrived:
-                self.arrived[run] = [None] * len(self.nodes)
-                self.missing[run] = sum(map(will_execute, self.nodes))
-            self.arrived[run][place] = grad
-            self.missing[run] -= 1
-            complete = not self.missing[run]
+            if task not in self.gradients:
+                self.gradients[task] = [None] * len(self.nodes)
+                self.pending[task] = sum(map(will_execute, self.nodes))
+            self.gradients[task][position] = grad
+            self.pending[task] -= 1
+            complete = not self.pending[task]
         if complete:
-            self.fn(self.arrived[run])
-            del self.arrived[run], self.missing[run]
+            self.fn(self.gradients[task])
+            del self.gradients[task], self.pending[task]
 
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> RemovableHandle:
-    """Call a hook once in each backward, for the gradients of several tensors.
+    """Register a hook that is called once in each backward pass, for the gradients of several tensors.
 
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.register_multi_grad_hook
 
     Args:
-        tensors: which must require grad.
-        fn: in mode "all" called with a list of the gradients, in the tensors' order, when the last one that this
-            backward computes has arrived (None for the others); in mode "any" with the first that arrives.
+        tensors: tensors that require grad.
+        fn: in mode "all" called with the list of gradients when the last one that the pass computes is complete
+            (None for tensors whose gradient it does not compute); in mode "any" with the first complete gradient.
         mode: "all" or "any".
 
     Returns:
-        A handle whose `remove()` takes the hook away.
+        A handle; its `remove()` removes the hook.
 
     Raises:
-        ValueError: another mode.
+        ValueError: `mode` is neither.
 
     >>> import flambeau as torch
     >>> a, b, c = (torch.tensor(x, requires_grad=True) for x in (1., 2., 3.))
@@ -91,20 +90,20 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
     if mode not in _MODES:
         raise ValueError(f"Expects mode to be one of {_MODES} but got {mode}")
     if mode == "all":
-        gathering = _Gathering(tensors, fn)
-        return MultiHandle(tuple(x.register_hook(functools.partial(gathering.receive, place))
-                                 for place, x in enumerate(tensors)))
+        buffer = _GradientBuffer(tensors, fn)
+        return MultiHandle(tuple(x.register_hook(functools.partial(buffer.receive, position))
+                                 for position, x in enumerate(tensors)))
     lock = threading.Lock()
     seen: set[int] = set()
 
     @functools.wraps(fn)
     def first(grad: Any) -> None:
-        run = current_graph_task_id()
-        assert run != -1, "expected this hook to be called inside a backward call"
+        task = current_graph_task_id()
+        assert task != -1, "expected this hook to be called inside a backward call"
         with lock:
-            if run in seen:
+            if task in seen:
                 return
-            seen.add(run)
+            seen.add(task)
         fn(grad)
 
     return MultiHandle(tuple(x.register_hook(first) for x in tensors if x.requires_grad))

@@ -1,4 +1,4 @@
-"""`torch.autograd.profiler`: where the time of a block of code goes, operator by operator, forward and backward."""
+"""`torch.autograd.profiler`: time and memory of a block of code, by operator, forward and backward."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .._tensor.dispatch import profiling as _timed  # noqa: F401  (so that the first operator's time is its own)
-from ..engine.profiler_events import USER, Timeline, recording, spanned
-from .composite_spans import Handwritten
+from .._tensor.dispatch import profiling as _profiling  # noqa: F401  (imported now, not during the first operator)
+from ..engine.profiler_events import USER, Timeline, active_timeline, record_span
+from .composite_spans import CompositeSpans
 from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, write_trace
 
 _STEP = "ProfilerStep#"
@@ -19,18 +19,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class profile:
-    """A block whose operators are timed; then the result: a list of events, and their sums.
+    """A block whose operators are timed, and the recorded events.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.profiler.profile.html
 
     Args:
-        enabled: whether to do anything at all.
-        use_device: a device to measure as well; there is none, which is said in a warning.
-        record_shapes: note the shapes of what operators are given.
-        profile_memory: count the bytes of results, made and freed.
-        with_stack: note the callers.
+        enabled: False turns the block into a no-op.
+        use_device: another device to profile; none is available, which is a warning.
+        record_shapes: record the shapes of operators' inputs.
+        profile_memory: count the bytes that are allocated and freed.
+        with_stack: record call stacks.
 
-    The others are PyTorch's, and have nothing to act on here.
+    The other arguments are accepted for compatibility and ignored.
 
     >>> import flambeau as torch
     >>> x = torch.ones(2, 3, requires_grad=True)
@@ -40,8 +40,8 @@ class profile:
     ['aten::mul', 'aten::sum']
     >>> print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=5))  # doctest: +SKIP
 
-    A compiled function's kernels are events of their own, run one at a time while this is on. Their lines say what
-    they move and compute, and how near that comes to what the machine can do (`EventList.table`).
+    A compiled function's kernels are separate events and run one at a time under a profiler. Their rows give memory
+    traffic, flops and the fraction of the machine's peak (`EventList.table`).
     """
 
     def __init__(self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None,
@@ -58,7 +58,7 @@ class profile:
         self.entered = False
         self.function_events: EventList | None = None
         self._timeline: Timeline | None = None
-        self._handwritten = Handwritten()
+        self._composite_spans = CompositeSpans()
         if not enabled:
             return
         if use_cuda:
@@ -81,14 +81,14 @@ class profile:
         timeline.begin()
         self.entered = True
         self._timeline = timeline
-        self._handwritten.take_over()
+        self._composite_spans.install()
         return self
 
     def __exit__(self, *exception: object) -> None:
         if not self.enabled or self._timeline is None:
             return
         self._timeline.finish()
-        self._handwritten.give_back()
+        self._composite_spans.remove()
         self.function_events = _events(self._timeline, self.profile_memory, self.with_flops)
 
     def _finished(self) -> EventList:
@@ -103,36 +103,36 @@ class profile:
     def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
               max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80,
               header: str | None = None, top_level_events_only: bool = False) -> str:
-        """The events, one by one, as a table (`EventList.table`)."""
+        """The events as a table, one row each (`EventList.table`)."""
         return self._finished().table(sort_by, row_limit, max_src_column_width, max_name_column_width,
                                       max_shapes_column_width, header, top_level_events_only)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False) -> EventList:
-        """The events added up by name, and by shapes or by the innermost callers as well."""
+        """Sums of events by name, optionally also by input shapes or the innermost `group_by_stack_n` frames."""
         return self._finished().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
-        """All events added up."""
+        """The sum of all events."""
         return self._finished().total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds that events took in all, none counted twice."""
+        """The sum of the events' self times, in microseconds."""
         return self._finished().self_cpu_time_total
 
     def export_chrome_trace(self, path: str | os.PathLike[str], metadata: dict[str, Any] | None = None) -> None:
-        """Write the events as JSON that `chrome://tracing` and Perfetto show."""
+        """Write the events as a JSON trace for `chrome://tracing` and Perfetto."""
         if self._timeline is None or self.function_events is None:
             raise AssertionError("Profiler must have run before its trace can be exported")
         native = self._timeline.native_thread
         write_trace(path, self.function_events, os.getpid(), metadata, lambda _: native, self._timeline.start / 1e3)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the callers of events, weighed by `metric`: what flame graphs are drawn of.
+        """Write call stacks weighted by `metric`, the input of flame graph tools.
 
         Raises:
-            AssertionError: the callers were not noted.
+            AssertionError: call stacks were not recorded.
         """
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
@@ -140,8 +140,8 @@ class profile:
 
 
 def _events(timeline: Timeline, memory: bool, flops: bool) -> EventList:
-    """A timeline's spans as events, in microseconds from its beginning."""
-    found = EventList(profile_memory=memory, with_flops=flops)
+    """A timeline's spans as events, in microseconds since its start."""
+    events = EventList(profile_memory=memory, with_flops=flops)
     start = timeline.start
     for number, span in enumerate((span for span in timeline.spans if span.end), 1):
         step = span.scope == USER and span.name.startswith(_STEP)  # one group for all steps
@@ -152,14 +152,14 @@ def _events(timeline: Timeline, memory: bool, flops: bool) -> EventList:
             device_type=DeviceType.CPU, trace_name=span.name, is_user_annotation=span.scope == USER,
             flops=None if span.work is None else span.work[1])
         if span.work is not None:
-            event.works[span.work] = 1
-        found.append(event)
-    found._build_tree()
-    return found
+            event.kernel_costs[span.work] = 1
+        events.append(event)
+    events._build_tree()
+    return events
 
 
 class record_function:
-    """A block that stands in profiles under a name of the user's; also a decorator.
+    """A block, or a decorated function, that is an event of the given name in profiles.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.profiler.record_function.html
 
@@ -174,10 +174,10 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self._open: list[spanned] = []
+        self._open: list[record_span] = []
 
     def __enter__(self) -> record_function:
-        block = spanned(self.name, USER)
+        block = record_span(self.name, USER)
         block.__enter__()
         self._open.append(block)
         return self
@@ -195,10 +195,14 @@ class record_function:
 
 
 class emit_nvtx:
-    """Operators as ranges in NVIDIA's tools: refused, since nothing runs on their devices.
+    """A block that emits NVTX ranges; not supported.
 
     Raises:
-        AssertionError: always, when the block begins.
+        AssertionError: on entry, if enabled.
+
+    >>> import flambeau as torch
+    >>> with torch.autograd.profiler.emit_nvtx(enabled=False):
+    ...     pass
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
@@ -214,7 +218,12 @@ class emit_nvtx:
 
 
 class emit_itt:
-    """Operators as ranges in Intel's tools: as without such a tool attached, nothing comes of it."""
+    """A block that emits ITT ranges; without an attached tool it has no effect.
+
+    >>> import flambeau as torch
+    >>> with torch.autograd.profiler.emit_itt():
+    ...     pass
+    """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
@@ -234,13 +243,13 @@ class emit_itt:
 
 
 def kineto_available() -> bool:
-    """Whether events come from the Kineto library: they do not."""
+    """Whether the Kineto library is available: it is not."""
     return False
 
 
 def _profiler_enabled() -> bool:
-    """Whether this thread is being profiled."""
-    return recording() is not None
+    """Whether a profiler is active in this thread."""
+    return active_timeline() is not None
 
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]

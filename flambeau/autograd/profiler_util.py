@@ -1,4 +1,4 @@
-"""Profiled events: one by one, nested as they ran, and added up by name."""
+"""Profiler events: single events, their nesting, their sums by name, and trace files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _format_time, _format_time_share, _format_memory = format_time, format_share, fo
 
 
 class DeviceType(IntEnum):
-    """Where an event ran."""
+    """The device type of an event."""
 
     CPU = 0
 
@@ -27,60 +27,60 @@ class DeviceType(IntEnum):
 
 
 class Interval:
-    """A stretch of time, in microseconds."""
+    """An interval of time, in microseconds."""
 
     def __init__(self, start: float, end: float) -> None:
         self.start = start
         self.end = end
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """Its length."""
         return self.end - self.start
 
 
 class StringTable(defaultdict[str, str]):
-    """Names by the names that a machine gave: the same, here."""
+    """Demangled names by mangled names: names are not mangled here."""
 
     def __missing__(self, key: str) -> str:
         self[key] = key
         return key
 
 
-def _shown(name: str) -> property:
+def _formatted(name: str) -> property:
     return property(lambda self: format_time(getattr(self, name)))
 
 
 class FormattedTimesMixin:
-    """Times as text, and the average over calls; nothing runs on a device."""
+    """Times as text, and the average over calls. Device times are 0."""
 
-    cpu_time_str = _shown("cpu_time")
-    cpu_time_total_str = _shown("cpu_time_total")
-    self_cpu_time_total_str = _shown("self_cpu_time_total")
-    device_time_str = _shown("device_time")
-    device_time_total_str = _shown("device_time_total")
-    self_device_time_total_str = _shown("self_device_time_total")
+    cpu_time_str = _formatted("cpu_time")
+    cpu_time_total_str = _formatted("cpu_time_total")
+    self_cpu_time_total_str = _formatted("self_cpu_time_total")
+    device_time_str = _formatted("device_time")
+    device_time_total_str = _formatted("device_time_total")
+    self_device_time_total_str = _formatted("self_device_time_total")
 
     device_time_total = self_device_time_total = device_memory_usage = self_device_memory_usage = 0
     device_time = cuda_time = 0.0
 
     @property
     def cpu_time(self) -> float:
-        """Microseconds, on the average of the calls."""
+        """Average microseconds per call."""
         count = self.count  # type: ignore[attr-defined]
         return self.cpu_time_total / count if count else 0.0  # type: ignore[attr-defined]
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One thing that ran: an operator, a node of the graph, a user's block.
+    """One event: the run of an operator, a graph node, a kernel or a user's block.
 
     Args:
         id: its number among the events.
-        name: what ran.
+        name: the name of the operator, node, kernel or block.
         thread: the number of the thread.
-        start_us, end_us: when, in microseconds from the profile's beginning.
-        input_shapes: of the inputs, [] for those that are no tensors.
-        stack: the callers, innermost first.
-        sequence_nr: of the node recorded, or run; -1 for none.
+        start_us, end_us: microseconds since the start of the profile.
+        input_shapes: of the inputs; [] for non-tensors.
+        stack: the call stack, innermost frame first.
+        sequence_nr: of the node that was recorded or evaluated; -1 for none.
         fwd_thread: for a node, the thread of the operator that recorded it.
 
     >>> from flambeau.autograd.profiler_util import FunctionEvent
@@ -121,39 +121,39 @@ class FunctionEvent(FormattedTimesMixin):
         self.flops = flops
         self.is_user_annotation = is_user_annotation
         self.kernels: list[Any] = []
-        #: of a compiled function's kernel: bytes, arithmetic, whether on float64; and how often
-        self.works: Counter[tuple[int, int, bool]] = Counter()
+        #: of a compiled function's kernel: (bytes, flops, whether float64) -> number of runs
+        self.kernel_costs: Counter[tuple[int, int, bool]] = Counter()
 
     @property
     def key(self) -> str:
-        """What it is grouped by: its name."""
+        """The name, by which events are grouped."""
         return self.name
 
     @property
     def cpu_time_total(self) -> float:
-        """Microseconds from its beginning to its end."""
+        """Microseconds from start to end."""
         return self.time_range.elapsed_us()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds without those of the events within it."""
+        """Microseconds without the events nested in it."""
         if self.is_async:
             return 0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """Bytes made less freed, without those of the events within it."""
+        """Bytes allocated minus freed, without the events nested in it."""
         if self.is_async:
             return 0
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Take in an event that ran within this one."""
+        """Add an event that is nested in this one."""
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Say what it ran within."""
+        """Set the event in which this one is nested."""
         self.cpu_parent = parent
 
     def __repr__(self) -> str:
@@ -169,13 +169,13 @@ class FunctionEvent(FormattedTimesMixin):
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Events of one name, added up.
+    """The sum of events of one name.
 
     >>> from flambeau.autograd.profiler_util import FunctionEvent, FunctionEventAvg
-    >>> both = FunctionEventAvg()
+    >>> average = FunctionEventAvg()
     >>> for start, end in ((0, 10), (20, 50)):
-    ...     _ = both.add(FunctionEvent(id=0, name="aten::mul", thread=0, start_us=start, end_us=end))
-    >>> both.key, both.count, both.cpu_time_total, both.cpu_time
+    ...     _ = average.add(FunctionEvent(id=0, name="aten::mul", thread=0, start_us=start, end_us=end))
+    >>> average.key, average.count, average.cpu_time_total, average.cpu_time
     ('aten::mul', 2, 40, 20.0)
     """
 
@@ -196,13 +196,13 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.cpu_parent: FunctionEvent | None = None
         self.device_type = DeviceType.CPU
         self.flops = 0
-        self.works: Counter[tuple[int, int, bool]] = Counter()
+        self.kernel_costs: Counter[tuple[int, int, bool]] = Counter()
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Add an event, or a group, of the same name.
+        """Add an event or a group of the same name.
 
         Raises:
-            AssertionError: of another name.
+            AssertionError: the names differ.
         """
         if self.key is None:
             self.key = other.key
@@ -217,7 +217,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.self_cpu_memory_usage += other.self_cpu_memory_usage
         self.count += other.count
         self.flops += other.flops or 0
-        self.works += other.works
+        self.kernel_costs += other.kernel_costs
         return self
 
     __iadd__ = add
@@ -231,7 +231,7 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """Events, or groups of them, as a list that prints as a table.
+    """A list of events, or of groups of events, that prints as a table.
 
     Args:
         profile_memory: whether memory was measured.
@@ -246,7 +246,7 @@ class EventList(list[Any]):
         self._tree_built = False
 
     def _build_tree(self) -> None:
-        """Say of each event what ran within it, and drop those that only repeat the one around them."""
+        """Nest the events, and drop an only child that has its parent's name."""
         self._populate_cpu_children()
         repeated = {id(event) for event in self if event.cpu_parent is not None
                     and event.cpu_parent.name == event.name and len(event.cpu_parent.cpu_children) == 1}
@@ -262,43 +262,42 @@ class EventList(list[Any]):
         self._tree_built = True
 
     def _populate_cpu_children(self) -> None:
-        """Nest each thread's events by the time they took: the one around comes first."""
+        """Nest each thread's events by their intervals."""
         threads: dict[Any, list[FunctionEvent]] = {}
         for event in self:
             if not event.is_async and event.device_type == DeviceType.CPU:
                 threads.setdefault((event.thread, event.node_id), []).append(event)
         for events in threads.values():
-            around: list[FunctionEvent] = []
+            enclosing: list[FunctionEvent] = []
             for event in sorted(events, key=lambda e: (e.time_range.start, -e.time_range.end)):
-                while around and (event.time_range.start >= around[-1].time_range.end
-                                  or event.time_range.end > around[-1].time_range.end):
-                    around.pop()
-                if around:
-                    around[-1].append_cpu_child(event)
-                    event.set_cpu_parent(around[-1])
-                around.append(event)
+                while enclosing and (event.time_range.start >= enclosing[-1].time_range.end
+                                  or event.time_range.end > enclosing[-1].time_range.end):
+                    enclosing.pop()
+                if enclosing:
+                    enclosing[-1].append_cpu_child(event)
+                    event.set_cpu_parent(enclosing[-1])
+                enclosing.append(event)
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds that events took in all, none counted twice."""
+        """The sum of the events' self times, in microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int | None = 75,
               max_name_column_width: int | None = 55, max_shapes_column_width: int | None = 80,
               header: str | None = None, top_level_events_only: bool = False, time_unit: str | None = None) -> str:
-        """The events as a table of plain text.
+        """The events as a plain-text table.
 
-        Where there are kernels of compiled functions, each has columns of its own: the bytes that it had to move and
-        its arithmetic, by the time they took, and what part of the time the machine would have needed at its best,
-        which the last line names (`codegen.roofline`).
+        Kernels of compiled functions have additional columns: memory traffic, bandwidth, flop rate, and the ratio of
+        the roofline bound to their time. The last line gives the measured peaks (`codegen.roofline`).
 
         Args:
-            sort_by: what to sort by, the largest first: "cpu_time_total", "self_cpu_time_total", "cpu_time",
+            sort_by: sort in descending order by "cpu_time_total", "self_cpu_time_total", "cpu_time",
                 "cpu_memory_usage", "self_cpu_memory_usage", "count".
-            row_limit: how many lines at most; -1 for all.
-            max_src_column_width, max_name_column_width, max_shapes_column_width: where long columns are cut.
+            row_limit: the maximum number of rows; -1 for all.
+            max_src_column_width, max_name_column_width, max_shapes_column_width: widths at which columns are truncated.
             header: a line above the table.
-            top_level_events_only: leave out events within others.
+            top_level_events_only: omit events nested in others.
             time_unit: "s", "ms" or "us" for all times.
         """
         return render(self, sort_by=sort_by, row_limit=row_limit, header=header,
@@ -311,7 +310,7 @@ class EventList(list[Any]):
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False) -> EventList:
-        """The events added up by name, and by shapes or by the innermost callers as well."""
+        """Sums of events by name, optionally also by input shapes or the innermost `group_by_stack_n` frames."""
         groups: dict[tuple[Any, ...], FunctionEventAvg] = {}
         for event in self:
             key: list[Any] = [event.key, event.node_id, event.device_type, event.is_legacy]
@@ -333,7 +332,7 @@ class EventList(list[Any]):
         return averages
 
     def total_average(self) -> FunctionEventAvg:
-        """All events added up."""
+        """The sum of all events."""
         total = FunctionEventAvg()
         for event in self:
             total.key = None  # names differ
@@ -344,18 +343,18 @@ class EventList(list[Any]):
     # ----- files -----
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as JSON that `chrome://tracing` and Perfetto show."""
+        """Write the events as a JSON trace for `chrome://tracing` and Perfetto."""
         write_trace(path, self, os.getpid())
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What `export_stacks` can weigh stacks by."""
+        """The metrics that `export_stacks` accepts."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write, for each event, its callers, outermost first, and a weight: what flame graphs are drawn of.
+        """Write each event's call stack, outermost frame first, and its metric: the input of flame graph tools.
 
         Raises:
-            ValueError: the weight is none of those supported.
+            ValueError: the metric is not supported.
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
@@ -371,23 +370,23 @@ class EventList(list[Any]):
 def write_trace(path: str | os.PathLike[str], events: Iterable[FunctionEvent], process: int,
                 metadata: dict[str, Any] | None = None, thread_of: Callable[[int], int] = lambda number: number,
                 began: float = 0.0) -> None:
-    """Write events in the Trace Event Format: complete events ("X"), and arrows from operators to their nodes.
+    """Write events in the Trace Event Format: complete events ("X"), and flow events from operators to their nodes.
 
     Args:
-        thread_of: the system's number of a thread of ours.
-        began: when the profile did, in microseconds.
+        thread_of: event thread number -> the operating system's thread id.
+        began: the start of the profile, in microseconds.
     """
-    found: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": process, "tid": 0, "ts": began,
+    records: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": process, "tid": 0, "ts": began,
                                     "args": {"name": "python"}}]
     events = list(events)
     for number in dict.fromkeys(event.thread for event in events):
-        found.append({"ph": "M", "name": "thread_name", "pid": process, "tid": thread_of(number), "ts": began,
+        records.append({"ph": "M", "name": "thread_name", "pid": process, "tid": thread_of(number), "ts": began,
                       "args": {"name": f"thread {thread_of(number)} (python)"}})
     recorded: set[int] = set()
     for event in events:
-        place = {"pid": process, "tid": thread_of(event.thread), "ts": began + event.time_range.start}
+        position = {"pid": process, "tid": thread_of(event.thread), "ts": began + event.time_range.start}
         if event.name == "[memory]":
-            found.append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": event.name, **place,
+            records.append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": event.name, **position,
                           "args": {"Bytes": event.cpu_memory_usage, "Device Type": 0, "Device Id": -1}})
             continue
         details: dict[str, Any] = {"External id": event.id}
@@ -400,23 +399,23 @@ def write_trace(path: str | os.PathLike[str], events: Iterable[FunctionEvent], p
             details["Call stack"] = ";".join(event.stack)
         if event.cpu_memory_usage:
             details["Bytes"] = event.cpu_memory_usage
-        for moved, flops, _ in event.works:
+        for moved, flops, _ in event.kernel_costs:
             details |= {"Bytes moved": moved, "Flops": flops}
-        found.append({"ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
-                      "name": event.trace_name, **place, "dur": event.cpu_time_total, "args": details})
-        arrow = {"id": event.sequence_nr, "cat": "fwdbwd", "name": "fwdbwd", **place}
+        records.append({"ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
+                      "name": event.trace_name, **position, "dur": event.cpu_time_total, "args": details})
+        flow = {"id": event.sequence_nr, "cat": "fwdbwd", "name": "fwdbwd", **position}
         if event.sequence_nr >= 0 and event.scope == 0 and not event.fwd_thread:
             recorded.add(event.sequence_nr)
-            found.append({"ph": "s", **arrow})
+            records.append({"ph": "s", **flow})
         elif event.scope == 1 and event.sequence_nr in recorded:
-            found.append({"ph": "f", "bp": "e", **arrow})
-    trace = {"schemaVersion": 1, "displayTimeUnit": "ms", **(metadata or {}), "traceEvents": found,
+            records.append({"ph": "f", "bp": "e", **flow})
+    trace = {"schemaVersion": 1, "displayTimeUnit": "ms", **(metadata or {}), "traceEvents": records,
              "traceName": str(path)}
     if str(path).endswith(".gz"):
         import gzip
 
-        with gzip.open(path, "wt", encoding="utf-8") as packed:
-            json.dump(trace, packed)
+        with gzip.open(path, "wt", encoding="utf-8") as compressed:
+            json.dump(trace, compressed)
         return
     with open(path, "w", encoding="utf-8") as file:
         json.dump(trace, file)

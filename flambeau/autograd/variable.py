@@ -1,4 +1,4 @@
-"""`torch.autograd.Variable`: what tensors were called before they were one class."""
+"""`torch.autograd.Variable`: the deprecated name of tensors, and the engine's interface under it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..engine.engine import queue_callback, reaches_all_leaves
 
 
 class Engine:
-    """What runs backward, as programs that reach for it know it."""
+    """`Variable._execution_engine`: the engine as PyTorch programs access it."""
 
     @staticmethod
     def queue_callback(callback: Callable[[], Any]) -> None:
-        """Have something called when the backward pass that runs is done; only within one."""
+        """Queue a callback for the end of the running backward pass."""
         queue_callback(callback)
 
     @staticmethod
     def is_checkpoint_valid() -> bool:
-        """Whether the pass that runs was asked for all leaves' gradients."""
+        """Whether the running pass computes the gradients of all leaves."""
         return reaches_all_leaves()
 
 
@@ -29,7 +29,7 @@ class _VariableType(type):
 
 
 class Variable(metaclass=_VariableType):
-    """A tensor: `Variable(data, requires_grad)` gives one, and every tensor is a Variable.
+    """Deprecated: `Variable(data, requires_grad)` returns a tensor, and every tensor is an instance.
 
     >>> import flambeau as torch
     >>> torch.autograd.Variable(torch.ones(1), requires_grad=True)
@@ -41,8 +41,8 @@ class Variable(metaclass=_VariableType):
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
         from .._tensor import functions
 
-        made = functions.empty(0) if data is None else data.detach()
-        return made.requires_grad_(requires_grad)
+        tensor = functions.empty(0) if data is None else data.detach()
+        return tensor.requires_grad_(requires_grad)
 
 
 __all__ = ["Variable"]

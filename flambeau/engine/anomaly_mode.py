@@ -1,6 +1,6 @@
-"""Anomaly mode: nodes remember where they were made, and the first NaN on the way back is an error.
+"""Anomaly mode: nodes store the traceback of their creation, and a NaN gradient is an error.
 
-While it is on, every operator takes the general way, which notes the caller's stack.
+While it is enabled, every operator takes the general path, which stores the traceback.
 """
 
 from __future__ import annotations
@@ -18,24 +18,34 @@ from ..warning_location import outside
 
 _TRACEBACK, _PARENT = "traceback_", "parent_"
 
-#: the node whose rules run in this thread: nodes that are made meanwhile are part of its gradient
+#: the node whose rules run in this thread: the parent of nodes that are created meanwhile
 evaluated: ContextVar[Any] = ContextVar("evaluated_node", default=None)
 
 
 class Anomaly:
-    """Whether the mode is on, for all threads."""
+    """The state of the mode, for all threads."""
 
     enabled = False
     check_nan = True
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on."""
+    """Whether anomaly mode is enabled.
+
+    >>> import flambeau as torch
+    >>> torch.is_anomaly_enabled()
+    False
+    """
     return Anomaly.enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for NaN."""
+    """Whether anomaly mode checks gradients for NaN.
+
+    >>> import flambeau as torch
+    >>> torch.is_anomaly_check_nan_enabled()
+    True
+    """
     return Anomaly.check_nan
 
 
@@ -46,7 +56,7 @@ def _set(enabled: bool, check_nan: bool) -> None:
 
 
 class set_detect_anomaly:
-    """Switch anomaly mode at once; as a context manager, until the block's end.
+    """Enable or disable anomaly mode; as a context manager, until the end of the block.
 
     >>> import flambeau as torch
     >>> with torch.autograd.set_detect_anomaly(True):
@@ -66,7 +76,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """A block in which a NaN in backward is an error that shows the forward line it comes from.
+    """A block in which a NaN in backward is an error that shows the forward call it comes from.
 
     >>> import warnings
     >>> import flambeau as torch
@@ -93,8 +103,8 @@ class detect_anomaly:
         _set(*self.prev)
 
 
-def remember(node: Any) -> None:
-    """Note where a node was made: the caller's stack, without this library's own last frames; and for which node."""
+def store_traceback(node: Any) -> None:
+    """Store the traceback of a node's creation, without this library's innermost frames, and its parent node."""
     frames = traceback.extract_stack()
     here = __file__.replace("\\", "/").rsplit("/", 2)[0]
     while len(frames) > 1 and frames[-1].filename.replace("\\", "/").startswith(here):
@@ -105,45 +115,45 @@ def remember(node: Any) -> None:
         node.metadata[_PARENT] = parent
 
 
-def explain(node: Any) -> None:
-    """Warn of an error in a node, showing where it was made, and where each node was whose gradient it is part of."""
-    made = node.metadata.get(_TRACEBACK)
-    if made is None:
+def warn_with_traceback(node: Any) -> None:
+    """Warn of an error in a node, with the tracebacks of its creation and of its parents' creation."""
+    created = node.metadata.get(_TRACEBACK)
+    if created is None:
         _warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
               "forward pass for more information.")
     else:
-        _warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n" + "".join(made))
+        _warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n" + "".join(created))
     parent = node.metadata.get(_PARENT)
     while parent is not None:
-        made = parent.metadata.get(_TRACEBACK)
-        said = f"\n\nPrevious calculation was induced by {parent.name()}. "
-        if made is None:
-            _warn(said + "No forward pass information available.")
+        created = parent.metadata.get(_TRACEBACK)
+        intro = f"\n\nPrevious calculation was induced by {parent.name()}. "
+        if created is None:
+            _warn(intro + "No forward pass information available.")
         else:
-            _warn(said + "Traceback of forward call that induced the previous calculation:\n" + "".join(made))
+            _warn(intro + "Traceback of forward call that induced the previous calculation:\n" + "".join(created))
         parent = parent.metadata.get(_PARENT)
 
 
 def _warn(text: str) -> None:
-    """Warn; where warnings are errors, print it: the error that it explains is on its way."""
+    """Warn; where warnings are errors, print instead, so that the error in the node is raised."""
     try:
         warnings.warn(text, UserWarning, stacklevel=outside())
     except UserWarning:
         print(f"UserWarning: {text}", file=sys.stderr)
 
 
-def check(node: Any, found: Any) -> None:
-    """Refuse gradients that are not numbers.
+def check_nan(node: Any, grads: Any) -> None:
+    """Check the gradients that a node computed for NaN.
 
     Raises:
         RuntimeError: one holds a NaN (PyTorch's text).
     """
     if not Anomaly.check_nan:
         return
-    for i, g in enumerate(found):
+    for i, g in enumerate(grads):
         array = getattr(g, "_array", g)
         if array is not None and np.asarray(array).dtype.kind in "fc" and np.isnan(array).any():
-            explain(node)
+            warn_with_traceback(node)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 
 

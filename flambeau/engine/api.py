@@ -1,4 +1,4 @@
-"""`backward` and `grad`: what users ask the engine for, checked and spelt as PyTorch spells it."""
+"""`backward` and `grad`: the public entry points of the engine, with PyTorch's argument checks and errors."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _as_sequence(value: Any) -> tuple[Any, ...]:
 
 
 def edge(x: Any) -> tuple[Node, int]:
-    """The node and output number that stand for a tensor in the graph."""
+    """The gradient edge of a tensor: its node and output number."""
     if isinstance(x, GradientEdge):
         return x[0], x[1]
     return layer.gradient_edge(x), x._output_nr
 
 
-def _shown_at(x: Any) -> tuple[tuple[int, ...], np.dtype] | None:
-    """Shape and dtype of what flows at a root; None where only an edge is known, and nobody noted them."""
+def _metadata_of(x: Any) -> tuple[tuple[int, ...], np.dtype] | None:
+    """Shape and dtype of the cotangent of a root; None for an edge whose shape was not recorded."""
     if not isinstance(x, GradientEdge):
         return x._array.shape, x._array.dtype
     node, number = x[0], x[1]
@@ -57,22 +57,22 @@ def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched
     """One cotangent for each output: as given, checked; ones for a scalar."""
     found = []
     for i, (out, g) in enumerate(zip(outputs, gradients, strict=True)):
-        known = _shown_at(out)
+        known = _metadata_of(out)
         if isinstance(g, layer.tensor_class) and known is None:
             found.append(g)
         elif isinstance(g, layer.tensor_class):
             shape = g._array.shape[1:] if batched else g._array.shape
-            wanted, dtype = known  # type: ignore[misc]
-            if shape != wanted:
+            expected, dtype = known  # type: ignore[misc]
+            if shape != expected:
                 if batched:
                     raise RuntimeError(
                         "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
                         "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
                         f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
-                        f"{g.shape} and output[{i}] has a shape of {Size(wanted)}. If you only want some tensors in "
+                        f"{g.shape} and output[{i}] has a shape of {Size(expected)}. If you only want some tensors in "
                         "`grad_output` to be considered batched, consider using vmap.")
                 raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] "
-                                   f"has a shape of {Size(wanted)}.")
+                                   f"has a shape of {Size(expected)}.")
             if (dtype.kind == "c") != (g._array.dtype.kind == "c"):
                 raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same "
                                    f"dtype. Mismatch in dtype: grad_output[{i}] has a dtype of {g.dtype} and "
@@ -106,7 +106,7 @@ def _roots(tensors: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[tupl
     for i, (x, g) in enumerate(zip(tensors, cotangents, strict=True)):
         if not isinstance(x, GradientEdge) and (not x._requires_grad or edge(x)[0] is None):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-        known = None if g is None else _shown_at(x)
+        known = None if g is None else _metadata_of(x)
         if known is not None and g._array.dtype != known[1]:
             g = g.to(dtypes.of(known[1]))
         roots.append(edge(x))
@@ -124,10 +124,10 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     Args:
         tensors: the roots.
         grad_tensors: a cotangent for each, of its shape; None for a scalar.
-        retain_graph: keep what the graph saved. Default: `create_graph`.
+        retain_graph: keep the saved tensors for another pass. Default: `create_graph`.
         create_graph: record the computation of the gradients, so that they can be differentiated.
-        grad_variables: the old name of `grad_tensors`.
-        inputs: the only tensors whose `.grad` is wanted; default: all leaves.
+        grad_variables: deprecated name of `grad_tensors`.
+        inputs: the tensors that accumulate into `.grad`; default: all leaves.
 
     Raises:
         RuntimeError: a root is not a scalar and has no cotangent, or has no graph; the graph was freed.
@@ -163,7 +163,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         targets = []
         for x in inputs:
             if not isinstance(x, GradientEdge):
-                x.grad_fn  # noqa: B018  # made anew before it is asked whether it is a leaf
+                x.grad_fn  # noqa: B018  # regenerates the history of a view, which decides whether it is a leaf
                 x.retain_grad()
             if edge(x)[0] is not None:
                 targets.append(edge(x))
@@ -197,13 +197,13 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
     Args:
         outputs: the roots.
-        inputs: tensors of the graph: leaves or inner ones.
+        inputs: tensors of the graph, leaves or not.
         grad_outputs: a cotangent for each output; None for a scalar.
-        retain_graph: keep what the graph saved. Default: `create_graph`.
+        retain_graph: keep the saved tensors for another pass. Default: `create_graph`.
         create_graph: record the computation of the gradients.
         only_inputs: deprecated; must stay True.
-        allow_unused: give None for an input that the outputs do not depend on, rather than an error.
-        is_grads_batched: cotangents carry a first, batch dimension; so do the gradients.
+        allow_unused: return None for an input that the outputs do not depend on, instead of an error.
+        is_grads_batched: the first dimension of the cotangents, and of the gradients, is a batch dimension.
         materialize_grads: zeros instead of None for unused inputs.
 
     Returns:
@@ -243,7 +243,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
 def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,
                  allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
-    """`grad`, once its arguments are checked."""
+    """`grad` after its argument checks."""
     roots, seeds = _roots(outputs, cotangents)
     targets = []
     for x in inputs:
@@ -275,7 +275,7 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
 
 
 def _own(g: Any) -> np.ndarray:
-    """An array that the caller may write to: gradients may be broadcast views, or saved values themselves."""
+    """An array that the caller may write to; a captured gradient may be a broadcast view or a saved tensor's array."""
     a = np.asarray(g)
     if a.base is None and a.flags.owndata and a.flags.writeable:
         return a

@@ -24,9 +24,9 @@ from .grad_mode import grad_mode
 from .nodes.leaf_hooks import LeafHooks
 from .nodes.node import Node
 from .observers import observers
-from .profiler_events import recording
+from .profiler_events import active_timeline
 
-#: the task within which the current pass was begun
+#: the graph task from whose hooks or rules the current pass was started
 _outer_task: ContextVar[GraphTask | None] = ContextVar("pass_around_this_one", default=None)
 _next_task_id = count().__next__
 
@@ -39,7 +39,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     Args:
         roots: where the pass begins: (node, output number).
         cotangents: one tensor each.
-        retain: keep the saved values.
+        retain: keep the saved tensors.
         create: record the rules, so that the gradients can be differentiated.
         targets: the edges whose gradients are requested and returned. None: all leaves accumulate.
         accumulate: return nothing: leaves among the targets accumulate into `.grad`, other targets are evaluated.
@@ -56,8 +56,8 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         if tracer is not None:
             tensors, tracer.ran_backward = True, True
     tensors = tensors or create
-    if targets is None and not tensors and not (LeafHooks.found and LeafHooks.any()) and not (
-            special[0] and (Anomaly.enabled or recording() is not None or observers())):
+    if targets is None and not tensors and not (LeafHooks.registered and LeafHooks.any()) and not (
+            special[0] and (Anomaly.enabled or active_timeline() is not None or observers())):
         run_array_backward(roots, cotangents, retain)
         return {}
     notified = observers() if special[0] else ()
@@ -80,7 +80,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         task.deliver(node, output, g if tensors else g._array)
     grad, outer = grad_mode.get(), current_task.get()
     token = set_state(IGNORE)
-    try:  # a signal may arrive at any moment
+    try:  # an interrupt may arrive at any moment
         grad_mode.set(create)
         task.entered = current_task.set(task)
         task.fast = not tensors and not special[0] and type(task) is GraphTask
@@ -103,13 +103,13 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
 def _create_task(roots: Sequence[Edge], keep_graph: bool, tensors: bool) -> GraphTask:
     if special[0] and observers():
         return InstrumentedGraphTask(roots, keep_graph, tensors)
-    if recording() is None:
+    if active_timeline() is None:
         return GraphTask(roots, keep_graph, tensors)
     return ProfiledGraphTask(roots, keep_graph, tensors)
 
 
 def _run_reentrant(*args: Any, **kwargs: Any) -> dict[Edge, Any]:
-    """A pass that was begun within another."""
+    """Run a pass that was started by another one."""
 
     def begin() -> dict[Edge, Any]:
         outer = _outer_task.set(current_task.get())
@@ -121,7 +121,7 @@ def _run_reentrant(*args: Any, **kwargs: Any) -> dict[Edge, Any]:
     return run_reentrant(begin)
 
 
-# ----- the pass that calls a hook, as the hook sees it ---------------------------------------
+# ----- queries of the running pass, for hooks ------------------------------------------------
 
 
 def current_graph_task_id() -> int:

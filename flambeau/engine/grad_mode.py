@@ -1,4 +1,4 @@
-"""Grad mode and inference mode as blocks and decorators: whether operators record what they do."""
+"""Grad mode and inference mode: context managers and decorators that control recording."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode:
-    """A context manager that also decorates functions, generators and classes' methods."""
+    """A context manager that also decorates functions, generators and classes."""
 
     __slots__ = ()
 
@@ -103,7 +103,7 @@ class no_grad(_NoArgumentMode):
 
 
 class enable_grad(_NoArgumentMode):
-    """Operators inside record again, within `no_grad`.
+    """Operators inside record, also within `no_grad`.
 
     >>> import flambeau as torch
     >>> x = torch.tensor([1.], requires_grad=True)
@@ -123,7 +123,7 @@ class enable_grad(_NoArgumentMode):
 
 
 class set_grad_enabled(_Mode):
-    """Set grad mode at once; as a context manager or decorator, until its end.
+    """Set grad mode; as a context manager or decorator, until its end.
 
     >>> import flambeau as torch
     >>> with torch.set_grad_enabled(False):

@@ -1,4 +1,4 @@
-"""What a backward pass is free to choose, as blocks that say so: its threads, and how gradients lie in memory."""
+"""Policies of a backward pass as context managers: multithreading, and the memory layout of leaf gradients."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ keeps_layout = _layout.get
 
 
 def is_multithreading_enabled() -> bool:
-    """Whether backward may use threads of its own for other devices; for the CPU it uses none."""
+    """Whether backward may use a thread per device; the CPU backend uses none."""
     return _threads.get()
 
 
 class _Policy:
-    """A switch that is thrown at once, and back at the end of a `with` block."""
+    """A flag that is set on construction and restored at the end of a `with` block."""
 
     variable: ContextVar[bool]
 
@@ -32,12 +32,12 @@ class _Policy:
         self.variable.set(self.prev)
 
     def clone(self) -> _Policy:
-        """Another one, set alike."""
+        """A new policy of the same mode."""
         return type(self)(self.mode)
 
 
 class set_multithreading_enabled(_Policy):
-    """Allow or forbid backward to use threads of its own, at once or for a block; for the CPU it uses none.
+    """Allow or forbid a thread per device in backward, immediately or for a block; the CPU backend uses none.
 
     >>> import flambeau as torch
     >>> with torch.autograd.set_multithreading_enabled(False):
@@ -49,7 +49,7 @@ class set_multithreading_enabled(_Policy):
 
 
 class enforce_grad_layout_policy(_Policy):
-    """Whether a leaf's first gradient is copied so that it lies in memory as the leaf does, at once or for a block.
+    """Whether a leaf's first gradient is copied into the strides of the leaf; set immediately or for a block.
 
     >>> import flambeau as torch
     >>> x = torch.ones(2, 3).t().requires_grad_()

@@ -1,8 +1,7 @@
-"""What a profiler writes down: named spans of time, nested as they ran, of one thread.
+"""Profiler events: the spans of time that a profiler records, nested, for one thread.
 
-Whoever runs something worth knowing of opens a span, if there is a timeline, and closes it. Only
-the thread that began the timeline writes to it. Memory is counted by the arrays that a span's
-results lie in, when they are made and when they are freed.
+Operators, nodes and compiled programs open a span if their thread has an active timeline. Memory is counted per
+array that owns memory: when a span's result is allocated, and when it is freed.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import numpy as np
 
 from ..modes import profiled, special
 
-FUNCTION, BACKWARD, USER = 0, 1, 7  # what a span is of, by PyTorch's numbers
+FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes of spans, with PyTorch's numbers
 
 
 class Span:
-    """One stretch of time: its name, where it ran, what it was given and what it took."""
+    """One interval of time: its name and thread, the shapes of its inputs, and its memory."""
 
     __slots__ = ("bytes", "end", "forward_thread", "name", "scope", "sequence", "shapes", "stack", "start", "thread",
                  "work")
@@ -32,25 +31,25 @@ class Span:
         self.name = name
         self.scope = scope
         self.thread = thread
-        self.start = self.end = 0  # nanoseconds; an end of 0 is yet to come
-        self.bytes = 0  # made less freed, in this span and in those within it
+        self.start = self.end = 0  # nanoseconds; the end is 0 while the span is open
+        self.bytes = 0  # allocated minus freed, in this span and its children
         self.shapes: list[list[int]] | None = None
         self.stack: list[str] | None = None
-        self.sequence = -1  # of the node that an operator recorded, and of that node's own spans
+        self.sequence = -1  # sequence number of the node that the operator recorded, or that the span evaluates
         self.forward_thread = 0
-        self.work: tuple[int, int, bool] | None = None  # of a kernel: bytes, arithmetic, whether on float64
+        self.work: tuple[int, int, bool] | None = None  # of a kernel: bytes, flops, whether float64
 
 
-_running: dict[int, list[Timeline]] = {}  # thread -> its timelines, that which is written to last
+_running: dict[int, list[Timeline]] = {}  # thread -> its timelines; the last one is active
 
 
 class Timeline:
-    """A list of spans that is being written.
+    """A recording of spans.
 
     Args:
-        shapes: note the shapes of what operators are given.
+        shapes: record the shapes of operators' inputs.
         memory: count the bytes of their results.
-        stacks: note the callers.
+        stacks: record call stacks.
     """
 
     def __init__(self, *, shapes: bool = False, memory: bool = False, stacks: bool = False) -> None:
@@ -58,50 +57,50 @@ class Timeline:
         self.memory = memory
         self.stacks = stacks
         self.spans: list[Span] = []
-        self.open: list[Span] = []
-        self.arrays: dict[int, weakref.ref[np.ndarray]] = {}
-        self.thread = self.native_thread = 0  # whose spans are noted: that which began; and the system's number of it
+        self.open_spans: list[Span] = []
+        self.live_arrays: dict[int, weakref.ref[np.ndarray]] = {}
+        self.thread = self.native_thread = 0  # the recorded thread, and its number in the operating system
         self.start = self.end = 0
 
     def begin(self) -> None:
-        """Be the one that this thread writes to, instead of one that it may be writing to."""
-        special[0] += 1  # so that every operator takes the general way, which opens a span
+        """Become this thread's active timeline."""
+        special[0] += 1  # every operator takes the general path, which opens a span
         profiled[0] += 1
         self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
         _running.setdefault(self.thread, []).append(self)
         self.start = perf_counter_ns()
 
     def finish(self) -> None:
-        """Be written to no longer."""
+        """Stop recording."""
         self.end = perf_counter_ns()
         running = _running.get(self.thread, [])
         if self in running:
             running.remove(self)
             special[0] -= 1
             profiled[0] -= 1
-        self.arrays.clear()
+        self.live_arrays.clear()
 
-    def enter(self, name: str, scope: int = FUNCTION, *, given: Sequence[Any] = (), parameters: int = 0) -> Span:
+    def enter(self, name: str, scope: int = FUNCTION, *, inputs: Sequence[Any] = (), n_parameters: int = 0) -> Span:
         """Open a span.
 
         Args:
-            given: tensors and others; where shapes are noted, others' shape is [].
-            parameters: how many more others there are.
+            inputs: tensors and other values; the recorded shape of other values is [].
+            n_parameters: the number of keyword parameters, whose shapes are recorded as [].
         """
         span = Span(name, scope, self.thread)
         if self.shapes:
-            span.shapes = [list(x.shape) if hasattr(x, "_array") else [] for x in given] + [[]] * parameters
+            span.shapes = [list(x.shape) if hasattr(x, "_array") else [] for x in inputs] + [[]] * n_parameters
         if self.stacks:
-            span.stack = callers()
+            span.stack = call_stack()
         self.spans.append(span)
-        self.open.append(span)
+        self.open_spans.append(span)
         span.start = perf_counter_ns()
         return span
 
     def leave(self, span: Span) -> None:
-        """Close a span, and whatever is still open within it."""
+        """Close a span and its open children."""
         now = perf_counter_ns()
-        stack = self.open
+        stack = self.open_spans
         if span not in stack:
             return
         while True:
@@ -112,60 +111,60 @@ class Timeline:
             if last is span:
                 return
 
-    def ran(self, name: str, start: int, end: int, work: tuple[int, int, bool]) -> None:
-        """Write down a kernel that has run, within the span that is open.
+    def record_kernel(self, name: str, start: int, end: int, work: tuple[int, int, bool]) -> None:
+        """Record a kernel that ran in the open span.
 
         Args:
-            start, end: when, in nanoseconds.
-            work: the bytes that it had to move, its arithmetic, and whether that was on float64.
+            start, end: nanoseconds.
+            work: the bytes that it moves, its flops, and whether they are float64.
         """
         span = Span(name, FUNCTION, self.thread)
         span.start, span.end, span.work = start, end, work
         if self.shapes:
             span.shapes = []
         if self.stacks:
-            span.stack = self.open[-1].stack if self.open else callers()
+            span.stack = self.open_spans[-1].stack if self.open_spans else call_stack()
         self.spans.append(span)
 
     # ----- memory -----
 
-    def made(self, span: Span, arrays: Sequence[Any], given: Sequence[Any] = ()) -> None:
-        """Count the memory of results, but for what was there before: known already, or `given`."""
-        there = {id(owner(a)) for a in given}
+    def record_allocations(self, span: Span, arrays: Sequence[Any], inputs: Sequence[Any] = ()) -> None:
+        """Count the memory of results, except of arrays that are counted already or are inputs."""
+        existing = {id(owning_array(a)) for a in inputs}
         for a in arrays:
-            a = owner(a)
-            if a is None or id(a) in there or id(a) in self.arrays:
+            a = owning_array(a)
+            if a is None or id(a) in existing or id(a) in self.live_arrays:
                 continue
             key, size = id(a), a.nbytes
             span.bytes += size
-            self.arrays[key] = weakref.ref(a, partial(self._freed, key, size))
+            self.live_arrays[key] = weakref.ref(a, partial(self._freed, key, size))
 
     def _freed(self, key: int, size: int, reference: weakref.ref[np.ndarray]) -> None:
-        if self.arrays.pop(key, None) is None:
+        if self.live_arrays.pop(key, None) is None:
             return
-        if self.open:
-            self.open[-1].bytes -= size
+        if self.open_spans:
+            self.open_spans[-1].bytes -= size
             return
-        loose = Span("[memory]", FUNCTION, self.thread)
-        loose.start = loose.end = perf_counter_ns()
-        loose.bytes = -size
-        self.spans.append(loose)
+        span = Span("[memory]", FUNCTION, self.thread)
+        span.start = span.end = perf_counter_ns()
+        span.bytes = -size
+        self.spans.append(span)
 
 
-def recording() -> Timeline | None:
-    """The timeline that this thread writes to, if any."""
+def active_timeline() -> Timeline | None:
+    """This thread's active timeline, if any."""
     running = _running.get(threading.get_ident())
     return running[-1] if running else None
 
 
-class spanned:
-    """A block that is a span of this thread's timeline, if there is one; `as` gives the span, or None."""
+class record_span:
+    """A block that opens a span in this thread's active timeline; `as` gives the span, or None without a timeline."""
 
     def __init__(self, name: str, scope: int = FUNCTION) -> None:
         self.name, self.scope = name, scope
 
     def __enter__(self) -> Span | None:
-        timeline = self.timeline = recording()
+        timeline = self.timeline = active_timeline()
         self.span = None if timeline is None else timeline.enter(self.name, self.scope)
         return self.span
 
@@ -174,8 +173,8 @@ class spanned:
             self.timeline.leave(self.span)
 
 
-def owner(a: Any) -> np.ndarray | None:
-    """The array whose memory `a` lies in; None where it is no array."""
+def owning_array(a: Any) -> np.ndarray | None:
+    """The array that owns the memory of `a`; None if `a` is no array."""
     if not isinstance(a, np.ndarray):
         return None
     while isinstance(a.base, np.ndarray):
@@ -183,14 +182,14 @@ def owner(a: Any) -> np.ndarray | None:
     return a
 
 
-def callers() -> list[str]:
-    """Who is running, innermost first, without this library's own frames: `file(line): function`."""
+def call_stack() -> list[str]:
+    """The call stack, innermost first, without this library's frames: `file(line): function`."""
     here = __file__.replace("\\", "/").rsplit("/", 2)[0]
-    found = []
+    lines = []
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.replace("\\", "/").startswith(here):
-            found.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
+            lines.append(f"{code.co_filename}({frame.f_lineno}): {code.co_name}")
         frame = frame.f_back  # type: ignore[assignment]
-    return found
+    return lines

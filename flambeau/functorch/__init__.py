@@ -1,7 +1,7 @@
-"""The names of `functorch`, which went into `torch.func`: deprecated there, and so here.
+"""`functorch`: the deprecated predecessor of `torch.func`.
 
-`vmap`, `grad` and their kin are those of `flambeau.func`, with PyTorch's warning;
-`make_functional` makes a module a function of its parameters.
+Transforms are those of `flambeau.func`, with PyTorch's deprecation warning. `make_functional` converts a module to a
+function of its parameters.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class FunctionalModule(Module):  # type: ignore[misc]
 
     Args:
         stateless_model: the module; its own parameters are not used.
-        param_names: the names of the parameters, in the order they are given.
+        param_names: the names of the parameters, in the order of the argument `params`.
     """
 
     def __init__(self, stateless_model: Module, param_names: Sequence[str]) -> None:
@@ -55,8 +55,8 @@ class FunctionalModule(Module):  # type: ignore[misc]
 
     def forward(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
         """The module's result with these parameters."""
-        given = dict(zip(self.param_names, params, strict=True))
-        with reparametrized(self.stateless_model, given):
+        tensors = dict(zip(self.param_names, params, strict=True))
+        with reparametrized(self.stateless_model, tensors):
             return self.stateless_model(*args, **kwargs)
 
 
@@ -65,7 +65,7 @@ class FunctionalModuleWithBuffers(Module):  # type: ignore[misc]
 
     Args:
         stateless_model: the module; its own parameters and buffers are not used.
-        param_names: the names of the parameters, in the order they are given.
+        param_names: the names of the parameters, in the order of the argument `params`.
         buffer_names: the names of the buffers.
     """
 
@@ -77,8 +77,8 @@ class FunctionalModuleWithBuffers(Module):  # type: ignore[misc]
 
     def forward(self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
         """The module's result with these parameters and buffers."""
-        given = dict(zip((*self.param_names, *self.buffer_names), (*params, *buffers), strict=True))
-        with reparametrized(self.stateless_model, given):
+        tensors = dict(zip((*self.param_names, *self.buffer_names), (*params, *buffers), strict=True))
+        with reparametrized(self.stateless_model, tensors):
             return self.stateless_model(*args, **kwargs)
 
 
@@ -117,16 +117,16 @@ def make_functional(model: Module, disable_autograd_tracking: bool = False) -> t
 
 def make_functional_with_buffers(model: Module, disable_autograd_tracking: bool = False
                                  ) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
-    """A module as a function of its parameters and buffers, and those."""
+    """A module as a function of its parameters and buffers, its parameters, and its buffers."""
     _warn("make_functional_with_buffers", "torch.func.functional_call")
     copied, parameters, buffers = _copied(model)
-    made = FunctionalModuleWithBuffers(copied, tuple(parameters), tuple(buffers))
-    return made, _as_parameters(tuple(parameters.values()), disable_autograd_tracking), tuple(buffers.values())
+    functional = FunctionalModuleWithBuffers(copied, tuple(parameters), tuple(buffers))
+    return functional, _as_parameters(tuple(parameters.values()), disable_autograd_tracking), tuple(buffers.values())
 
 
 def combine_state_for_ensemble(models: Sequence[Module]
                                ) -> tuple[FunctionalModuleWithBuffers, tuple[Any, ...], tuple[Any, ...]]:
-    """Modules of one class as a function of their parameters and buffers, and those, stacked.
+    """Modules of one class as a function of parameters and buffers, and their stacked parameters and buffers.
 
     Raises:
         RuntimeError: no modules, or modules of different classes or modes.
@@ -139,8 +139,8 @@ def combine_state_for_ensemble(models: Sequence[Module]
     if any(type(m) is not type(models[0]) for m in models):
         raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
     copied, parameters, buffers = _copied(models[0])
-    made = FunctionalModuleWithBuffers(copied, tuple(parameters), tuple(buffers))
-    return (made, tuple(stacked(name, [dict(m.named_parameters())[name] for m in models]) for name in parameters),
+    functional = FunctionalModuleWithBuffers(copied, tuple(parameters), tuple(buffers))
+    return (functional, tuple(stacked(name, [dict(m.named_parameters())[name] for m in models]) for name in parameters),
             tuple(stacked(name, [dict(m.named_buffers())[name] for m in models]) for name in buffers))
 
 

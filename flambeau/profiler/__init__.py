@@ -1,4 +1,4 @@
-"""`torch.profiler`: profiles of a program's steps, by a schedule, handed over as each is ready."""
+"""`torch.profiler`: profiles of training steps that follow a schedule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from . import itt
 
 
 class ProfilerAction(Enum):
-    """What a profiler does in a step."""
+    """The action of a profiler in a step.
+
+    >>> import flambeau as torch
+    >>> torch.profiler.ProfilerAction.RECORD.value
+    2
+    """
 
     NONE = 0
     WARMUP = 1
@@ -25,7 +30,12 @@ class ProfilerAction(Enum):
 
 
 class ProfilerActivity(IntEnum):
-    """Where things run that may be profiled; here, on the CPU."""
+    """The devices that may be profiled; only the CPU is supported.
+
+    >>> import flambeau as torch
+    >>> torch.profiler.ProfilerActivity.CPU
+    <ProfilerActivity.CPU: 0>
+    """
 
     CPU = 0
     XPU = 1
@@ -42,7 +52,12 @@ class ProfilerActivity(IntEnum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be profiled."""
+    """The activities that can be profiled.
+
+    >>> import flambeau as torch
+    >>> torch.profiler.supported_activities()
+    {<ProfilerActivity.CPU: 0>}
+    """
     return {ProfilerActivity.CPU}
 
 
@@ -51,18 +66,18 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
              skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
-    """What to do in each step: after `skip_first` of them, cycles of waiting, warming up and recording.
+    """A schedule for `profile`: after `skip_first` steps, cycles of waiting, warming up and recording.
 
     See https://docs.pytorch.org/docs/stable/profiler.html
 
     Args:
-        wait, warmup, active: how many steps of a cycle each takes; the last active one saves.
-        repeat: how many cycles; 0 for no end.
+        wait, warmup, active: the numbers of steps of a cycle; the last active step ends a trace.
+        repeat: the number of cycles; 0 for no limit.
         skip_first: steps before the first cycle.
-        skip_first_wait: not 0 to leave out the first cycle's waiting.
+        skip_first_wait: if not 0, the first cycle does not wait.
 
     Raises:
-        AssertionError: a number is negative, or nothing is to be recorded.
+        AssertionError: a number is negative, or `active` is 0.
 
     >>> import flambeau as torch
     >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2)
@@ -87,22 +102,36 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
             step += wait
         if repeat and step >= repeat * cycle:
             return ProfilerAction.NONE
-        at = step % cycle
-        if at < wait:
+        position = step % cycle
+        if position < wait:
             return ProfilerAction.NONE
-        if at < wait + warmup:
+        if position < wait + warmup:
             return ProfilerAction.WARMUP
-        return ProfilerAction.RECORD if at < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
+        return ProfilerAction.RECORD if position < cycle - 1 else ProfilerAction.RECORD_AND_SAVE
 
     return action
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False,
                               use_python_export: bool = False) -> Callable[[profile], None]:
-    """For `on_trace_ready`: write each trace into a folder, under a name of its own.
+    """A handler for `on_trace_ready` that writes each trace to a new file of a directory.
+
+    Args:
+        dir_name: the directory; it is created if missing.
+        worker_name: the prefix of file names. Default: host name and process id.
+        use_gzip: compress the files.
 
     Raises:
-        RuntimeError: the folder cannot be made.
+        RuntimeError: in the handler: the directory cannot be created.
+
+    >>> import os, tempfile
+    >>> import flambeau as torch
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     handler = torch.profiler.tensorboard_trace_handler(folder, "worker")
+    ...     with torch.profiler.profile(on_trace_ready=handler):
+    ...         _ = torch.ones(2) + 1
+    ...     [name.split(".")[0] for name in os.listdir(folder)]
+    ['worker']
     """
 
     def write(prof: profile) -> None:
@@ -121,22 +150,22 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
 
 
 class profile:
-    """A profile of the steps that a schedule says, each handed to `on_trace_ready` when it is whole.
+    """A profiler of training steps; `on_trace_ready` is called when a trace is complete.
 
     See https://docs.pytorch.org/docs/stable/profiler.html
 
     Args:
         activities: what to profile: `ProfilerActivity.CPU`.
-        schedule: what to do in each step; default: record from the beginning to the end.
-        on_trace_ready: called with this profile whenever its events are complete.
-        record_shapes: note the shapes of what operators are given.
-        profile_memory: count the bytes of results, made and freed.
-        with_stack: note the callers.
+        schedule: step number -> action. Default: record until the end of the block.
+        on_trace_ready: called with this profiler when a trace is complete.
+        record_shapes: record the shapes of operators' inputs.
+        profile_memory: count the bytes that are allocated and freed.
+        with_stack: record call stacks.
 
-    The others are PyTorch's, and have nothing to act on here.
+    The other arguments are accepted for compatibility and ignored.
 
     Raises:
-        AssertionError: nothing to profile.
+        AssertionError: no activities.
 
     >>> import flambeau as torch
     >>> from flambeau.profiler import ProfilerActivity, profile, schedule
@@ -167,13 +196,13 @@ class profile:
         self.with_stack = with_stack
         self.with_flops = with_flops
         self.step_num = 0
-        self.current_action = self._planned()
+        self.current_action = self._scheduled_action()
         self.profiler: autograd_profiler.profile | None = None
-        self._running: autograd_profiler.profile | None = None
+        self._active_trace: autograd_profiler.profile | None = None
         self._step: record_function | None = None
         self._metadata: dict[str, Any] = {}
 
-    def _planned(self) -> ProfilerAction:
+    def _scheduled_action(self) -> ProfilerAction:
         return ProfilerAction.RECORD if self.schedule is None else self.schedule(self.step_num)
 
     def __enter__(self) -> profile:
@@ -184,10 +213,10 @@ class profile:
         self.stop()
 
     def start(self) -> None:
-        """Begin with the first step.
+        """Start the first step.
 
         Raises:
-            AssertionError: nothing to profile.
+            AssertionError: the CPU is not among the activities.
         """
         if ProfilerActivity.CPU not in self.activities:
             raise AssertionError("No activities specified for the profiler")
@@ -196,25 +225,25 @@ class profile:
         self._begin_step()
 
     def stop(self) -> None:
-        """End; what is recorded by then is ready."""
+        """End the last step, and the trace if one is active."""
         self._end_step()
-        if self._running is not None:
+        if self._active_trace is not None:
             self.stop_trace()
             self._ready()
 
     def step(self) -> None:
-        """Say that one step is over and the next begins."""
+        """End a step and start the next."""
         self._end_step()
         before = self.current_action
         self.step_num += 1
-        after = self.current_action = self._planned()
+        after = self.current_action = self._scheduled_action()
         if before is ProfilerAction.RECORD_AND_SAVE:
             self.stop_trace()
             self._ready()
         elif before is ProfilerAction.RECORD and after not in _RECORDING:
             warnings.warn(f"Incorrect schedule: RECORD followed by {after.name}", UserWarning, stacklevel=2)
             self.stop_trace()
-        if after in _RECORDING and self._running is None:
+        if after in _RECORDING and self._active_trace is None:
             self.start_trace()
         self._begin_step()
 
@@ -232,17 +261,17 @@ class profile:
             self.on_trace_ready(self)
 
     def start_trace(self) -> None:
-        """Begin to record."""
-        self._running = self.profiler = autograd_profiler.profile(
+        """Start a trace."""
+        self._active_trace = self.profiler = autograd_profiler.profile(
             record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack,
             with_flops=self.with_flops)
-        self._running.__enter__()
+        self._active_trace.__enter__()
 
     def stop_trace(self) -> None:
-        """Record no longer."""
-        if self._running is not None:
-            self._running.__exit__()
-            self._running = None
+        """End the trace."""
+        if self._active_trace is not None:
+            self._active_trace.__exit__()
+            self._active_trace = None
 
     # ----- results -----
 
@@ -252,29 +281,29 @@ class profile:
         return self.profiler
 
     def events(self) -> EventList | None:
-        """The events recorded last, one by one."""
+        """The events of the last trace."""
         return self._recorded("accessing events").function_events
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False) -> EventList:
-        """The events recorded last, added up by name, and by shapes or by the innermost callers as well."""
+        """Sums of the last trace's events by name, optionally also by shapes or the innermost frames."""
         return self._recorded("getting key averages").key_averages(group_by_input_shape, group_by_stack_n,
                                                                    group_by_overload_name)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the events recorded last as JSON that `chrome://tracing` and Perfetto show."""
+        """Write the last trace as JSON for `chrome://tracing` and Perfetto."""
         self._recorded("exporting chrome trace").export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the callers of events, weighed by `metric`: what flame graphs are drawn of."""
+        """Write call stacks weighted by `metric`, the input of flame graph tools."""
         self._recorded("exporting stacks").export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Put a text into the trace file."""
+        """Add a string to the metadata of trace files."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Put a value, given as JSON, into the trace file."""
+        """Add a value, given as JSON, to the metadata of trace files."""
         self._metadata[key] = json.loads(value)
 
     preset_metadata_json = add_metadata_json

@@ -1,10 +1,10 @@
-"""`torch.profiler.itt`: marks for Intel's tools, to which there is no connection."""
+"""`torch.profiler.itt`: markers for Intel's ITT tools; not supported."""
 
 from __future__ import annotations
 
 
 def is_available() -> bool:
-    """Whether marks can be made: they cannot.
+    """Whether ITT markers are available: they are not.
 
     >>> import flambeau as torch
     >>> torch.profiler.itt.is_available()

@@ -1,4 +1,4 @@
-"""Ways to look at a graph: torchviz's drawing, tables of traces, pictures in files.
+"""Visualization of graphs and training: drawings, traces, memory reports, leak reports, plots, the explorer.
 
 >>> from flambeau.viz import make_dot
 """

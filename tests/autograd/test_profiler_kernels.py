@@ -53,7 +53,7 @@ def test_a_call_is_an_event_with_its_kernels_within():
     assert [kernel.name for kernel in kernels] == ["f[0] matmul", "f[1] rows max+sub+exp+sum+div…"]
     assert all(kernel.cpu_parent is call for kernel in kernels)
     assert call.self_cpu_time_total <= call.cpu_time_total - sum(kernel.cpu_time_total for kernel in kernels) + 1e-6
-    [work] = kernels[0].works
+    [work] = kernels[0].kernel_costs
     assert work == (4 * (32 * 64 + 64 * 16 + 32 * 16), 2 * 32 * 64 * 16, False)
     assert kernels[0].flops == work[1]
 

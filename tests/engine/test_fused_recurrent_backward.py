@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.skipif(not codegen.available(), reason="there are no k
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many steps each walk took, from here on."""
     lengths: list[int] = []
-    walk, back = fused_recurrent_backward.run_steps, fused_recurrent_backward.recurrent_steps.back
+    walk, back = fused_recurrent_backward.run_steps, fused_recurrent_backward.recurrent_steps.backward
 
     def counted(*args: Any) -> bool:
         lengths.append(1)
@@ -38,7 +38,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return back(*args)
 
     monkeypatch.setattr(graph_task, "run_steps", counted)
-    monkeypatch.setattr(fused_recurrent_backward.recurrent_steps, "back", further)
+    monkeypatch.setattr(fused_recurrent_backward.recurrent_steps, "backward", further)
     return lengths
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.backends.compiled import kernels_of
+from flambeau.backends.compiled import compiled_operators
 from flambeau.ops.declare import REGISTRY
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="there are no kernels")
@@ -53,7 +53,7 @@ def gradient(how: Callable[[Any, Any], None], function: Callable[[Any], Any]) ->
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_kernels_and_bits(name: str, how: Any, monkeypatch: Any) -> None:
     expected = gradient(plain, FUNCTIONS[name])
-    kernels = kernels_of(REGISTRY)
+    kernels = compiled_operators(REGISTRY)
     assert kernels is not None
     found = []
     run = kernels.gradients.run

@@ -27,7 +27,7 @@ def given(dtype: Any = torch.float64) -> tuple[Any, Any]:
 def compared(program: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch, close: float = 1e-13) -> int:
     """What a program gives, with and without; how often such a gradient went all its way."""
     count = 0
-    whole = one_hot_gradients.negative_share
+    whole = one_hot_gradients.scaled_negative_exp
 
     def counted(*args: Any) -> Any:
         nonlocal count
@@ -35,7 +35,7 @@ def compared(program: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch, 
         return whole(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(one_hot_gradients, "negative_share", counted)
+        patch.setattr(one_hot_gradients, "scaled_negative_exp", counted)
         found = program()
     with monkeypatch.context() as patch:
         patch.setattr(losses, "accepts_one_hot", lambda node: False)

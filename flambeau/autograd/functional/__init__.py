@@ -1,4 +1,4 @@
-"""`torch.autograd.functional`: products with Jacobians and Hessians, and whole ones."""
+"""`torch.autograd.functional`: Jacobians, Hessians, and their products with vectors."""
 
 from __future__ import annotations
 

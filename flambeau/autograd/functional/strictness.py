@@ -1,4 +1,4 @@
-"""What strict mode refuses: derivatives that are zero only because nothing depends on the input."""
+"""Strict mode: errors for derivatives that are zero because the output does not depend on the input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PULLED_TWICE = ("The hessian of the user-provided function is independent of en
 JACOBIAN_WITHOUT_GRAPH = _JACOBIAN + _REFUSED_WITH_GRAPH
 BLOCK_MISSING = "Output {} of the user-provided function is independent of input {}." + _REFUSED
 
-#: of what -> the error where a tensor has no graph
+#: kind of tensor -> the error if it does not require grad
 _WITHOUT_GRAPH = {
     "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a "
                "differentiable manner from the input when running in strict mode.",
@@ -37,7 +37,7 @@ _WITHOUT_GRAPH = {
                "the hessian depends on the inputs.",
 }
 
-#: which backward pass -> the error where it gave nothing, and where what it gave has no graph
+#: stage -> the errors if a gradient is None, and if it does not require grad
 _MISSING = {
     "back": (_OUTPUT, JACOBIAN_WITHOUT_GRAPH),
     "back_trick": (_PULLED, JACOBIAN_WITHOUT_GRAPH),
@@ -46,11 +46,11 @@ _MISSING = {
 }
 
 
-def must_have_graph(values: Sequence[Any], what: str, strict: bool) -> None:
-    """Refuse, in strict mode, values that nothing can be differentiated by: missing, or without a graph.
+def require_graph(values: Sequence[Any], what: str, strict: bool) -> None:
+    """Check in strict mode that all values require grad.
 
     Raises:
-        RuntimeError: one is such.
+        RuntimeError: a value is None or does not require grad.
     """
     if not strict:
         return
@@ -61,18 +61,19 @@ def must_have_graph(values: Sequence[Any], what: str, strict: bool) -> None:
             raise RuntimeError(_WITHOUT_GRAPH[what].format(i))
 
 
-def filled(found: Sequence[Tensor | None], like: Tensors, strict: bool, create_graph: bool, stage: str) -> Tensors:
-    """A pass's gradients, with zeros for those that it did not give.
+def fill_missing(grads: Sequence[Tensor | None], like: Tensors, strict: bool, create_graph: bool,
+                 stage: str) -> Tensors:
+    """The gradients of a pass, with zeros for None.
 
     Raises:
-        RuntimeError: in strict mode, one is missing; or has no graph though one was asked for.
+        RuntimeError: in strict mode, a gradient is None, or does not require grad under `create_graph`.
     """
-    for i, g in enumerate(found):
+    for i, g in enumerate(grads):
         if strict and g is None:
             raise RuntimeError(_MISSING[stage][0].format(i))
         if strict and create_graph and g is not None and not g._requires_grad:
             raise RuntimeError(_MISSING[stage][1].format(i))
-    return tuple(fn.zeros_like(x) if g is None else g for g, x in zip(found, like, strict=True))
+    return tuple(fn.zeros_like(x) if g is None else g for g, x in zip(grads, like, strict=True))
 
 
-__all__ = ["BLOCK_MISSING", "JACOBIAN_WITHOUT_GRAPH", "filled", "must_have_graph"]
+__all__ = ["BLOCK_MISSING", "JACOBIAN_WITHOUT_GRAPH", "fill_missing", "require_graph"]

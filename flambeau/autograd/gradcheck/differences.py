@@ -1,9 +1,9 @@
-"""Central differences: how a function's outputs move when its inputs are pushed a little.
+"""Central differences: numerical Jacobians and directional derivatives.
 
     J u  ~  (f(x + eps u) - f(x - eps u)) / (2 eps)
 
-The inputs are moved in place, in their own memory, so that functions which know them by other
-ways (a closure, a module's parameters) see the move too.
+The inputs are perturbed in place, so that functions that reach them through a closure or a module's parameters see
+the perturbation too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Outputs = tuple[Any, ...]
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """`value`, in a tuple if it is not a sequence already."""
+    """`value` as a tuple; a single value as a tuple of one."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
@@ -29,12 +29,12 @@ def positions(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 class Differences:
-    """A function's outputs, differentiated by moving its inputs by `eps`.
+    """Numerical derivatives of a function.
 
     Args:
-        function: takes `*inputs`, gives a tensor or several.
-        inputs: tensors, and whatever else the function takes.
-        eps: how far to move.
+        function: maps `*inputs` to a tensor or several.
+        inputs: tensors and other arguments of the function.
+        eps: the step.
     """
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[Any], eps: float) -> None:
@@ -43,11 +43,11 @@ class Differences:
         self.eps = eps
 
     def _outputs(self) -> Outputs:
-        # copies: an output may be a view of what is about to move again
+        # copies: an output may be a view of an input that is perturbed again
         return tuple(out.detach().clone() for out in as_tuple(self.function(*self.inputs)))
 
-    def _moved(self, part: Tensor, step: Any, where: str) -> Outputs:
-        """d outputs / d step, with `part` (a view of an input's memory) at either side of where it stands."""
+    def _difference(self, part: Tensor, step: Any, where: str) -> Outputs:
+        """The difference quotients of the outputs, with `part` (a view of an input's memory) perturbed by ±step."""
         start = part.clone()
         part.copy_(start - step)
         below = self._outputs()
@@ -64,17 +64,17 @@ class Differences:
         return (above - below) / (2 * self.eps)
 
     def jacobians(self, k: int) -> list[Tensor]:
-        """The Jacobian of each output by input number `k`: (elements of the input, elements of the output).
+        """The Jacobian of each output with respect to input `k`: (elements of the input, elements of the output).
 
-        For a complex input, d/dx + i d/dy, which is what reverse mode gives for a real output.
+        For a complex input it is d/dx + i d/dy, which reverse mode computes for a real output.
         """
-        memory = self.inputs[k].data  # the same memory; what was saved of it does not count these writes
+        memory = self.inputs[k].data  # the same memory; writes to it do not change the input's version
         rows: list[Outputs] = []
         for at in positions(memory.shape):
             where = f"on index {at} "
-            along = self._moved(memory[at], self.eps, where)
+            along = self._difference(memory[at], self.eps, where)
             if memory.is_complex():
-                across = self._moved(memory[at], self.eps * 1j, where)
+                across = self._difference(memory[at], self.eps * 1j, where)
                 along = tuple(fn.complex(a.contiguous(), b.contiguous()) for a, b in zip(along, across, strict=True))
             rows.append(along)
         if not rows:
@@ -82,14 +82,14 @@ class Differences:
         return [fn.stack([part.reshape(-1) for part in column]) for column in zip(*rows, strict=True)]
 
     def along(self, k: int, u: Any) -> list[Any]:
-        """The derivative of each output as input number `k` moves in the direction `u`.
+        """The directional derivative of each output with respect to input `k`.
 
         Args:
-            u: of the input's shape when reshaped; for a complex input a pair, the directions in which its real and
-                its imaginary part move. Then each derivative is a pair as well.
+            u: the direction, with as many elements as the input; for a complex input a pair of directions, of its
+                real and its imaginary part. Then each derivative is a pair, too.
         """
         memory = self.inputs[k].data
         if not memory.is_complex():
-            return list(self._moved(memory, u.reshape(memory.shape) * self.eps, ""))
+            return list(self._difference(memory, u.reshape(memory.shape) * self.eps, ""))
         across, up = (part.reshape(memory.shape) * self.eps for part in u)
-        return list(zip(self._moved(memory, across, ""), self._moved(memory, up * 1j, ""), strict=True))
+        return list(zip(self._difference(memory, across, ""), self._difference(memory, up * 1j, ""), strict=True))

@@ -1,4 +1,4 @@
-"""The Jacobians that gradcheck compares, under the names that PyTorch once let out and now warns of."""
+"""Deprecated public names of gradcheck's numerical and analytical Jacobians."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .messages import PRIVATE
 from .products import differentiated, gradients
 
 
-def _refuse(name: str, grad_out: float, outputs: Sequence[Any]) -> None:
+def _check_real(name: str, grad_out: float, outputs: Sequence[Any]) -> None:
     if grad_out != 1.0:
         raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
     if any(out.is_complex() for out in outputs):
@@ -22,38 +22,42 @@ def _refuse(name: str, grad_out: float, outputs: Sequence[Any]) -> None:
 
 def get_numerical_jacobian(fn: Callable[..., Any], inputs: Sequence[Any], target: Any = None, eps: float = 1e-3,
                            grad_out: float = 1.0) -> list[Tensor]:
-    """The measured Jacobian of a function's first output by each input.
+    """The numerical Jacobian of a function's first output with respect to each input.
 
     Args:
         fn: takes the inputs as one tuple.
         inputs: tensors.
-        target: the inputs to differentiate by, of `inputs`; default: all that require grad.
-        eps: how far each element is moved.
+        target: the inputs, among `inputs`, to differentiate by. Default: all that require grad.
+        eps: the step of the differences.
         grad_out: must be 1.
     """
     warnings.warn(PRIVATE.format("get_numerical_jacobian"), FutureWarning, stacklevel=2)
-    _refuse("get_numerical_jacobian", grad_out, ())
-    _refuse("get_numerical_jacobian", 1.0, as_tuple(fn(inputs)))
-    wanted = differentiated(inputs)
+    _check_real("get_numerical_jacobian", grad_out, ())
+    _check_real("get_numerical_jacobian", 1.0, as_tuple(fn(inputs)))
+    indices = differentiated(inputs)
     if target is not None:
         chosen = {id(x) for x in as_tuple(target)}
-        wanted = [k for k in wanted if id(inputs[k]) in chosen]
+        indices = [k for k in indices if id(inputs[k]) in chosen]
     differences = Differences(lambda *args: fn(args), inputs, eps)
-    return [differences.jacobians(k)[0] for k in wanted]
+    return [differences.jacobians(k)[0] for k in indices]
 
 
 def get_numerical_jacobian_wrt_specific_input(fn: Callable[..., Any], input_idx: int, inputs: Sequence[Any],
                                               outputs: Any, eps: float, input: Any = None,
                                               is_forward_ad: bool = False) -> tuple[Tensor, ...]:
-    """The measured Jacobian of each output by input number `input_idx`."""
+    """The numerical Jacobian of each output with respect to input `input_idx`."""
     return tuple(Differences(fn, inputs, eps).jacobians(input_idx))
 
 
 def get_analytical_jacobian(inputs: Sequence[Any], output: Tensor, nondet_tol: float = 0.0,
                             grad_out: float = 1.0) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
-    """Reverse mode's Jacobian of an output by each input; whether two runs agree; whether sizes and dtypes fit."""
+    """The Jacobian of an output with respect to each input by reverse mode, and three results of its checks.
+
+    Returns:
+        The Jacobians; whether two runs agree; whether sizes are those of the inputs; whether dtypes are.
+    """
     warnings.warn(PRIVATE.format("get_analytical_jacobian"), FutureWarning, stacklevel=2)
-    _refuse("get_analytical_jacobian", grad_out, (output,))
+    _check_real("get_analytical_jacobian", grad_out, (output,))
     first, second = gradients(inputs, output), gradients(inputs, output)
     return tuple(first.jacobians), first.agree(second, nondet_tol), first.sizes_fit, first.types_fit
 

@@ -1,4 +1,4 @@
-"""What gradcheck says when a derivative is wrong: PyTorch's texts, to the letter."""
+"""Error messages of gradcheck, with PyTorch's texts, and its exception class."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class GradcheckError(RuntimeError):
-    """A derivative that gradcheck found wrong.
+    """The error of a wrong derivative.
 
     >>> import flambeau as torch
     >>> from flambeau.autograd.gradcheck import GradcheckError, gradcheck
@@ -113,10 +113,10 @@ PRIVATE = ("`{}` was part of PyTorch's private API and not meant to be exposed. 
 
 
 def mismatch(output: int, input: int, numerical: Any, analytical: Any, *, forward: bool, part: str | None) -> str:
-    """Two Jacobians (or products with one) that differ.
+    """The message for two Jacobians, or products with one, that differ.
 
     Args:
-        part: "real" or "imaginary", where only that part of this output (forward mode: input) was looked at.
+        part: "real" or "imaginary" if only that part of the output (forward mode: input) was compared.
     """
     scope = f"While considering the {part} part of complex {'inputs' if forward else 'outputs'} only, " if part else ""
     mode = "computed with forward mode " if forward else ""
@@ -125,10 +125,10 @@ def mismatch(output: int, input: int, numerical: Any, analytical: Any, *, forwar
 
 
 def in_slow_mode(numerical: Any, analytical: Any, agree: bool) -> str:
-    """What follows a mismatch in fast mode: the Jacobians themselves.
+    """The addition to the message in fast mode: the entire Jacobians.
 
     Args:
-        agree: whether slow mode would have passed.
+        agree: whether slow mode would pass.
     """
     largest = (analytical - numerical).abs().max()
     return ("\nThe above quantities relating the numerical and analytical jacobians are computed \n"
@@ -139,5 +139,5 @@ def in_slow_mode(numerical: Any, analytical: Any, agree: bool) -> str:
 
 
 def in_a_batch(output: int, input: int, got: Any, expected: Any, advice: str) -> str:
-    """A batch of products that are not those computed one by one."""
+    """The message for a batch of products that differ from those computed one by one."""
     return f"For output {output} and input {input}:\n\n{advice}\n\nGot:\n{got}\n\nExpected:\n{expected}"

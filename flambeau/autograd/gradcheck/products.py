@@ -1,7 +1,7 @@
-"""Jacobians as autograd has them: rows by reverse mode, columns by forward mode.
+"""Analytical Jacobians and their products with vectors, by reverse mode and by forward mode.
 
-A Jacobian is laid out (elements of the input, elements of the output), as `differences` lays it
-out: reverse mode fills its columns, forward mode its rows.
+A Jacobian has the shape (elements of the input, elements of the output), as in `differences`: reverse mode computes
+its columns, forward mode its rows.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .messages import NOT_REENTRANT, GradcheckError
 
 
 def differentiated(inputs: Sequence[Any]) -> list[int]:
-    """The numbers of the inputs to differentiate by: the tensors that require grad."""
+    """The indices of the inputs to differentiate by: the tensors that require grad."""
     return [k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
 
 
 # ----- reverse mode -----
 
 def pulled_back(output: Tensor, inputs: Sequence[Tensor], cotangent: Tensor) -> tuple[Any, ...]:
-    """The gradients of the inputs, None where there is no path; the graph is kept."""
+    """The gradients of the inputs, None where the output does not depend on them; the graph is retained."""
     return grad(output, inputs, cotangent, retain_graph=True, allow_unused=True)
 
 
 class Gradients:
-    """Gradients computed for several cotangents, beside what is wrong with them."""
+    """The gradients for several cotangents, and whether their shapes and dtypes are those of the inputs."""
 
     def __init__(self, inputs: Sequence[Tensor], rows: Sequence[Sequence[Any]], size: int) -> None:
         self.types_fit = all(g is None or g.dtype == x.dtype for row in rows for g, x in zip(row, inputs, strict=True))
@@ -50,22 +50,22 @@ class Gradients:
 
 
 def gradients(inputs: Sequence[Any], output: Tensor, v: Tensor | None = None) -> Gradients:
-    """The Jacobians of one output, or, given a cotangent `v`, the one column v^T J of each."""
-    wanted = [inputs[k] for k in differentiated(inputs)]
+    """The Jacobians of one output or, with a cotangent `v`, the column v^T J of each."""
+    tensors = [inputs[k] for k in differentiated(inputs)]
     if v is not None:
-        rows = [pulled_back(output, wanted, v.reshape(output.shape))]
-        return Gradients(wanted, rows, 1)
+        rows = [pulled_back(output, tensors, v.reshape(output.shape))]
+        return Gradients(tensors, rows, 1)
     rows = []
     for at in positions(output.shape):
         unit = fn.zeros(output.shape, dtype=output.dtype)
         unit[at] = 1
-        rows.append(pulled_back(output, wanted, unit))
-    return Gradients(wanted, rows, output.numel())
+        rows.append(pulled_back(output, tensors, unit))
+    return Gradients(tensors, rows, output.numel())
 
 
-def reliable(inputs: Sequence[Any], output: Tensor, nondet_tol: float, check_dtypes: bool,
+def checked_jacobians(inputs: Sequence[Any], output: Tensor, nondet_tol: float, check_dtypes: bool,
              v: Tensor | None = None) -> list[Tensor]:
-    """The Jacobians of one output (times `v`), computed twice and found the same.
+    """The Jacobians of one output (times `v`), computed twice and compared.
 
     Raises:
         GradcheckError: two runs differ by more than `nondet_tol`; a gradient has another shape than its input, or,
@@ -84,38 +84,38 @@ def reliable(inputs: Sequence[Any], output: Tensor, nondet_tol: float, check_dty
 # ----- forward mode -----
 
 def pushed_forward(function: Callable[..., Any], inputs: Sequence[Any], k: int, tangent: Tensor) -> list[Any]:
-    """What forward mode makes of a tangent of input number `k`: (value, tangent or None) of each output.
+    """(value, tangent or None) of each output, for a tangent of input `k`.
 
     A dual level must be open.
     """
-    moved = [x.detach() if isinstance(x, Tensor) and x.requires_grad else x for x in inputs]
+    duals = [x.detach() if isinstance(x, Tensor) and x.requires_grad else x for x in inputs]
     for other in differentiated(inputs):
-        if other != k:  # zero, but there: as where all inputs are dual
-            moved[other] = make_dual(moved[other], fn.zeros_like(moved[other]))
-    moved[k] = make_dual(moved[k], tangent.clone())  # what it is a view of is none of the function's business
-    return [unpack_dual(out) for out in as_tuple(function(*moved))]
+        if other != k:  # zero tangents: all inputs are dual tensors
+            duals[other] = make_dual(duals[other], fn.zeros_like(duals[other]))
+    duals[k] = make_dual(duals[k], tangent.clone())  # a copy, so that the function sees no view
+    return [unpack_dual(out) for out in as_tuple(function(*duals))]
 
 
 def directional(function: Callable[..., Any], inputs: Sequence[Any], k: int, tangent: Tensor,
                 check_dtypes: bool) -> list[Tensor]:
-    """J u of each output, flat, u a tangent of input number `k`; zeros where nothing arrives.
+    """J u of each output, flat, for a tangent u of input `k`; zeros for outputs without a tangent.
 
     Raises:
-        GradcheckError: with `check_dtypes`, a tangent is real and its value complex, or the other way round.
+        GradcheckError: with `check_dtypes`, a tangent is real and its value complex, or vice versa.
     """
-    found = []
+    products = []
     for value, t in pushed_forward(function, inputs, k, tangent):
         if t is None:
-            found.append(fn.zeros(value.numel(), dtype=value.dtype))
+            products.append(fn.zeros(value.numel(), dtype=value.dtype))
             continue
         if check_dtypes and value.is_complex() != t.is_complex():
             raise GradcheckError("Forward AD gradient has dtype mismatch.")
-        found.append(t.detach().reshape(-1))
-    return found
+        products.append(t.detach().reshape(-1))
+    return products
 
 
 def forward_jacobians(function: Callable[..., Any], inputs: Sequence[Any], k: int, check_dtypes: bool) -> list[Tensor]:
-    """The Jacobian of each output by input number `k`, row by row."""
+    """The Jacobian of each output with respect to input `k`, row by row."""
     x = inputs[k]
     rows = []
     with dual_level():

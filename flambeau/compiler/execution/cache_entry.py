@@ -1,4 +1,4 @@
-"""Cache entries: a compiled program, the guards under which it may be replayed, and how its results become tensors."""
+"""Cache entries: a compiled program, the guards under which it may be replayed, and the construction of its results."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor.parameter import Parameter
 from ..._tensor.tensor import INFERENCE, wrap
-from ...backends.numpy.memory import lying
+from ...backends.numpy.memory import view_memory
 from ...engine.nodes.leaf_hooks import LeafHooks
 from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
-from ...engine.profiler_events import recording
+from ...engine.profiler_events import active_timeline
 from ...ir.graph.target import Target
 from ...ir.schedule.program import KernelCallback, Program
 from ...modes import configured
@@ -22,27 +22,28 @@ from ...trees import tree_flatten, tree_unflatten
 from ..cache import trace_cache
 from ..cache.trace_cache import TraceRecord
 from ..guards.arguments import ArrayLayout, OutputTensor, bump_version, restore_view
-from ..guards.environment import ITEM, MODULE, Guard
+from ..guards.guard import ITEM, MODULE, Guard
 from ..guards.tensor_state import TensorFlags, are_hooked, optimizer_guard, state_entries
 from ..tracing.aliasing import address, extent, flat_view, owner
 from ..tracing.trace import Trace
+from ..tracing.trace_comparison import difference, pins
 from . import profiling
-from .backward_graph import BackwardGraph, differentiable
+from .backward_graph import BackwardGraph, attach_backward
 from .buffer_donation import allocate_or_reuse, donated_buffers
 
-#: what stands for the result of a call that no program fits
+#: returned instead of a result if a guard fails
 GUARDS_FAILED = object()
 
 
 def pin_holds(x: Any, pin: tuple[Any, Any, int]) -> bool:
-    """Whether an argument is the tensor, and lies in the memory, that it must."""
+    """Whether an argument is the pinned tensor and lies in the pinned memory."""
     tensor, memory, at = pin
     return (tensor is None or tensor() is x) and (
         memory is None or (memory() is owner(x._array) and address(x._array) == at))
 
 
 class FreedNode(Node):
-    """The node of a result whose graph was walked already: by the function itself, which called `backward`."""
+    """The grad_fn of a result whose autograd graph the function itself has freed by calling `backward`."""
 
     __slots__ = ()
 
@@ -59,28 +60,31 @@ class FreedNode(Node):
 
 
 class CacheEntry:
-    """A program, and what surrounds it: where its arrays come from and what becomes of its results.
+    """A compiled trace.
 
     Args:
-        seen: what it saw, and a later call must see, too.
-        before: a run that did the same.
-        entry: the name of such runs on disk.
-        known: what there is to be known of them.
+        trace: the trace.
+        name: the name in debug output and profiles.
+        guards: guards on Python objects.
+        before: the trace that agrees with it.
+        trace_key: the key of such traces in the persistent cache.
+        record: their record there.
 
     Attributes:
-        trace: the run that it repeats.
-        pins: what arguments must be, as `Trace.pins` tells; None for those that are free.
-        program: what computes.
-        name: what it is called where it is shown.
-        since: how many libraries of code there were before it.
-        environment: what the function saw without being handed it, and must see again.
-        remembered: what optimizers remember.
-        renewed: new arrays by number, and whose old gradients they may take the memory of.
-        source: the Python lines of the short way in, once there is one.
-        forgotten: why the next process has to capture a run of its own; None where it has not.
-        is_recalled: whether an earlier process made it, and no run of this one was captured for it.
-        is_tried: whether it was run.
-        begun: what optimizers remember since it was recalled, though no step was done.
+        pins: by argument, the tensor and memory that it must be (`trace_comparison.pins`); None if it is free.
+        program: the forward program; its results are the trace's targets, then the values saved for backward.
+        backward: the backward graph, if results are differentiable.
+        libraries_before: how many code libraries were loaded before it, for debug output.
+        guards: guards on Python objects, except modules.
+        optimizer_guards: guards on the entries of optimizers' state.
+        module_version: `modes.configured` when modules last matched.
+        donated: by index of a result, the tensor whose old gradient may donate its memory.
+        call_stub: (the call stub or None,), once generation was tried.
+        stub_source: the source of the call stub.
+        bypass_reason: why the program is not in the persistent cache, or None.
+        is_from_cache: whether it was loaded from the persistent cache.
+        has_run: whether it was replayed.
+        initialized_states: optimizers and parameters whose state was made when it was loaded, without a step.
     """
 
     bypass_reason: str | None = None
@@ -99,7 +103,7 @@ class CacheEntry:
         written = {t.overwrites for t in trace.targets if t.overwrites is not None}
         self.backward = None if trace.joint is None else BackwardGraph(trace.joint, f"{name} backward", written)
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
-        self._results_count = sum(t.overwrites is None for t in trace.targets)
+        self._num_results = sum(t.overwrites is None for t in trace.targets)
         self.program = Program(trace.graph, [*trace.targets, *handed_over],
                                [(g.value, g.outcome) for g in trace.data_guards], trace.effects, trace.plan_key)
         trace.plan_key = self.program.cache_key
@@ -107,12 +111,12 @@ class CacheEntry:
         self.scalar_arrays: dict[int, np.ndarray] = {
             number: np.zeros((), np.float64) for number, source in trace.sources.items() if source[0] == "number"}
         self.written_sources = [source for source in (trace.sources[number] for number in trace.written_leaves)
-                        if source[0] not in ("argument", "memory of")]
+                                if source[0] not in ("argument", "memory of")]
         self.guards = [each for each in guards if each.kind != MODULE]
         self.optimizer_guards = [Guard(ITEM, *state, "") for state in state_entries(trace.param_groups)]
         self.module_version = configured[0]
         self._modules = [each for each in guards if each.kind == MODULE]
-        self.tensor_flags_match = TensorFlags(trace.outside())
+        self.tensor_flags_match = TensorFlags(trace.outside_tensors())
         self.optimizers_match = optimizer_guard(trace.param_groups, trace.params_without_grad)
         self._grad_refs = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
         self.memory_owners = frozenset(id(owner(s[2])) for s in trace.sources.values() if s[0] == "tensor")
@@ -121,15 +125,15 @@ class CacheEntry:
         self.call_stub: tuple[Callable[..., Any] | None] | None = None
 
     def _pin(self, before: Trace, now: Trace) -> None:
-        found: list[tuple[Any, Any, int] | None] = [
-            each if each[0] is not None or each[1] is not None else None for each in before.pins(now)]
+        new_pins: list[tuple[Any, Any, int] | None] = [
+            each if each[0] is not None or each[1] is not None else None for each in pins(before, now)]
         if self.pins:
-            found = [None if was is None else is_now for was, is_now in zip(self.pins, found, strict=True)]
-        self.pins = found
+            new_pins = [None if old is None else new for old, new in zip(self.pins, new_pins, strict=True)]
+        self.pins = new_pins
 
     def relax_pins(self, trace: Trace) -> bool:
-        """Whether another run did the same with other arguments, which are then free to be any."""
-        if trace.failure is not None or not any(self.pins) or self.trace.difference(trace) is not None:
+        """Release the pins of arguments that differ in another trace; return False if it does not agree."""
+        if trace.failure is not None or not any(self.pins) or difference(self.trace, trace) is not None:
             return False
         self._pin(self.trace, trace)
         self.call_stub = None
@@ -137,11 +141,11 @@ class CacheEntry:
         return True
 
     def store_record(self) -> None:
-        """Let other processes know that runs like this one agree."""
+        """Store in the persistent cache that traces like this one agree."""
         trace_cache.store(self.trace_key, self.record._replace(free=tuple(pin is None for pin in self.pins)))
 
     def modules_match(self) -> bool:
-        """Whether all modules are as they were."""
+        """Whether the guards on modules hold; they are checked only if any module has changed."""
         now = configured[0]
         if self.module_version == now:
             return True
@@ -155,44 +159,44 @@ class CacheEntry:
             each.holds() for each in (*self.guards, *self.optimizer_guards))
 
     def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
-        """The leaves' arrays; None where one is not what it was."""
-        found = []
+        """Return the arrays of graph inputs, by number; None if a tensor or gradient has changed."""
+        arrays = []
         sources = self.trace.sources
         for number in leaves:
             source = sources[number]
             kind = source[0]
             if kind == "argument":
-                found.append(arguments[source[1]]._array)
+                arrays.append(arguments[source[1]]._array)
             elif kind == "memory of":
-                found.append(flat_view(arguments[source[1]]._array, source[2]))
+                arrays.append(flat_view(arguments[source[1]]._array, source[2]))
             elif kind == "tensor":
                 if source[1] is not None and source[1]._array is not source[3]:
                     return None
-                found.append(source[2])
+                arrays.append(source[2])
             elif kind == "number":
                 _, group, key, index = source
                 value = group[key]
                 array = self.scalar_arrays[number]
                 array[()] = value if index is None else value[index]
-                found.append(array)
+                arrays.append(array)
             else:
-                gradient = source[1].of(arguments)._grad
+                gradient = source[1].resolve(arguments)._grad
                 strides = self.trace.grad_strides.get(number)
                 leaf = self.trace.leaf(number)
                 if gradient is None or gradient._array.size != leaf.size or gradient._array.dtype != leaf.dtype or (
                         gradient._array.strides != strides):
                     return None
-                found.append(gradient._array)
-        return found
+                arrays.append(gradient._array)
+        return arrays
 
     def check_guards(self, arguments: Sequence[Any]) -> bool:
-        """Whether everything that the run depended on, the arguments' looks and truths apart, is as it was."""
+        """Whether all guards hold, except those on the signature of the call and on data."""
         trace = self.trace
-        for held in trace.grad_absent:
-            if held.of(arguments)._grad is not None:
+        for ref in trace.grad_absent:
+            if ref.resolve(arguments)._grad is not None:
                 return False
-        for held, has_one in trace.grad_presence:
-            if (held.of(arguments)._grad is not None) is not has_one:
+        for ref, has_grad in trace.grad_presence:
+            if (ref.resolve(arguments)._grad is not None) is not has_grad:
                 return False
         if trace.user_attributes and not all(trace.user_attributes.isdisjoint(x.__dict__) for x in arguments):
             return False
@@ -203,9 +207,9 @@ class CacheEntry:
         for x, pin in zip(arguments, self.pins, strict=True):
             if pin is not None and not pin_holds(x, pin):
                 return False
-        if trace.ran_backward and LeafHooks.found and are_hooked(*arguments):
+        if trace.ran_backward and LeafHooks.registered and are_hooked(*arguments):
             return False
-        gradients = [held.of(arguments)._grad for held in self._grad_refs]
+        gradients = [ref.resolve(arguments)._grad for ref in self._grad_refs]
         if not self.do_not_alias([x._array for x in arguments], [g._array for g in gradients if g is not None]):
             return False
         for group, key, index, compare, other, outcome in trace.scalar_guards:
@@ -215,9 +219,9 @@ class CacheEntry:
         return self.optimizers_match() and self._guards_hold()
 
     def do_not_alias(self, arrays: Sequence[np.ndarray], gradients: Sequence[np.ndarray] = ()) -> bool:
-        """Whether arguments and gradients share no memory with each other, nor with what the function found.
+        """Whether gradients share no memory with each other or with arguments, and neither does with lifted tensors.
 
-        How arguments share memory with each other is part of how a call looks.
+        Aliasing among arguments is part of the signature.
         """
         owners = {id(owner(a)) for a in arrays}
         if gradients:
@@ -228,12 +232,20 @@ class CacheEntry:
         return self.memory_owners.isdisjoint(owners)
 
     def are_distinct(self, *arrays: np.ndarray) -> bool:
-        """Whether arguments each have memory of their own."""
+        """Whether no two arguments share memory, and none does with a lifted tensor."""
         owners = {id(owner(a)) for a in arrays}
         return len(owners) == len(arrays) and self.memory_owners.isdisjoint(owners)
 
     def run(self, arguments: Sequence[Any], watch: KernelCallback | None = None) -> Any:
-        """Replay the run, `watch` being told of each kernel; MISSED where it does not fit."""
+        """Check the guards and replay the program.
+
+        Args:
+            arguments: the tensors among the call's arguments.
+            watch: called after each kernel.
+
+        Returns:
+            The function's result, or `GUARDS_FAILED`.
+        """
         trace = self.trace
         if not self.check_guards(arguments):
             return GUARDS_FAILED
@@ -244,39 +256,40 @@ class CacheEntry:
         for at, times in trace.version_bumps:
             bump_version(arguments[at], times)
         for source in self.written_sources:
-            tensor = source[1].of(arguments)._grad if source[0] == "gradient of" else source[1]
+            tensor = source[1].resolve(arguments)._grad if source[0] == "gradient of" else source[1]
             if tensor is not None:
                 tensor._bump_version()
-        for held, shown in trace.grad_updates:
-            if held.kind != "result":
-                held.of(arguments)._grad = None if shown is None else wrap(self.output_array(shown, new, arguments))
+        for ref, layout in trace.grad_updates:
+            if ref.kind != "result":
+                grad = None if layout is None else wrap(self.output_array(layout, new, arguments))
+                ref.resolve(arguments)._grad = grad
         return self.make_result(new, arguments)
 
     def run_profiled(self, arguments: Sequence[Any]) -> Any:
-        """Replay a run kernel by kernel, if this thread is profiled; `MISSED` where it does not fit."""
-        timeline = recording()
+        """Like `run`, with an event for each kernel if this thread is profiled."""
+        timeline = active_timeline()
         if timeline is None:
             return self.run(arguments)
-        span = timeline.enter(f"compiled {self.name}", given=arguments)
+        span = timeline.enter(f"compiled {self.name}", inputs=arguments)
         try:
-            found = self.run(arguments, profiling.watch(self.program, self.name))
+            result = self.run(arguments, profiling.watch(self.program, self.name))
             if timeline.memory:
-                made = [x._array for x in tree_flatten(found)[0] if isinstance(x, Tensor)]
-                timeline.made(span, made, [x._array for x in arguments])
-            return found
+                outputs = [x._array for x in tree_flatten(result)[0] if isinstance(x, Tensor)]
+                timeline.record_allocations(span, outputs, [x._array for x in arguments])
+            return result
         finally:
             timeline.leave(span)
 
     def _allocate_outputs(self, arguments: Sequence[Any]) -> list[np.ndarray] | None:
-        """The arrays for what is new; None where all of them may be any."""
+        """Return arrays for the program's results, some of them donated; None if the program may allocate all."""
         if not self.donated:
             return None
-        return [allocate_or_reuse(self.donated[k].of(arguments), shape, dtype) if k in self.donated
+        return [allocate_or_reuse(self.donated[k].resolve(arguments), shape, dtype) if k in self.donated
                 else np.empty(shape, dtype)
                 for k, (shape, dtype) in enumerate(self.program.output_specs)]
 
     def make_outputs(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> list[Any]:
-        """The results, of the arrays that the program made, and bases that some of them need."""
+        """Construct the result tensors from the arrays that the program made; last, bases that are not returned."""
         trace = self.trace
         results: list[Any] = []
         outputs: list[Any] = [] if trace.joint is None else [None] * trace.joint.count
@@ -298,12 +311,12 @@ class CacheEntry:
             elif kind == "again":
                 results.append(results[each[1]])
             elif kind == "gradient of":
-                results.append(each[1].of(arguments)._grad)
+                results.append(each[1].resolve(arguments)._grad)
             else:
                 results.append(each[1])
         for tensor, each in zip(results, trace.outputs, strict=True):
             if isinstance(each, OutputTensor) and each.base is not None:
-                restore_view(tensor, each, each.base.of(arguments, results))
+                restore_view(tensor, each, each.base.resolve(arguments, results))
         if self.backward is not None:
             numbers = [v.attrs for v in self.backward.leaves]
             leaves = self.input_arrays(numbers, arguments)
@@ -311,28 +324,28 @@ class CacheEntry:
             read = [arguments[source[1]] if source[0] == "argument" else source[1]
                     for source in (trace.sources[n] for n in numbers)
                     if source[0] in ("argument", "tensor") and source[1] is not None]
-            differentiable(outputs, self.backward, list(new[self._results_count:]), leaves, arguments, read)
+            attach_backward(outputs, self.backward, list(new[self._num_results:]), leaves, arguments, read)
         return results
 
     def make_result(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> Any:
-        """What the function returns, of the arrays that the program made."""
-        found = self.make_outputs(new, arguments)
-        for held, shown in self.trace.grad_updates:
-            if held.kind == "result" and shown is not None:
-                found[held.which]._grad = wrap(self.output_array(shown, new, arguments))
-        return tree_unflatten(found[:self.trace.tree.num_leaves], self.trace.tree)
+        """Construct the function's result from the arrays that the program made."""
+        results = self.make_outputs(new, arguments)
+        for ref, layout in self.trace.grad_updates:
+            if ref.kind == "result" and layout is not None:
+                results[ref.which]._grad = wrap(self.output_array(layout, new, arguments))
+        return tree_unflatten(results[:self.trace.tree.num_leaves], self.trace.tree)
 
-    def output_array(self, shown: ArrayLayout, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> np.ndarray:
-        """The array of a result."""
-        if shown.array >= 0:
-            array = new[shown.array]
-            if array.dtype == shown.dtype and array.shape == shown.shape and array.strides == shown.strides:
+    def output_array(self, layout: ArrayLayout, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> np.ndarray:
+        """Return the array of a layout."""
+        if layout.array >= 0:
+            array = new[layout.array]
+            if array.dtype == layout.dtype and array.shape == layout.shape and array.strides == layout.strides:
                 return array
         else:
-            [array] = self.input_arrays([-1 - shown.array], arguments) or []
-        if array.dtype == shown.dtype:
-            return lying(array, shown.shape, shown.strides, shown.offset)
-        return np.ndarray(shown.shape, shown.dtype, flat_view(array, extent(array)), shown.offset, shown.strides)
+            [array] = self.input_arrays([-1 - layout.array], arguments) or []
+        if array.dtype == layout.dtype:
+            return view_memory(array, layout.shape, layout.strides, layout.offset)
+        return np.ndarray(layout.shape, layout.dtype, flat_view(array, extent(array)), layout.offset, layout.strides)
 
 
 __all__ = ["GUARDS_FAILED", "CacheEntry", "FreedNode"]

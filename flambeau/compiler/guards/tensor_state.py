@@ -1,4 +1,4 @@
-"""What of optimizers and of tensors from outside decides what a function does, apart from their numbers."""
+"""Guards on optimizers (groups, options, state) and on flags and hooks of tensors from outside."""
 
 from __future__ import annotations
 
@@ -9,79 +9,81 @@ from ...engine.nodes.leaf_hooks import LeafHooks
 
 
 class TensorFlags:
-    """Says whether tensors have the hooks that they have now, and require gradients as they do now.
+    """A guard that tensors have the same hooks and `requires_grad` as when it was made.
 
     Attributes:
-        hooked: whether any of them has hooks.
+        hooked: whether any of the tensors has hooks.
     """
 
     def __init__(self, tensors: Sequence[Any]) -> None:
-        self._before = [(t, t._requires_grad, _hooks_of(t)) for t in tensors]
-        self.hooked = any(len(hooks) > 1 for _, _, hooks in self._before)
+        self._expected = [(t, t._requires_grad, _hooks_of(t)) for t in tensors]
+        self.hooked = any(len(hooks) > 1 for _, _, hooks in self._expected)
 
-    def __call__(self, all_of_it: bool = False) -> bool:
-        if all_of_it and not all(t._requires_grad is flag for t, flag, _ in self._before):
+    def __call__(self, check_requires_grad: bool = False) -> bool:
+        if check_requires_grad and not all(t._requires_grad is flag for t, flag, _ in self._expected):
             return False
-        return not (self.hooked or LeafHooks.found) or all(_hooks_of(t) == hooks for t, _, hooks in self._before)
+        return not (self.hooked or LeafHooks.registered) or all(_hooks_of(t) == hooks for t, _, hooks in self._expected)
 
 
 def _hooks_of(tensor: Any) -> tuple[Any, ...]:
-    """The hooks of a leaf and of the node that accumulates its gradient, in two parts or more."""
-    found = *(tensor._hooks or {}).values(), None, *(tensor._post_accumulate_hooks or {}).values()
+    """Return the hooks of a leaf and of its AccumulateGrad node, with None between its own two kinds."""
+    hooks = *(tensor._hooks or {}).values(), None, *(tensor._post_accumulate_hooks or {}).values()
     node = None if tensor._accumulator is None else tensor._accumulator()
     if node is None or node.extra is None:
-        return found
+        return hooks
     extra = node.extra
-    return *found, *(hook for hooks in (extra.pre_hooks, extra.post_hooks, *(extra.tensor_hooks or {}).values())
-                     for hook in (hooks or {}).values())
+    return *hooks, *(hook for group in (extra.pre_hooks, extra.post_hooks, *(extra.tensor_hooks or {}).values())
+                     for hook in (group or {}).values())
 
 
 def is_hooked(tensor: Any) -> bool:
-    """Whether a leaf has hooks."""
+    """Whether a leaf that requires grad has hooks."""
     return tensor._requires_grad and len(_hooks_of(tensor)) > 1
 
 
 def are_hooked(*tensors: Any) -> bool:
-    """Whether one of these leaves has hooks."""
+    """Whether any of the leaves has hooks."""
     return any(map(is_hooked, tensors))
 
 
-def optimizer_guard(groups: list[tuple[Any, dict[str, Any]]], without: Sequence[Any]) -> Callable[[], bool]:
-    """A function that says whether optimizers have the groups, flags, parameters and states that they have now.
+def optimizer_guard(groups: list[tuple[Any, dict[str, Any]]], params_without_grad: Sequence[Any]
+                    ) -> Callable[[], bool]:
+    """Return a guard that optimizers have the groups, options, parameters and state objects that they have now.
 
     Args:
-        without: parameters that had no gradient in the step, and must have none.
+        groups: optimizers and their param groups.
+        params_without_grad: parameters whose `.grad` must be None.
     """
-    found, params_without_grad = [], {id(p) for p in without}
+    expected, without_grad = [], {id(p) for p in params_without_grad}
     for optimizer, group in groups:
         flags = {key: value for key, value in group.items() if value is None or isinstance(value, (bool, str)) or (
             isinstance(value, tuple) and not all(type(x) in (float, int) for x in value))}
         params = group["params"]
-        states = [(p, optimizer.state.get(p), p._requires_grad, id(p) in params_without_grad) for p in params]
-        there = optimizer.param_groups
-        at = next((i for i, each in enumerate(there) if each is group), len(there))
-        found.append((optimizer, len(there), at, group, [*flags.items()], states))
+        states = [(p, optimizer.state.get(p), p._requires_grad, id(p) in without_grad) for p in params]
+        all_groups = optimizer.param_groups
+        at = next((i for i, each in enumerate(all_groups) if each is group), len(all_groups))
+        expected.append((optimizer, len(all_groups), at, group, [*flags.items()], states))
 
-    def is_same() -> bool:
-        for optimizer, count, at, group, flags, states in found:
-            params, there = group["params"], optimizer.param_groups
-            if len(there) != count or at == count or there[at] is not group or len(params) != len(states):
+    def holds() -> bool:
+        for optimizer, count, at, group, flags, states in expected:
+            params, all_groups = group["params"], optimizer.param_groups
+            if len(all_groups) != count or at == count or all_groups[at] is not group or len(params) != len(states):
                 return False
             for key, value in flags:
                 if group[key] is not value:
                     return False
             state = optimizer.state
-            for now, (p, known, requires_grad, without) in zip(params, states, strict=True):
-                if now is not p or state.get(p) is not known or p._requires_grad is not requires_grad or (
-                        without and p._grad is not None):
+            for param, (p, param_state, requires_grad, has_no_grad) in zip(params, states, strict=True):
+                if param is not p or state.get(p) is not param_state or p._requires_grad is not requires_grad or (
+                        has_no_grad and p._grad is not None):
                     return False
         return True
 
-    return is_same
+    return holds
 
 
 def state_entries(groups: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[dict[str, Any], str, Any]]:
-    """What optimizers remember, entry by entry: where it is, under which name, and what it is."""
+    """Yield the entries of optimizers' state: (state dict of a parameter, key, value)."""
     for optimizer, group in groups:
         for p in group["params"]:
             state = optimizer.state.get(p) or {}
@@ -90,13 +92,13 @@ def state_entries(groups: list[tuple[Any, dict[str, Any]]]) -> Iterator[tuple[di
 
 
 def state_objects(optimizer: Any, group: dict[str, Any]) -> dict[Any, list[Any]]:
-    """What an optimizer remembers of each of a group's parameters: the objects, in their order."""
-    found: dict[Any, list[Any]] = {}
+    """Return, by parameter of a group, the objects of its state: the dict, its keys, its values."""
+    objects: dict[Any, list[Any]] = {}
     for p in group["params"]:
         state = optimizer.state.get(p)
         if state:
-            found[p] = [state, *state, *state.values()]
-    return found
+            objects[p] = [state, *state, *state.values()]
+    return objects
 
 
 __all__ = ["TensorFlags", "are_hooked", "is_hooked", "optimizer_guard", "state_entries", "state_objects"]

@@ -1,4 +1,4 @@
-"""AccumulateGrad: the node of a leaf, and the accumulation into `.grad`, which takes an array over where it can."""
+"""AccumulateGrad: the node of a leaf, and the accumulation into `.grad`, without a copy where possible."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled import copied, copied_like
-from ...backends.compiled.thresholds import MET
+from ...backends.compiled import copy_with_layout, new_copy
+from ...backends.compiled.thresholds import LARGE_SEEN
 from ...devices import contiguous_format
 from ...modes import active_tracer, grad_mode, special
 from ..nodes.hooks import NodeExtra
@@ -30,7 +30,7 @@ def _references(box: list[Any]) -> int:
     return sys.getrefcount(g)
 
 
-# The reference count of an array that was alone in its box, as this Python counts. Without the global interpreter
+# The reference count of an array to which only a box refers, in this Python. Without the global interpreter
 # lock a count is not reliable: -1 means that the array is always copied.
 _SOLE_REFERENCE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
 
@@ -38,7 +38,7 @@ _SOLE_REFERENCE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", 
 def add_arrays(a: Any, b: Any) -> Any:
     """a + b in the dtype of `a`, also for bfloat16, which NumPy cannot add."""
     try:
-        return a + b if not MET[0] else add_large(a, b)
+        return a + b if not LARGE_SEEN[0] else add_large(a, b)
     except TypeError:
         return dtypes.to_bfloat16(dtypes.widen(a) + dtypes.widen(b))
 
@@ -70,15 +70,15 @@ def _copy_in_layout(g: Any, variable: Any) -> Any:
     return layer.functions.empty_like(variable, dtype=g.dtype).detach().copy_(g)
 
 
-def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> None:
-    """variable.grad += g, in place where `.grad` exists and no graph is being made of it.
+def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) -> None:
+    """variable.grad += g, in place unless the gradient's graph is recorded.
 
     Args:
         variable: a leaf tensor.
         box: its cotangent, alone in a list so that the caller holds no reference: an array, or a tensor if
             `tensors`. An array without other references becomes the gradient; any other is copied.
         tensors: whether the cotangent is a tensor, under `create_graph`.
-        hold: the number of references whose holders may see the array change.
+        shared: the number of other references that do not prevent taking the array over.
 
     Raises:
         RuntimeError: the variable is no leaf any more.
@@ -91,34 +91,34 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
         raise RuntimeError("leaf variable has been moved into the graph interior")
     post = variable._post_accumulate_hooks
     with _lock:
-        held = variable._grad
+        existing = variable._grad
         if tensors:
             tracer = active_tracer.get() if special[0] else None
             if tracer is not None:
                 tracer.note_entry_grad(variable)
-            if held is not None and tracer is not None and not grad_mode.get():
-                held.add_(g)  # the tracer records what an untraced pass does
+            if existing is not None and tracer is not None and not grad_mode.get():
+                existing.add_(g)  # the tracer records what an untraced pass does
             else:
-                variable._grad = _copy_in_layout(g, variable) if held is None else held + g
-        elif held is None:
-            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _SOLE_REFERENCE + hold and g.base is None
+                variable._grad = _copy_in_layout(g, variable) if existing is None else existing + g
+        elif existing is None:
+            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and g.base is None
                     and g.flags.owndata and g.flags.writeable and (
                         g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
                         or not keeps_layout())):
-                mine = g
+                array = g
             elif type(g) is not np.ndarray:
-                mine = np.asarray(g)
+                array = np.asarray(g)
             elif is_dense(variable._array):
-                mine = copied_like(g, variable._array)
+                array = copy_with_layout(g, variable._array)
             else:
-                mine = copied(g)
-            variable._grad = layer.wrap(mine)
+                array = new_copy(g)
+            variable._grad = layer.wrap(array)
         else:
-            target = held._array
+            target = existing._array
             if target.dtype.kind == "V":
                 target[...] = add_arrays(target, g)
             elif type(g) is np.ndarray:
-                if MET[0]:
+                if LARGE_SEEN[0]:
                     add_large(target, g, target)
                 else:
                     _add(target, g, target)
@@ -126,9 +126,9 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, hold: int = 0) -> N
                 add_large(target, np.asarray(g), target)
             else:
                 target[()] = target[()] + g  # scalars: four times faster than an addition of arrays
-            counter = held._counter
+            counter = existing._counter
             if counter is None:
-                held._counter = [1]
+                existing._counter = [1]
             else:
                 counter[0] += 1
     if post:

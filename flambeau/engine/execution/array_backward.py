@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ...backends.compiled.thresholds import MET
+from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import IGNORE, reset_state, set_state
 from ..grad_mode import grad_mode
 from ..nodes.node import Node
@@ -43,7 +43,7 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
     leaves: list[Node] = []
     task: GraphTask | None = None  # created for the first node that is not on the fast path
     get, pop, multiply = buffers.get, buffers.pop, np.multiply
-    add: Any = add_large if MET[0] else np.add
+    add: Any = add_large if LARGE_SEEN[0] else np.add
     node: Any
     next_node: Any
     leaf: Any

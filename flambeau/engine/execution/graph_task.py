@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled.thresholds import MET
+from ...backends.compiled.thresholds import LARGE_SEEN
 from ...modes import special
-from ..anomaly_mode import Anomaly, check, evaluated, explain
+from ..anomaly_mode import Anomaly, check_nan, evaluated, warn_with_traceback
 from ..grad_mode import grad_mode
 from ..nodes.hook_calls import as_tensor, call_post_hooks, call_pre_hooks, call_tensor_hooks, materialize
 from ..nodes.node import Node
@@ -83,7 +83,7 @@ class GraphTask:
         elif self.create_graph:
             buffers[node] = held + g
         elif node in self.owned:
-            if MET[0] and held.__class__ is np.ndarray:
+            if LARGE_SEEN[0] and held.__class__ is np.ndarray:
                 add_large(held, g, held)
             else:
                 held += g
@@ -134,7 +134,7 @@ class GraphTask:
         if self.entered is None:
             self.entered = current_task.set(self)  # until the end of the pass
         grad = grad_mode.get()
-        try:  # a signal may arrive at any moment
+        try:  # an interrupt may arrive at any moment
             grad_mode.set(False)  # hooks and custom Functions may apply operators
             grads = self.evaluate(node)
         finally:
@@ -202,11 +202,11 @@ class GraphTask:
         try:
             grads = vjp(node, g, self.create_graph)
         except Exception:
-            explain(node)
+            warn_with_traceback(node)
             raise
         finally:
             evaluated.reset(inside)
-        check(node, grads)
+        check_nan(node, grads)
         return grads
 
     def call_specialized_rule(self, node: Node) -> Any:

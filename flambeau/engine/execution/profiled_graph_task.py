@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..nodes.node import Node
-from ..profiler_events import BACKWARD, FUNCTION, Span, recording, spanned
+from ..profiler_events import BACKWARD, FUNCTION, Span, active_timeline, record_span
 from .graph_task import GraphTask
 
 
@@ -41,14 +41,15 @@ class ProfiledGraphTask(GraphTask):
     def call_rules(self, node: Node, g: Any) -> Any:
         with _NodeSpan(node, node.name(), BACKWARD, g) as span:
             grads = super().call_rules(node, g)
-            timeline = recording()
+            timeline = active_timeline()
             if timeline is not None and span is not None and timeline.memory:
-                given = [*g] if isinstance(g, list) else [g]
-                timeline.made(span, [getattr(x, "_array", x) for x in grads], [getattr(x, "_array", x) for x in given])
+                cotangents = g if isinstance(g, list) else [g]
+                timeline.record_allocations(span, [getattr(x, "_array", x) for x in grads],
+                                            [getattr(x, "_array", x) for x in cotangents])
         return grads
 
 
-class _NodeSpan(spanned):
+class _NodeSpan(record_span):
     """A span of a node: it carries the node's sequence number."""
 
     def __init__(self, node: Node, name: str, scope: int, g: Any = None) -> None:

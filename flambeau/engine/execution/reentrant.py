@@ -1,6 +1,6 @@
-"""Reentrant backward: passes that are begun within a pass; deeply nested ones continue in a new thread.
+"""Reentrant backward: passes that are started by a pass; deeply nested ones continue in a new thread.
 
-The backward of a custom Function, a hook or a checkpoint may begin another pass, to any depth. A pass takes a dozen
+The backward of a custom Function, a hook or a checkpoint may start another pass, to any depth. A pass takes a dozen
 frames of Python's stack, so every `PER_THREAD` levels the next pass runs in a thread of its own with a copy of the
 context, while its caller waits.
 """
@@ -19,7 +19,7 @@ _depth: ContextVar[int] = ContextVar("backward_depth", default=0)
 
 
 def run_reentrant(begin: Callable[[], Any]) -> Any:
-    """Run a pass that is begun within another.
+    """Run a pass that was started by another one.
 
     Raises:
         Exception: whatever the pass raises, in whichever thread it runs.

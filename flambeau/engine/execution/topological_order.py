@@ -16,7 +16,7 @@ _sequence_number = attrgetter("seq")
 
 def reachable(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, int]]:
     """The inner nodes that the roots reach, in topological order, and for each leaf the number of edges to it."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     seen: set[Node] = set()
     dependencies: dict[Node, int] = {}
     for node, _ in roots:
@@ -24,8 +24,8 @@ def reachable(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, int]]:
             dependencies.setdefault(node, 0)
         elif node not in seen:
             seen.add(node)
-            found.append(node)
-    for node in found:  # grows during the iteration
+            nodes.append(node)
+    for node in nodes:  # grows during the iteration
         for next_node in node.edges:
             if next_node is None:
                 continue
@@ -33,11 +33,11 @@ def reachable(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, int]]:
                 dependencies[next_node] = dependencies.get(next_node, 0) + 1
             elif next_node not in seen:
                 seen.add(next_node)
-                found.append(next_node)
+                nodes.append(next_node)
     if Node.renumbered:
-        return _sort_by_dependencies(found), dependencies
-    found.sort(key=_sequence_number, reverse=True)
-    return found, dependencies
+        return _sort_by_dependencies(nodes), dependencies
+    nodes.sort(key=_sequence_number, reverse=True)
+    return nodes, dependencies
 
 
 def _sort_by_dependencies(nodes: list[Node]) -> list[Node]:

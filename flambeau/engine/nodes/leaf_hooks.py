@@ -1,4 +1,4 @@
-"""The leaves that have hooks: while there are any, a leaf accumulates as soon as its gradient is complete."""
+"""Registry of the leaves that have hooks: while there are any, leaves accumulate as soon as they are complete."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ class LeafHooks:
     """Registry of the leaves that have hooks."""
 
     #: weak references to leaf tensors and to their nodes, by identity
-    found: dict[int, weakref.ref[Any]] = {}  # noqa: RUF012
+    registered: dict[int, weakref.ref[Any]] = {}  # noqa: RUF012
 
     @classmethod
     def register(cls, leaf: Any) -> None:
-        """Note that a leaf tensor, or its node, was given hooks."""
+        """Register a leaf tensor, or its node, that has hooks."""
         key = id(leaf)
-        cls.found[key] = weakref.ref(leaf, lambda _: cls.found.pop(key, None))
+        cls.registered[key] = weakref.ref(leaf, lambda _: cls.registered.pop(key, None))
 
     @classmethod
     def any(cls) -> bool:
         """Whether a live leaf has hooks; leaves whose hooks were removed leave the registry."""
         # copied in one step: building a list of pairs may run the garbage collector, whose callbacks remove entries
-        for key, reference in cls.found.copy().items():
+        for key, reference in cls.registered.copy().items():
             leaf = reference()
             if leaf is not None and _has_hooks(leaf):
                 return True
-            if cls.found.get(key) is reference:
-                cls.found.pop(key, None)
+            if cls.registered.get(key) is reference:
+                cls.registered.pop(key, None)
         return False
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled.thresholds import MET
+from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import run_in_quiet
 from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
 from ...ops.declare import Op
@@ -168,7 +168,7 @@ class OpNode(Node):
 
     def _unpacked(self, packed: Packed, tensors: bool) -> Any:
         value = packed.unpack(self)
-        if packed.as_number:
+        if packed.as_scalar:
             return value
         if packed.is_output and self.extra is not None and self.extra.tangents:
             value._tangents = self.extra.tangents.get(packed.number)
@@ -200,8 +200,8 @@ class OpNode(Node):
             if self.op.variadic:
                 values = self._gather_variadic(values)
             function, pick = plan.joint
-            given = pick(values)
-            result = list(run_in_quiet(function, given) if MET[0] and not tensors else function(*given))
+            arguments = pick(values)
+            result = list(run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else function(*arguments))
             result += [None] * (len(self.edges) - len(result))
             for i, need in enumerate(plan.needs):
                 if not need:
@@ -209,8 +209,8 @@ class OpNode(Node):
         else:
             result = [None] * len(self.edges)
             for i, function, pick in plan.steps:
-                given = pick(values)
-                result[i] = run_in_quiet(function, given) if MET[0] and not tensors else function(*given)
+                arguments = pick(values)
+                result[i] = run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else function(*arguments)
         return result if fix is None else self._post_process(result, tensors)
 
     def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -234,11 +234,11 @@ class OpNode(Node):
                 g = xp.sum_to_size(g, shapes[i])
             if types is not None:
                 array_type = g._array.dtype if tensors else g.dtype
-                wanted = types[i]
-                if array_type != wanted:
-                    if array_type.kind == "c" and wanted.kind != "c":
+                expected = types[i]
+                if array_type != expected:
+                    if array_type.kind == "c" and expected.kind != "c":
                         g = xp.real(g)
-                    g = xp.to(g, dtypes.of(wanted))
+                    g = xp.to(g, dtypes.of(expected))
             result[i] = g
         return result
 
@@ -246,39 +246,39 @@ class OpNode(Node):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")):
-            return self._value_named(name.removeprefix("_raw").removeprefix("_saved_"), name)
+            return self._attribute_value(name.removeprefix("_raw").removeprefix("_saved_"), name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _names_of_saved(self) -> list[str]:
         op, plan = self.op, self.plan
         last = len(op.inputs) - 1
-        found = [op.inputs[min(i, last)] for i in plan.saved_inputs]  # the tensors of a variadic input share its name
+        names = [op.inputs[min(i, last)] for i in plan.saved_inputs]  # the tensors of a variadic input share its name
         if op.outputs is None:
-            found += ["result" for _ in plan.saved_outputs]
+            names += ["result" for _ in plan.saved_outputs]
         else:
-            found += [op.outputs[k] for k in plan.saved_outputs]
-        return ["self" if name == "input" else name for name in found]
+            names += [op.outputs[k] for k in plan.saved_outputs]
+        return ["self" if name == "input" else name for name in names]
 
-    def _value_named(self, wanted: str, attribute: str) -> Any:
-        positions = [position for position, name in enumerate(self._names_of_saved()) if name == wanted]
+    def _attribute_value(self, name: str, attribute: str) -> Any:
+        positions = [position for position, saved in enumerate(self._names_of_saved()) if saved == name]
         if positions:
             read = functools.partial(saved_tensor_of, self) if attribute.startswith("_raw") else self._tensor_at
-            if self.op.variadic and wanted == self.op.inputs[-1]:
+            if self.op.variadic and name == self.op.inputs[-1]:
                 return tuple(map(read, positions))
             return read(positions[0])
         for (what, which), value in zip(self.plan.consts, self.consts, strict=True):
-            if what == "param" and which == wanted and type(value) is not list:
+            if what == "param" and which == name and type(value) is not list:
                 return value
-            if what == "shape" and which == 0 and wanted == "self_sym_sizes":
+            if what == "shape" and which == 0 and name == "self_sym_sizes":
                 return tuple(value)
-        if wanted == "alpha" and self.plan.op.node in _SCALED:
+        if name == "alpha" and self.plan.op.node in _SCALED:
             return 1
-        if wanted in self._unsaved_names():
+        if name in self._unsaved_names():
             return None
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute}'")
 
     def _entry_at(self, position: int) -> tuple[Any, list[int] | None, int | None]:
-        """A saved value, its version counter, and the number of the output that it is (None: an input)."""
+        """A saved value, its version counter, and its output number (None for an input)."""
         saved = self.saved
         if saved is None:
             raise RuntimeError(FREED_MESSAGE)
@@ -321,11 +321,11 @@ class OpNode(Node):
         if entry is None:
             raise RuntimeError(IS_NONE)
         if number is not None:
-            shown = layer.wrap(entry)
-            shown._counter = counter
-            packed = Packed(self._output_tensor(entry, number, counter or [0]), hooks, is_output=True, hook_input=shown)
+            plain = layer.wrap(entry)
+            plain._counter = counter
+            packed = Packed(self._output_tensor(entry, number, counter or [0]), hooks, is_output=True, hook_input=plain)
         elif entry.__class__ in dtypes.PYTHON_CATEGORY:
-            packed = Packed(layer.functions.tensor(entry), hooks, as_number=True)
+            packed = Packed(layer.functions.tensor(entry), hooks, as_scalar=True)
         else:
             packed = Packed(entry, hooks, hook_input=entry.detach())
         self.replace_saved({position: packed})
@@ -353,25 +353,25 @@ class OpNode(Node):
         return sorted([*object.__dir__(self), *names])
 
     def _unsaved_names(self) -> list[str]:
-        """Names of values that only rules of inputs without gradients use: PyTorch's attributes for them are None."""
+        """Names of values that only rules of inputs without gradients use: their `_saved_*` attributes are None."""
         op = self.plan.op
         if op.variadic or op.joint_vjp_rule is not None:
             return []
         saved = set(self._names_of_saved())
-        wanted = {name for rule in op.vjp_rules.values() if rule for name in rule.names}
+        used = {name for rule in op.vjp_rules.values() if rule for name in rule.names}
         return [name for name in ("self" if name == "input" else name for name in op.inputs
-                                  if name in wanted) if name not in saved]
+                                  if name in used) if name not in saved]
 
     @property
     def saved_tensors(self) -> Iterator[Any]:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute 'saved_tensors'")
 
 
-#: nodes that have an attribute for the factor of their second operand even where it is 1
+#: nodes that have `_saved_alpha`, the factor of their second operand, even if it is 1
 _SCALED = frozenset(("AddBackward0", "SubBackward0"))
 
 
-#: nodes that PyTorch implements by hand, with a namespace in their names
+#: nodes whose names have a namespace in PyTorch, where they are written by hand
 _NAMESPACED = frozenset(("CopyBackwards",))
 
 
@@ -379,7 +379,7 @@ _classes: dict[str, type] = {}
 
 
 def public_node(node: Node | None) -> Node | None:
-    """A node under the class that bears its name, as users see it."""
+    """A node as users see it: with the class of its name."""
     return None if node is None else node.public()
 
 

@@ -1,4 +1,4 @@
-"""Nodes that cannot be run: a gradient that reaches one is an error, said only then."""
+"""Nodes without a derivative: they raise an error when a gradient reaches them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from .node import Node, next_number
 
 
 class Error(Node):
-    """Raises a message when a gradient arrives; until then its outputs are like any others."""
+    """A node that raises an error when it is evaluated."""
 
     __slots__ = ("message",)
 
     def __init__(self, message: str, inputs: Sequence[Any]) -> None:
-        """Point to the inputs that are tensors and require grad.
+        """Create edges to the inputs that require grad.
 
         Args:
-            message: of the error.
+            message: the error's message.
             inputs: tensors, or None.
         """
         self.message = message
-        wanted = [x is not None and x._requires_grad for x in inputs]
-        self.edges = tuple(layer.gradient_edge(x) if want else None for x, want in zip(inputs, wanted, strict=True))
-        numbers = tuple(x._output_nr if want else 0 for x, want in zip(inputs, wanted, strict=True))
+        needs = [x is not None and x._requires_grad for x in inputs]
+        self.edges = tuple(layer.gradient_edge(x) if need else None for x, need in zip(inputs, needs, strict=True))
+        numbers = tuple(x._output_nr if need else 0 for x, need in zip(inputs, needs, strict=True))
         self.edge_outputs = numbers if any(numbers) else None
         self.extra = self.run = self.outputs = None
         self.seq = next_number()
@@ -37,28 +37,28 @@ class Error(Node):
 
 
 class NotImplemented(Error):
-    """The history of what an operator without a derivative made."""
+    """The node of an operator without a derivative."""
 
 
 def delayed_error(message: str, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The same tensors, with a history that cannot be run.
+    """Views of the tensors whose node raises an error.
 
     Args:
-        message: of the error that a gradient raises.
-        inputs: tensors that require grad, or None, which is handed back.
+        message: the error's message.
+        inputs: tensors that require grad, or None, which is returned as it is.
     """
     live = [x for x in inputs if x is not None]
     node = Error(message, inputs)
     node.outputs = None if len(inputs) == 1 else tuple(
         ((), live[0]._array.dtype) if x is None else (x._array.shape, x._array.dtype) for x in inputs)
-    found = []
+    outputs = []
     for number, x in enumerate(inputs):
         out = None
         if x is not None:
             out = layer.wrap(x._array)
             out._requires_grad, out._node, out._output_nr = True, node, number
-        found.append(out)
-    return tuple(found)
+        outputs.append(out)
+    return tuple(outputs)
 
 
 __all__ = ["Error", "NotImplemented", "delayed_error"]

@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy import ndarray
 
-from ...backends.compiled import kernels_of
-from ...backends.compiled.thresholds import MET, limit_of
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
 from ...backends.errstate import run_in_quiet, run_quietly
 from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
 from ...ops.declare import ELEMENTWISE, REGISTRY
@@ -38,12 +38,12 @@ def kernel_rule(node: Any, g: Any) -> Any:
             try:
                 kernel = _kernels[key]
             except KeyError:
-                kernels = kernels_of(REGISTRY)
-                kernel = None if kernels is None else kernels.gradients.usual(node, g, arrays, scalars)
+                kernels = compiled_operators(REGISTRY)
+                kernel = None if kernels is None else kernels.gradients.direct(node, g, arrays, scalars)
                 _kernels[key] = kernel
                 if kernel is not None and hasattr(kernel, "of_two") and len(arrays) == len(kernel.outputs) == 1 and (
                         not scalars):
-                    _binary_kernels[key] = kernel.of_two()
+                    _binary_kernels[key] = kernel.binary()
             if kernel is not None:
                 return run_quietly(kernel, (g, *arrays), scalars)
     return _kernel_vjp(node, g)
@@ -56,9 +56,9 @@ def allocator_rule(node: Any, g: Any) -> Any:
 
 def vjp(node: Any, g: Any, tensors: bool) -> Any:
     """`node.vjp`, by a kernel where there is one: for nodes on the general path (hooks, a profiler)."""
-    if MET[0] and not tensors and g.__class__ is ndarray and isinstance(node, OpNode):
+    if LARGE_SEEN[0] and not tensors and g.__class__ is ndarray and isinstance(node, OpNode):
         op = node.op
-        if op.kind == ELEMENTWISE and op.n_outputs == 1 and g.size > limit_of(op.name)[0] and not any(
+        if op.kind == ELEMENTWISE and op.n_outputs == 1 and g.size > threshold_of(op.name)[0] and not any(
                 map(_is_packed, node.saved or ())):
             return _kernel_vjp(node, g)
     return node.vjp(g, tensors)
@@ -70,7 +70,7 @@ def _is_packed(entry: Any) -> bool:
 
 
 def _kernel_vjp(node: Any, g: Any) -> Any:
-    kernels = kernels_of(REGISTRY)
+    kernels = compiled_operators(REGISTRY)
     if kernels is None or g.__class__ is not ndarray:
         return node.vjp(g, False)
     saved = node.unpack(False) if node.plan.saves_tensors else ()

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled import row_sum
+from ...backends.compiled import sum_rows
 from ...backends.compiled.families import matmul
 from ...backends.errstate import run_in_quiet
 from .large_arrays import add
@@ -68,8 +68,8 @@ class DeferredSum:
     def _evaluate(self) -> None:
         """Evaluate the deferred operands."""
         if self.cotangents:
-            found = run_in_quiet(self._sum, ())  # its memory comes from the allocator
-            self.total = found if self.total is None else add(self.total, found)
+            part = run_in_quiet(self._sum, ())  # its memory comes from the allocator
+            self.total = part if self.total is None else add(self.total, part)
             self._drop()
 
     def _append(self, other: Any) -> None:
@@ -90,8 +90,8 @@ def _concatenate_small(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """The rows of all arrays in few: large arrays as they are, small ones concatenated."""
     if len(arrays) == 1:
         return arrays
-    small = [each for each in arrays if len(each) <= FEW]
-    return [*(each for each in arrays if len(each) > FEW), *([np.concatenate(small)] if small else ())]
+    small = [array for array in arrays if len(array) <= FEW]
+    return [*(array for array in arrays if len(array) > FEW), *([np.concatenate(small)] if small else ())]
 
 
 class DeferredRowSum(DeferredSum):
@@ -112,7 +112,7 @@ class DeferredRowSum(DeferredSum):
         self.cotangents += other.cotangents
 
     def _sum(self) -> np.ndarray:
-        return reduce(add, map(row_sum, _concatenate_small(self.cotangents)))
+        return reduce(add, map(sum_rows, _concatenate_small(self.cotangents)))
 
 
 class DeferredOuterProduct(DeferredSum):
@@ -147,9 +147,9 @@ class DeferredOuterProduct(DeferredSum):
         self.x = []
 
     def _sum(self) -> np.ndarray:
-        found: np.ndarray = reduce(add, [matmul.mm(g.T, x) for g, x in zip(
+        product: np.ndarray = reduce(add, [matmul.mm(g.T, x) for g, x in zip(
             _concatenate_small(self.cotangents), _concatenate_small(self.x), strict=True)])
-        return found.T if self.transposed else found
+        return product.T if self.transposed else product
 
 
 def evaluate_deferred(g: Any) -> Any:

@@ -86,7 +86,7 @@ def _run_steps(task: Any, node: Any, g: Any, step: tuple[Any, Any, Any]) -> None
         numbers, node = linear.edge_outputs, linear.edge1
         before = _next(task, node, last, states_base) if at and (numbers is None or not numbers[1]) else None
         if before is not None:
-            step_grad = recurrent_steps.back(g, y.T, before[0], task.buffers.get(node), name, slices[at - 1])
+            step_grad = recurrent_steps.backward(g, y.T, before[0], task.buffers.get(node), name, slices[at - 1])
             if step_grad is not None:
                 if node in task.buffers:
                     heappop(task.ready)

@@ -36,12 +36,12 @@ def plan_of(op: Op, mask: int, inputs: int) -> BackwardPlan:
 def _unbroadcasting(run: Run) -> Run:
     """`run`, with each gradient summed over its input's broadcast dimensions."""
 
-    def wide(node: Any, g: Any) -> Any:
+    def unbroadcast(node: Any, g: Any) -> Any:
         sum_to_size = layer.arrays.sum_to_size
         return [x if x is None or x.shape == shape else sum_to_size(x, shape)
                 for x, shape in zip(run(node, g), node.fix[0], strict=True)]
 
-    return wide
+    return unbroadcast
 
 
 def _full_rule(node: Any, g: Any) -> Any:
@@ -120,9 +120,9 @@ def expand_contiguous(node: Any, g: Any) -> Any:
     shape = node.consts[0]
     if prod(shape) > 4096 or type(g) is ndarray:
         return expand(node, g)
-    whole = empty(shape, g.dtype)
-    whole.fill(g)
-    return (whole,)
+    expanded = empty(shape, g.dtype)
+    expanded.fill(g)
+    return (expanded,)
 
 
 def _expand_pattern(xp: Any, g: Any, input_shape: Any) -> Any:
@@ -139,8 +139,8 @@ def _product_pattern(g: Any, other: Any) -> Any:
 
 def _matches(rule: Rule, pattern: Rule) -> bool:
     """Whether a rule has the bytecode of the pattern."""
-    mine, its = rule.__code__, pattern.__code__
-    return mine.co_code == its.co_code and mine.co_names == its.co_names
+    code, expected = rule.__code__, pattern.__code__
+    return code.co_code == expected.co_code and code.co_names == expected.co_names
 
 
 def _value(node: Any, g: Any) -> Any:

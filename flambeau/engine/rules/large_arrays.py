@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
-from ...backends.compiled import kernels_of
-from ...backends.compiled.thresholds import limit_of
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import threshold_of
 from ...backends.errstate import run_quietly
 from ...ops.declare import REGISTRY
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _add = REGISTRY["add"]
-_limit = limit_of("add")
+_limit = threshold_of("add")
 
 
 def add(a: Any, b: Any, out: Any = None) -> Any:
@@ -26,11 +26,11 @@ def add(a: Any, b: Any, out: Any = None) -> Any:
     if a.__class__ is ndarray:
         if b.__class__ is ndarray and a.size > _limit[0] and a.shape == b.shape and a.dtype == b.dtype and (
                 a.dtype in _FLOATS):
-            kernels = kernels_of(REGISTRY)
+            kernels = compiled_operators(REGISTRY)
             if kernels is not None:
-                found = run_quietly(kernels.run, _add, (a, b), {}, None, None, out)
-                if found is not None:
-                    return found
+                result = run_quietly(kernels.run, _add, (a, b), {}, None, None, out)
+                if result is not None:
+                    return result
     elif out is None:  # scalars, or a `DeferredSum`
         return a + b
     return np.add(a, b, out)

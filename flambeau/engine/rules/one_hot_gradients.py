@@ -1,6 +1,6 @@
 """One-hot gradients: cotangents whose rows have one non-zero element, as classification losses have them.
 
-`nll_loss` hands such a matrix to the `log_softmax` before it. The gradient g - e^y Σ g uses only the positions of the
+`nll_loss` passes such a matrix to the `log_softmax` before it. The gradient g - e^y Σ g uses only the positions of the
 elements, so that the matrix is never written: two passes over memory are saved. Where anything else may receive
 the cotangent it is converted to an array (`deferred_accumulation.evaluate_deferred`).
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled import mover, negative_share
-from ...backends.compiled.thresholds import MOVES
+from ...backends.compiled import copy_kernels, scaled_negative_exp
+from ...backends.compiled.thresholds import COPIES
 from ...backends.errstate import run_in_quiet
 from .compiled_rules import allocator_rule, saved_values
 from .deferred_accumulation import DeferredSum
@@ -40,16 +40,16 @@ class OneHotGradient(DeferredSum):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The matrix."""
-        whole = one_hot_matrix(self.positions, self.value, self.shape)
-        return whole if dtype is None else whole.astype(dtype, copy=False)
+        matrix = one_hot_matrix(self.positions, self.value, self.shape)
+        return matrix if dtype is None else matrix.astype(dtype, copy=False)
 
 
 def one_hot_matrix(positions: np.ndarray, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """The matrix of a `OneHotGradient` as an array."""
-    by = mover() if prod(shape) > MOVES[0] else None
-    whole: np.ndarray = np.zeros(shape, value.dtype) if by is None else by.zeros(shape, value.dtype)
-    whole.reshape(-1)[positions] = value
-    return whole
+    by = copy_kernels() if prod(shape) > COPIES[0] else None
+    matrix: np.ndarray = np.zeros(shape, value.dtype) if by is None else by.zeros(shape, value.dtype)
+    matrix.reshape(-1)[positions] = value
+    return matrix
 
 
 def accepts_one_hot(node: Any) -> bool:
@@ -73,15 +73,15 @@ def _log_softmax_rule(node: Any, g: Any) -> Any:
     if g.__class__ is OneHotGradient:
         out = saved_values(node)
         if out is not None:
-            found = run_in_quiet(_log_softmax_of_one_hot, (*out[0], g))
-            if found is not None:
-                return (found,)
+            grad = run_in_quiet(_log_softmax_of_one_hot, (*out[0], g))
+            if grad is not None:
+                return (grad,)
         g = np.asarray(g)
     return allocator_rule(node, g)
 
 
 def _log_softmax_of_one_hot(out: np.ndarray, g: OneHotGradient) -> np.ndarray | None:
-    found: np.ndarray | None = negative_share(out, g.value)
-    if found is not None:
-        found.reshape(-1)[g.positions] += g.value
-    return found
+    grad: np.ndarray | None = scaled_negative_exp(out, g.value)
+    if grad is not None:
+        grad.reshape(-1)[g.positions] += g.value
+    return grad

@@ -1,7 +1,7 @@
-"""Writing to saved tensors: they are copied just before a write, so that backward sees what was saved.
+"""Mutation of saved tensors: copy on write, so that backward reads the values that were saved.
 
-Saved-tensor hooks keep the tensors themselves; whatever is about to write to memory says so here
-(`about_to_write`), and whatever was saved of that memory, at its present version, is copied.
+Saved-tensor hooks pack a tensor as a handle. In-place operators call `before_write`, which clones the tensors that
+were saved of that memory at its current version.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _OUTSIDE = ("Trying to backward outside of the 'allow_mutation_on_saved_tensors'
 
 
 class _Handle:
-    """What a node holds instead of a tensor; when the last holder is gone, so is what was kept for it."""
+    """The packed value of a tensor; the tensor is released with the last reference to its handle."""
 
     __slots__ = ("__weakref__",)
 
 
-def _memory(tensor: Any) -> tuple[int, int]:
-    """The memory a tensor shows and its version: what a write to it, or to a view of it, changes."""
+def _storage_version(tensor: Any) -> tuple[int, int]:
+    """The address of a tensor's storage and its version, which a write to the tensor or to a view of it changes."""
     return address(owner(tensor._array)), 0 if tensor._counter is None else tensor._counter[0]
 
 
 class AllowMutationOnSavedContext:
-    """What was saved in the block, and the copies that writes made necessary."""
+    """The tensors that were saved in the block, and the clones of those that were written to."""
 
     def __init__(self) -> None:
         self.cloned: WeakKeyDictionary[_Handle, Any] = WeakKeyDictionary()
@@ -41,14 +41,14 @@ class AllowMutationOnSavedContext:
         self.sid_to_tid: dict[tuple[int, int], set[tuple[int, ...]]] = {}
 
     def clear(self) -> None:
-        """Forget everything: graphs recorded in the block cannot be run backward any more."""
+        """Drop all tensors: graphs recorded in the block can no longer be run backward."""
         self.cloned.clear()
         self.original.clear()
         self.tid_to_weakhandle.clear()
         self.sid_to_tid.clear()
 
     def pack(self, tensor: Any) -> _Handle:
-        memory = _memory(tensor)
+        memory = _storage_version(tensor)
         tid = (id(tensor), *memory)
         handle = self.tid_to_weakhandle.get(tid)
         if handle is None:
@@ -61,19 +61,19 @@ class AllowMutationOnSavedContext:
     def unpack(self, handle: _Handle) -> Any:
         if _active.get() is None:
             raise AssertionError(_OUTSIDE)
-        found = self.cloned.get(handle)
-        if found is None:
-            found = self.original.get(handle)
-        if found is None:
+        tensor = self.cloned.get(handle)
+        if tensor is None:
+            tensor = self.original.get(handle)
+        if tensor is None:
             raise AssertionError(_OUTSIDE)
-        return found
+        return tensor
 
-    def about_to_write(self, tensor: Any) -> None:
-        """Copy what was saved of a tensor's memory as it is now."""
-        for tid in self.sid_to_tid.pop(_memory(tensor), ()):
+    def before_write(self, tensor: Any) -> None:
+        """Clone what was saved of a tensor's storage at its current version."""
+        for tid in self.sid_to_tid.pop(_storage_version(tensor), ()):
             handle = self.tid_to_weakhandle.get(tid)
             if handle is not None and handle in self.original:
-                grad = grad_mode.set(False)  # the copy has no history: unpacking gives it the saved one
+                grad = grad_mode.set(False)  # the clone has no history; unpacking restores the saved one
                 try:
                     self.cloned[handle] = self.original.pop(handle).clone()
                 finally:
@@ -83,25 +83,25 @@ class AllowMutationOnSavedContext:
 _active: ContextVar[AllowMutationOnSavedContext | None] = ContextVar("mutation_of_saved_tensors", default=None)
 
 
-def about_to_write(tensor: Any) -> None:
-    """Say that a tensor's memory is about to be written to."""
+def before_write(tensor: Any) -> None:
+    """Notify the active context that a tensor is about to be written to."""
     context = _active.get()
     if context is not None:
-        context.about_to_write(tensor)
+        context.before_write(tensor)
 
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[AllowMutationOnSavedContext]:
-    """A block in which tensors that the graph saved may be written to: they are copied first.
+    """A block in which saved tensors may be written to: they are cloned first.
 
     Backward must run inside the block. See
     https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.allow_mutation_on_saved_tensors
 
     Returns:
-        The block's context, whose `clear()` lets go of all that it keeps.
+        The context; its `clear()` drops all saved tensors.
 
     Raises:
-        RuntimeError: such a block is open already.
+        RuntimeError: such a block is active already.
         AssertionError: in backward, outside the block that recorded the graph.
 
     >>> import flambeau as torch
@@ -127,4 +127,4 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutationOnSavedContext]:
         pop_hooks()
 
 
-__all__ = ["AllowMutationOnSavedContext", "about_to_write", "allow_mutation_on_saved_tensors"]
+__all__ = ["AllowMutationOnSavedContext", "allow_mutation_on_saved_tensors", "before_write"]

@@ -19,9 +19,9 @@ Unpack = Callable[[Any], Any]
 Hooks = tuple[Pack, Unpack]
 
 _stack: ContextVar[tuple[Hooks, ...]] = ContextVar("saved_tensor_hooks", default=())
-_disabled_message: ContextVar[str | None] = ContextVar("saved_tensor_hooks_refusal", default=None)
+_disabled_message: ContextVar[str | None] = ContextVar("saved_tensor_hooks_disabled", default=None)
 
-_WRITTEN = (
+_MODIFIED_BY_HOOK = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
     "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to "
     "perform in-place operations on the input to a pack hook."
@@ -84,18 +84,18 @@ def disable_hooks(message: str | None, *, fail_if_on: bool = True) -> None:
 class Packed:
     """A packed saved tensor: what the pack hook returned, and the tensor's history."""
 
-    __slots__ = ("accumulator", "as_number", "data", "is_output", "node", "number", "requires_grad", "tangents",
+    __slots__ = ("accumulator", "as_scalar", "data", "is_output", "node", "number", "requires_grad", "tangents",
                  "unpack_hook")
 
     def __init__(self, x: Any, hooks: Hooks, *, is_output: bool = False, hook_input: Any = None,
-                 as_number: bool = False) -> None:
+                 as_scalar: bool = False) -> None:
         """Pack a tensor.
 
         Args:
             x: the tensor that is saved.
             is_output: whether the saving node computed it; then no reference to the node is stored, to avoid a cycle.
             hook_input: the tensor that the pack hook receives instead of `x`.
-            as_number: whether it stands for a Python scalar, and is read as one.
+            as_scalar: whether it stands for a Python scalar, and is read as one.
         """
         node = x._node if x._base is None else x.grad_fn
         self.is_output = is_output and node is not None
@@ -104,17 +104,17 @@ class Packed:
         self.requires_grad = x._requires_grad and node is None
         self.accumulator = layer.gradient_edge(x) if self.requires_grad else None
         self.tangents = x._tangents
-        self.as_number = as_number
+        self.as_scalar = as_scalar
         self.unpack_hook = hooks[1]
-        given = x if hook_input is None else hook_input
-        before = 0 if given._counter is None else given._counter[0]
+        argument = x if hook_input is None else hook_input
+        version = 0 if argument._counter is None else argument._counter[0]
         grad = grad_mode.set(False)
         try:
-            self.data = hooks[0](given)
+            self.data = hooks[0](argument)
         finally:
             grad_mode.reset(grad)
-        if (0 if given._counter is None else given._counter[0]) != before:
-            raise RuntimeError(_WRITTEN)
+        if (0 if argument._counter is None else argument._counter[0]) != version:
+            raise RuntimeError(_MODIFIED_BY_HOOK)
 
     def unpack(self, owner: Any = None) -> Any:
         """The tensor that the unpack hook returns, with the saved history.
@@ -135,23 +135,23 @@ class Packed:
         if not isinstance(data, layer.tensor_class):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(data).__name__}")
-        if self.as_number:
+        if self.as_scalar:
             return data.item()
         node = owner if self.is_output else self.node
         if node is None and not self.requires_grad and not data._requires_grad and not self.tangents:
             return data
-        found = layer.wrap(data._array)
+        tensor = layer.wrap(data._array)
         if data._counter is None:
             data._counter = [0]
-        found._counter = data._counter
+        tensor._counter = data._counter
         if node is not None:
-            found._node, found._output_nr, found._requires_grad = node, self.number, True
+            tensor._node, tensor._output_nr, tensor._requires_grad = node, self.number, True
         elif self.requires_grad:
-            found._requires_grad = True
-            found._accumulator = weakref.ref(self.accumulator)
+            tensor._requires_grad = True
+            tensor._accumulator = weakref.ref(self.accumulator)
         if self.tangents:
-            found._tangents = self.tangents
-        return found
+            tensor._tangents = self.tangents
+        return tensor
 
 
 class SavedTensor:
@@ -207,9 +207,9 @@ class SavedTensor:
 
 def saved_tensor_of(node: Any, position: int) -> SavedTensor:
     """The saved tensor of a node at a position."""
-    made = object.__new__(SavedTensor)
-    made._node, made._position = node, position
-    return made
+    saved = object.__new__(SavedTensor)
+    saved._node, saved._position = node, position
+    return saved
 
 
 HAS_HOOKS = ("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "

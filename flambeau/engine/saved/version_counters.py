@@ -1,4 +1,4 @@
-"""Version counters: how often memory was written to, and whether who saved a tensor can still trust its history."""
+"""Version counters: the number of writes to a tensor's memory, and of detachments in place."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 
 from ..tensor_interface import layer
 
-#: added to a version when a tensor forgets its history in place: more than any number of writes
+#: added to a version by `detach_()`: more than any number of writes
 DETACHED = 1 << 32
 
-WRITES = DETACHED - 1  # the part of a version that counts them
+WRITES = DETACHED - 1  # mask of the part of a version that counts writes
 
 IS_DETACHED = ("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
                "supported, please use out-of-place `.detach()` instead")
 
 
 def was_detached(version: int, expected: int) -> bool:
-    """Whether a tensor lost its history since it had the expected version."""
+    """Whether a tensor was detached in place since it had the expected version."""
     return version // DETACHED != expected // DETACHED
 
 
 class _unsafe_preserve_version_counter:
-    """A block whose writes to certain tensors do not count: backward will use what they hold then.
+    """A block whose writes to the tensors leave their versions unchanged: backward uses the new values.
 
     Args:
-        tensor: one, or several.
+        tensor: one tensor or several.
 
     >>> import flambeau as torch
     >>> x = torch.zeros(2)
@@ -36,8 +36,8 @@ class _unsafe_preserve_version_counter:
     """
 
     def __init__(self, tensor: Any) -> None:
-        given: Iterable[Any] = (tensor,) if isinstance(tensor, layer.tensor_class) else tensor
-        self.tensors = tuple(given)
+        tensors: Iterable[Any] = (tensor,) if isinstance(tensor, layer.tensor_class) else tensor
+        self.tensors = tuple(tensors)
         self.prev_versions = tuple(x._version for x in self.tensors)
 
     def __enter__(self) -> None:

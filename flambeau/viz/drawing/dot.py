@@ -1,8 +1,7 @@
-"""`make_dot`: the graph behind a tensor as a Graphviz drawing, in torchviz's manner.
+"""`make_dot`: the graph of a tensor as a Graphviz drawing with torchviz's API.
 
-Nothing here knows Tensor: a node is whatever has `next_functions`, a tensor is
-whatever has `requires_grad`. The walk keeps its own stack, so a graph may be deeper
-than Python's recursion goes.
+Nodes are objects with `next_functions`, tensors objects with `requires_grad`. The traversal has an explicit stack, so
+the depth of graphs is not limited by Python's recursion limit.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ BASE = "darkolivegreen3"
 SAVED = "orange"
 
 _SAVED_PREFIX = "_saved_"
-_FREED = "[freed]"  # shown for a saved value that backward() has already let go
+_FREED = "[freed]"  # shown for a saved value that backward() has freed
 
 _NODE_LOOKS = {"style": "filled", "shape": "box", "align": "left", "fontsize": "10", "ranksep": "0.1",
                "height": "0.2", "fontname": "monospace"}
@@ -31,23 +30,21 @@ _LEAST_INCHES = 12
 
 def make_dot(var: Any, params: Mapping[str, Any] | None = None, show_attrs: bool = False,
              show_saved: bool = False, max_attr_chars: int = 50) -> Digraph:
-    """Draw the graph that leads to a tensor, as torchviz does.
+    """Draw the graph of a tensor, as torchviz does.
 
-    Nodes of the graph are grey; leaves whose gradient `backward()` fills are light
-    blue; outputs are light green, and the base of an output that is a view is darker
-    green; tensors kept for backward are orange.
+    Nodes are grey, leaves light blue, outputs light green, the base of an output that is a view darker green, saved
+    tensors orange.
 
     Args:
         var: the output tensor, or a tuple of output tensors.
         params: names for tensors, `{name: tensor}`; `dict(model.named_parameters())` fits.
         show_attrs: list each node's saved attributes under its name.
-        show_saved: draw the tensors that built-in nodes keep for backward (those of a
-            custom `Function` are always drawn).
-        max_attr_chars: the longest attribute to show in full when `show_attrs` is set.
+        show_saved: draw the saved tensors of built-in nodes; those of a custom `Function` are always drawn.
+        max_attr_chars: the length at which attributes are truncated.
 
     Returns:
-        A `graphviz.Digraph`: it shows itself in a notebook, `.source` is its text and
-        `.render("name", format="png")` writes a file if the `dot` program is installed.
+        A `graphviz.Digraph`: notebooks display it, `.source` is its text, and `.render("name", format="png")` writes a
+        file if the `dot` program is installed.
 
     Raises:
         ModuleNotFoundError: the `graphviz` package is not installed.
@@ -65,12 +62,19 @@ def make_dot(var: Any, params: Mapping[str, Any] | None = None, show_attrs: bool
 
 def backward_picture(var: Any, params: Mapping[str, Any] | None = None, show_attrs: bool = False,
                      show_saved: bool = False, max_attr_chars: int = 50) -> Picture:
-    """The `Picture` that `make_dot` draws, for drawing it by other means."""
+    """The `Picture` that `make_dot` draws, for other back ends.
+
+    >>> import flambeau as torch
+    >>> from flambeau.viz import backward_picture
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> [box.label for box in backward_picture((x * 2).sum()).boxes()][0]
+    '\\n ()'
+    """
     return _BackwardGraph(params or {}, show_attrs, show_saved, max_attr_chars).picture_of(var)
 
 
 def to_digraph(picture: Picture) -> Digraph:
-    """A `graphviz.Digraph` of any picture."""
+    """A `graphviz.Digraph` of a picture."""
     graphviz = _graphviz()
     if picture.round:
         drawing = graphviz.Digraph(picture.title or None)
@@ -107,7 +111,7 @@ def _is_tensor(value: object) -> bool:
 
 
 class _BackwardGraph:
-    """One walk over a graph, and the picture that grows on the way."""
+    """A traversal of a graph that builds its picture."""
 
     def __init__(self, params: Mapping[str, Any], show_attrs: bool, show_saved: bool,
                  max_attr_chars: int) -> None:
@@ -118,7 +122,7 @@ class _BackwardGraph:
         self.show_attrs = show_attrs
         self.show_saved = show_saved
         self.max_attr_chars = max(max_attr_chars, 3)
-        self.seen: dict[int, object] = {}  # keeps what it has seen alive, so that an id stays one thing's
+        self.seen: dict[int, object] = {}  # keeps visited objects alive, so that their ids stay unique
         self.keys: dict[int, str] = {}
         self.picture = Picture()
 
@@ -147,7 +151,7 @@ class _BackwardGraph:
         self.box(tensor, f"{name or self.names.get(id(tensor), '')}\n ({size})", colour)
 
     def draw_tensor(self, tensor: Any, colour: str) -> None:
-        """An output, its graph, and the tensors that it is a view of."""
+        """Draw an output, its graph, and its bases."""
         views = []
         while self.first_time(tensor):
             self.tensor_box(tensor, colour)
@@ -162,7 +166,7 @@ class _BackwardGraph:
             self.arrow(base, view, dotted=True)
 
     def draw_nodes(self, root: Any) -> None:
-        """A node and all before it, depth first; what a node keeps comes after what it needs."""
+        """Draw a node and its predecessors, depth first; saved tensors after the successors."""
         if not self.first_time(root):
             return
         pending = [(root, self.open_node(root))]
@@ -175,10 +179,10 @@ class _BackwardGraph:
                     break
             else:
                 pending.pop()
-                self.draw_kept(node)
+                self.draw_saved_tensors(node)
 
     def open_node(self, node: Any) -> Iterator[Any]:
-        """Draw a node and the tensors beside it; the nodes that it leads to are the caller's."""
+        """Draw a node and its tensors, and return its successors."""
         if self.show_saved:
             for name, value in saved_attributes(node):
                 if _is_tensor(value):
@@ -202,13 +206,13 @@ class _BackwardGraph:
         self.arrow(node, tensor, headless=True)
         self.tensor_box(tensor, SAVED, name)
 
-    def draw_kept(self, node: Any) -> None:
-        """What a custom Function saved with `save_for_backward`."""
+    def draw_saved_tensors(self, node: Any) -> None:
+        """Draw the tensors that a custom Function saved with `save_for_backward`."""
         try:
-            kept = getattr(node, "saved_tensors", ())
+            saved = getattr(node, "saved_tensors", ())
         except RuntimeError:  # freed by backward()
-            kept = ()
-        for tensor in kept:
+            saved = ()
+        for tensor in saved:
             if tensor is None:
                 continue
             self.first_time(tensor)
@@ -230,17 +234,17 @@ class _BackwardGraph:
         left = max(map(len, shown))
         right = min(max(map(len, shown.values())), self.max_attr_chars)
         rule = "-" * max(left + right + 2, len(name))
-        rows = [f"{attribute:<{left}}: {_shortened(value, right):>{right}}"
+        rows = [f"{attribute:<{left}}: {_truncated(value, right):>{right}}"
                 for attribute, value in shown.items()]
         return "\n".join([name, rule, *rows])
 
 
-def _shortened(text: str, width: int) -> str:
+def _truncated(text: str, width: int) -> str:
     return text if len(text) <= width else text[:width - 3] + "..."
 
 
 def saved_attributes(node: Any) -> Iterator[tuple[str, Any]]:
-    """What a node keeps for backward, as `(name, value)`, in alphabetical order."""
+    """The saved attributes of a node, as `(name, value)`, in alphabetical order."""
     for attribute in dir(node):
         if attribute.startswith(_SAVED_PREFIX):
             try:

@@ -1,4 +1,4 @@
-"""What is special in LaTeX, escaped."""
+"""Escaping of LaTeX's special characters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _ESCAPES = {"\\": r"\backslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%
 
 
 def escaped(text: str) -> str:
-    """Text as LaTeX's mathematics takes it.
+    """Text with special characters escaped for LaTeX's math mode.
 
     >>> from flambeau.viz.drawing.escaping import escaped
     >>> print(escaped("log_softmax"))

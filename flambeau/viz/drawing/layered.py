@@ -1,11 +1,9 @@
-"""A layered layout without Graphviz: ranks, few crossings, straight lines; and its drawing by matplotlib.
+"""Layered graph layout (Sugiyama's method) without Graphviz, and its drawing by matplotlib.
 
-Sugiyama's method in four steps. Ranks: a node stands just above the nearest node that
-needs it. Long edges get a bend in each rank that they pass, one for all that come from
-the same node: a weight that is used a hundred times has one line down, with branches. Order within a rank: the
-mean of the neighbours' places, swept down and up, keeping the order that crosses
-least. Places: each node as near to its neighbours' mean as the widths allow, which is
-an isotonic regression for each rank.
+1. Ranks: a node is one rank above its nearest user.
+2. Dummy nodes: a long edge has one in each rank that it passes, shared by all edges from the same node.
+3. Order within a rank: the barycentre heuristic, in alternating passes; the order with the fewest crossings is used.
+4. Coordinates: an isotonic regression per rank places nodes near the mean of their neighbours.
 """
 
 from __future__ import annotations
@@ -28,42 +26,42 @@ _CHARACTER = 0.085  # inches, of a 10 point monospace letter
 _LINE = 0.17  # inches from one line of a label to the next
 _GAP = 0.3  # inches between neighbours of one rank
 _RANK_GAP = 0.4  # inches between ranks
-_BEND = 0.1  # inches that a passing edge keeps free
+_BEND = 0.1  # inches of a dummy node
 CIRCLE = 0.55  # inches across
 _SWEEPS = 24
-_BRANCH = 8  # ranks from which on an arrow branches off a longer one from the same node
+_BRANCH = 8  # length in ranks from which an arrow branches off a longer one of the same node
 
 
 @dataclass
 class Layout:
-    """Where everything goes, in inches: `across` a rank and `along` the ranks."""
+    """Coordinates in inches: `across` a rank and `along` the ranks."""
 
     ranks: list[list[str]]
     size: dict[str, tuple[float, float]]  # key -> (across, along)
     across: dict[str, float] = field(default_factory=dict)
     along: dict[str, float] = field(default_factory=dict)
-    routes: list[tuple[Arrow, list[str]]] = field(default_factory=list)  # an arrow and what it passes
+    routes: list[tuple[Arrow, list[str]]] = field(default_factory=list)  # an arrow and the nodes that it passes
 
     def point(self, picture: Picture, key: str, across: float = 0.0, along: float = 0.0) -> tuple[float, float]:
-        """A point beside a node's centre, on the page (x to the right, y downward)."""
+        """A point relative to a node's centre, in page coordinates (x to the right, y downward)."""
         a, b = self.across[key] + across, self.along[key] + along
         return {"TB": (a, b), "LR": (b, a), "RL": (-b, a)}[picture.direction]
 
 
 def label_lines(label: str) -> list[str]:
-    """A label's lines; Graphviz's HTML subscripts become mathematics."""
+    """A label's lines; Graphviz's HTML subscripts become LaTeX subscripts."""
     if label.startswith("<") and label.endswith(">"):
         return ["$" + re.sub(r"<sub>(.*?)</sub>", r"_{\1}", label[1:-1]) + "$"]
     return [line.removeprefix(" ") for line in label.split("\n") if line.strip()] or [""]
 
 
 def _ranks_of(keys: list[str], arrows: list[Arrow]) -> dict[str, int]:
-    """Each node's rank: one less than the least of the nodes that it points to; ends just below what points to them."""
+    """Each node's rank: one less than the least rank of its heads; sinks one below their lowest tail."""
     tied = {end for arrow in arrows if not arrow.headless for end in (arrow.tail, arrow.head)}
     after: dict[str, list[str]] = {key: [] for key in keys}
     before = dict.fromkeys(keys, 0)
     for arrow in arrows:
-        # a saved tensor that is also a node's input would otherwise close a circle
+        # a saved tensor that is also a node's input would otherwise close a cycle
         if arrow.headless and arrow.tail in tied and arrow.head in tied:
             continue
         after[arrow.tail].append(arrow.head)
@@ -88,11 +86,11 @@ def _ranks_of(keys: list[str], arrows: list[Arrow]) -> dict[str, int]:
 
 
 def _crossings(ranks: list[list[str]], heads: dict[str, list[str]]) -> int:
-    """How many arrows between neighbouring ranks cross: pairs whose ends are the other way round than their starts."""
+    """The number of crossings between adjacent ranks: pairs of arrows whose ends are in reverse order."""
     total = 0
     for upper, lower in itertools.pairwise(ranks):
         place = {key: position for position, key in enumerate(lower)}
-        passed: list[int] = []  # the ends so far, in order
+        passed: list[int] = []  # sorted ends so far
         for key in upper:
             ends = sorted(place[head] for head in heads[key])
             total += sum(len(passed) - bisect_right(passed, end) for end in ends)
@@ -124,15 +122,15 @@ def _fewest_crossings(ranks: list[list[str]], heads: dict[str, list[str]],
     return best
 
 
-def _spread(wanted: list[float], widths: list[float]) -> list[float]:
-    """The centres nearest to those wanted, in the same order, with room for every width."""
+def _spread(targets: list[float], widths: list[float]) -> list[float]:
+    """The centres nearest to the targets, in order and without overlaps (isotonic regression)."""
     offsets, at = [], 0.0
     for position, width in enumerate(widths):
         at += (widths[position - 1] + width) / 2 + _GAP if position else 0.0
         offsets.append(at)
-    blocks: list[list[float]] = []  # [sum, count] of the pooled values, rising in their means
-    for want, offset in zip(wanted, offsets, strict=True):
-        blocks.append([want - offset, 1])
+    blocks: list[list[float]] = []  # [sum, count] of pooled values, with increasing means
+    for target, offset in zip(targets, offsets, strict=True):
+        blocks.append([target - offset, 1])
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
             total, count = blocks.pop()
             blocks[-1][0] += total
@@ -142,7 +140,7 @@ def _spread(wanted: list[float], widths: list[float]) -> list[float]:
 
 
 def lay_out(picture: Picture) -> Layout:
-    """Places for every box of a picture, and the way that every arrow takes."""
+    """The coordinates of all boxes of a picture, and the routes of all arrows."""
     boxes = picture.boxes()
     turned = picture.direction != "TB"
     size: dict[str, tuple[float, float]] = {}
@@ -193,9 +191,9 @@ def lay_out(picture: Picture) -> Layout:
 
 
 def routes_of(layout: Layout, picture: Picture) -> Iterator[tuple[Arrow, list[tuple[float, float]]]]:
-    """Each arrow with the points that it goes through on the page, from border to border.
+    """Each arrow with its points in page coordinates, from border to border.
 
-    Of long arrows from one node, the longest has the whole way; the others branch off it.
+    Of long arrows from one node, the longest has the entire route; the others branch off it.
     """
     longest: dict[str, int] = {}
     for _, route in layout.routes:
@@ -225,7 +223,7 @@ def routes_of(layout: Layout, picture: Picture) -> Iterator[tuple[Arrow, list[tu
 
 
 def draw(picture: Picture) -> Figure:
-    """The picture as a matplotlib figure, as large as its content."""
+    """The picture as a matplotlib figure of the size of its content."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.patches import Ellipse, FancyArrowPatch, FancyBboxPatch, PathPatch
@@ -281,7 +279,7 @@ def _towards(point: tuple[float, float], other: tuple[float, float],
 
 def _smooth(points: list[tuple[float, float]], upright: bool,
             straight: bool) -> tuple[list[tuple[float, float]], list[int]]:
-    """Vertices and codes of a path through the points that leaves and enters every rank squarely."""
+    """Vertices and codes of a path through the points, perpendicular to the ranks."""
     move, line, curve = 1, 2, 4  # matplotlib.path.Path's codes
     if straight and len(points) == 2:
         return points, [move, line]

@@ -1,8 +1,6 @@
-"""A picture before it is drawn: boxes and arrows in the order they were found.
+"""`Picture`: boxes and arrows, the interface between graph traversals and drawing back ends.
 
-Whoever walks a graph (`dot`, `traces`) fills a `Picture`; whoever draws one
-(`dot` for Graphviz, `layered` where there is no Graphviz) reads it. Neither knows
-the other.
+Traversals (`dot`, `traces`) create pictures. Back ends (`dot` for Graphviz, `layered` and `svg` without it) draw them.
 """
 
 from __future__ import annotations
@@ -12,11 +10,11 @@ from typing import NamedTuple
 
 
 class Box(NamedTuple):
-    """One node of a picture; of two boxes with the same key the later one's looks win."""
+    """One node of a picture; a later box with the same key replaces an earlier one."""
 
     key: str
     label: str
-    colour: str = ""  # Graphviz's name of the filling; empty for the picture's default
+    colour: str = ""  # Graphviz's name of the fill colour; empty for the default
 
 
 class Arrow(NamedTuple):
@@ -30,12 +28,12 @@ class Arrow(NamedTuple):
 
 @dataclass
 class Picture:
-    """Boxes and arrows, and how the whole is laid out.
+    """Boxes and arrows, and the direction of the layout.
 
     Attributes:
         direction: "TB" (downward), "LR" (to the right) or "RL" (to the left).
         round: whether the nodes are circles instead of boxes.
-        title: what the picture is of.
+        title: the title.
         pieces: the boxes and arrows, in the order of discovery.
 
     >>> from flambeau.viz.drawing.picture import Arrow, Box, Picture
@@ -50,7 +48,7 @@ class Picture:
     pieces: list[Box | Arrow] = field(default_factory=list)
 
     def boxes(self) -> list[Box]:
-        """The boxes, one for each key, as the last piece with that key shows it."""
+        """The boxes, the last one for each key."""
         return list({piece.key: piece for piece in self.pieces if isinstance(piece, Box)}.values())
 
     def arrows(self) -> list[Arrow]:

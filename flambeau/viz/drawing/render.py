@@ -1,7 +1,7 @@
-"""A picture in a file: by Graphviz's `dot` where it is installed, else by the layered layout.
+"""`render`: writes a picture to a file, by Graphviz's `dot` if it is installed, else by the layered layout.
 
-The two draw the same boxes and arrows with the same labels and colours; Graphviz
-routes its lines better, the other needs nothing for SVG, and nothing but matplotlib for the rest.
+Both draw the same boxes and arrows with the same labels and colours. The layered layout needs no package for SVG, and
+matplotlib for other formats.
 """
 
 from __future__ import annotations
@@ -11,23 +11,31 @@ from pathlib import Path
 
 from .picture import Picture
 
-_MOST_PIXELS = 60000  # along one side; a picture that is longer is drawn smaller
+_MOST_PIXELS = 60000  # along one side; larger pictures are scaled down
 
 
 def render(picture: Picture, path: str | Path) -> Path:
     """Draw a picture into a file.
 
     Args:
-        picture: what to draw, from `backward_picture` or a recorded program.
-        path: the file to write; its ending picks the format (png, svg, pdf).
+        picture: from `backward_picture` or a recorded program.
+        path: the file; its suffix selects the format (png, svg, pdf).
 
     Returns:
         The path of the file.
 
     Raises:
-        ValueError: the path has no ending.
-        ModuleNotFoundError: no SVG is asked for, and neither Graphviz's `dot` with the graphviz package
-            nor matplotlib is installed.
+        ValueError: the path has no suffix.
+        ModuleNotFoundError: the format is not SVG, and neither Graphviz's `dot` with the graphviz package nor
+            matplotlib is installed.
+
+    >>> import pathlib, tempfile
+    >>> from flambeau.viz import Picture, render
+    >>> from flambeau.viz.drawing.picture import Arrow, Box
+    >>> picture = Picture(pieces=[Box("a", "x"), Box("b", "y"), Arrow("a", "b")])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     render(picture, pathlib.Path(folder) / "picture.svg").name
+    'picture.svg'
     """
     path = Path(path)
     if not path.suffix:

@@ -1,8 +1,7 @@
-"""Pictures as SVG, drawn without Graphviz and without matplotlib; boxes of a collapsed graph open where scripts run.
+"""SVG drawings of pictures and collapsed graphs, without Graphviz and matplotlib.
 
-Each box has the drawing of what is in it, laid out beforehand. When one opens, the plane around it is stretched, along
-the ranks and across them, until there is room: boxes stay in their order and lines cross what they crossed before.
-A document that may not run scripts shows the boxes closed.
+The content of each box is laid out in advance. When a script opens a box, the drawing around it is stretched along and
+across the ranks, so the order of boxes and the crossings do not change. Without scripts all boxes are closed.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 
 from ..graph.collapse import Grouping
 from ..graph.groups import Group, Item
-from ..graph.saved_memory import amount
+from ..graph.saved_memory import format_bytes
 from .layered import CIRCLE, Layout, label_lines, lay_out, routes_of
 from .picture import Picture
 from .text import heading
@@ -25,7 +24,7 @@ from .x11 import colour_of
 
 POINTS = 72  # to an inch
 MARGIN = 8.0  # points around a drawing
-HEAD = 18.0  # points that an open box keeps for its title
+HEAD = 18.0  # points of an open box's title
 _RULES = (
     "text{font:10px monospace;fill:black;text-anchor:middle;dominant-baseline:central}",
     ".node>rect{stroke:black;stroke-width:.8}",
@@ -65,7 +64,7 @@ def svg_of(boxes: Grouping) -> str:
 
 
 def html_of(boxes: Grouping) -> str:
-    """The same as an HTML element, which may stand in a page beside others."""
+    """A collapsed graph as an HTML element."""
     scene = _scene_of_level(boxes, None)
     name = f"g{_next_drawing()}"
     script = f"<script>\n{_script(scene, name)}\n</script>" if _has_boxes(scene) else ""
@@ -128,9 +127,9 @@ def _scene_of_level(boxes: Grouping, group: Group | None) -> Scene:
 
 
 def tip(item: Item) -> str:
-    """What is said of an item when it is pointed at."""
+    """The tooltip of an item."""
     if isinstance(item, Group):
-        held = f", {amount(item.bytes)} kept" if item.bytes else ""
+        held = f", {format_bytes(item.bytes)} kept" if item.bytes else ""
         more = f"; the newest of {item.count} repetitions is inside" if item.count > 1 else ""
         return f"{len(list(item.nodes()))} nodes{held}{more}"
     said = [item.formula] if item.formula and not item.is_leaf else []
@@ -138,7 +137,7 @@ def tip(item: Item) -> str:
         said.append(f"{item.source[0]}:{item.source[1]}  {item.source[2]}")
     if item.module:
         said.append(f"in {item.module}")
-    said += [f"keeps {kept.name} {kept.shape or ''} {kept.dtype}, {amount(kept.bytes)}"
+    said += [f"keeps {kept.name} {kept.shape or ''} {kept.dtype}, {format_bytes(kept.bytes)}"
              + (f" (counted with {kept.shared})" if kept.shared else "") for kept in item.saved]
     if item.freed:
         said.append("freed by backward")
@@ -194,7 +193,7 @@ def _node(item: Scene, round_: bool) -> str:
 
 
 def _text(line: str) -> str:
-    """A line of a label; mathematics with subscripts as raised text spans."""
+    """A line of a label; subscripts as shifted text spans."""
     if line.startswith("$") and line.endswith("$"):
         line = html.escape(line[1:-1])
         return re.sub(r"_\{(.*?)\}", r'<tspan dy="3" font-size="7px">\1</tspan><tspan dy="-3">&#8203;</tspan>', line)
@@ -202,7 +201,7 @@ def _text(line: str) -> str:
 
 
 def path_of(points: Sequence[Point], scene: Scene) -> str:
-    """A curve through the points that leaves and enters every rank squarely; straight among circles."""
+    """A curve through the points, perpendicular to the ranks; a straight line between circles."""
     (x, y), *rest = points
     drawn = [f"M{_r(x)} {_r(y)}"]
     for u, v in rest:

@@ -1,4 +1,4 @@
-"""A graph drawn as text: newest first, a column for each line of descent, as logs of version control are drawn.
+"""Graphs as text: nodes newest first, edges as columns of lines, like the graph of a version-control log.
 
     ● SumBackward0  ()
     ●─╮ MulBackward0  (3,)  keeps self, other (12 bytes)
@@ -14,10 +14,10 @@ from typing import NamedTuple
 from ..graph.collapse import Grouping
 from ..graph.groups import Group, Item
 from ..graph.model import GraphModel, GraphNode
-from ..graph.saved_memory import amount
+from ..graph.saved_memory import format_bytes
 
 NODE, LEAF, BOX = "●", "○", "▣"
-#: the most nodes of a graph that is drawn node by node
+#: the maximum number of nodes of a graph that is drawn node by node
 MOST_NODES = 60
 _MOST_COLUMNS = 24
 
@@ -37,7 +37,7 @@ def text_of(graph: GraphModel) -> str:
 
 
 def text_of_boxes(boxes: Grouping) -> str:
-    """What is seen of a collapsed graph while every box is closed."""
+    """A collapsed graph with all boxes closed."""
     level = boxes.level()
     needs: dict[str, list[str]] = {boxes.key(item): [] for item in level.items}
     for link in level.links:
@@ -53,11 +53,11 @@ def text_of_boxes(boxes: Grouping) -> str:
             rows.append(_Row(key, BOX, _box_line(boxes, item), needs[key]))
         else:
             rows.append(_Row(key, LEAF if item.is_leaf else NODE, _line(item), needs[key]))
-    return "\n".join([heading(boxes.graph), *_drawn(_each_before_its_needs(rows))])
+    return "\n".join([heading(boxes.graph), *_drawn(_topologically_sorted(rows))])
 
 
-def _each_before_its_needs(rows: list[_Row]) -> list[_Row]:
-    """The rows as they are, but for a box that something later needs: it waits for that."""
+def _topologically_sorted(rows: list[_Row]) -> list[_Row]:
+    """The rows in their order, except that each row comes after all rows that need it."""
     waiting = {row.key: 0 for row in rows}
     for row in rows:
         for need in row.needs:
@@ -77,14 +77,15 @@ def heading(graph: GraphModel) -> str:
     """One line that counts nodes, leaves and bytes saved for backward."""
     leaves = sum(node.is_leaf for node in graph)
     nodes = len(graph) - leaves
-    kept = f"keeps {amount(graph.bytes)} for backward" if graph.bytes else "keeps no memory of its own for backward"
+    kept = (f"keeps {format_bytes(graph.bytes)} for backward" if graph.bytes else
+            "keeps no memory of its own for backward")
     freed = sum(node.freed for node in graph)
     return (f"a graph of {nodes} node{'s' * (nodes != 1)} and {leaves} lea{'f' if leaves == 1 else 'ves'}, which {kept}"
             + (f"; backward has freed {freed} of its nodes" if freed else ""))
 
 
 def _line(node: GraphNode) -> str:
-    """A node in words: its name, shape, what it keeps, and where it was made."""
+    """The text of a node: name, shape, saved values, and source line."""
     parts = [node.label or "leaf" if node.is_leaf else node.name]
     if node.outputs and len(node.outputs) > 1:
         parts.append(" ".join(shape_text(shape) for shape, _ in node.outputs))
@@ -92,7 +93,7 @@ def _line(node: GraphNode) -> str:
         parts.append(shape_text(node.shape))
     if node.saved:
         names = ", ".join(dict.fromkeys(kept.name for kept in node.saved))
-        parts.append(f"keeps {names}" + (f" ({amount(node.bytes)})" if node.bytes else ""))
+        parts.append(f"keeps {names}" + (f" ({format_bytes(node.bytes)})" if node.bytes else ""))
     elif node.freed:
         parts.append("freed")
     if node.source is not None:
@@ -102,12 +103,12 @@ def _line(node: GraphNode) -> str:
 
 
 def _box_line(boxes: Grouping, group: Group) -> str:
-    parts = [boxes.name(group), boxes.shape(group), amount(group.bytes) if group.bytes else ""]
+    parts = [boxes.name(group), boxes.shape(group), format_bytes(group.bytes) if group.bytes else ""]
     return "  ".join(part for part in parts if part)
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:
-    """A shape as Python writes tuples; a question mark for one that is not known."""
+    """A shape as a Python tuple; a question mark if unknown."""
     return "?" if shape is None else str(tuple(shape))
 
 
@@ -116,8 +117,8 @@ def _base(file: str) -> str:
 
 
 def _drawn(rows: Sequence[_Row]) -> list[str]:
-    """The rows with the lines between them on the left: one column for each thing that is still to come."""
-    lanes: list[str | None] = []  # what each column's line leads to
+    """The rows with their edges on the left: one column for each row that is still to come."""
+    lanes: list[str | None] = []  # the key of the row to which each column leads
     lines: list[str] = []
     for row in rows:
         column = lanes.index(row.key) if row.key in lanes else _free(lanes, 0, ())
@@ -139,7 +140,7 @@ def _drawn(rows: Sequence[_Row]) -> list[str]:
 
 
 def _free(lanes: list[str | None], start: int, before: Sequence[str | None]) -> int:
-    """The first column from `start` on that nothing passes, now or in the row `before`."""
+    """The first column from `start` on that is free now and in the row `before`."""
     column = start
     while (column < len(lanes) and lanes[column] is not None) or (column < len(before) and before[column] is not None):
         column += 1
@@ -148,7 +149,7 @@ def _free(lanes: list[str | None], start: int, before: Sequence[str | None]) -> 
 
 
 def _row(lanes: Sequence[str | None], symbol: str, column: int, begun: Sequence[int], joined: Sequence[int]) -> str:
-    """One row: lines that pass, the symbol, and lines from it to columns that begin or go on there."""
+    """One row: passing lines, the symbol, and lines from it to new and existing columns."""
     reach = [column, *begun, *joined]
     left, right = min(reach), max(reach)
     cells = []

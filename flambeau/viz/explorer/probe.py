@@ -10,7 +10,7 @@ from ...engine.nodes.op_node import OpNode
 from ...engine.observers import observers, without_observers
 from ..graph.graph import Graph
 from ..graph.recording import watching
-from ..graph.saved_memory import holdings
+from ..graph.saved_memory import saved_values
 from ..training.statistics import statistics
 from .document import BACKWARD, Step, backward_event, forward_events, recorded_steps
 
@@ -103,7 +103,7 @@ def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
         node = each.node
         if not isinstance(node, OpNode) or node.saved is None:
             continue
-        kept = {held.name: held.array for held in holdings(node)}
+        kept = {held.name: held.array for held in saved_values(node)}
         names = node._names_of_saved()
         arrays = [kept.get(name) for name in names]
         drawn = node.visible_edges()

@@ -1,8 +1,7 @@
-"""A graph with its nodes in boxes: modules, lines of code, structure that comes again and again.
+"""Grouping of a graph's nodes into boxes: by module, by source line, or by repeated structure.
 
-A box holds a stretch of the nodes in the order of their birth. Hence boxes stand to one another as nodes do: no two
-need each other, and the collapsed graph is a graph again. A box of structure that is repeated shows the newest
-repetition and says how many there are. Leaves lie with those that use them.
+A box holds a contiguous range of nodes in topological order, so the collapsed graph is acyclic. A box of repeated
+structure shows the newest repetition and the number of repetitions. A leaf is in the innermost box around its users.
 """
 
 from __future__ import annotations
@@ -16,28 +15,28 @@ import numpy as np
 from ..drawing.picture import Arrow, Box, Picture
 from .groups import Group, Item
 from .model import GraphModel, GraphNode
-from .provenance import kind_of
+from .provenance import class_of_module
 
 LEAF, OUTPUT, NODE = "lightblue", "darkolivegreen1", ""
 BOXES = {"module": "lavender", "source": "lemonchiffon", "repeat": "mistyrose", "part": "whitesmoke"}
 _LONGEST_PERIOD = 1024
-_WAYS = (None, "module", "source", "repeat")
+_CRITERIA = (None, "module", "source", "repeat")
 
 
 class Link(NamedTuple):
-    """An arrow of one level, from what is needed to what needs it; the ends are `Grouping.key`s."""
+    """An edge of one level, from a dependency to its user; the ends are `Grouping.key`s."""
 
     tail: str
     head: str
 
 
 class Level(NamedTuple):
-    """What is seen of a box that is open, or of the whole graph.
+    """The content of an open box, or the top level of the graph.
 
     Attributes:
         items: boxes, nodes and leaves.
-        links: the arrows among them.
-        ports: (key, what it stands for): ends of arrows that come from outside or go there.
+        links: the edges between them.
+        ports: (key, name of the other end): ends of edges that cross the border of the box.
     """
 
     items: list[Item]
@@ -46,26 +45,26 @@ class Level(NamedTuple):
 
 
 class Grouping:
-    """The nodes of a graph in nested boxes, as data: items, levels, links, keys and pictures of levels.
+    """The nodes of a graph in nested boxes: items, levels, links, keys and pictures of levels.
 
     Args:
         graph: the graph.
-        by: "module", "source" or "repeat"; None: whatever keeps each level within `limit` items.
-        limit: the most items of a level.
+        by: "module", "source" or "repeat"; None: whichever keeps each level within `limit` items.
+        limit: the maximum number of items of a level.
 
     Raises:
         ValueError: `by` is none of these.
     """
 
     def __init__(self, graph: GraphModel, by: str | None = None, limit: int = 40) -> None:
-        if by not in _WAYS:
+        if by not in _CRITERIA:
             raise ValueError(f"by is {by!r}, but graphs collapse by 'module', 'source' or 'repeat'")
         self.graph = graph
         self.by = by
         self.limit = max(limit, 4)
         self.items: list[Item] = self._collapse([node for node in graph if not node.is_leaf])
         self._numbers: dict[int, int] = {}
-        self._paths: dict[int, tuple[Group, ...]] = {}  # node id -> the boxes around it, outermost first
+        self._paths: dict[int, tuple[Group, ...]] = {}  # node id -> its enclosing boxes, outermost first
         self._number(self.items, ())
         self.leaves: list[GraphNode] = []
         self._place_leaves()
@@ -78,41 +77,41 @@ class Grouping:
         if self.by is None:
             if len(self.graph) <= limit:
                 return list(nodes)
-            return self._readable(_by_module(nodes) if any(node.module for node in nodes) else list(nodes))
+            return self._group_automatically(_by_module(nodes) if any(node.module for node in nodes) else list(nodes))
         if self.by == "module":
-            return self._bounded(_opened(_by_module(nodes), self.limit))
+            return self._group_within_limit(_open_modules(_by_module(nodes), self.limit))
         if self.by == "source":
-            return self._bounded(_by_source(nodes))
-        return self._repeated_within(list(nodes))
+            return self._group_within_limit(_by_source(nodes))
+        return self._group_repetitions_recursively(list(nodes))
 
-    def _readable(self, items: list[Item]) -> list[Item]:
-        """Boxes so that no level shows more than the limit: repetition, lines of code, then plain stretches."""
-        items = _opened(items, self.limit)
+    def _group_automatically(self, items: list[Item]) -> list[Item]:
+        """Boxes so that no level exceeds the limit: by repetition, then by source line, then by equal ranges."""
+        items = _open_modules(items, self.limit)
         if len(items) > self.limit and any(getattr(item, "source", None) for item in items):
-            items = _repeated(_by_source(items))
+            items = _group_repetitions(_by_source(items))
         if len(items) > self.limit:
-            items = _in_parts(items, self.limit)
+            items = _equal_ranges(items, self.limit)
         for item in items:
             if isinstance(item, Group):
-                item.items = self._readable(item.items)
+                item.items = self._group_automatically(item.items)
         return items
 
-    def _bounded(self, items: list[Item]) -> list[Item]:
+    def _group_within_limit(self, items: list[Item]) -> list[Item]:
         if len(items) > self.limit:
-            items = _repeated(items)
+            items = _group_repetitions(items)
         if len(items) > self.limit:
-            items = _in_parts(items, self.limit)
+            items = _equal_ranges(items, self.limit)
         for item in items:
             if isinstance(item, Group):
-                item.items = self._bounded(item.items)
+                item.items = self._group_within_limit(item.items)
         return items
 
-    def _repeated_within(self, items: list[Item]) -> list[Item]:
-        items = _repeated(items)
+    def _group_repetitions_recursively(self, items: list[Item]) -> list[Item]:
+        items = _group_repetitions(items)
         for item in items:
             if isinstance(item, Group) and len(item.items) > 1:
-                item.items = self._repeated_within(item.items)
-        return _in_parts(items, self.limit)
+                item.items = self._group_repetitions_recursively(item.items)
+        return _equal_ranges(items, self.limit)
 
     def _number(self, items: Sequence[Item], path: tuple[Group, ...]) -> None:
         for item in items:
@@ -136,27 +135,28 @@ class Grouping:
                 inner.setdefault(hidden.pop(), []).append(leaf)
                 continue
             path = _common([self._paths[user] for user in users[leaf.id]] or [()])
-            self._lay(leaf, path[:min([path.index(group) for group in hidden if group in path], default=len(path))])
+            depth = min([path.index(group) for group in hidden if group in path], default=len(path))
+            self._assign_leaf(leaf, path[:depth])
         for repeated, leaves in inner.items():
-            around = self._around(repeated)
-            if len(leaves) < repeated.count - 1:  # not one for each repetition: what the oldest of them begins with
+            around = self._enclosing(repeated)
+            if len(leaves) < repeated.count - 1:  # fewer than one for each repetition: the inputs of the oldest one
                 for leaf in leaves:
-                    self._lay(leaf, around)
+                    self._assign_leaf(leaf, around)
                 continue
             repeated.elided += leaves
             self._paths.update((leaf.id, (*around, repeated)) for leaf in leaves)
 
-    def _lay(self, leaf: GraphNode, path: tuple[Group, ...]) -> None:
+    def _assign_leaf(self, leaf: GraphNode, path: tuple[Group, ...]) -> None:
         self._paths[leaf.id] = path
         (path[-1].leaves if path else self.leaves).append(leaf)
 
-    def _around(self, group: Group) -> tuple[Group, ...]:
+    def _enclosing(self, group: Group) -> tuple[Group, ...]:
         node = next(group.nodes())
         path = self._paths[node.id]
         return path[:path.index(group)]
 
     def groups(self) -> Iterator[Group]:
-        """All boxes, outer ones before those in them."""
+        """All boxes, each before its nested boxes."""
         waiting: list[Item] = list(reversed(self.items))
         while waiting:
             item = waiting.pop()
@@ -167,7 +167,7 @@ class Grouping:
     # ----- arrows -----
 
     def key(self, item: Item) -> str:
-        """A name for an item, the same wherever it is drawn."""
+        """The unique key of an item."""
         return f"box{self._numbers[id(item)]}" if isinstance(item, Group) else f"n{item.id}"
 
     def _linked(self) -> dict[Group | None, Level]:
@@ -187,7 +187,7 @@ class Grouping:
                 if depth < len(heads) and depth < len(tails):
                     link = Link(self.key(tails[depth]), self.key(heads[depth]))
                     links[above[depth - 1] if depth else None][link] = None
-                # an end that is not shown lies in the innermost box around both: what is shown there has a port, too
+                # an elided end is in the innermost box around both ends: the other end has a port there, too
                 for inside in range(min(depth + 1, len(tails)), len(heads)):
                     around, port = above[inside - 1], f"in{target}"
                     ports[around][port, self.name(nodes[target])] = None
@@ -202,17 +202,17 @@ class Grouping:
         return levels
 
     def _chain(self, node: GraphNode, path: tuple[Group, ...], elided: set[int]) -> list[Item]:
-        """A node and the boxes around it, outermost first; without a node that is not shown."""
+        """The enclosing boxes of a node, outermost first, and the node itself unless elided."""
         return list(path) if node.id in elided else [*path, node]
 
     def level(self, group: Group | None = None) -> Level:
-        """What is seen of a box that is open; of the whole graph without one."""
+        """The content of an open box; without one, the top level."""
         return self._levels[group]
 
     # ----- labels -----
 
     def name(self, item: Item) -> str:
-        """What an item is called."""
+        """The name of an item."""
         if isinstance(item, Group):
             return f"{item.title} × {item.count}" if item.count > 1 else item.title
         if item.is_leaf:
@@ -249,22 +249,22 @@ class Grouping:
         return Picture(pieces=pieces)
 
     def to_dict(self) -> dict[str, Any]:
-        """The boxes as JSON has them: "items", each the id of a node or a box with "items" of its own."""
-        def shown(item: Item) -> Any:
+        """The boxes as JSON data: "items", each a node id or a box with "items"."""
+        def encode(item: Item) -> Any:
             if not isinstance(item, Group):
                 return item.id
             return {"key": self.key(item), "title": item.title, "kind": item.kind, "count": item.count,
-                    "items": [shown(inner) for inner in (*item.items, *item.leaves)],
+                    "items": [encode(inner) for inner in (*item.items, *item.leaves)],
                     "elided": [node.id for node in item.elided], "bytes": item.bytes}
 
-        return {"by": self.by, "items": [shown(item) for item in (*self.items, *self.leaves)]}
+        return {"by": self.by, "items": [encode(item) for item in (*self.items, *self.leaves)]}
 
     def __len__(self) -> int:
         return len(self.items) + len(self.leaves)
 
 
 def _common(paths: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
-    """The boxes that all paths have in common, outermost first."""
+    """The common prefix of paths of boxes."""
     first = paths[0]
     length = min(map(len, paths))
     for depth in range(length):
@@ -273,35 +273,35 @@ def _common(paths: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
     return first[:length]
 
 
-# ----- what belongs together -----
+# ----- grouping criteria -----
 
-def _stretches(items: Sequence[Item], key: Callable[[Item], Any]) -> Iterator[tuple[Any, list[Item]]]:
+def _runs_of_equal(items: Sequence[Item], key: Callable[[Item], Any]) -> Iterator[tuple[Any, list[Item]]]:
     for found, stretch in groupby(items, key):
         yield found, list(stretch)
 
 
 def _by_module(items: Sequence[Item], depth: int = 0) -> list[Item]:
-    """A box for each call of a module, within that of the module which called it."""
+    """A box for each call of a module, nested in the box of its parent module."""
     def part(item: Item) -> str | None:
         module = None if isinstance(item, Group) else item.module
         parts = module.split(".") if module else []
         return ".".join(parts[:depth + 1]) if len(parts) > depth else None
 
     found: list[Item] = []
-    for path, stretch in _stretches(items, part):
+    for path, stretch in _runs_of_equal(items, part):
         if path is None:
             found += stretch
             continue
-        kind, last = kind_of(path), path.rpartition(".")[2]
+        kind, last = class_of_module(path), path.rpartition(".")[2]
         title = path if kind is None or kind == last else f"{path}: {kind}"
         found.append(Group(title, "module", _by_module(stretch, depth + 1)))
     return found
 
 
 def _by_source(items: Sequence[Item]) -> list[Item]:
-    """A box for each line of code, as often as it ran."""
+    """A box for each execution of a source line."""
     found: list[Item] = []
-    for source, stretch in _stretches(items, lambda item: getattr(item, "source", None)):
+    for source, stretch in _runs_of_equal(items, lambda item: getattr(item, "source", None)):
         if source is None or len(stretch) == 1:
             found += stretch
         else:
@@ -315,13 +315,13 @@ def _short(code: str, width: int = 48) -> str:
     return code if len(code) <= width else code[:width - 1] + "…"
 
 
-def _opened(items: list[Item], limit: int) -> list[Item]:
-    """The items with boxes of modules replaced by what is in them, outermost first, while there is room.
+def _open_modules(items: list[Item], limit: int) -> list[Item]:
+    """The items, with module boxes replaced by their content, outermost first, while the limit permits.
 
-    Modules that come again and again are put together before any of them is opened.
+    Repeated modules are grouped before any module is opened.
     """
     while True:
-        items = _repeated(items)
+        items = _group_repetitions(items)
         best: Group | None = None
         for item in items:
             if (isinstance(item, Group) and item.kind == "module" and len(items) + len(item.items) - 1 <= limit // 2
@@ -334,8 +334,8 @@ def _opened(items: list[Item], limit: int) -> list[Item]:
         items = [*items[:place], *best.items, *items[place + 1:]]
 
 
-def _in_parts(items: list[Item], limit: int) -> list[Item]:
-    """Boxes of as many items as the limit, and of as many of such boxes, until there are few enough."""
+def _equal_ranges(items: list[Item], limit: int) -> list[Item]:
+    """Boxes of `limit` items each, nested until at most `limit` remain."""
     while len(items) > limit:
         found: list[Item] = []
         for start in range(0, len(items), limit):
@@ -346,21 +346,21 @@ def _in_parts(items: list[Item], limit: int) -> list[Item]:
     return items
 
 
-def _shape_of(item: Item) -> tuple[Any, ...]:
-    """What two items must share to be repetitions of one another: the operators, not the sizes or names."""
+def _structure_of(item: Item) -> tuple[Any, ...]:
+    """The structure that repetitions share: the operators, but not sizes or names."""
     if isinstance(item, Group):
         return (item.kind, item.title.rpartition(": ")[2] if item.kind == "module" else "",
-                *[_shape_of(inner) for inner in item.items])
+                *[_structure_of(inner) for inner in item.items])
     return (item.name,)
 
 
-def _repeated(items: list[Item]) -> list[Item]:
-    """The items with each stretch that repeats itself three times or more in a box, longest savings first."""
+def _group_repetitions(items: list[Item]) -> list[Item]:
+    """The items, with each range that repeats three times or more in a box; largest savings first."""
     kinds: dict[tuple[Any, ...], int] = {}
-    marks = np.array([kinds.setdefault(_shape_of(item), len(kinds)) for item in items], np.int64)
+    marks = np.array([kinds.setdefault(_structure_of(item), len(kinds)) for item in items], np.int64)
     taken = np.zeros(len(items), bool)
     chosen: list[tuple[int, int, int]] = []
-    for _, period, start, times in sorted(_tandems(marks), key=lambda found: (-found[0], found[1], found[2])):
+    for _, period, start, times in sorted(_tandem_repeats(marks), key=lambda found: (-found[0], found[1], found[2])):
         if not taken[start:start + period * times].any():
             taken[start:start + period * times] = True
             chosen.append((start, period, times))
@@ -383,7 +383,7 @@ def _repeated(items: list[Item]) -> list[Item]:
 
 
 def _sequence(items: Sequence[Item], most: int = 4) -> str:
-    """What different items in a row are called: `mm · add · tanh`, in the order in which they ran, or their number."""
+    """The title of a repetition of several items: `mm · add · tanh`, in execution order, or their number."""
     if len(items) <= most:
         return " · ".join(item.title.rpartition(": ")[2] if isinstance(item, Group) else item.operator
                           for item in reversed(items))
@@ -391,7 +391,7 @@ def _sequence(items: Sequence[Item], most: int = 4) -> str:
 
 
 def _series(newest: Item, oldest: Item) -> str:
-    """What like items in a row are called: `MulBackward0`, or of modules `Net.layers.0 … Net.layers.11: Layer`."""
+    """The title of a repeated item: `MulBackward0`, or `Net.layers.0 … Net.layers.11: Layer` for modules."""
     if not isinstance(newest, Group):
         return newest.name
     if newest.kind != "module" or not isinstance(oldest, Group) or oldest.title == newest.title:
@@ -399,8 +399,8 @@ def _series(newest: Item, oldest: Item) -> str:
     return f"{oldest.title.partition(': ')[0]} … {newest.title}"
 
 
-def _tandems(marks: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int, int]]:
-    """Stretches of marks that repeat: (items saved, period, start, times)."""
+def _tandem_repeats(marks: np.ndarray[Any, Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Tandem repeats of the marks: (items saved, period, start, times)."""
     n = len(marks)
     for period in range(1, min(n // 3, _LONGEST_PERIOD) + 1):
         same = np.concatenate(([False], marks[period:] == marks[:-period], [False]))

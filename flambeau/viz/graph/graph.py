@@ -3,7 +3,7 @@
     graph = loss.graph(params=model)      # or Graph.of([loss, other])
     print(graph)                          # as text; in a notebook, as a picture
     graph.nodes[0].saved                  # newest first
-    graph.to_dict()                       # all of it, ready for JSON
+    graph.to_dict()                       # as JSON data
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class _Display:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         bundle = {"text/plain": str(self), "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
-        return {kind: shown for kind, shown in bundle.items()
+        return {kind: data for kind, data in bundle.items()
                 if (not include or kind in include) and kind not in (exclude or ())}
 
 
 class Collapsed(_Display, Grouping):
-    """A graph in boxes; made by `Graph.collapsed`.
+    """A graph grouped into boxes, the result of `Graph.collapsed`.
 
     >>> import flambeau as torch
     >>> x = y = torch.ones(2, requires_grad=True)
@@ -60,11 +60,11 @@ class Collapsed(_Display, Grouping):
 
 
 class Graph(_Display, GraphModel):
-    """The nodes that one or several tensors lead to, newest first.
+    """The nodes of the graph of one or several tensors, newest first.
 
     Args:
         roots: autograd nodes.
-        labels: names of leaves, by the identity of the tensor.
+        labels: names of leaves by the id of the tensor.
         outputs: known outputs of the roots: (node, output number) -> (shape, dtype name).
 
     >>> import flambeau as torch
@@ -83,21 +83,21 @@ class Graph(_Display, GraphModel):
     """
 
     def collapsed(self, by: str | None = None, limit: int = 40) -> Collapsed:
-        """The same graph with its nodes in boxes.
+        """The graph with its nodes grouped into boxes.
 
         Args:
-            by: "module", "source" (line) or "repeat" (structure that comes again and again); None: whatever it takes
-                to show no more than `limit` things at once.
-            limit: how many things are readable side by side.
+            by: "module", "source" (line) or "repeat" (repeated structure); None: whichever shows at most `limit` items
+                per level.
+            limit: the maximum number of items per level.
         """
         return Collapsed(self, by, limit)
 
     def memory(self) -> MemoryReport:
-        """Which nodes, and which lines of code, hold how many bytes: a table, when printed."""
+        """The bytes that nodes and source lines save for backward, as a printable table."""
         return MemoryReport(self)
 
     def svg(self, by: str | None = None, limit: int = 40) -> str:
-        """The graph as an SVG document; boxes open and close where scripts may run."""
+        """The graph as an SVG document; its boxes can be opened where scripts run."""
         return svg_of(self.collapsed(by, limit))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Boxes of nodes: what a collapsed graph is made of."""
+"""Groups of nodes, the boxes of a collapsed graph."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .model import GraphNode
 
 @dataclass(eq=False)
 class Group:
-    """A box.
+    """A group of nodes, drawn as a box.
 
     Attributes:
-        title: what it is: a module's path and class, a line's place and text, "4 nodes".
-        kind: "module", "source", "repeat" or "part" (a stretch of nodes that nothing else holds together).
-        items: what is in it, newest first; of repeated structure, the newest repetition.
-        count: how often it comes in a row.
-        elided: the nodes of the repetitions that are not among the items.
-        leaves: those leaves that only nodes in it use.
+        title: a module's path and class, a source line's location and text, or "4 nodes".
+        kind: "module", "source", "repeat" or "part" (a range of nodes).
+        items: its nodes and groups, newest first; of repeated structure, those of the newest repetition.
+        count: the number of consecutive repetitions.
+        elided: the nodes of the other repetitions.
+        leaves: the leaves that only its nodes use.
     """
 
     title: str
@@ -30,7 +30,7 @@ class Group:
     leaves: list[GraphNode] = field(default_factory=list)
 
     def nodes(self) -> Iterator[GraphNode]:
-        """All nodes in it but leaves, those in inner boxes included."""
+        """All its nodes except leaves, including those of nested groups."""
         for item in self.items:
             if isinstance(item, Group):
                 yield from item.nodes()
@@ -40,7 +40,7 @@ class Group:
 
     @property
     def bytes(self) -> int:
-        """The memory that its nodes keep for backward."""
+        """The memory that its nodes save for backward."""
         return sum(node.bytes for node in self.nodes())
 
 

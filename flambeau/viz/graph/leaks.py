@@ -1,7 +1,7 @@
-"""`leaks()`: the graphs that are alive now, and in plain words what holds them.
+"""`leaks()`: reports the graphs that are alive, and the objects that refer to them.
 
-Between two steps of a training loop no graph should be: one that is costs its memory, and often grows. What holds it
-is most often a list of losses, a running total, or a state that is carried over without `detach()`.
+Between two steps of a training loop no graph should be alive. Usual causes are a list of losses, a running total, or
+a recurrent state that is not detached.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from ..._tensor.tensor import Tensor
 from ...engine.nodes.node import Node
 from ...engine.nodes.op_node import OpNode
 from .provenance import origin_of
-from .saved_memory import amount, holdings
+from .saved_memory import format_bytes, saved_values
 
-_DEEPEST = 7  # containers within containers that are named
-_MOST_HOLDERS = 4  # that are told of one thing
+_MAX_DEPTH = 7  # levels of referrers that are searched
+_MAX_HOLDERS = 4  # reported per object
 _SLOTS = {"_grad": ".grad", "_base": "._base"}
 
 
 class Holder(NamedTuple):
-    """What keeps something alive.
+    """A reference that keeps an object alive.
 
     Attributes:
-        path: how a program would write it: `losses[0 … 9]`.
+        path: the Python expression of the reference: `losses[0 … 9]`.
         where: "a global of __main__", "a local of train(), train.py:12".
         kind: "container", "name", "attribute", "gradient", "graph" or "cycle".
     """
@@ -56,16 +56,16 @@ class Holder(NamedTuple):
 
 @dataclass
 class Leak:
-    """Graphs that are held by the same things.
+    """Graphs that are held by the same objects.
 
     Attributes:
         names: the newest node of each, by name.
-        references: the same nodes, weakly, lest the report hold them.
-        holders: what holds them.
-        nodes: how many nodes they have together.
-        bytes: what they keep for backward.
-        place: "train.py:12", where the newest node was made, if somebody watched.
-        advice: what to change.
+        references: weak references to these nodes.
+        holders: the references that keep them alive.
+        nodes: their total number of nodes.
+        bytes: the memory that they save for backward.
+        place: "train.py:12", the source line of the newest node, if recorded by `watching`.
+        advice: a suggested change.
     """
 
     names: list[str]
@@ -85,9 +85,11 @@ class Leak:
         number = len(self.names)
         said = f"{number} graphs" if number != 1 else "a graph"
         lines = [f"{said} of {self.nodes} node{'s' * (self.nodes != 1)}{' together' * (number != 1)}, "
-                 + (f"{amount(self.bytes)} kept for backward" if self.bytes else "nothing kept for backward any more")
+                 + (f"{format_bytes(self.bytes)} kept for backward" if self.bytes else
+                    "nothing kept for backward any more")
                  + f", behind {self.names[-1]}" + (f" ({self.place})" if self.place else "")]
-        lines += [f"    held by {holder}" for holder in self.holders] or ["    held by nothing that Python tells of"]
+        lines += [f"    held by {holder}" for holder in self.holders] or [
+            "    held by a reference that the garbage collector does not track"]
         return "\n".join([*lines, f"    → {self.advice}"] if self.advice else lines)
 
 
@@ -95,7 +97,7 @@ class Leaks(list[Leak]):
     """The leaks that were found; prints as a report.
 
     Attributes:
-        cycles: nodes that only the garbage collector could free, as it did just before the search: name -> how many.
+        cycles: nodes in reference cycles, which the garbage collector freed before the search: name -> count.
     """
 
     cycles: dict[str, int]
@@ -114,12 +116,12 @@ class Leaks(list[Leak]):
 
 
 def leaks(keep: Any = ()) -> Leaks:
-    """Find the graphs that are alive, and what holds each of them.
+    """Find the graphs that are alive, and the references that keep them alive.
 
-    To be called where none should be: after a step, when its loss is gone (`del loss`) or given as `keep`.
+    Call it where no graph should be alive: after a step, with its loss deleted or passed as `keep`.
 
     Args:
-        keep: a tensor, or several, whose graphs are meant to be alive.
+        keep: a tensor, or several, whose graphs are expected to be alive.
 
     Returns:
         A list of `Leak`, the largest first; it prints as a report.
@@ -139,12 +141,14 @@ def leaks(keep: Any = ()) -> Leaks:
     """
     before = _names(gc.get_objects())
     gc.collect()
-    alive = gc.get_objects()  # made before anything else is, so that nothing here is found to hold anything
-    wanted = _reached([x._node for x in (keep if isinstance(keep, (list, tuple)) else [keep]) if x._node is not None])
+    alive = gc.get_objects()  # taken first, so that the search does not find its own objects
+    kept = keep if isinstance(keep, (list, tuple)) else [keep]
+    expected = _reachable([x._node for x in kept if x._node is not None])
     nodes = [thing for thing in alive if _is(thing, Node) and not thing.is_leaf]
     led_to = {id(edge) for node in nodes for edge in node.edges}
     led_to.update(id(getattr(node, "fn", None)) for node in nodes)
-    heads = sorted((node for node in nodes if id(node) not in led_to and node not in wanted), key=lambda node: node.seq)
+    heads = sorted((node for node in nodes if id(node) not in led_to and node not in expected),
+                   key=lambda node: node.seq)
     tensors: dict[int, list[Any]] = {id(node): [] for node in heads}
     for thing in alive:
         if _is(thing, Tensor) and id(thing._node) in tensors:
@@ -159,9 +163,9 @@ def leaks(keep: Any = ()) -> Leaks:
     found = Leaks()
     found.cycles = dict(before - _names(alive))
     for members in groups.values():
-        reached = _reached(members)
+        reached = _reachable(members)
         holders = search.holders([target for node in members for target in targets[id(node)]], reached)
-        memory = {id(kept.memory): kept.bytes for node in reached for kept in holdings(node)}
+        memory = {id(kept.memory): kept.bytes for node in reached for kept in saved_values(node)}
         origin = origin_of(members[-1])
         place = "" if origin is None or origin.place is None else f"{_base(origin.place.file)}:{origin.place.line}"
         number = sum(not node.is_leaf for node in reached)
@@ -173,13 +177,13 @@ def leaks(keep: Any = ()) -> Leaks:
 
 
 def _names(alive: list[Any]) -> Counter[str]:
-    """How many nodes of each name are alive."""
+    """The number of live nodes by name."""
     nodes = [thing for thing in alive if _is(thing, Node) and not thing.is_leaf]
     return Counter(node.name().rpartition("::")[2] for node in nodes)
 
 
-def _reached(heads: Iterable[Node]) -> dict[Node, None]:
-    """The nodes themselves and all that they lead to."""
+def _reachable(heads: Iterable[Node]) -> dict[Node, None]:
+    """The nodes reachable from `heads`, including them."""
     found = dict.fromkeys(heads)
     waiting = list(found)
     while waiting:
@@ -206,22 +210,22 @@ def _advice(holders: list[Holder], nodes_each: int) -> str:
 
 
 class _Search:
-    """Climbs from objects to what refers to them, level by level, up to what has a name.
+    """A breadth-first search from objects to their referrers, up to named objects.
 
     Args:
-        alive: every object that the garbage collector knows.
-        targets: where to begin.
+        alive: all objects that the garbage collector tracks.
+        targets: where the search begins.
     """
 
     def __init__(self, alive: list[Any], targets: list[Any]) -> None:
         self.parents: dict[int, list[Any]] = {}
-        self.locals: dict[int, list[tuple[str, str]]] = {}  # identity of a value -> (its name, whose local it is)
+        self.locals: dict[int, list[tuple[str, str]]] = {}  # id of a value -> (name, frame)
         self.modules = {id(vars(module)): name for name, module in list(sys.modules.items())
                         if isinstance(module, ModuleType)}
-        self.namespaces: set[int] = set()  # of frames: their variables are named as locals
+        self.namespaces: set[int] = set()  # of frames: their variables are reported as locals
         for frame in _running(alive):
             code = frame.f_code
-            if frame.f_locals is frame.f_globals:  # a script's, though it be in no module
+            if frame.f_locals is frame.f_globals:  # a script's globals
                 self.modules.setdefault(id(frame.f_globals), str(frame.f_globals.get("__name__")))
                 continue
             self.namespaces.add(id(frame.f_locals))
@@ -229,17 +233,17 @@ class _Search:
             for name, value in frame.f_locals.items():
                 self.locals.setdefault(id(value), []).append((name, where))
         level = {id(target): target for target in targets}
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             if not level:
                 break
-            level = self._climb(alive, level)
+            level = self._search_level(alive, level)
 
-    def _climb(self, alive: list[Any], level: dict[int, Any]) -> dict[int, Any]:
-        """Note what refers to the objects of a level; those that have no name are the next level."""
+    def _search_level(self, alive: list[Any], level: dict[int, Any]) -> dict[int, Any]:
+        """Record the referrers of the objects of a level; those without a name are the next level."""
         self.parents.update((key, []) for key in level)
-        above: dict[int, Any] = {}
+        next_level: dict[int, Any] = {}
         for thing in alive:
-            if _is(thing, _UNSAID) or id(thing) in self.namespaces:
+            if _is(thing, _TRANSIENT) or id(thing) in self.namespaces:
                 continue
             for held in gc.get_referents(thing):
                 if id(held) in level and held is level[id(held)]:
@@ -247,22 +251,22 @@ class _Search:
                     if not found or found[-1] is not thing:
                         found.append(thing)
                     if id(thing) not in self.parents and not self._is_named(thing):
-                        above[id(thing)] = thing
-        return above
+                        next_level[id(thing)] = thing
+        return next_level
 
     def _is_named(self, thing: Any) -> bool:
         return id(thing) in self.modules or _is(thing, (type, FunctionType, ModuleType, OpNode))
 
     def parents_of(self, thing: Any) -> list[Any]:
-        """What refers to an object, as far as it was climbed."""
+        """The referrers of an object that were found."""
         return self.parents.get(id(thing), [])
 
     def locals_of(self, thing: Any) -> list[tuple[str, str]]:
-        """The local variables that an object is the value of."""
+        """The local variables whose value is an object."""
         return self.locals.get(id(thing), [])
 
     def holders(self, targets: list[Any], reached: dict[Node, None]) -> list[Holder]:
-        """What holds the targets: said once of a container that holds several."""
+        """The references to the targets; a container that holds several is reported once."""
         steps: dict[int, tuple[Any, list[str]]] = {}
         found: list[Holder] = []
         for target in targets:
@@ -280,10 +284,10 @@ class _Search:
                 found.append(Holder("", f"{node.name()}, a node of another graph", "graph"))
         if inside and not found:
             found.append(Holder("", "itself alone", "cycle"))
-        return sorted(dict.fromkeys(found), key=lambda holder: len(str(holder)))[:_MOST_HOLDERS]
+        return sorted(dict.fromkeys(found), key=lambda holder: len(str(holder)))[:_MAX_HOLDERS]
 
     def _node_of(self, container: Any) -> Node | None:
-        """The node that a container belongs to: what it saved, or what a user hung on `ctx`."""
+        """The node that owns a container: its saved values, or attributes of `ctx`."""
         if _is(container, Node):
             found: Node = container
             return found
@@ -309,7 +313,7 @@ class _Search:
         return "attribute"
 
     def _named(self, thing: Any, path: str, kind: str, seen: tuple[int, ...]) -> list[Holder]:
-        """The names under which something is known, each with the path from there on."""
+        """The named references to an object, each with the path from the name to the target."""
         module = self.modules.get(id(thing))
         if module is not None:
             head, _, rest = path.removeprefix("['").partition("']")
@@ -331,25 +335,25 @@ class _Search:
                     longer = parent.__code__.co_freevars[int(place)] + rest
                 found += self._named(parent, longer, kind, (*seen, id(parent)))
         if found:
-            return found[:_MOST_HOLDERS]
+            return found[:_MAX_HOLDERS]
         name = type(thing).__name__
         return [Holder(f"…{path}", f"in a{'n' * (name[0] in 'AEIOUaeiou')} {name}", kind)]
 
 
-#: what refers to other things only as long as it runs
-_UNSAID = (FrameType, GeneratorType, CoroutineType, AsyncGeneratorType, _Search)
-#: where modules keep what they show as attributes
+#: objects whose references last only while they run
+_TRANSIENT = (FrameType, GeneratorType, CoroutineType, AsyncGeneratorType, _Search)
+#: dictionaries of modules whose items are attributes
 _REGISTERED = re.compile(r"\._(parameters|buffers|modules)\['(\w+)'\]")
 _ITSELF = "\0"  # the step from an object to its dictionary
 
 
 def _running(alive: list[Any]) -> Iterator[FrameType]:
-    """The frames of all threads, and those of generators that wait."""
+    """The frames of all threads and of suspended generators."""
     innermost: list[FrameType | None] = list(sys._current_frames().values())
     while innermost:
         frame = innermost.pop()
         while frame is not None:
-            if frame.f_code.co_filename != __file__:  # whose variables would come to hold it themselves
+            if frame.f_code.co_filename != __file__:  # this file's frames refer to everything that was found
                 yield frame
             frame = frame.f_back
     for thing in alive:
@@ -358,7 +362,7 @@ def _running(alive: list[Any]) -> Iterator[FrameType]:
 
 
 def _steps(container: Any, target: Any) -> list[str]:
-    """How a container leads to what it holds, as a program writes it."""
+    """The expression of each reference from a container to an object: `[0]`, `.name`."""
     if _is(container, dict):
         return [f"[{key!r}]" for key, value in list(container.items()) if value is target] or [" among its keys"]
     if _is(container, (list, tuple)) or type(container).__name__ == "deque":
@@ -397,7 +401,7 @@ def _attribute(path: str) -> str:
 
 
 def _series(steps: list[str]) -> str:
-    """Several places in one container: `[0 … 9]`."""
+    """Several references from one container: `[0 … 9]`."""
     steps = sorted(dict.fromkeys(steps), key=lambda step: (len(step), step))
     if len(steps) == 1:
         return steps[0]
@@ -408,7 +412,7 @@ def _series(steps: list[str]) -> str:
 
 
 def _is(thing: Any, kinds: Any) -> bool:
-    """`isinstance`, without asking the thing itself: what only stands for something else may answer with a surprise."""
+    """`isinstance` by the real class: proxies may override `__class__`."""
     return issubclass(type(thing), kinds)
 
 

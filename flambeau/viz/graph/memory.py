@@ -1,7 +1,6 @@
-"""What a graph keeps in memory: by node, and by the line of code that made the nodes, with what could be done there.
+"""Memory reports: the bytes that a graph saves for backward, by node and by source line, with suggested changes.
 
-A node keeps what its rules ask for. Memory that several nodes keep counts once, for the oldest of them; that of leaves
-is there anyway and does not count.
+Memory that several nodes save counts once, for the oldest of them. That of leaves does not count.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from typing import Any
 from ... import dtypes
 from ..traces.tables import Table
 from .model import GraphModel, GraphNode, Saved
-from .saved_memory import amount
+from .saved_memory import format_bytes
 
 _SHOWN = 20  # rows of a table
 
 _ITEMSIZES = {dtype.name: dtype.itemsize for dtype in dtypes.ALL}
 
-#: operators whose rule is content with their result, so that they may write over their input
+#: operators whose rule uses only their result, so that they may overwrite their input
 _FROM_RESULT = frozenset(("relu", "sigmoid", "tanh", "exp", "sqrt", "leaky_relu", "elu", "celu", "selu", "hardtanh"))
 
 
 @dataclass
 class Line:
-    """What one line of code made.
+    """The nodes of one source line.
 
     Attributes:
         place: "train.py:12".
         code: the line's text.
-        bytes: the memory that its nodes keep.
+        bytes: the memory that its nodes save.
         nodes: the nodes, newest first.
-        advice: what to change; empty where nothing is to be gained.
+        advice: a suggested change; may be empty.
     """
 
     place: str
@@ -46,7 +45,7 @@ class Line:
 
 
 class MemoryReport:
-    """Bytes kept for backward, by node and by line; made by `Graph.memory`.
+    """Bytes saved for backward, by node and by source line; the result of `Graph.memory`.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import watching
@@ -67,23 +66,23 @@ class MemoryReport:
 
     @property
     def total(self) -> int:
-        """All bytes that the graph keeps; a leaf's own do not count."""
+        """The bytes that the graph saves, without those of leaves."""
         return self.graph.bytes
 
     @property
     def leaves(self) -> int:
-        """The bytes of the leaves that the graph leads to, and of their gradients."""
+        """The bytes of the graph's leaves and of their gradients."""
         variables = [node.variable for node in self.graph if node.variable is not None]
         return sum(x._array.nbytes + (0 if x._grad is None else x._grad._array.nbytes) for x in variables)
 
     @cached_property
     def nodes(self) -> list[GraphNode]:
-        """The nodes that keep memory of their own, the largest first."""
+        """The nodes that save memory, in descending order."""
         return sorted((node for node in self.graph if node.bytes), key=lambda node: -node.bytes)
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The lines of code whose nodes keep memory, the largest first; empty where nobody watched."""
+        """The source lines whose nodes save memory, in descending order; empty if lines were not recorded."""
         by_place: dict[tuple[str, int, str], list[GraphNode]] = {}
         for node in self.graph:
             if node.source is not None and not node.is_leaf:
@@ -95,11 +94,11 @@ class MemoryReport:
 
     def by_line(self) -> Table:
         """The lines as a table."""
-        rows = [(line.place, _short(line.code, 44), str(len(line.nodes)), _what(line.nodes), line.advice,
-                 amount(line.bytes)) for line in self.lines[:_SHOWN]]
+        rows = [(line.place, _short(line.code, 44), str(len(line.nodes)), _saved_names(line.nodes), line.advice,
+                 format_bytes(line.bytes)) for line in self.lines[:_SHOWN]]
         unknown = sum(node.bytes for node in self.graph if node.source is None)
         if unknown:
-            rows.append(("made while nobody watched", "", "", "", "", amount(unknown)))
+            rows.append(("not recorded", "", "", "", "", format_bytes(unknown)))
         heads = ("line", "code", "nodes", "keeps", "what to change", "bytes")
         return Table(self._title(len(self.lines), "lines"), heads, rows)
 
@@ -107,12 +106,12 @@ class MemoryReport:
         """The nodes as a table."""
         rows = [(str(node.id), node.name, "" if node.source is None else f"{_base(node.source[0])}:{node.source[1]}",
                  ", ".join(f"{kept.name} {_shape(kept.shape)} {kept.dtype}" for kept in node.saved if not kept.shared),
-                 amount(node.bytes)) for node in self.nodes[:_SHOWN]]
+                 format_bytes(node.bytes)) for node in self.nodes[:_SHOWN]]
         return Table(self._title(len(self.nodes), "nodes"), ("node", "name", "line", "keeps", "bytes"), rows)
 
     def _title(self, rows: int, what: str) -> str:
         inner = sum(not node.is_leaf for node in self.graph)
-        said = f"memory kept for backward: {amount(self.total)} in {len(self.nodes)} of {inner} nodes"
+        said = f"memory kept for backward: {format_bytes(self.total)} in {len(self.nodes)} of {inner} nodes"
         return said + (f"; the {_SHOWN} largest of {rows} {what}" if rows > _SHOWN else "")
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,7 +127,7 @@ class MemoryReport:
 
     def __str__(self) -> str:
         hint = "" if self.lines or not self.nodes else (
-            "\nWhich lines made them is known of nodes made in a `with viz.watching():` block.")
+            "\nSource lines are recorded in a `with viz.watching():` block.")
         return str(self._table) + hint
 
     def __rich__(self) -> Any:
@@ -139,7 +138,7 @@ class MemoryReport:
 
 
 def advice(graph: GraphModel, nodes: Sequence[GraphNode]) -> str:
-    """What could be changed at a line, by what its nodes keep: the first thing that would save most of it."""
+    """The suggested change for a line: the first rule that applies to most of its saved memory."""
     total = sum(node.bytes for node in nodes)
     keeping = [node for node in nodes if node.bytes * 20 > total] or [node for node in nodes if node.bytes]
     if not total:
@@ -165,7 +164,7 @@ def advice(graph: GraphModel, nodes: Sequence[GraphNode]) -> str:
 
 
 def _may_overwrite(graph: GraphModel, node: GraphNode) -> bool:
-    """Whether no rule asks for what a node was given: then it may be written over."""
+    """Whether no rule uses a node's input, so that it may be overwritten."""
     if len(node.edges) != 1:
         return False
     before = graph.nodes[node.edges[0][0]]
@@ -174,20 +173,20 @@ def _may_overwrite(graph: GraphModel, node: GraphNode) -> bool:
 
 
 def _outermost(modules: set[str]) -> str:
-    """What the modules have in common; the first of them where that is nothing."""
+    """The common prefix of the module paths; the first path if there is none."""
     paths = [module.split(".") for module in sorted(modules)]
     common = [parts[0] for parts in zip(*paths, strict=False) if len(set(parts)) == 1]
     return ".".join(common) or ".".join(paths[0])
 
 
 def _size(kept: Saved) -> int:
-    """The bytes of the values themselves, without what else lies in the same memory."""
+    """The bytes of the elements, without the rest of the memory that they are a view of."""
     itemsize = _ITEMSIZES.get(kept.dtype)
     return kept.bytes if kept.shape is None or itemsize is None else min(prod(kept.shape) * itemsize, kept.bytes)
 
 
-def _what(nodes: Sequence[GraphNode]) -> str:
-    """What nodes keep, in words: `tanh: result; mul: self, other`."""
+def _saved_names(nodes: Sequence[GraphNode]) -> str:
+    """The names of saved values by operator: `tanh: result; mul: self, other`."""
     found: dict[str, dict[str, None]] = {}
     for node in reversed(nodes):
         for kept in node.saved:

@@ -16,27 +16,27 @@ from typing import Any, NamedTuple, Self
 from ... import dtypes
 from ..._tensor.tensor import Tensor
 from ...engine.nodes.op_node import OpNode
-from ...engine.profiler_events import owner
+from ...engine.profiler_events import owning_array
 from ...engine.saved.saved_tensors import Packed
 from ...engine.tensor_interface import layer
 from ..traces.expressions import Symbol, as_expression
 from ..traces.formulas import node_formula, params_of, pullback
 from ..traces.notation import text
-from .provenance import kind_of, label_of, origin_of
-from .saved_memory import holdings, is_freed
+from .provenance import class_of_module, label_of, origin_of
+from .saved_memory import is_freed, saved_values
 
 Shape = tuple[int, ...]
 Output = tuple[Shape | None, str | None]
 
 
 class Saved(NamedTuple):
-    """One thing that a node keeps for backward.
+    """One saved value of a node.
 
     Attributes:
         name: as in `_saved_<name>`.
-        shape, dtype: of the values.
-        bytes: the memory that stays because of it: all of what a view looks into.
-        shared: who counts for this memory instead of the node: "leaf", or "node 7"; empty if nobody does.
+        shape, dtype: of its elements.
+        bytes: the memory that it keeps alive; for a view, the entire base.
+        shared: the owner that counts this memory instead of the node: "leaf" or "node 7"; empty if there is none.
     """
 
     name: str
@@ -51,21 +51,21 @@ class GraphNode:
     """One node of a graph.
 
     Attributes:
-        id: its place in `graph.nodes`: 0 for the newest.
-        node: the autograd node itself.
+        id: its index in `graph.nodes`; 0 is the newest.
+        node: the autograd node.
         name: the node's class, `MulBackward0`.
-        operator: the operator's name, `mul`; a user's Function by its own; "leaf" for the end of an edge.
-        module: the dotted path of the module that made it; None where nobody watched, or no module did.
+        operator: the name of the operator, `mul`, or of the custom Function; "leaf" for a leaf.
+        module: the dotted path of the module that created it; None if not recorded or outside modules.
         source: (file, line, text of the line), or None.
-        outputs: (shape, dtype name) of each output; None for what is not known.
-        saved: what it keeps.
-        bytes: the memory that nobody else in the graph counts for: leaves and older nodes come first.
-        edges: (id of the node it leads to, which input of this one that is, which output of that one).
-        is_leaf: whether it is the end of an edge, where `.grad` is filled.
+        outputs: (shape, dtype name) of each output; None if unknown.
+        saved: its saved values.
+        bytes: the memory that it saves and that no leaf and no older node owns.
+        edges: (id of the next node, input number of this node, output number of the next node).
+        is_leaf: whether it is the AccumulateGrad node of a leaf.
         variable: the leaf tensor, or None.
-        label: the leaf's name, if there is one.
-        freed: whether `backward()` has let go what it had saved.
-        seq: its birth number.
+        label: the leaf's name, if known.
+        freed: whether `backward()` has freed its saved values.
+        seq: its sequence number.
     """
 
     id: int
@@ -88,14 +88,14 @@ class GraphNode:
 
     @property
     def formula(self) -> str:
-        """What the operator computes, in the names of its declaration: `input × other`."""
+        """The operator's formula in the names of its declaration: `input × other`."""
         if self._formula is None:
             self._formula = self.label or "" if self.is_leaf else _formula_of(self.node)
         return self._formula
 
     @property
     def pullbacks(self) -> list[str | None]:
-        """For each edge, what its rule makes of the cotangent g: `g × other`; None where no formula says it."""
+        """The gradient formula of each edge, of the cotangent g: `g × other`; None where there is no formula."""
         if self._pullbacks is None:
             self._pullbacks = _pullbacks(self.node, [place for _, place, _ in self.edges])
         return self._pullbacks
@@ -106,54 +106,51 @@ class GraphNode:
         return self.outputs[0][0] if self.outputs else None
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the node and the tensor themselves, as JSON has it."""
+        """All attributes except the node and the tensor, as JSON data."""
         return {
             "id": self.id, "seq": self.seq, "name": self.name, "operator": self.operator, "formula": self.formula,
             "pullbacks": self.pullbacks, "module": self.module,
             "source": None if self.source is None else list(self.source),
             "outputs": [{"shape": None if shape is None else list(shape), "dtype": dtype}
                         for shape, dtype in self.outputs],
-            "saved": [{**kept._asdict(), "shape": None if kept.shape is None else list(kept.shape)}
-                      for kept in self.saved],
+            "saved": [{**saved._asdict(), "shape": None if saved.shape is None else list(saved.shape)}
+                      for saved in self.saved],
             "bytes": self.bytes, "edges": [list(edge) for edge in self.edges], "is_leaf": self.is_leaf,
             "label": self.label, "freed": self.freed,
         }
 
 
 class GraphModel:
-    """The autograd graph below one or several tensors as data: nodes in topological order, newest first.
+    """The autograd graph of one or several tensors as data: nodes in topological order, newest first.
 
     Args:
         roots: autograd nodes.
-        labels: names of leaves, by the identity of the tensor.
+        labels: names of leaves by the id of the tensor.
         outputs: known outputs of the roots: (node, output number) -> (shape, dtype name).
     """
 
     def __init__(self, roots: Sequence[Any], labels: Mapping[int, str] | None = None,
                  outputs: Mapping[tuple[Any, int], Output] | None = None) -> None:
-        known = labels or {}
-        self.nodes: list[GraphNode] = []
-        order = _newest_first(roots)
-        places = {node: number for number, node in enumerate(order)}
-        self.roots: list[int] = list(dict.fromkeys(places[node] for node in roots))
-        for number, node in enumerate(order):
-            self.nodes.append(_described(number, node, places, known))
+        order = _topological_order(roots)
+        ids = {node: number for number, node in enumerate(order)}
+        self.roots: list[int] = list(dict.fromkeys(ids[node] for node in roots))
+        self.nodes: list[GraphNode] = [_graph_node(node, ids, labels or {}) for node in order]
         _count_memory(self.nodes)
-        shown = (outputs or {}).items()
-        _fill_in_shapes(self.nodes, {(places[node], place): output for (node, place), output in shown})
-        _fill_in_origins(self.nodes)
+        known = {(ids[node], number): output for (node, number), output in (outputs or {}).items()}
+        _infer_shapes(self.nodes, known)
+        _infer_origins(self.nodes)
 
     @classmethod
     def of(cls, tensors: Any, params: Any = None) -> Self:
         """The graph of a tensor, or of several in a list or tuple.
 
         Args:
-            tensors: what the graph leads to.
-            params: names of leaves: `{name: tensor}`, or a module, whose parameters' names are taken.
+            tensors: the outputs of the graph.
+            params: names of leaves: `{name: tensor}`, or a module with named parameters.
 
         Raises:
             RuntimeError: a tensor has no graph.
-            TypeError: something is not a tensor.
+            TypeError: an element is not a tensor.
         """
         several = list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
         labels: dict[int, str] = {}
@@ -179,12 +176,12 @@ class GraphModel:
 
     @property
     def bytes(self) -> int:
-        """The memory that the graph keeps for backward; that of its leaves is not counted."""
+        """The memory that the graph saves for backward, without that of its leaves."""
         return sum(node.bytes for node in self.nodes)
 
     @cached_property
     def users(self) -> list[list[int]]:
-        """For each node the nodes that lead to it, newest first."""
+        """The ids of the nodes that have an edge to each node, newest first."""
         users: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             for target in dict.fromkeys(target for target, _, _ in node.edges):
@@ -192,19 +189,19 @@ class GraphModel:
         return users
 
     def to_dict(self) -> dict[str, Any]:
-        """The graph as JSON has it: "nodes" (newest first), "roots" (ids), "bytes", "modules" {path: class}."""
+        """The graph as JSON data: "nodes" (newest first), "roots" (ids), "bytes", "modules" {path: class}."""
         return {"nodes": [node.to_dict() for node in self.nodes], "roots": self.roots, "bytes": self.bytes,
                 "modules": self.modules()}
 
     def modules(self) -> dict[str, str]:
-        """The modules that nodes belong to, and those around them: dotted path -> class."""
-        found: dict[str, str] = {}
+        """The modules of the nodes and their parent modules: dotted path -> class."""
+        classes: dict[str, str] = {}
         for path in dict.fromkeys(node.module for node in reversed(self.nodes) if node.module):
             parts = path.split(".")
             for length in range(1, len(parts) + 1):
-                whole = ".".join(parts[:length])
-                found.setdefault(whole, kind_of(whole) or parts[length - 1])
-        return found
+                prefix = ".".join(parts[:length])
+                classes.setdefault(prefix, class_of_module(prefix) or parts[length - 1])
+        return classes
 
     def __repr__(self) -> str:
         return f"<graph of {len(self)} nodes, behind {', '.join(self.nodes[root].name for root in self.roots)}>"
@@ -221,39 +218,39 @@ def _node_of(tensor: Tensor) -> Any:
     return node
 
 
-def _newest_first(roots: Sequence[Any]) -> list[Any]:
-    """All nodes that the roots lead to: each after those that lead to it, and as new as may be."""
-    waiting: dict[Any, int] = {}
-    found = list(dict.fromkeys(roots))
-    seen = set(found)
-    for node in found:  # grows while it is walked
+def _topological_order(roots: Sequence[Any]) -> list[Any]:
+    """The nodes reachable from the roots in topological order; of those that are ready, the newest is next."""
+    dependencies: dict[Any, int] = {}
+    nodes = list(dict.fromkeys(roots))
+    seen = set(nodes)
+    for node in nodes:  # grows during the iteration
         for successor, _ in node.next_functions:
             if successor is None:
                 continue
-            waiting[successor] = waiting.get(successor, 0) + 1
+            dependencies[successor] = dependencies.get(successor, 0) + 1
             if successor not in seen:
                 seen.add(successor)
-                found.append(successor)
-    free = [(-node.seq, number, node) for number, node in enumerate(found) if node not in waiting]
-    heapify(free)
-    numbers = {node: number for number, node in enumerate(found)}
+                nodes.append(successor)
+    ready = [(-node.seq, number, node) for number, node in enumerate(nodes) if node not in dependencies]
+    heapify(ready)
+    numbers = {node: number for number, node in enumerate(nodes)}
     order = []
-    while free:
-        node = heappop(free)[2]
+    while ready:
+        node = heappop(ready)[2]
         order.append(node)
         for successor, _ in node.next_functions:
             if successor is not None:
-                waiting[successor] -= 1
-                if not waiting[successor]:
-                    heappush(free, (-successor.seq, numbers[successor], successor))
+                dependencies[successor] -= 1
+                if not dependencies[successor]:
+                    heappush(ready, (-successor.seq, numbers[successor], successor))
     return order
 
 
-def _described(number: int, node: Any, places: Mapping[Any, int], labels: Mapping[int, str]) -> GraphNode:
+def _graph_node(node: Any, ids: Mapping[Any, int], labels: Mapping[int, str]) -> GraphNode:
     origin = origin_of(node)
     place = None if origin is None else origin.place
     variable = getattr(node, "variable", None) if node.is_leaf else None
-    edges = [(places[successor], position, output)
+    edges = [(ids[successor], position, output)
              for position, (successor, output) in enumerate(node.next_functions) if successor is not None]
     outputs: list[Output] = []
     if variable is not None:
@@ -263,7 +260,7 @@ def _described(number: int, node: Any, places: Mapping[Any, int], labels: Mappin
     elif node.outputs is not None:
         outputs = [(None, None) if meta is None else (tuple(meta[0]), dtypes.of(meta[1]).name) for meta in node.outputs]
     label = None if variable is None else labels.get(id(variable)) or label_of(variable)
-    return GraphNode(number, node, type(node).__name__, _operator(node), None if origin is None else origin.module,
+    return GraphNode(ids[node], node, type(node).__name__, _operator(node), None if origin is None else origin.module,
                      None if place is None else (place.file, place.line, place.code), outputs, [], 0, edges,
                      variable is not None, variable, label, is_freed(node), node.seq)
 
@@ -282,45 +279,45 @@ def _operator(node: Any) -> str:
 
 
 def _count_memory(nodes: Sequence[GraphNode]) -> None:
-    """What each node keeps; memory that several keep counts for the leaf it belongs to, else for the oldest."""
-    counts: dict[int, str] = {}  # identity of an array that owns memory -> who counts for it
+    """Set the saved values of nodes; memory shared by several counts for its leaf, else for the oldest node."""
+    owners: dict[int, str] = {}  # id of an array that owns memory -> the leaf or node that counts it
     for node in nodes:
         if node.variable is not None:
-            counts[id(owner(node.variable._array))] = "leaf"
+            owners[id(owning_array(node.variable._array))] = "leaf"
     for node in reversed(nodes):
-        for held in () if node.is_leaf else holdings(node.node):
-            shared = "" if held.memory is None else counts.get(id(held.memory), "")
-            counts.setdefault(id(held.memory), f"node {node.id}")
-            node.saved.append(Saved(held.name, None if held.array is None else tuple(held.array.shape), held.dtype,
-                                    held.bytes, shared))
-        node.bytes = sum(kept.bytes for kept in node.saved if not kept.shared)
+        for value in () if node.is_leaf else saved_values(node.node):
+            shared = "" if value.memory is None else owners.get(id(value.memory), "")
+            owners.setdefault(id(value.memory), f"node {node.id}")
+            node.saved.append(Saved(value.name, None if value.array is None else tuple(value.array.shape),
+                                    value.dtype, value.bytes, shared))
+        node.bytes = sum(saved.bytes for saved in node.saved if not saved.shared)
 
 
-def _fill_in_shapes(nodes: Sequence[GraphNode], known: Mapping[tuple[int, int], Output]) -> None:
-    """Shapes that nobody noted: from what is saved of an output, from users and from inputs, as far as these tell."""
-    found: dict[tuple[int, int], Output] = dict(known)
-    for node in nodes:  # newest first: a user tells the shape of what it was given
+def _infer_shapes(nodes: Sequence[GraphNode], known: Mapping[tuple[int, int], Output]) -> None:
+    """Infer output shapes that were not recorded, from saved outputs, from users and from inputs."""
+    shapes: dict[tuple[int, int], Output] = dict(known)
+    for node in nodes:  # newest first: a user determines the shapes of its inputs
         if not isinstance(node.node, OpNode):
             continue
-        own = found.get((node.id, 0)) or (node.outputs[0] if node.outputs else None) or _output_tensor(node.node)
+        own = shapes.get((node.id, 0)) or (node.outputs[0] if node.outputs else None) or _output_tensor(node.node)
         if own is not None:
-            found.setdefault((node.id, 0), own)
+            shapes.setdefault((node.id, 0), own)
         for target, position, output in node.edges:
             if nodes[target].outputs:
                 continue
-            shown = _input(node.node, position, own)
-            if shown is not None:
-                found.setdefault((target, output), shown)
-    for node in reversed(nodes):  # oldest first: like inputs make a like output
+            input_output = _input(node.node, position, own)
+            if input_output is not None:
+                shapes.setdefault((target, output), input_output)
+    for node in reversed(nodes):  # oldest first: elementwise operators keep the shape of their inputs
         if node.outputs:
             continue
-        if (node.id, 0) not in found and isinstance(node.node, OpNode) and node.node.op.kind == "elementwise":
+        if (node.id, 0) not in shapes and isinstance(node.node, OpNode) and node.node.op.kind == "elementwise":
             for target, _, output in node.edges:
-                shapes = nodes[target].outputs
-                if node.node.fix is None and output < len(shapes):
-                    found[node.id, 0] = shapes[output]
-        numbers = [place for number, place in found if number == node.id] if node.node.outputs is not None else [0]
-        node.outputs = [found.get((node.id, place), (None, None)) for place in range(max(numbers, default=0) + 1)]
+                outputs = nodes[target].outputs
+                if node.node.fix is None and output < len(outputs):
+                    shapes[node.id, 0] = outputs[output]
+        numbers = [output for number, output in shapes if number == node.id] if node.node.outputs is not None else [0]
+        node.outputs = [shapes.get((node.id, output), (None, None)) for output in range(max(numbers, default=0) + 1)]
 
 
 def _output_tensor(node: OpNode) -> Output | None:
@@ -332,7 +329,7 @@ def _output_tensor(node: OpNode) -> Output | None:
 
 
 def _input(node: OpNode, position: int, own: Output | None) -> Output | None:
-    """What a node knows of its input number `position` among its drawn edges."""
+    """The shape and dtype that a node implies for its input number `position` among its visible edges."""
     drawn = node.visible_edges()
     place = position if drawn is None else drawn[position]
     shape: Shape | None = None
@@ -358,8 +355,8 @@ def _input(node: OpNode, position: int, own: Output | None) -> Output | None:
     return None if shape is None else (shape, dtype)
 
 
-def _fill_in_origins(nodes: Sequence[GraphNode]) -> None:
-    """A node that was made behind the scenes, a view's after a write to its base, came from the line of that write."""
+def _infer_origins(nodes: Sequence[GraphNode]) -> None:
+    """Give the node that regenerates a view after a write to its base the origin of that write."""
     for node in reversed(nodes):
         if node.source is None and node.name == "AsStridedBackward0" and node.edges:
             before = nodes[node.edges[0][0]]
@@ -368,7 +365,7 @@ def _fill_in_origins(nodes: Sequence[GraphNode]) -> None:
 
 
 def _formula_of(node: Any) -> str:
-    """A node's operator as a formula, with the numbers that it was given."""
+    """A node's operator as a formula, with its scalar operands."""
     written = getattr(node, "fn", None)
     if written is not None:
         return f"{_formula_of(written)}, written into a part"

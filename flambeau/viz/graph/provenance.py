@@ -1,4 +1,4 @@
-"""Where nodes come from: the line of code, the module, the shapes; noted beside each node for as long as it lives."""
+"""Provenance of nodes: source line, module and output shapes, in weak dictionaries keyed by node."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from ..._tensor.tensor import Tensor
 from ...engine.nodes.node import Node
 
-_TRACEBACK = "traceback_"  # where anomaly mode keeps the callers of an operator
+_TRACEBACK = "traceback_"  # the metadata key under which anomaly mode stores a traceback
 
 
-class Place(NamedTuple):
-    """A line of somebody's code."""
+class SourceLine(NamedTuple):
+    """A line of user code."""
 
     file: str
     line: int
@@ -22,83 +22,92 @@ class Place(NamedTuple):
 
     @property
     def code(self) -> str:
-        """The line's text; empty where its file cannot be read."""
+        """The line's text; empty if its file cannot be read."""
         return linecache.getline(self.file, self.line).strip()
 
 
 class Origin(NamedTuple):
-    """Where a node comes from: the innermost line outside this library, the module, and the shapes of its outputs."""
+    """The innermost source line outside this library, the module, and the output shapes of a node."""
 
-    place: Place | None
+    place: SourceLine | None
     module: str | None
     outputs: tuple[tuple[tuple[int, ...], str], ...]
 
 
 _origins: weakref.WeakKeyDictionary[Node, Origin] = weakref.WeakKeyDictionary()
-#: identity of a parameter -> itself, weakly, and its name; tensors compare by elements, so they can be no keys
+#: id of a parameter -> weak reference, name (tensors compare elementwise, so they cannot be keys)
 _labels: dict[int, tuple[weakref.ref[Tensor], str]] = {}
 #: dotted path of a module -> its class
-_kinds: dict[str, str] = {}
+_module_classes: dict[str, str] = {}
 
 
 def origin_of(node: Any) -> Origin | None:
-    """What `watching`, or else anomaly mode, noted of a node when it was made."""
-    found = _origins.get(node)
-    if found is not None:
-        return found
+    """The provenance that `watching` or anomaly mode recorded for a node."""
+    origin = _origins.get(node)
+    if origin is not None:
+        return origin
     extra = getattr(node, "extra", None)
     lines = None if extra is None or extra.metadata is None else extra.metadata.get(_TRACEBACK)
-    return Origin(_place_in(lines[-1]), None, ()) if lines else None
+    return Origin(_parse_traceback_entry(lines[-1]), None, ()) if lines else None
 
 
-def was_noted(node: Any) -> bool:
-    """Whether it is known where a node comes from."""
+def has_origin(node: Any) -> bool:
+    """Whether a node's provenance was recorded."""
     return node in _origins
 
 
-def note_origin(node: Any, origin: Origin) -> None:
-    """Note where a node comes from."""
+def record_origin(node: Any, origin: Origin) -> None:
+    """Record a node's provenance."""
     _origins[node] = origin
 
 
 def label_of(leaf: Any) -> str | None:
-    """The name of a parameter of a model that was watched."""
-    held = _labels.get(id(leaf))
-    return held[1] if held is not None and held[0]() is leaf else None
+    """The recorded name of a parameter."""
+    entry = _labels.get(id(leaf))
+    return entry[1] if entry is not None and entry[0]() is leaf else None
 
 
-def note_label(parameter: Any, name: str) -> None:
-    """Name a parameter, unless it has a name."""
+def record_label(parameter: Any, name: str) -> None:
+    """Record a parameter's name, unless it has one."""
     if label_of(parameter) is None:
         key = id(parameter)
-        _labels[key] = weakref.ref(parameter, _forgetting(key)), name
+        _labels[key] = weakref.ref(parameter, _removal_callback(key)), name
 
 
-def note_kind(module: str, kind: str) -> None:
-    """Note the class of the module at a path."""
-    _kinds[module] = kind
+def record_module_class(module: str, class_name: str) -> None:
+    """Record the class of the module at a dotted path."""
+    _module_classes[module] = class_name
 
 
-def kind_of(module: str) -> str | None:
-    """The class of a module, by the path that `watching` gave it."""
-    return _kinds.get(module)
+def class_of_module(module: str) -> str | None:
+    """The recorded class of the module at a dotted path."""
+    return _module_classes.get(module)
 
 
-def _place_in(entry: str) -> Place | None:
-    """The place that a formatted entry of a traceback names."""
+def _parse_traceback_entry(entry: str) -> SourceLine | None:
+    """The source line that a formatted traceback entry names."""
     head = entry.strip().partition("\n")[0]
     file, _, rest = head.removeprefix('File "').partition('", line ')
     line, _, function = rest.partition(", in ")
-    return Place(file, int(line), function) if line.isdigit() else None
+    return SourceLine(file, int(line), function) if line.isdigit() else None
 
 
-def _forgetting(key: int) -> Callable[[object], None]:
-    def forget(reference: object) -> None:
+def _removal_callback(key: int) -> Callable[[object], None]:
+    def remove(reference: object) -> None:
         if key in _labels and _labels[key][0] is reference:
             del _labels[key]
 
-    return forget
+    return remove
 
 
-__all__ = ["Origin", "Place", "kind_of", "label_of", "note_kind", "note_label", "note_origin", "origin_of",
-           "was_noted"]
+__all__ = [
+    "Origin",
+    "SourceLine",
+    "class_of_module",
+    "has_origin",
+    "label_of",
+    "origin_of",
+    "record_label",
+    "record_module_class",
+    "record_origin",
+]

@@ -1,6 +1,6 @@
-"""What a node keeps alive: the tensors and arrays that it saved for backward, and the memory that they lie in.
+"""Memory that nodes save for backward: their saved tensors and arrays, and the arrays that own the memory.
 
-Nothing is unpacked or checked here: a saved-tensor hook is not called, and what was written to since may be looked at.
+Saved values are read without unpack hooks and without version checks.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 from ... import dtypes
 from ...engine.nodes.node import Node
 from ...engine.nodes.op_node import FREED, OpNode
-from ...engine.profiler_events import owner
+from ...engine.profiler_events import owning_array
 from ...engine.saved.saved_tensors import Packed
 
 Array = np.ndarray[Any, Any]
 
 
-class Holding(NamedTuple):
-    """One thing that a node keeps.
+class SavedValue(NamedTuple):
+    """One saved value of a node.
 
     Attributes:
         name: as in `_saved_<name>`.
-        array: the values; None for what hooks have packed into something that is no array.
-        memory: the array whose memory they lie in, all of which stays; None where there is none.
-        value: what is kept: a tensor, an array, or what a pack hook gave.
+        array: the elements; None if a pack hook returned an object that is not an array.
+        memory: the array that owns the memory; None if there is none.
+        value: the tensor, the array, or the packed object.
     """
 
     name: str
@@ -36,55 +36,55 @@ class Holding(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """How much memory stays because of it."""
+        """The size of the memory that it keeps alive."""
         return 0 if self.memory is None else self.memory.nbytes
 
     @property
     def dtype(self) -> str:
-        """The dtype's name; that of a packed thing's class."""
+        """The dtype's name, or the class name of a packed object."""
         return type(self.value).__name__ if self.array is None else dtypes.of(self.array.dtype).name
 
 
-def holdings(node: Any) -> list[Holding]:
-    """What a node keeps, in the order of its declaration; nothing once it was freed.
+def saved_values(node: Any) -> list[SavedValue]:
+    """The saved values of a node, in the order of its declaration; none after they were freed.
 
     >>> import flambeau as torch
-    >>> from flambeau.viz.graph.saved_memory import holdings
+    >>> from flambeau.viz.graph.saved_memory import saved_values
     >>> x = torch.ones(2, 3, requires_grad=True)
-    >>> [(held.name, held.array.shape, held.bytes) for held in holdings((x * 2.5).exp().grad_fn)]
+    >>> [(saved.name, saved.array.shape, saved.bytes) for saved in saved_values((x * 2.5).exp().grad_fn)]
     [('result', (2, 3), 24)]
     """
-    found: list[Holding] = []
-    for name, value in _kept(node):
+    result: list[SavedValue] = []
+    for name, value in _named_values(node):
         if isinstance(value, Packed):
             value = value.data
         array = getattr(value, "_array", value)
         if isinstance(array, np.ndarray):
-            found.append(Holding(name, array, owner(array), value))
+            result.append(SavedValue(name, array, owning_array(array), value))
         elif hasattr(array, "nbytes") and not np.isscalar(array):
-            found.append(Holding(name, None, None, value))
+            result.append(SavedValue(name, None, None, value))
         elif isinstance(value, (bytes, bytearray, memoryview)):
-            found.append(Holding(name, None, np.frombuffer(value, np.uint8), value))
-    return found
+            result.append(SavedValue(name, None, np.frombuffer(value, np.uint8), value))
+    return result
 
 
-def bytes_held(node: Any) -> int:
-    """The bytes of memory that stay because of a node, what several of its values share counted once."""
-    return sum({id(held.memory): held.bytes for held in holdings(node)}.values())
+def saved_bytes(node: Any) -> int:
+    """The bytes of memory that a node keeps alive; memory shared by several of its values counts once."""
+    return sum({id(saved.memory): saved.bytes for saved in saved_values(node)}.values())
 
 
 def is_freed(node: Any) -> bool:
-    """Whether a node has forgotten what it saved, as backward has it do."""
+    """Whether the saved values of a node were freed."""
     if isinstance(node, OpNode):
         return node.saved0 is FREED
     return bool(getattr(node, "_freed", False)) or (hasattr(type(node), "fn") and node.fn is None)
 
 
-def amount(size: float) -> str:
-    """A number of bytes in words.
+def format_bytes(size: float) -> str:
+    """A number of bytes with its unit.
 
-    >>> from flambeau.viz.graph.saved_memory import amount
-    >>> amount(1), amount(24), amount(7812), amount(2_500_000)
+    >>> from flambeau.viz.graph.saved_memory import format_bytes
+    >>> format_bytes(1), format_bytes(24), format_bytes(7812), format_bytes(2_500_000)
     ('1 byte', '24 bytes', '7.8 kB', '2.5 MB')
     """
     if size < 1000:
@@ -97,8 +97,8 @@ def amount(size: float) -> str:
     return f"{size:.1f} {units[0]}"
 
 
-def _kept(node: Any) -> Iterator[tuple[str, Any]]:
-    """Names and values, whatever they are."""
+def _named_values(node: Any) -> Iterator[tuple[str, Any]]:
+    """Names and saved values of any class."""
     if isinstance(node, OpNode):
         saved = node.saved
         if saved is not None:
@@ -109,32 +109,32 @@ def _kept(node: Any) -> Iterator[tuple[str, Any]]:
             if what == "param":
                 yield from _within(which, value)
         if saved is not None:
-            yield from _of_rule(node.run)
-    elif hasattr(type(node), "_forward_cls"):  # a user's Function: what it saved, and what it hung on ctx
+            yield from _rule_arrays(node.run)
+    elif hasattr(type(node), "_forward_cls"):  # a custom Function: saved tensors and attributes of ctx
         for number, (kind, value, *_) in enumerate(node._saved):
             if kind != "none":
                 yield f"saved_tensors[{number}]", value
         for name, value in vars(node).items():
             if not name.startswith("_"):
                 yield from _within(f"ctx.{name}", value)
-    elif isinstance(getattr(node, "fn", None), Node):  # a write through a view: the operator that wrote
-        yield from _kept(node.fn)
+    elif isinstance(getattr(node, "fn", None), Node):  # CopySlices: the node of the in-place operator
+        yield from _named_values(node.fn)
 
 
-def _of_rule(run: Any) -> Iterator[tuple[str, Any]]:
-    """Arrays that a rule made for one node has at hand."""
+def _rule_arrays(run: Any) -> Iterator[tuple[str, Any]]:
+    """Arrays in the closure of a node's specialised rule."""
     cells = getattr(run, "__closure__", None) or ()
     for name, cell in zip(getattr(getattr(run, "__code__", None), "co_freevars", ()), cells, strict=True):
         try:
             value = cell.cell_contents
-        except ValueError:  # not set yet
+        except ValueError:  # an empty cell
             continue
         if isinstance(value, np.ndarray):
             yield name, value
 
 
 def _within(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """A value, or the values in a container of values, that are arrays or tensors."""
+    """The arrays and tensors in a value: itself, or the items of a container."""
     if isinstance(getattr(value, "_array", value), np.ndarray):
         yield name, value
     elif isinstance(value, (list, tuple)) and depth < 3:
@@ -145,4 +145,4 @@ def _within(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
             yield from _within(f"{name}[{key!r}]", item, depth + 1)
 
 
-__all__ = ["Holding", "amount", "bytes_held", "holdings", "is_freed"]
+__all__ = ["SavedValue", "format_bytes", "is_freed", "saved_bytes", "saved_values"]

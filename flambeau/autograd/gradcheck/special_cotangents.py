@@ -1,4 +1,4 @@
-"""Cotangents and tangents out of the ordinary: none, zero, and many at a time."""
+"""Checks with special cotangents and tangents: undefined, zero, and batched ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..._tensor import functions as fn
 from ..._tensor.creation.random import Generator
 from ..._tensor.dispatch.custom_function import Function
 from ..._tensor.dispatch.dual_tensors import dual_level, make_dual, unpack_dual
-from ..._tensor.dispatch.vmap_gradients import mapped
+from ..._tensor.dispatch.vmap_gradients import vmap_over_cotangents
 from ...engine.api import grad
-from .comparison import live_outputs, unit_vector
+from .comparison import differentiable_outputs, unit_vector
 from .differences import as_tuple
 from .messages import (
     BATCHED_FORWARD,
@@ -28,22 +28,22 @@ from .messages import (
 from .products import differentiated, pulled_back, pushed_forward
 
 
-def _tensors(inputs: Sequence[Any]) -> list[Tensor]:
-    wanted = [inputs[k] for k in differentiated(inputs)]
-    if not wanted:
+def _differentiated_tensors(inputs: Sequence[Any]) -> list[Tensor]:
+    tensors = [inputs[k] for k in differentiated(inputs)]
+    if not tensors:
         raise GradcheckError("no Tensors requiring grad found in input")
-    return wanted
+    return tensors
 
 
-def zero_cotangents(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
-    """Expect zeros, of the inputs' kind, for cotangents that are zero.
+def check_zero_cotangents(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
+    """Check that zero cotangents give zero gradients of the inputs' shape, dtype, layout and device.
 
     Raises:
-        GradcheckError: a gradient is not zero, or not like its input.
+        GradcheckError: a gradient is not zero, or its metadata differs from its input's.
     """
-    wanted = _tensors(inputs)
+    tensors = _differentiated_tensors(inputs)
     zeros = [fn.zeros_like(out) for out in outputs]
-    for g, x in zip(grad(outputs, wanted, zeros, retain_graph=True, allow_unused=True), wanted, strict=True):
+    for g, x in zip(grad(outputs, tensors, zeros, retain_graph=True, allow_unused=True), tensors, strict=True):
         if g is None:
             continue
         if g.layout != x.layout:
@@ -59,7 +59,7 @@ def zero_cotangents(outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
 
 
 class UndefinedGrad(Function):
-    """The identity, through which no cotangent comes back."""
+    """The identity, with an undefined gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -70,42 +70,42 @@ class UndefinedGrad(Function):
         return None
 
 
-def undefined_cotangents(function: Callable[..., Any], outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
-    """Expect nothing or zeros where no cotangent comes to the outputs: to all of them, then to each alone.
+def check_undefined_cotangents(function: Callable[..., Any], outputs: Sequence[Tensor], inputs: Sequence[Any]) -> None:
+    """Check that undefined cotangents give undefined or zero gradients: of all outputs, then of each output alone.
 
     Raises:
-        GradcheckError: a gradient is not zero, or there was an error on the way.
+        GradcheckError: a gradient is not zero, or backward raised an error.
     """
-    wanted = _tensors(inputs)
+    tensors = _differentiated_tensors(inputs)
     everything = set(range(len(outputs)))
     for undefined in [everything, *({i} for i in everything if len(everything) > 1)]:
-        made = live_outputs(function(*inputs))
-        ends = [UndefinedGrad.apply(out) if i in undefined else out for i, out in enumerate(made)]
+        fresh = differentiable_outputs(function(*inputs))
+        ends = [UndefinedGrad.apply(out) if i in undefined else out for i, out in enumerate(fresh)]
         try:
-            found = grad(ends, wanted, [fn.zeros_like(out) for out in ends], allow_unused=True)
+            grads = grad(ends, tensors, [fn.zeros_like(out) for out in ends], allow_unused=True)
         except RuntimeError as error:
             warnings.warn(UNDEFINED_IS_NEW, UserWarning, stacklevel=3)
             raise GradcheckError(UNDEFINED_FAILS) from error
-        if any(g is not None and bool((g != 0).any()) for g in found):
+        if any(g is not None and bool((g != 0).any()) for g in grads):
             warnings.warn(UNDEFINED_IS_NEW, UserWarning, stacklevel=3)
             raise GradcheckError(UNDEFINED_IS_NOT_ZERO)
 
 
-def undefined_tangents(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    """Expect the same of an input without a tangent as of one whose tangent is zero.
+def check_undefined_tangents(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """Check that an undefined tangent of an input is equivalent to a zero tangent.
 
     Raises:
         GradcheckError: an output's tangents differ.
     """
-    wanted = differentiated(inputs)
+    indices = differentiated(inputs)
     generator = Generator()
     with dual_level():
-        moved = [x.detach() if k in wanted else x for k, x in enumerate(inputs)]
-        for k in wanted:
+        duals = [x.detach() if k in indices else x for k, x in enumerate(inputs)]
+        for k in indices:
             u = unit_vector(inputs[k], generator).to(inputs[k].dtype)
-            moved[k] = make_dual(moved[k], u.reshape(inputs[k].shape).clone())
-        for k in wanted:
-            with_zero, without = list(moved), list(moved)
+            duals[k] = make_dual(duals[k], u.reshape(inputs[k].shape).clone())
+        for k in indices:
+            with_zero, without = list(duals), list(duals)
             with_zero[k] = make_dual(inputs[k].detach(), fn.zeros_like(inputs[k].detach()))
             without[k] = inputs[k].detach()
             pairs = zip(as_tuple(function(*with_zero)), as_tuple(function(*without)), strict=True)
@@ -119,28 +119,28 @@ def undefined_tangents(function: Callable[..., Any], inputs: Sequence[Any]) -> N
 
 # ----- batches -----
 
-def batched_cotangents(inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-    """Expect of two cotangents at a time what each gives alone.
+def check_batched_cotangents(inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+    """Check that a batch of two cotangents gives the gradients of each.
 
     Raises:
-        GradcheckError: the batch gives something else, or cannot be computed.
+        GradcheckError: the results differ, or the batch cannot be computed.
     """
-    wanted = _tensors(inputs)
+    tensors = _differentiated_tensors(inputs)
     for i, output in enumerate(outputs):
         cotangents = [fn.randn_like(output.detach()) for _ in range(2)]
-        alone = [pulled_back(output, wanted, g) for g in cotangents]
-        together = _batched(partial(grad, output, wanted, fn.stack(cotangents), retain_graph=True, allow_unused=True,
-                                    is_grads_batched=True), BATCHED_REVERSE)
-        for j, got in enumerate(together):
-            rows = [fn.zeros_like(wanted[j].detach()) if row[j] is None else row[j] for row in alone]
-            _expect(i, j, got, rows, BATCHED_REVERSE)
+        single = [pulled_back(output, tensors, g) for g in cotangents]
+        batched = _run_batched(partial(grad, output, tensors, fn.stack(cotangents), retain_graph=True,
+                                       allow_unused=True, is_grads_batched=True), BATCHED_REVERSE)
+        for j, got in enumerate(batched):
+            rows = [fn.zeros_like(tensors[j].detach()) if row[j] is None else row[j] for row in single]
+            _compare(i, j, got, rows, BATCHED_REVERSE)
 
 
-def batched_tangents(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    """Expect of two tangents at a time what each gives alone.
+def check_batched_tangents(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """Check that a batch of two tangents gives the output tangents of each.
 
     Raises:
-        GradcheckError: the batch gives something else, or cannot be computed.
+        GradcheckError: the results differ, or the batch cannot be computed.
     """
     for k in differentiated(inputs):
         tangents = [fn.randn_like(inputs[k].detach()) for _ in range(2)]
@@ -150,23 +150,23 @@ def batched_tangents(function: Callable[..., Any], inputs: Sequence[Any]) -> Non
                 return tuple(fn.zeros_like(value) if t is None else t
                              for value, t in pushed_forward(function, inputs, k, tangent))
 
-        alone = [pushed(t) for t in tangents]
-        together = _batched(partial(mapped, pushed, [fn.stack(tangents)]), BATCHED_FORWARD)
-        for i, got in enumerate(together):
-            _expect(i, k, got, [row[i] for row in alone], BATCHED_FORWARD)
+        single = [pushed(t) for t in tangents]
+        batched = _run_batched(partial(vmap_over_cotangents, pushed, [fn.stack(tangents)]), BATCHED_FORWARD)
+        for i, got in enumerate(batched):
+            _compare(i, k, got, [row[i] for row in single], BATCHED_FORWARD)
 
 
-def _batched(run: Callable[[], Sequence[Any]], advice: str) -> Sequence[Any]:
-    """What `run` gives, which works on a batch."""
+def _run_batched(run: Callable[[], Sequence[Any]], advice: str) -> Sequence[Any]:
+    """The result of `run()`, a computation on a batch."""
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "There is a performance drop")  # slow, but this is not about speed
+            warnings.filterwarnings("ignore", "There is a performance drop")  # speed is irrelevant here
             return run()
     except RuntimeError as error:
         raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{advice}") from error
 
 
-def _expect(i: int, j: int, got: Any, rows: Sequence[Tensor], advice: str) -> None:
+def _compare(i: int, j: int, got: Any, rows: Sequence[Tensor], advice: str) -> None:
     expected = fn.stack(list(rows))
     got = fn.zeros_like(expected) if got is None else got
     if not fn.allclose(got, expected):
