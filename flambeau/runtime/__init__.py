@@ -1,1 +1,1 @@
-"""Runtime: object code compiled by LLVM, kept on disk, loaded, and launched on a thread pool."""
+"""Runtime: object code is compiled by LLVM, cached on disk, loaded, and launched on a thread pool."""

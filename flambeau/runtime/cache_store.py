@@ -14,8 +14,8 @@ cache's format, the package's version, and the sources on which the content depe
 Python and LLVM, the processor's features and the number of threads where the content depends on them.
 
 A file begins with a magic number and the SHA-256 digest of the payload. It is written under a temporary name and then
-renamed, so readers see whole entries while several processes write. A truncated or damaged file is deleted and counts
-as missing. A folder that cannot be read or written costs time and breaks nothing.
+renamed, so readers see complete entries while several processes write. A truncated or damaged file is deleted and
+counts as missing. A folder that cannot be read or written costs time and breaks nothing.
 
 The folder's size is limited (`FLAMBEAU_CACHE_LIMIT`, 2 GiB by default). The first write of a process checks the size if
 no process did in the past hour, and evicts the least recently used entries beyond the limit. Reading an entry renews
@@ -79,7 +79,7 @@ class Cache:
         return os.path.join(root(), self.name)
 
     def key(self, *parts: str) -> str:
-        """The name of the entry whose content depends on these texts, besides the versions and sources."""
+        """The name of the entry whose content depends on these texts, the versions and the sources."""
         seed = self._seed
         if seed is None:
             hashes = [package_stamp()] if self.sources is None else map(source_hash, self.sources)

@@ -254,6 +254,6 @@ def compile_in_background() -> Iterator[None]:
         finally:
             with _lock:
                 _background_pools.remove(pool)
-                usual = _switch_intervals.pop()
+                interval = _switch_intervals.pop()
                 if not _background_pools:
-                    sys.setswitchinterval(usual)
+                    sys.setswitchinterval(interval)

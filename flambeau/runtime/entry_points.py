@@ -1,6 +1,6 @@
 """Entry points: generated code as Python built-in functions that take array objects.
 
-A call through ctypes costs a microsecond; a built-in function costs a small part of that. Such a function has CPython's
+A call through ctypes costs a microsecond, a built-in function a fraction of that. Such a function has CPython's
 `METH_FASTCALL` signature, `(self, arguments, count)`. Its `self` is the *block*, an int64 array of parameters: fields
 that this module defines, and others of the caller's.
 """

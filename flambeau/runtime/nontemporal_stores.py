@@ -1,6 +1,6 @@
 """Non-temporal stores: when a kernel writes its results to memory without reading their cache lines first.
 
-An ordinary store loads the cache line that it writes to. A non-temporal store of a whole line
+An ordinary store loads the cache line that it writes to. A non-temporal store of a full line
 (`codegen.llvm.loop_nests.Operand.store_nontemporal`) does not, which saves a third of the memory traffic of an
 elementwise kernel. The results are in no cache afterwards, so such stores pay only where a kernel touches more bytes
 than the last-level cache holds for it (`are_faster`). A kernel that is bound by arithmetic becomes slower:

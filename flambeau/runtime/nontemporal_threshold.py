@@ -20,8 +20,8 @@ from . import compilation, launch, target
 from .cache_store import MEASUREMENTS
 from .launch import Launch
 
-#: bytes of the three arrays, as multiples of the last-level cache. The largest stands for all beyond; none is below 1,
-#: since data that fits into the cache may stay there once other processes use less of it.
+#: bytes of the three arrays, as multiples of the last-level cache. The largest represents all larger ones; none is
+#: below 1, since data that fits into the cache may stay there once other processes use less of it.
 MULTIPLES = (1.0, 1.25, 1.5, 2.0)
 #: nothing larger than this is measured, since the arrays must be allocated
 MAX_BYTES = 256 << 20
@@ -135,7 +135,7 @@ def measure(last: int) -> int:
 
 
 def _shortest_times(candidates: list[list[Launch]], arrays: list[np.ndarray]) -> list[float]:
-    """The shortest time of each in seconds; they are timed in turn, so that other load affects all alike."""
+    """The shortest time of each in seconds; they are timed in turn, so that other load affects all of them."""
     best = [float("inf")] * len(candidates)
     for _ in range(ROUNDS):
         for i, launches in enumerate(candidates):

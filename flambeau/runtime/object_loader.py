@@ -112,9 +112,9 @@ def _link(code: bytes, names: Sequence[str]) -> dict[str, int]:
     # Never unmapped, not even at interpreter shutdown: arrays freed last go through the allocator's code, and threads
     # may wait in the pool's code.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
-    wanted = set(names)
+    exported = set(names)
     found = {name_of(symbol): addresses[i] for i, symbol in enumerate(symbols)
-             if symbol[3] in offsets and symbol[1] >> 4 and name_of(symbol) in wanted}
+             if symbol[3] in offsets and symbol[1] >> 4 and name_of(symbol) in exported}
     return {name: found[name] for name in names}
 
 

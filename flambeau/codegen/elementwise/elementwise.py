@@ -167,7 +167,7 @@ class Kernel:
             return np.asarray(x)
         if isinstance(x, (bool, int, float)):
             return np.array(x, dtype)
-        raise TypeError(f"a kernel takes arrays and numbers, not {type(x).__name__}")
+        raise TypeError(f"a kernel takes arrays and scalars, not {type(x).__name__}")
 
     def _load_flat(self) -> Callable[..., int]:
         from ..llvm import kernel_entry

@@ -145,8 +145,8 @@ def _flat(outputs: int, sizes: Sequence[int]) -> str:
     builder.ret(i64(0))
     builder.position_at_end(some)
     # the same chunks as iteration_space.blocks
-    wanted = builder.sdiv(n, word(builder, info, 0))
-    chunks = builder.select(builder.icmp_signed(">", wanted, i64(1)), wanted, i64(1))
+    full_blocks = builder.sdiv(n, word(builder, info, 0))
+    chunks = builder.select(builder.icmp_signed(">", full_blocks, i64(1)), full_blocks, i64(1))
     size = builder.sdiv(builder.add(n, builder.sub(chunks, i64(1))), chunks)
     rounded = builder.and_(builder.add(size, i64(63)), i64(-64))
     chunks = builder.sdiv(builder.add(n, builder.sub(rounded, i64(1))), rounded)

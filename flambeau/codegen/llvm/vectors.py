@@ -1,4 +1,4 @@
-"""Vector code generation: Python operators on LLVM values emit instructions, for scalars and vectors alike.
+"""Vector code generation: Python operators on LLVM values emit instructions on scalars or vectors.
 
 A `VectorContext` holds the builder, the floating-point format and the number of vector lanes (0 for a scalar). Values
 are `Real` (float or double), `Integer` (as wide as the format) and `Mask` (one bit per lane). No instruction has

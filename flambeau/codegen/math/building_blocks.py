@@ -85,15 +85,15 @@ def table_lookup(table: Sequence[float], index: Integer) -> Real:
     context, builder, count = index.context, index.context.builder, index.context.lanes
     sixteen, integers = ir.VectorType(ir.FloatType(), 16), ir.VectorType(ir.IntType(32), 16)
     callee = declared(builder.module, "llvm.x86.avx512.permvar.sf.512", ir.FunctionType(sixteen, [sixteen, integers]))
-    numbers = ir.Constant(sixteen, [to_float32(each) for each in table])
+    values = ir.Constant(sixteen, [to_float32(each) for each in table])
     if count == 16:
-        return Real(context, builder.call(callee, [numbers, index.ir]))
+        return Real(context, builder.call(callee, [values, index.ir]))
     if not count:
         undefined = ir.Constant(integers, ir.Undefined)
         first = ir.Constant(ir.IntType(32), 0)
-        found = builder.call(callee, [numbers, builder.insert_element(undefined, index.ir, first)])
+        found = builder.call(callee, [values, builder.insert_element(undefined, index.ir, first)])
         return Real(context, builder.extract_element(found, first))
-    parts = [builder.call(callee, [numbers, _shuffle(builder, index.ir, range(i, i + 16), count)])
+    parts = [builder.call(callee, [values, _shuffle(builder, index.ir, range(i, i + 16), count)])
              for i in range(0, count, 16)]
     while len(parts) > 1:
         width = parts[0].type.count

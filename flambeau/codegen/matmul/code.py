@@ -238,7 +238,7 @@ class _Body:
 def _emit_combine(module: ir.Module, dtype: np.dtype) -> None:
     """Emit `combine(pointers, plan, chunk)`: the sums of split-K slices, tile by tile, through the epilogue.
 
-    A holds the slices, one after the other along k; their rows are padded to whole vectors.
+    A holds the slices, one after the other along k; their rows are padded to full vectors.
     """
     shape, size = register_blocking(dtype), dtype.itemsize
     height, line, wide = shape.rows[0], shape.lanes * size, shape.width * size

@@ -59,7 +59,7 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int) -> ir.F
     tile, pitch, a, by_row, b, by_column, depth, rows, columns = function.args
     vector = ir.VectorType(kind, lanes)
     zero = ir.Constant(vector, None)
-    whole = builder.sdiv(depth, i64(lanes))
+    full_vectors = builder.sdiv(depth, i64(lanes))
     rest = builder.srem(depth, i64(lanes))
     # loop tail: the last vector ends with K, and lanes that were accumulated already are masked out
     limit = builder.trunc(builder.sub(i64(lanes), rest), I32)
@@ -84,7 +84,7 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int) -> ir.F
         down = [smaller(builder, builder.add(row, i64(i)), last_row) for i in range(high)]
         left = [at(builder, a, builder.mul(i, by_row)) for i in down]
         right = [at(builder, b, builder.mul(j, by_column)) for j in across]
-        with counted_loop(builder, whole, [*[zero] * (high * wide), i64(0)]) as (sums, following):
+        with counted_loop(builder, full_vectors, [*[zero] * (high * wide), i64(0)]) as (sums, following):
             *before, offset = sums
             following += products([at(builder, each, offset) for each in left],
                                   [at(builder, each, offset) for each in right], before, False)

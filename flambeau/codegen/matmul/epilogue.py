@@ -53,8 +53,8 @@ def _generate(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtyp
         down[k] = word(builder, strides, k)
         along[k] = word(builder, strides, len(operands) + k)
         corners[k] = at(builder, at(builder, base, builder.mul(row, down[k])), builder.mul(column, along[k]))
-    whole = builder.sub(columns, builder.srem(columns, i64(lanes)))
-    mask = first_lanes(builder, builder.sub(columns, whole), lanes)
+    full_columns = builder.sub(columns, builder.srem(columns, i64(lanes)))
+    mask = first_lanes(builder, builder.sub(columns, full_columns), lanes)
     with loop(builder, i64(0), rows) as r:
         here = {k: at(builder, corners[k], builder.mul(r, down[k])) for k in places}
         line = at(builder, tile, builder.mul(r, pitch))
@@ -68,9 +68,9 @@ def _generate(dtype: np.dtype, nodes: tuple[Node, ...], dtypes: Sequence[np.dtyp
             for k, value in enumerate(lower(builder, nodes, values, lanes)):
                 operands[k].store(builder, value, here[k], along[k], j, lanes, mask)
 
-        with loop(builder, i64(0), whole, lanes) as j:
+        with loop(builder, i64(0), full_columns, lanes) as j:
             vector(j, None)
-        with builder.if_then(builder.icmp_signed("<", whole, columns)):
-            vector(whole, mask)
+        with builder.if_then(builder.icmp_signed("<", full_columns, columns)):
+            vector(full_columns, mask)
     builder.ret_void()
     return str(module)

@@ -234,27 +234,27 @@ def _blocked_launches(problem: Problem, epilogue: Address, part: int) -> list[La
     slab = matmul_plan.k_slab(problem, part, epilogue != 0)
     tile = matmul_plan.Tile(shape.lanes, shape.vectors, shape.rows[0])
     vectors, layout = -(-problem.n // shape.lanes), matmul_plan.right_layout(problem)
-    most = matmul_plan.region_rows(problem, slab, shape.rows[0], epilogue != 0)
+    max_rows = matmul_plan.region_rows(problem, slab, shape.rows[0], epilogue != 0)
     packs_left = matmul_plan.packs_left(problem)
     if packs_left:
-        shared = matmul_plan.regions_left(problem, vectors, most, tile)
+        partition = matmul_plan.choose_partition_packing_left(problem, vectors, max_rows, tile)
     else:
-        shared = matmul_plan.regions(problem, vectors, most, tile, layout is not RightLayout.IN_PLACE)
+        partition = matmul_plan.choose_partition(problem, vectors, max_rows, tile, layout is not RightLayout.IN_PLACE)
     launches, scratch = [], 0
-    if matmul_plan.packs_right(problem, shared, layout):
+    if matmul_plan.packs_right(problem, partition, layout):
         pointer = max(problem.pointers) + 1
-        launches.append(_packing_launch(problem, shared, layout, pointer))
+        launches.append(_packing_launch(problem, partition, layout, pointer))
         scratch = vectors * shape.lanes * problem.k * dtype.itemsize
         problem = problem._replace(b=(0, problem.k * dtype.itemsize), pointers=(*problem.pointers[:-1], pointer))
         layout = RightLayout.PACKED
     left = (-1, 0, 0)
     if packs_left:
         pointer = problem.pointers[-1] if scratch else max(problem.pointers) + 1
-        each = shared.rows * min(slab, problem.k) * dtype.itemsize
+        each = partition.rows * min(slab, problem.k) * dtype.itemsize
         left = pointer, scratch, each
-        scratch += shared.chunks * each
-    words = matmul_plan.plan_words(problem, shared, part, epilogue, shape.lanes, slab, layout, left)
-    launches.append(Launch(code, code.symbol("body"), shared.chunks, words))
+        scratch += partition.chunks * each
+    words = matmul_plan.plan_words(problem, partition, part, epilogue, shape.lanes, slab, layout, left)
+    launches.append(Launch(code, code.symbol("body"), partition.chunks, words))
     return [each._replace(scratch=scratch) for each in launches]
 
 
@@ -266,17 +266,17 @@ def _blocked_library(dtype: np.dtype, shape: RegisterBlocking) -> compilation.Li
                          passes=False)
 
 
-def _packing_launch(problem: Problem, shared: matmul_plan.Regions, layout: RightLayout, pointer: int) -> Launch:
-    """Return the launch that packs the whole of B into scratch memory, whose pointer has index `pointer`."""
+def _packing_launch(problem: Problem, partition: matmul_plan.Partition, layout: RightLayout, pointer: int) -> Launch:
+    """Return the launch that packs all of B into scratch memory, whose pointer has index `pointer`."""
     from . import pack_right
     from .microkernel import register_blocking
 
     shape = register_blocking(problem.dtype)
     code = compilation.load(f"matmul packing {problem.dtype} {shape}", ("body",),
                          lambda: pack_right.generate(problem.dtype), passes=False)
-    words = matmul_plan.packing_plan(problem, shared, layout, shape.lanes, shape.vectors, pointer)
+    words = matmul_plan.packing_plan(problem, partition, layout, shape.lanes, shape.vectors, pointer)
     per_chunk = words[PackingPlan.VECTORS]
-    chunks = -(-words[PackingPlan.ALL_VECTORS] // per_chunk) if per_chunk else shared.across
+    chunks = -(-words[PackingPlan.ALL_VECTORS] // per_chunk) if per_chunk else partition.column_regions
     return Launch(code, code.symbol("body"), chunks, words)
 
 
@@ -288,9 +288,10 @@ def _dot_launch(problem: Problem, epilogue: Address) -> Launch:
     lanes = register_blocking(problem.dtype).lanes
     code = compilation.load(f"matmul dot {problem.dtype} {lanes}", ("body",),
                          lambda: matmul_dot.generate(problem.dtype), passes=False)
-    shared = matmul_plan.regions(problem, -(-problem.n // lanes), problem.m, matmul_plan.Tile(lanes, 4, 1), False)
-    words = matmul_plan.plan_words(problem, shared, problem.k, epilogue, lanes, problem.k, RightLayout.COLUMNS)
-    return Launch(code, code.symbol("body"), shared.chunks, words)
+    tile = matmul_plan.Tile(lanes, 4, 1)
+    partition = matmul_plan.choose_partition(problem, -(-problem.n // lanes), problem.m, tile, False)
+    words = matmul_plan.plan_words(problem, partition, problem.k, epilogue, lanes, problem.k, RightLayout.COLUMNS)
+    return Launch(code, code.symbol("body"), partition.chunks, words)
 
 
 def _split_k_launches(problem: Problem, epilogue: Address, slices: int, lanes: int) -> list[Launch]:
@@ -309,7 +310,7 @@ def _split_k_launches(problem: Problem, epilogue: Address, slices: int, lanes: i
     total = problem._replace(k=slices, a=(pitch, problem.m * pitch), strides=(*rest, begins, begins),
                              pointers=(*problem.pointers[:-2], pointer, pointer))
     rows = max(8, -(-problem.m // 8 // 8) * 8)
-    shared = matmul_plan.Regions(rows, 1, 1, prod(problem.batch) * -(-problem.m // rows))
-    words = matmul_plan.plan_words(total, shared, 1, epilogue, lanes, 1, RightLayout.IN_PLACE)
-    second = Launch(first.library, first.library.symbol("combine"), shared.chunks, words)
+    partition = matmul_plan.Partition(rows, 1, 1, prod(problem.batch) * -(-problem.m // rows))
+    words = matmul_plan.plan_words(total, partition, 1, epilogue, lanes, 1, RightLayout.IN_PLACE)
+    second = Launch(first.library, first.library.symbol("combine"), partition.chunks, words)
     return [each._replace(scratch=begin[-1]) for each in (first, second)]

@@ -1,8 +1,8 @@
 """Packing of matmul's left operand A whose columns are contiguous, into the order in which register blocks read it.
 
 A register block reads one element of A per row for each k. If A's columns are contiguous, these elements are contiguous
-but a whole column apart from k to k + 1, each on another cache line and often on another page. The packed copy consists
-of bands (A's micro-panels): a block's rows, with all elements of one k after those of the k before.
+but a column apart from k to k + 1, each on another cache line and often on another page. The packed copy consists of
+bands (A's micro-panels): a block's rows, with all elements of one k after those of the k before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def emit_pack_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     target, source, by_k, rows, depth = function.args
-    whole = builder.sub(rows, builder.srem(rows, i64(high)))
+    full_rows = builder.sub(rows, builder.srem(rows, i64(high)))
     by_row = builder.mul(depth, i64(size))  # bytes of a band, per row
 
     def place(row: Any, k: Any) -> Any:
@@ -39,7 +39,7 @@ def emit_pack_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
 
     def bands(first: Any, count: int) -> None:
         ks = [builder.add(first, i64(i)) for i in range(count)]
-        with loop(builder, i64(0), whole, high) as row:
+        with loop(builder, i64(0), full_rows, high) as row:
             column = at(builder, source, builder.mul(row, i64(size)))
             found = [builder.load(at(builder, column, builder.mul(k, by_k)), typ=vector, align=size) for k in ks]
             for k, each in zip(ks, found, strict=True):
@@ -50,11 +50,11 @@ def emit_pack_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
         bands(k, _TOGETHER)
     with loop(builder, together, depth) as k:
         bands(k, 1)
-    with loop(builder, i64(0), depth) as k, loop(builder, whole, rows) as row:
+    with loop(builder, i64(0), depth) as k, loop(builder, full_rows, rows) as row:
         one = builder.load(at(builder, source, builder.add(builder.mul(row, i64(size)), builder.mul(k, by_k))),
                            typ=kind, align=size)
-        inside = builder.mul(builder.sub(row, whole), i64(size))
-        builder.store(one, at(builder, place(whole, k), inside), align=size)
+        inside = builder.mul(builder.sub(row, full_rows), i64(size))
+        builder.store(one, at(builder, place(full_rows, k), inside), align=size)
     builder.ret_void()
     return function
 

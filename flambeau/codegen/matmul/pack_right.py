@@ -1,6 +1,6 @@
 """Packing of matmul's right operand B into panels, in the order in which register blocks read them.
 
-A packed panel has a row of whole vectors for every k, one after the other. Its width is that of C's panel. Lanes beyond
+A packed panel has a row of full vectors for every k, one after the other. Its width is that of C's panel. Lanes beyond
 the matrix have unspecified values, which do not reach C.
 """
 
@@ -41,10 +41,10 @@ def panel_width(builder: ir.IRBuilder, shape: RegisterBlocking, left: Any, colum
 
     A partial vector is a panel by itself. Four vectors are split into two and two, not three and one.
     """
-    whole = smaller(builder, left, builder.sdiv(columns, i64(shape.lanes)))
-    even = builder.icmp_signed("==", whole, i64(shape.vectors + 1))
-    width = builder.select(even, i64((shape.vectors + 2) // 2), smaller(builder, whole, i64(shape.vectors)))
-    return builder.select(builder.icmp_signed("==", whole, i64(0)), i64(1), width)
+    full_vectors = smaller(builder, left, builder.sdiv(columns, i64(shape.lanes)))
+    even = builder.icmp_signed("==", full_vectors, i64(shape.vectors + 1))
+    width = builder.select(even, i64((shape.vectors + 2) // 2), smaller(builder, full_vectors, i64(shape.vectors)))
+    return builder.select(builder.icmp_signed("==", full_vectors, i64(0)), i64(1), width)
 
 
 def split_evenly(builder: ir.IRBuilder, extent: Any, part: Any, parts: Any) -> tuple[Any, Any]:
@@ -113,7 +113,7 @@ class Packers:
     def _emit_column_packer(self) -> ir.Function:
         """Emit packing from contiguous columns: segments of some bytes of each column are loaded and transposed.
 
-        If vectors are whole cache lines, so are segments: columns a multiple of some KB apart map to the same sets of
+        If vectors are full cache lines, so are segments: columns a multiple of some KB apart map to the same sets of
         the L1 cache, and a line read in parts might be evicted before its next part is loaded.
         """
         function, builder = self._begin_function("columns")
@@ -141,7 +141,7 @@ class Packers:
         segment = length // size
         part = ir.VectorType(self.kind, segment)
         pitch = builder.mul(builder.sdiv(builder.add(columns, i64(lanes - 1)), i64(lanes)), i64(lanes * size))
-        last, whole = builder.sub(columns, i64(1)), lanes * size % CACHE_LINE == 0
+        last, is_line = builder.sub(columns, i64(1)), lanes * size % CACHE_LINE == 0
         with loop(builder, i64(0), columns, lanes) as column:
             starts = [at(builder, matrix, builder.mul(smaller(builder, builder.add(column, i64(lane)), last),
                                                       by_column)) for lane in range(lanes)]
@@ -162,7 +162,7 @@ class Packers:
                 for j, row in enumerate(_transpose(builder, rows, segment)):
                     # half a line would stay in the write-combining buffer too long
                     target = at(builder, first, builder.mul(pitch, i64(j)))
-                    self._store(builder, row, target, self.nontemporal and whole)
+                    self._store(builder, row, target, self.nontemporal and is_line)
 
     def _store(self, builder: ir.IRBuilder, value: Any, place: Any, nontemporal: bool) -> None:
         if nontemporal:

@@ -30,7 +30,7 @@ FAR_PITCH, FAR_ROWS = 256, 32
 #: with vectors of a full cache line, B is packed only if its rows map to few sets of the L1 cache (pitch is a multiple
 #: of the first number of bytes), or if it has more bytes than certainly stay cached
 CONFLICT_PITCH, NEAR_BYTES = 1024, 4 << 20
-#: number of row regions from which the whole of B is packed once, by a launch of its own
+#: number of row regions from which B is packed entirely, once, by a launch of its own
 PREPACK_REGIONS = 3
 #: packing of A: smallest bytes from k to k + 1, smallest bytes over all of K, and smallest number of multiplications
 LEFT_PITCH, LEFT_SPAN, LEFT_PRODUCTS = 2048, 1 << 18, 1 << 22
@@ -67,7 +67,7 @@ class RightLayout(IntEnum):
 
 
 class PackingPlan(IntEnum):
-    """Positions of the integers in the plan of the launch that packs the whole of B."""
+    """Positions of the integers in the plan of the launch that packs all of B."""
 
     VECTORS = 0  # per chunk; 0: a chunk is a column region
     REGIONS = auto()
@@ -146,12 +146,12 @@ def _is_far(pitch: int, k: int) -> bool:
     return pitch >= FAR_PITCH
 
 
-def k_slab(problem: Problem, part: int, whole: bool) -> int:
+def k_slab(problem: Problem, part: int, complete_sums: bool) -> int:
     """Return the K slab: how much of `part` of K is used for all columns of a region before the next.
 
-    `whole`: K is not cut for the cache's sake, because the epilogue takes complete sums.
+    `complete_sums`: K is not cut for the cache's sake, because the epilogue takes complete sums.
     """
-    limit = SLAB if whole or problem.m * part * problem.dtype.itemsize <= _cached_left_bytes() else DEPTH
+    limit = SLAB if complete_sums or problem.m * part * problem.dtype.itemsize <= _cached_left_bytes() else DEPTH
     return -(-part // max(1, -(-part // limit))) or 1
 
 
@@ -167,9 +167,10 @@ def _cached_left_bytes() -> int:
     return min(CACHED_LEFT_BYTES, int(CACHED_LEFT_SHARE * cpu_cache.l2_size()))
 
 
-def packs_right(problem: Problem, shared: Regions, layout: RightLayout) -> bool:
-    """Whether the whole of B is packed once, because many row regions would pack the same part of it."""
-    return layout is not RightLayout.IN_PLACE and not problem.batch and shared.rows * (PREPACK_REGIONS - 1) < problem.m
+def packs_right(problem: Problem, partition: Partition, layout: RightLayout) -> bool:
+    """Whether all of B is packed once, because many row regions would pack the same part of it."""
+    return (layout is not RightLayout.IN_PLACE and not problem.batch
+            and partition.rows * (PREPACK_REGIONS - 1) < problem.m)
 
 
 def packs_left(problem: Problem) -> bool:
@@ -179,15 +180,16 @@ def packs_left(problem: Problem) -> bool:
             and not problem.batch and problem.m * problem.n * problem.k >= LEFT_PRODUCTS)
 
 
-def packing_plan(problem: Problem, shared: Regions, layout: RightLayout, lanes: int, panel: int,
+def packing_plan(problem: Problem, partition: Partition, layout: RightLayout, lanes: int, panel: int,
                  pointer: int) -> tuple[int, ...]:
     """Return the plan (`PackingPlan`) that packs B into the memory of pointer index `pointer`."""
     vectors, part = -(-problem.n // lanes), 0
-    if shared.across == 1:  # parts of the only column region, which end at panel boundaries
+    if partition.column_regions == 1:  # parts of the only column region, which end at panel boundaries
         part = -(-vectors // (2 * max(2, limits.count()) * panel)) * panel
         while part < vectors and problem.n // lanes % part == 1:
             part += panel
-    return part, shared.across, vectors, problem.n, problem.k, int(layout), *problem.b, problem.pointers[-1], pointer
+    return (part, partition.column_regions, vectors, problem.n, problem.k, int(layout), *problem.b,
+            problem.pointers[-1], pointer)
 
 
 def chunk_count(problem: Problem) -> int:
@@ -225,77 +227,78 @@ class Tile(NamedTuple):
     height: int
 
 
-class Regions(NamedTuple):
+class Partition(NamedTuple):
     """Partition of C: rows of a region, number of column regions, regions per chunk, and chunks."""
 
     rows: int
-    across: int
+    column_regions: int
     per_chunk: int
     chunks: int
 
 
-def _even(extent: int, most: int, multiple: int) -> int:
-    """Return the size of equal parts no larger than `most`, rounded up to a multiple."""
-    part = -(-extent // -(-extent // most))
+def _even(extent: int, limit: int, multiple: int) -> int:
+    """Return the size of equal parts no larger than `limit`, rounded up to a multiple."""
+    part = -(-extent // -(-extent // limit))
     return -(-part // multiple) * multiple
 
 
-def regions(problem: Problem, vectors: int, most: int, tile: Tile, packed: bool) -> Regions:
+def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, packed: bool) -> Partition:
     """Return the partition of C with the least estimated time.
 
     Args:
         problem: the product.
         vectors: vectors per row of C.
-        most: most rows of a region.
+        max_rows: most rows of a region.
         tile: the register blocking.
         packed: whether a region packs its part of B.
     """
-    wanted, batch, m = chunk_count(problem), prod(problem.batch), problem.m
+    target_count, batch, m = chunk_count(problem), prod(problem.batch), problem.m
     shallow = problem.k <= SHALLOW_K and vectors > tile.panel
-    rows = tile.height if shallow else _even(m, most, tile.height)
-    down = -(-m // rows)
-    if batch >= wanted or wanted == 1 or shallow:
-        per_chunk = -(-batch * down // wanted)
-        return Regions(rows, 1, per_chunk, -(-batch * down // per_chunk))
+    rows = tile.height if shallow else _even(m, max_rows, tile.height)
+    row_parts = -(-m // rows)
+    if batch >= target_count or target_count == 1 or shallow:
+        per_chunk = -(-batch * row_parts // target_count)
+        return Partition(rows, 1, per_chunk, -(-batch * row_parts // per_chunk))
     # with few rows, memory bandwidth is the limit, and long segments of B's rows use it best
     least = ROW_SEGMENT // (m * problem.dtype.itemsize)
     shares = [share for share in range(tile.panel, 7 * tile.panel, tile.panel) if least <= share < vectors]
     workers = max(2, limits.count())
-    each = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products_per_ns()  # nanoseconds for a row
-    found: tuple[float, Regions] | None = None
-    for across in dict.fromkeys([1, *(-(-vectors // share) for share in shares)]):
+    row_ns = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products_per_ns()
+    best: tuple[float, Partition] | None = None
+    for column_regions in dict.fromkeys([1, *(-(-vectors // share) for share in shares)]):
         # makespan: of the column regions, `wider` have one vector more
-        narrow, wider = divmod(vectors, across)
+        narrow, wider = divmod(vectors, column_regions)
         narrow_cost, wide_cost = _panel_cost(narrow, tile), _panel_cost(narrow + 1, tile)
         imbalance = IMBALANCE * (wide_cost if wider else narrow_cost)
         previous = 0
-        for parts in range(down, max(down, min(m // SMALLEST_REGION, -(-2 * wanted // (batch * across)))) + 1):
+        finest = min(m // SMALLEST_REGION, -(-2 * target_count // (batch * column_regions)))
+        for parts in range(row_parts, max(row_parts, finest) + 1):
             rows = _even(m, -(-m // parts), tile.height)
             if rows == previous:
                 continue
             previous = rows
             row_regions = batch * -(-m // rows)
-            region_time = (rows + (PACKING_COST if packed else 0)) * each
-            items = -(-across * row_regions // workers)
+            region_time = (rows + (PACKING_COST if packed else 0)) * row_ns
+            items = -(-column_regions * row_regions // workers)
             wide = min(items, -(-wider * row_regions // workers))
             time = (wide * (region_time * wide_cost + REGION_START)
                     + (items - wide) * (region_time * narrow_cost + REGION_START) + region_time * imbalance)
-            if found is None or time < found[0]:
-                found = time, Regions(rows, across, 1, across * row_regions)
-    assert found is not None
-    return found[1]
+            if best is None or time < best[0]:
+                best = time, Partition(rows, column_regions, 1, column_regions * row_regions)
+    assert best is not None
+    return best[1]
 
 
-def regions_left(problem: Problem, vectors: int, most: int, tile: Tile) -> Regions:
+def choose_partition_packing_left(problem: Problem, vectors: int, max_rows: int, tile: Tile) -> Partition:
     """Return the partition of C if regions pack A: every column region repeats the packing, so there are few of them.
 
-    The arguments are those of `regions`.
+    The arguments are those of `choose_partition`.
     """
-    wanted = LEFT_REGIONS * max(2, limits.count())
-    down = max(-(-problem.m // most), min(wanted, problem.m // LEFT_ROWS), 1)
-    across = max(1, min(-(-wanted // down), vectors // LEFT_VECTORS))
-    rows = _even(problem.m, -(-problem.m // down), tile.height)
-    return Regions(rows, across, 1, across * -(-problem.m // rows))
+    target_count = LEFT_REGIONS * max(2, limits.count())
+    row_parts = max(-(-problem.m // max_rows), min(target_count, problem.m // LEFT_ROWS), 1)
+    column_regions = max(1, min(-(-target_count // row_parts), vectors // LEFT_VECTORS))
+    rows = _even(problem.m, -(-problem.m // row_parts), tile.height)
+    return Partition(rows, column_regions, 1, column_regions * -(-problem.m // rows))
 
 
 def _panel_cost(vectors: int, tile: Tile) -> float:
@@ -310,15 +313,16 @@ def _latency_cost(narrow: int, tile: Tile) -> float:
     return min(1.0, max(0.05 * narrow, INDEPENDENT_SUMS / tile.height - narrow))
 
 
-def plan_words(problem: Problem, shared: Regions, part: int, epilogue: int | Symbol, lanes: int, slab: int,
+def plan_words(problem: Problem, partition: Partition, part: int, epilogue: int | Symbol, lanes: int, slab: int,
                layout: RightLayout, left: tuple[int, int, int] = (-1, 0, 0)) -> tuple[int | Symbol, ...]:
     """Return the plan, in the order of `Plan`; `left` holds the three integers that describe packed A."""
     vectors, depth = -(-problem.n // lanes), -(-slab // -(-slab // DEPTH))
-    across, down = shared.across, -(-problem.m // shared.rows)
+    column_regions, row_parts = partition.column_regions, -(-problem.m // partition.rows)
     dims = [each for i, extent in enumerate(problem.batch) for each in (extent, *(s[i] for s in problem.strides))]
     return (
-        prod(problem.batch) * across * down, shared.per_chunk, across, down, problem.m, problem.n, part, problem.k,
-        max(1, -(-problem.k // max(1, part))), shared.rows, vectors, depth, slab, *problem.a,
+        prod(problem.batch) * column_regions * row_parts, partition.per_chunk, column_regions, row_parts, problem.m,
+        problem.n, part, problem.k,
+        max(1, -(-problem.k // max(1, part))), partition.rows, vectors, depth, slab, *problem.a,
         *left, *problem.b, int(layout), epilogue, len(problem.others), len(problem.batch),
         Plan.POINTERS + len(problem.pointers) + len(dims), *problem.pointers, *dims,
         *(row for row, _ in problem.others), *(column for _, column in problem.others))
