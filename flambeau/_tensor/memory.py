@@ -352,8 +352,24 @@ def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
     return out
 
 
-def _always_false(self: Tensor) -> bool:
-    return False
+def _always_false(name: str, doc: str) -> Any:
+    """A method that returns False."""
+    def method(self: Tensor) -> bool:
+        return False
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = doc
+    return method
+
+
+def _get_device(self: Tensor) -> int:
+    """The index of the device: -1 for the CPU.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).get_device()
+    -1
+    """
+    return -1
 
 
 def _element_size(self: Tensor) -> int:
@@ -389,7 +405,10 @@ METHODS: dict[str, Any] = {
     "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
     "__array_namespace__": __array_namespace__,
     "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__dir__": _attribute_names,
-    "as_subclass": as_subclass, "_make_subclass": staticmethod(_make_subclass), "is_pinned": _always_false,
-    "is_shared": _always_false, "element_size": _element_size, "get_device": lambda self: -1,
-    "is_coalesced": _always_false, "is_distributed": _always_false,
+    "as_subclass": as_subclass, "_make_subclass": staticmethod(_make_subclass),
+    "is_pinned": _always_false("is_pinned", "Whether the memory is pinned: never."),
+    "is_shared": _always_false("is_shared", "Whether the memory is shared between processes: never."),
+    "is_coalesced": _always_false("is_coalesced", "Whether a sparse tensor is coalesced: never; there are none."),
+    "is_distributed": _always_false("is_distributed", "Whether the tensor is distributed: never."),
+    "element_size": _element_size, "get_device": _get_device,
 }

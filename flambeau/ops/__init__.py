@@ -1,4 +1,4 @@
-"""Operator declarations, by family. They reach arrays, tensors and IR values only through the namespace `xp`."""
+"""Operator declarations, by family. They compute on arrays, tensors and IR values through the namespace `xp` alone."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""`torch.ops.aten`: the operators by the names that PyTorch's dispatcher has for them, to be compared and printed.
+"""`torch.ops.aten`: declared operators under the names of PyTorch's dispatcher, for comparison and printing.
 
     torch.ops.aten.mm.default       one operator: an overload
-    torch.ops.aten.mm               its packet: all overloads of a name
+    torch.ops.aten.mm               an overload packet: all overloads of a name
 
-A declared operator has one such name or, where a number among its inputs makes another operator
-of it in PyTorch, two. In-place operators have names of their own, with an underscore.
+A declared operator has one overload or, where PyTorch has another for a scalar input, two. The names of in-place
+operators end in an underscore.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from .declare import COMPOSITE, REGISTRY, Op
 
-# What is not `name.default` of a declaration's own name, by its key in the registry.
+# Overload names other than `name.default`, by registry key.
 _TENSOR = ("add", "mul", "sub", "div", "_rsub", "clamp_max", "clamp_min", "copysign", "fmod", "remainder", "frexp",
            "ldexp", "xlogy", "lerp", "masked_fill", "slice", "_split", "unsafe_split", "_clamp_tensors", "_clamp_below",
            "_clamp_above", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
@@ -23,7 +23,7 @@ _SCALAR = ("_copysign_scalar", "_fmod_scalar", "_remainder_scalar", "_lerp_scala
            "_rsub_scalar", "_fill_scalar")
 _NAMES = {
     **{key: f"{key.strip('_').partition('_scaled')[0]}.Tensor" for key in _TENSOR},
-    **{key: f"{key.strip('_').removesuffix('_number')}.Scalar" for key in _SCALAR},
+    **{key: f"{key.strip('_').removesuffix('_scalar')}.Scalar" for key in _SCALAR},
     **{f"_{name}_scalar": f"{name}.Tensor" for name in ("add", "sub", "mul", "div")},
     **{f"_{name}_all": f"{name}.default" for name in ("sum", "mean", "prod", "max", "min", "median", "nanmedian",
                                                       "squeeze")},
@@ -62,13 +62,13 @@ _NAMES = {
     "linalg_slogdet": "_linalg_slogdet.default", "linalg_solve_ex": "_linalg_solve_ex.default",
     "linalg_svd": "_linalg_svd.default", "linalg_pinv": "linalg_pinv.atol_rtol_tensor",
 }
-#: declared operators that are another overload where the second input is a number
+#: declared operators that have a second overload for a scalar as the second input
 _SCALAR_SECOND = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
                             "bitwise_left_shift", "bitwise_right_shift", "xlogy"))
 
 
 class OpOverload:
-    """One operator under the name that PyTorch's dispatcher has for it.
+    """One overload of an operator, as PyTorch's dispatcher names it.
 
     >>> import flambeau as torch
     >>> print(torch.ops.aten.mm.default)
@@ -83,7 +83,7 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{overload}"
 
     def name(self) -> str:
-        """The name in a schema, `aten::add.Tensor`."""
+        """Return the qualified name of the schema, `aten::add.Tensor`."""
         overload = self._overloadname
         return f"aten::{self.overloadpacket.__name__}" + ("" if overload == "default" else f".{overload}")
 
@@ -104,24 +104,24 @@ class OpOverloadPacket:
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
-        self._made: dict[str, OpOverload] = {}
+        self._overloads: dict[str, OpOverload] = {}
 
     def _overload(self, name: str) -> OpOverload:
-        found = self._made.get(name)
-        if found is None:
-            found = self._made[name] = OpOverload(self, name)
-        return found
+        result = self._overloads.get(name)
+        if result is None:
+            result = self._overloads[name] = OpOverload(self, name)
+        return result
 
     def overloads(self) -> list[str]:
-        """The names of the overloads."""
-        return list(self._made)
+        """Return the names of the overloads."""
+        return list(self._overloads)
 
     def __getattr__(self, name: str) -> OpOverload:
-        found = self.__dict__.get("_made", {}).get(name)
-        if found is None:
+        result = self.__dict__.get("_overloads", {}).get(name)
+        if result is None:
             raise AttributeError(f"The underlying op of 'aten.{self.__dict__.get('__name__')}' has no overload name "
                                  f"'{name}'")
-        return found
+        return result
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
@@ -131,10 +131,10 @@ class OpOverloadPacket:
 
 
 _packets: dict[str, OpOverloadPacket] = {}
-_keys: dict[int, str] = {}  # by the declaration's identity
+_keys: dict[int, str] = {}  # registry key by id of the declaration
 
 
-def _named(dotted: str, in_place: bool = False) -> OpOverload:
+def _overload_named(dotted: str, in_place: bool = False) -> OpOverload:
     name, _, overload = dotted.partition(".")
     if in_place:
         name += "_"
@@ -144,7 +144,7 @@ def _named(dotted: str, in_place: bool = False) -> OpOverload:
     return packet._overload(overload)
 
 
-def _names_of(key: str, op: Op) -> Iterator[str]:
+def _overload_names(key: str, op: Op) -> Iterator[str]:
     name = _NAMES.get(key)
     if name is None:
         own = op.name if op.name in REGISTRY or key.startswith("_") else key
@@ -154,32 +154,32 @@ def _names_of(key: str, op: Op) -> Iterator[str]:
         yield name.replace("Tensor", "Scalar_Other" if key == "xlogy" else "Scalar")
 
 
-def _fill() -> None:
+def _register_all() -> None:
     for key, op in REGISTRY.items():
         if op.kind != COMPOSITE:
             _keys[id(op)] = key
-            for name in _names_of(key, op):
-                _named(name)
-                _named(name, in_place=True)
+            for name in _overload_names(key, op):
+                _overload_named(name)
+                _overload_named(name, in_place=True)
 
 
 def overload_of(op: Op, inputs: Sequence[Any] = (), in_place: bool = False) -> OpOverload:
-    """The name of a declared operator, applied to these inputs."""
+    """Return the overload of a declared operator that these inputs select."""
     if not _keys:
-        _fill()
+        _register_all()
     key = _keys.get(id(op))
     if key is None:
-        return _named(f"{op.name}.default", in_place)
-    names = list(_names_of(key, op))
-    number = len(names) > 1 and len(inputs) > 1 and isinstance(inputs[1], (bool, int, float, complex))
-    return _named(names[number], in_place)
+        return _overload_named(f"{op.name}.default", in_place)
+    names = list(_overload_names(key, op))
+    is_scalar = len(names) > 1 and len(inputs) > 1 and isinstance(inputs[1], (bool, int, float, complex))
+    return _overload_named(names[is_scalar], in_place)
 
 
 def __getattr__(name: str) -> OpOverloadPacket:
     if name.startswith("__"):
         raise AttributeError(name)
     if not _keys:
-        _fill()
+        _register_all()
     try:
         return _packets[name]
     except KeyError:

@@ -1,7 +1,7 @@
 """Backward plans: which inputs, outputs and constants a node saves, and how its derivative formulas read them.
 
-A derivative formula names its arguments. `BackwardPlan` turns the names that the formulas of the inputs requiring
-grad ask for into positions, once per operator and set of such inputs.
+A derivative formula names its arguments. `BackwardPlan` maps the names that the formulas of the inputs requiring
+grad request to positions, once per operator and set of such inputs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Rule:
 class BackwardPlan:
     """What a node of one operator saves where a given set of inputs requires grad, and how its formulas read it.
 
-    A node holds `saved` (inputs and outputs) and `consts` (shapes, dtypes, parameters). In backward, all values
-    stand in one tuple, `(*gs, xp, needs, *saved, *consts)`, and each step picks its arguments from it by position.
+    A node holds `saved` (inputs and outputs) and `consts` (shapes, dtypes, parameters). In backward, all
+    arguments are one tuple, `(*gs, xp, needs, *saved, *consts)`; each step picks its own from it by position.
 
     Attributes:
         needs: whether each input requires grad.
@@ -39,8 +39,8 @@ class BackwardPlan:
         steps: (input's position, formula, picker of its arguments), one per differentiated input.
         joint: (formula, picker) where one formula returns all gradients, else None.
         layout: how the saved tensors are stored in the node: NOTHING, ONE_INPUT, ...
-        run: the function that runs the formulas on arrays; the engine chooses it when a node is first recorded.
-        run_broadcast: the same where inputs were broadcast: it sums each gradient to the input's shape.
+        run: the function that evaluates the formulas on arrays; the engine sets it when a node is first recorded.
+        run_broadcast: the same for broadcast inputs: it sums each gradient to the input's shape.
     """
 
     __slots__ = ("consts", "joint", "layout", "needs", "op", "run", "run_broadcast", "saved_inputs", "saved_outputs",
@@ -82,7 +82,7 @@ class BackwardPlan:
         self.layout = self._layout()
 
     def _positions(self, names: Sequence[str]) -> dict[str, int]:
-        """Return the positions, by name, of what a formula may ask for in `(*gs, xp, needs, *saved, *consts)`."""
+        """Return the positions, by name, of what a formula may request in `(*gs, xp, needs, *saved, *consts)`."""
         op = self.op
         n = 1 if op.tensor_list else op.n_outputs
         positions = {"gs": 0} if op.tensor_list else {("g" if n == 1 else f"g{k}"): k for k in range(n)}

@@ -7,8 +7,8 @@
             other=lambda g, input: g * input)
 
 Tensors are positional, parameters are keyword-only, and both have PyTorch's names: the declaration is also the public
-signature. A derivative formula (vjp) asks by parameter name for what it needs; exactly that is saved for backward. It
-may ask for
+signature. A derivative formula (vjp) requests what it needs by parameter name, and exactly that is saved for
+backward. It may request
 
     g               the gradient of the output (`g0`, `g1`, ... where there are several; `gs`, a list,
                     where the operator returns a list of tensors)
@@ -87,8 +87,8 @@ class Op:
         self.outputs: tuple[str, ...] | None = options.pop("outputs", None)
         #: whether several outputs are returned as a namedtuple
         self.returns_namedtuple: bool = options.pop("returns_namedtuple", self.outputs is not None)
-        #: whether the result is a list of tensors whose length depends on the arguments (unbind, split); formulas ask
-        #: for `gs`, the list of their gradients
+        #: whether the result is a list of tensors whose length depends on the arguments (unbind, split); formulas
+        #: request `gs`, the list of their gradients
         self.tensor_list: bool = options.pop("tensor_list", False)
         self.n_outputs = 2 if self.tensor_list else len(self.outputs) if self.outputs else 1
         #: dtype promotion of the inputs: "none", "common" (to one dtype), "float" (to one dtype, and integers to float)
@@ -124,7 +124,7 @@ class Op:
         #: dtype's name -> the error that it raises, or a function of the arguments that returns the error or None;
         #: `{}` in its text stands for the dtype. Declared by dtype or by category (`DTYPE_CATEGORIES`)
         self.unsupported_dtypes: dict[str, UnsupportedDtype] = by_dtype(options.pop("unsupported_dtypes", {}))
-        #: called with the inputs before the forward; raises if they are invalid
+        #: called with the inputs before the forward; raises an error if they are invalid
         self.check: Callable[..., None] | None = options.pop("check", None)
         self.aliases: tuple[str, ...] = options.pop("aliases", ())
         #: the order of the positional arguments, where parameters stand between the inputs
@@ -190,7 +190,7 @@ class Op:
         return self
 
     def jvp(self, function: Callable[..., Any]) -> Op:
-        """Declare the Jacobian-vector product; it may also ask for `t_<input>`, the tangent of an input, or None."""
+        """Declare the Jacobian-vector product; it may also request `t_<input>`, the tangent of an input, or None."""
         self.jvp_rule = self._rule(function, f"{self.name}.jvp", tangents=True)
         return self
 
@@ -220,7 +220,7 @@ class Op:
         """Declare the batching rule: `function(xp, batch, *inputs, **parameters)` runs the operator on a batch.
 
         An input for which `batch.on` is true has `batch.k` more dimensions in front, of the sizes `batch.sizes`
-        (`batch.full` adds them to another input); the result has them too.
+        (`batch.expand_levels` adds them to another input); the result has them too.
         """
         self.batching_rule = function
         return self
@@ -238,7 +238,7 @@ class Op:
             allowed |= {"g"} if self.n_outputs == 1 else several
         unknown = [name for name in rule.names if name not in allowed]
         if unknown:
-            raise DeclarationError(f"{qualname} asks for {unknown}; it may ask for {sorted(allowed)}")
+            raise DeclarationError(f"{qualname} requests {unknown}; it may request {sorted(allowed)}")
         return rule
 
     def rule_for(self, name: str) -> Rule | None:
@@ -253,17 +253,17 @@ class Op:
         return fixed + tuple(f"{self.inputs[-1]}{i}" for i in range(count - len(fixed)))
 
     def output_names(self) -> tuple[str, ...]:
-        """Return the names by which formulas ask for results."""
+        """Return the names by which formulas request results."""
         if self.outputs is None:
             return ("out",)
         return self.outputs
 
     def backward_plan(self, mask: int, inputs: int) -> BackwardPlan:
         """Return the cached plan for `inputs` inputs of which those in the bit mask require grad."""
-        found = self.backward_plans.get((mask, inputs))
-        if found is None:
-            found = self.backward_plans[mask, inputs] = BackwardPlan(self, mask, inputs)
-        return found
+        result = self.backward_plans.get((mask, inputs))
+        if result is None:
+            result = self.backward_plans[mask, inputs] = BackwardPlan(self, mask, inputs)
+        return result
 
     # ----- overloads -----
 

@@ -1,12 +1,12 @@
-"""Unsupported dtypes: the errors that an operator raises for dtypes PyTorch has no kernel for."""
+"""Unsupported dtypes: the errors that operators raise for dtypes without a kernel in PyTorch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-#: the error for one unsupported dtype: an exception, or a function of the operator's arguments that returns one, or
-#: None where these arguments are supported
+#: the error for one unsupported dtype: an exception, or a function of the operator's arguments that returns one (None
+#: where these arguments are supported)
 UnsupportedDtype = Exception | Callable[..., Exception | None]
 
 #: names for groups of dtypes in `unsupported_dtypes=`, larger groups first; a dtype's own name is accepted too
@@ -25,7 +25,7 @@ def not_implemented(kernel: str, *categories: str, empty: bool = True) -> dict[s
     Args:
         kernel: the kernel's name in PyTorch's message.
         categories: keys of `DTYPE_CATEGORIES` or names of dtypes.
-        empty: whether tensors without elements raise the error, too.
+        empty: whether empty tensors raise the error too.
     """
     error = not_implemented_error(kernel)
 
@@ -42,6 +42,6 @@ def not_implemented_error(kernel: str) -> NotImplementedError:
 
 def by_dtype(errors: dict[str, UnsupportedDtype]) -> dict[str, UnsupportedDtype]:
     """Return the errors by name of dtype; a smaller category, or a single dtype, overrides a larger one."""
-    found = {name: errors[category] for category, names in DTYPE_CATEGORIES.items() if category in errors
+    result = {name: errors[category] for category, names in DTYPE_CATEGORIES.items() if category in errors
              for name in names}
-    return found | {name: error for name, error in errors.items() if name not in DTYPE_CATEGORIES}
+    return result | {name: error for name, error in errors.items() if name not in DTYPE_CATEGORIES}

@@ -1,4 +1,4 @@
-"""One record per operator: its samples and what to expect of it. The generic tests run over all records."""
+"""Test records: the samples and properties of each operator, which the generic tests run over."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sample(*args: Any, **kwargs: Any) -> Sample:
 
 
 class Make:
-    """Makes sample tensors, alike on every run."""
+    """Makes sample tensors from a fixed seed."""
 
     def __init__(self, module: Any, dtype: Any, requires_grad: bool = False, seed: int = 0) -> None:
         self.module, self.dtype, self.requires_grad = module, dtype, requires_grad
@@ -58,13 +58,13 @@ class Make:
         return self.module.tensor(self.random.integers(low, high, shape), dtype=dtype or self.module.int64)
 
     def bools(self, *shape: int) -> Any:
-        """A tensor of truth values."""
+        """A bool tensor."""
         return self.module.tensor(self.random.random(shape) < 0.5)
 
 
 @dataclass(frozen=True)
 class Record:
-    """What the generic tests know of one operator."""
+    """The samples and properties of one operator."""
 
     name: str  # its public path: "exp", "nn.functional.relu", "Tensor.view"
     samples: Callable[[Make], Iterable[Sample]]

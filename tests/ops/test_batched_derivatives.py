@@ -1,6 +1,6 @@
-"""Derivatives mapped over: cotangents in a batch through a graph without one, and tangents with and without.
+"""`vmap` over derivatives, as in `jacrev`, `jacfwd` and `hessian`: batched gradients and tangents.
 
-This is what `jacrev`, `jacfwd` and `hessian` are made of. Each must be what a loop over the batch gives.
+Each result must be that of a loop over the batch.
 """
 
 from __future__ import annotations

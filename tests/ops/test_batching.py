@@ -1,4 +1,4 @@
-"""Every operator's record under `vmap`: the batch at once gives what a loop over its elements gives, stacked.
+"""Every operator's record under `vmap`: the result is that of a loop over the batch, stacked.
 
 Each sample is tried with all its tensors batched, with each of them batched alone, with the
 batch in another dimension, with two nested batches, and with gradients taken inside.

@@ -1,6 +1,6 @@
-"""Elementwise operators where PyTorch's conventions show: special points, dtypes, errors, Python's operators.
+"""PyTorch's conventions of elementwise operators: special points, dtypes, errors, Python's operators.
 
-Every expected value was read off PyTorch.
+Expected values are PyTorch's.
 """
 
 from __future__ import annotations

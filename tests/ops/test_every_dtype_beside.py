@@ -1,6 +1,6 @@
-"""Every operator's samples in every dtype, beside PyTorch: both raise, in the same words, or neither does.
+"""Every operator's samples in every dtype, compared with PyTorch: both raise the same error, or neither does.
 
-Results have the same dtypes and shapes and, but for rounding, the same values. What stays different is in the ledger,
+Results have the same dtypes and shapes and, up to rounding, the same values. Known differences are in
 `tests/torch_deviations.txt`, under the checks `beside` and `beside.values`.
 """
 

@@ -1,6 +1,6 @@
-"""Every operator's record through the same tests: values, both derivatives, both modes, layouts, dtypes, in place.
+"""Generic tests of every operator's record: values, derivatives of two orders, both modes, layouts, dtypes, in place.
 
-Derivatives are held against central differences along random directions: for f(x), a cotangent w
+Derivatives are compared with central differences along random directions: for f(x), a cotangent w
 and a direction v, <w, f(x + hv) - f(x - hv)> / 2h = <J^T w, v>. Complex numbers count as pairs of
 reals: <a, b> = Re Σ conj(a) b.
 """

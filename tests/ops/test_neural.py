@@ -1,6 +1,6 @@
-"""The neural network's operators where PyTorch's conventions show: graphs, statistics, ignored classes, errors.
+"""PyTorch's conventions of neural network operators: graphs, statistics, ignored classes, errors.
 
-Every expected value was read off PyTorch.
+Expected values are PyTorch's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Powers with complex exponents: a negative base has a logarithm then, as a tensor or as a number."""
+"""Gradients of powers by complex exponents, with negative bases."""
 
 from __future__ import annotations
 

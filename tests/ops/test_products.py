@@ -1,6 +1,6 @@
-"""Products of matrices where PyTorch's conventions show: the graph of a composite, layouts of gradients, errors.
+"""PyTorch's conventions of matmuls: graphs of composites, layouts of gradients, errors.
 
-Every expected value was read off PyTorch.
+Expected values are PyTorch's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reductions beyond what every operator is tested for: ties, zeros, infinities, nothing at all, names, accuracy."""
+"""Special cases of reductions: ties, zeros, infinities, empty inputs, names, accuracy."""
 
 from __future__ import annotations
 

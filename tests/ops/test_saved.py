@@ -1,4 +1,4 @@
-"""What operators keep for backward is what their rules ask for; and every public operator has a record."""
+"""Operators save exactly what their derivative formulas request; every public operator has a record and an example."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ load()
 WITH_RULES = sorted(key for key, op in REGISTRY.items() if op.vjp_rules or op.joint_vjp_rule)
 
 
-def asked(op: Any, names: tuple[str, ...], needs: tuple[bool, ...]) -> set[str]:
-    """The names that the rules of the wanted inputs ask for."""
+def requested(op: Any, names: tuple[str, ...], needs: tuple[bool, ...]) -> set[str]:
+    """The names that the formulas of the inputs requiring grad request."""
     if op.joint_vjp_rule is not None:
         return set(op.joint_vjp_rule.names)
     rules = [op.rule_for(name) for name, need in zip(names, needs, strict=True) if need]
@@ -26,14 +26,14 @@ def asked(op: Any, names: tuple[str, ...], needs: tuple[bool, ...]) -> set[str]:
 
 
 @pytest.mark.parametrize("key", WITH_RULES)
-def test_the_plan_keeps_what_the_rules_ask_for(key: str) -> None:
+def test_plans_save_what_the_formulas_request(key: str) -> None:
     op = REGISTRY[key]
     count = len(op.inputs) + (1 if op.variadic else 0)
     names = op.input_names(count)
     for mask in range(1, 1 << count):
         plan = op.backward_plan(mask, count)
         needs = tuple(bool(mask >> i & 1) for i in range(count))
-        wants = asked(op, names, needs)
+        wants = requested(op, names, needs)
         for i, name in enumerate(names):
             several = op.variadic and i >= len(op.inputs) - 1 and op.inputs[-1] in wants
             assert (i in plan.saved_inputs) == (name in wants or several), f"{key} keeps {name}"
@@ -44,21 +44,21 @@ def test_the_plan_keeps_what_the_rules_ask_for(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", WITH_RULES)
-def test_rules_ask_only_for_what_there_is(key: str) -> None:
-    """The declaration refuses a rule with an unknown name; so no plan can miss one."""
+def test_unknown_requests_are_refused(key: str) -> None:
+    """A formula with an unknown parameter name is a DeclarationError."""
     op = REGISTRY[key]
-    with pytest.raises(TypeError, match="asks for"):
+    with pytest.raises(TypeError, match="requests"):
         op._rule(lambda g, no_such_name: g, key)
 
 
-def test_exp_keeps_its_result_alone() -> None:
+def test_exp_saves_only_its_result() -> None:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     node = torch.exp(x).grad_fn
     assert [n for n in dir(node) if n.startswith("_saved_") and n not in dir(type(node))] == ["_saved_result"]
     np.testing.assert_array_equal(node._saved_result.detach().numpy(), torch.exp(x).detach().numpy())
 
 
-def test_mul_by_data_keeps_the_data_alone() -> None:
+def test_mul_by_data_saves_only_the_data() -> None:
     weight, data = torch.ones(3, requires_grad=True), torch.ones(3)
     plan = (weight * data).grad_fn.plan
     assert plan.saved_inputs == (1,)
@@ -68,8 +68,8 @@ DOCUMENTED = sorted(key for key, op in REGISTRY.items() if op.doc and ">>>" in o
 
 
 @pytest.mark.parametrize("key", DOCUMENTED)
-def test_the_docstring_tells_the_truth(key: str) -> None:
-    """Declared operators are objects, in which doctest does not look by itself."""
+def test_docstring_examples_run(key: str) -> None:
+    """doctest does not search declared operators, which are objects."""
     test = doctest.DocTestParser().get_doctest(REGISTRY[key].doc or "", {}, key, None, None)
     said: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)

@@ -1,4 +1,4 @@
-"""Zeros of both signs, infinities and NaN, where rules have to choose: as PyTorch does."""
+"""Derivatives at signed zeros, infinities and NaN, compared with PyTorch."""
 
 from __future__ import annotations
 

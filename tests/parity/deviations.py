@@ -1,8 +1,8 @@
-"""The ledger of known differences, `tests/torch_deviations.txt`: one line each, with its reason.
+"""Known differences from PyTorch, read from `tests/torch_deviations.txt`.
 
     op-name | check | dtype-or-* | reason
 
-`*` and `?` match in the operator's name. A line that excuses nothing any more is told, so that it can go.
+`*` and `?` match in the operator's name. A line that matches no difference any more is reported.
 """
 
 from __future__ import annotations

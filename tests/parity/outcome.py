@@ -1,4 +1,4 @@
-"""What a check reports, and how one call is tried without letting its failure end the run."""
+"""Outcomes of checks, and calls whose failures are recorded instead of raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every check by name: those that decide whether an operator passes, and those that are only told."""
+"""All checks by name: gating checks, which decide whether an operator passes, and informative ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness itself: PyTorch agrees with itself, and a wrong library is found out."""
+"""The parity harness: PyTorch agrees with itself, and errors of a faulty library are detected."""
 
 from __future__ import annotations
 

@@ -100,7 +100,8 @@ def _conversion(name: str, dtype: dtype_type) -> Any:
         return _converted(self, dtype, False, memory_format)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"This tensor as {dtype.name}."
+    call.__doc__ = (f"This tensor converted to {dtype.name}.\n\n    >>> import flambeau as torch\n"
+                    f"    >>> torch.ones(2).{name}().dtype\n    flambeau.{dtype.name}\n    ")
     return call
 
 

@@ -164,7 +164,8 @@ def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
         return tensor_split(input, splits, dim)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = "`tensor_split` along a fixed dimension."
+    call.__doc__ = (f"`tensor_split` along a fixed dimension.\n\n    >>> import flambeau as torch\n"
+                    f"    >>> len(torch.{name}(torch.ones(2, 2, 2), 2))\n    2\n    ")
     return call
 
 

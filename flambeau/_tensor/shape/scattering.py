@@ -201,9 +201,17 @@ index_fill = _index_fill_function(False)
 index_fill.__name__ = index_fill.__qualname__ = "index_fill"
 index_fill.__doc__ = "The input with `value`, a scalar or a 0-d tensor, in the slices of `dim` given by the index."
 index_fill_ = _index_fill_function(True)
+index_fill_.__name__ = index_fill_.__qualname__ = "index_fill_"
+index_fill_.__doc__ = "`index_fill`, in place."
 
 
 def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`masked_fill`, in place.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(2).masked_fill_(torch.tensor([True, False]), 5.)
+    tensor([5., 0.])
+    """
     op = REGISTRY["masked_fill"]
     mask = args[0] if args else kwargs.get("mask")
     if isinstance(mask, Tensor):

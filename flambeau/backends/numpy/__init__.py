@@ -1,9 +1,8 @@
-"""NumPy's namespace under flambeau's names: the primitives that the operators' lines rest on.
+"""NumPy primitives: the functions that operator declarations call as `xp.<name>` on arrays.
 
-`xp.<operator>` is the primitive of that name here where there is one, else the operator's
-own declared forward, run over this namespace. Parameters are spelt as PyTorch spells them
-(`dim`, `keepdim`). Arrays stay arrays: 0-d results may be NumPy scalars, which the caller
-wraps once.
+`ArrayNamespace` is `xp` for arrays. An attribute is the primitive of that name or, where there is none, the declared
+operator's forward over this namespace. Parameters have PyTorch's names (`dim`, `keepdim`); a primitive named after a
+declared operator takes the operator's parameters. 0-d results may be NumPy scalars; the tensor layer wraps them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, 
 
 
 class ArrayNamespace:
-    """Operators on arrays: primitives first, then whatever is declared."""
+    """`xp` over arrays: the primitives, then the declared operators."""
 
     def __init__(self, primitives: dict[str, Callable[..., Any]], registry: dict[str, Any]) -> None:
         self.__dict__.update(primitives)
@@ -54,8 +53,8 @@ class ArrayNamespace:
 
 
 def primitives() -> dict[str, Callable[..., Any]]:
-    """What NumPy offers, by flambeau's names."""
-    found: dict[str, Callable[..., Any]] = {}
+    """Return all primitives by name."""
+    result: dict[str, Callable[..., Any]] = {}
     for family in FAMILIES:
-        found.update(family.PRIMITIVES)
-    return found
+        result.update(family.PRIMITIVES)
+    return result

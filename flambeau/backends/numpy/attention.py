@@ -1,4 +1,4 @@
-"""Attention on arrays."""
+"""Scaled dot-product attention and its gradient on arrays."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 
 def _safe_softmax(x: Any, dim: int) -> Any:
-    """softmax along `dim`, zeros where everything is -inf."""
+    """softmax along `dim`; zeros where all elements are -inf."""
     if not x.size:
         return x.copy()
     axis = dim % x.ndim if x.ndim else None
     top = np.maximum.reduce(x, axis=axis, keepdims=True)
-    nothing = np.isneginf(top)
-    masked = nothing.any()
-    if masked:
-        top = np.where(nothing, x.dtype.type(0), top)
-    e = np.subtract(x, top)
-    np.exp(e, out=e)
-    total = np.add.reduce(e, axis=axis, keepdims=True)
-    if masked:
-        total = np.where(nothing, x.dtype.type(1), total)
-    return np.divide(e, total, out=e)
+    all_masked = np.isneginf(top)
+    any_masked = all_masked.any()
+    if any_masked:
+        top = np.where(all_masked, x.dtype.type(0), top)
+    exponentials = np.subtract(x, top)
+    np.exp(exponentials, out=exponentials)
+    total = np.add.reduce(exponentials, axis=axis, keepdims=True)
+    if any_masked:
+        total = np.where(all_masked, x.dtype.type(1), total)
+    return np.divide(exponentials, total, out=exponentials)
 
 
 def _causal_mask(x: Any, value: Any) -> Any:
@@ -30,7 +30,8 @@ def _causal_mask(x: Any, value: Any) -> Any:
     return np.where(np.tri(n, m, dtype=bool), x, x.dtype.type(value))
 
 
-def _attend(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float, saved: list[Any]) -> Any:
+def _attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float,
+               saved: list[Any]) -> Any:
     scores = np.matmul(query, key.swapaxes(-2, -1))
     np.multiply(scores, scores.dtype.type(scale), out=scores)
     if attn_mask is not None:
@@ -41,7 +42,7 @@ def _attend(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, s
     weights = _safe_softmax(scores, -1)
     saved[:] = (weights,)
     if query.shape == (*weights.shape[:-1], value.shape[-1]):
-        return np.matmul(weights, value, out=np.empty_like(query))  # lies as the query does
+        return np.matmul(weights, value, out=np.empty_like(query))  # in the query's memory layout
     return np.matmul(weights, value)
 
 
@@ -60,5 +61,5 @@ def _attention_backward(g: Any, query: Any, key: Any, value: Any, attn_mask: Any
     return by_query, by_key, by_value
 
 
-PRIMITIVES = {"safe_softmax": _safe_softmax, "mask_later": _causal_mask, "attend": _attend,
+PRIMITIVES = {"safe_softmax": _safe_softmax, "causal_mask": _causal_mask, "scaled_dot_product_attention": _attention,
               "_attention_backward": _attention_backward}

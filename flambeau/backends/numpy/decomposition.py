@@ -1,4 +1,4 @@
-"""Dense matrices by NumPy's LAPACK; results lie column after column, as LAPACK leaves them."""
+"""Linear algebra on arrays by NumPy's LAPACK; matrices in results are column-major, as LAPACK returns them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from ...shapes import are_vectors
 
 
-def _columns(x: Any) -> Any:
-    """A copy that lies column after column."""
+def _column_major(x: Any) -> Any:
+    """Return a column-major copy."""
     return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 def _zero_pivot(matrix: Any) -> int:
-    """The place, from 1, of the first zero on the diagonal after elimination with pivoting; 0 if there is none."""
+    """Return the 1-based index of the first zero pivot of Gaussian elimination; 0 if there is none."""
     a = np.array(matrix, dtype=np.result_type(matrix, np.float64))
     n = a.shape[0]
     zero = 0
@@ -30,8 +30,8 @@ def _zero_pivot(matrix: Any) -> int:
     return zero
 
 
-def _each(a: Any, function: Any) -> tuple[Any, Any]:
-    """One matrix at a time, for batches some of which fail: results (nan there) and what `function` says of them."""
+def _per_matrix(a: Any, function: Any) -> tuple[Any, Any]:
+    """Process a batch matrix by matrix, where some fail: the results (nan where unset) and `function`'s info codes."""
     lead = a.shape[:-2]
     flat = a.reshape(prod(lead), *a.shape[-2:])
     out = np.full(flat.shape, np.nan, a.dtype)
@@ -41,9 +41,9 @@ def _each(a: Any, function: Any) -> tuple[Any, Any]:
     return out.reshape(a.shape), info.reshape(lead)
 
 
-def _invert(a: Any) -> tuple[Any, Any]:
+def _inv(a: Any) -> tuple[Any, Any]:
     try:
-        return _columns(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
+        return _column_major(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         pass
 
@@ -55,7 +55,7 @@ def _invert(a: Any) -> tuple[Any, Any]:
             return _zero_pivot(matrix) or 1
         return 0
 
-    return _each(a, one)
+    return _per_matrix(a, one)
 
 
 def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
@@ -72,9 +72,9 @@ def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
         x = np.linalg.solve(a, right)
         info = np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
-        inverse, info = _invert(a)
+        inverse, info = _inv(a)
         x = np.matmul(inverse, right)
-    return (x[..., 0] if vector else _columns(x)), info
+    return (x[..., 0] if vector else _column_major(x)), info
 
 
 def _triangle(a: Any, upper: bool, unitriangular: bool) -> Any:
@@ -85,22 +85,22 @@ def _triangle(a: Any, upper: bool, unitriangular: bool) -> Any:
     return a
 
 
-def _solve_triangle(a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+def _solve_triangular(a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
     if not left:
-        turned = _solve_triangle(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unitriangular)
-        return np.ascontiguousarray(turned.swapaxes(-1, -2))
+        transposed = _solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unitriangular)
+        return np.ascontiguousarray(transposed.swapaxes(-1, -2))
     if a.shape[-1] != b.shape[-2]:
         raise RuntimeError("linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B "
                            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})")
     a = _triangle(a, upper, unitriangular)
     try:
-        return _columns(np.linalg.solve(a, b))
+        return _column_major(np.linalg.solve(a, b))
     except np.linalg.LinAlgError:
-        return _columns(_substitute(a, b, upper))
+        return _column_major(_substitute(a, b, upper))
 
 
 def _substitute(a: Any, b: Any, upper: bool) -> Any:
-    """Substitution row by row, for singular triangles: what divides by 0 becomes infinite or nan."""
+    """Solve by substitution, for singular triangular matrices: division by 0 gives inf or nan."""
     n = a.shape[-1]
     x = np.array(np.broadcast_to(b, (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])))
     for i in reversed(range(n)) if upper else range(n):
@@ -110,7 +110,7 @@ def _substitute(a: Any, b: Any, upper: bool) -> Any:
     return x
 
 
-def _pseudoinvert(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+def _pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if not a.size:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     if hermitian:
@@ -125,11 +125,11 @@ def _pseudoinvert(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return np.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
 
 
-def _least_squares(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any, Any, Any]:
+def _lstsq(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any, Any, Any]:
     vector = are_vectors(a.shape, b.shape)
     right = b[..., None] if vector else b
     m, n = a.shape[-2:]
-    x = np.matmul(_pseudoinvert(a, 0.0, rcond, False), right)
+    x = np.matmul(_pinv(a, 0.0, rcond, False), right)
     real = a.real.dtype
     values = np.linalg.svd(a, compute_uv=False) if a.size else np.zeros((*a.shape[:-2], 0), real)
     limit = np.asarray(rcond, real) * (values[..., :1] if values.shape[-1] else 0)
@@ -138,17 +138,17 @@ def _least_squares(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any,
     if m > n and driver != "gelsy" and (rank == n).all():
         left = np.matmul(a, x) - right
         residuals = np.add.reduce((left * left.conj()).real, -2)
-    return (x[..., 0] if vector else _columns(x), residuals,
+    return (x[..., 0] if vector else _column_major(x), residuals,
             np.zeros(0, np.int64) if driver == "gels" else rank,
             values if driver in ("gelsd", "gelss") else np.zeros(0, real))
 
 
-def _determinant(a: Any) -> Any:
+def _det(a: Any) -> Any:
     return np.asarray(np.linalg.det(a), a.dtype)
 
 
 def _cofactors(a: Any, determinant: Any) -> Any:
-    """det(A) A⁻ᵀ by singular values, each left out of the product in turn: exists of singular matrices, too."""
+    """Return det(A) A⁻ᵀ by the SVD, as products of all singular values but one; defined for singular matrices too."""
     if not a.size:
         return np.zeros_like(a)
     u, s, vh = np.linalg.svd(a)
@@ -158,17 +158,17 @@ def _cofactors(a: Any, determinant: Any) -> Any:
     return (phase[..., None, None] * np.matmul(u.conj() * rest[..., None, :], vh.conj())).astype(a.dtype)
 
 
-def _sign_and_log(a: Any) -> tuple[Any, Any]:
+def _slogdet(a: Any) -> tuple[Any, Any]:
     sign, logarithm = np.linalg.slogdet(a)
     return np.asarray(sign, a.dtype), np.asarray(logarithm)
 
 
-def _cholesky_factor(a: Any, upper: bool) -> tuple[Any, Any]:
+def _cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
     if upper:
-        low, info = _cholesky_factor(a.swapaxes(-1, -2).conj(), False)
+        low, info = _cholesky(a.swapaxes(-1, -2).conj(), False)
         return low.swapaxes(-1, -2).conj(), info
     try:
-        return _columns(np.linalg.cholesky(a)), np.zeros(a.shape[:-2], np.int32)
+        return _column_major(np.linalg.cholesky(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         pass
 
@@ -181,63 +181,63 @@ def _cholesky_factor(a: Any, upper: bool) -> tuple[Any, Any]:
         out[...] = low
         return 0
 
-    return _each(a, one)
+    return _per_matrix(a, one)
 
 
-def _solve_by_factor(b: Any, low: Any, upper: bool) -> Any:
+def _cholesky_solve(b: Any, low: Any, upper: bool = False) -> Any:
     low = _triangle(low, upper, False)
-    turned = low.swapaxes(-1, -2).conj()
-    return _columns(np.linalg.solve(np.matmul(turned, low) if upper else np.matmul(low, turned), b))
+    low_h = low.swapaxes(-1, -2).conj()
+    return _column_major(np.linalg.solve(np.matmul(low_h, low) if upper else np.matmul(low, low_h), b))
 
 
-def _invert_by_factor(low: Any, upper: bool) -> Any:
+def _cholesky_inverse(low: Any, upper: bool = False) -> Any:
     low = _triangle(low, upper, False)
-    turned = low.swapaxes(-1, -2).conj()
-    return _columns(np.linalg.inv(np.matmul(turned, low) if upper else np.matmul(low, turned)))
+    low_h = low.swapaxes(-1, -2).conj()
+    return _column_major(np.linalg.inv(np.matmul(low_h, low) if upper else np.matmul(low, low_h)))
 
 
-def _orthogonal_factors(a: Any, mode: str) -> tuple[Any, Any]:
+def _qr(a: Any, mode: str) -> tuple[Any, Any]:
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
                            "'complete'")
     if mode == "r":
-        return np.empty(0, a.dtype), _columns(np.linalg.qr(a, "r"))
+        return np.empty(0, a.dtype), _column_major(np.linalg.qr(a, "r"))
     q, r = np.linalg.qr(a, "reduced" if mode == "reduced" else "complete")
-    return _columns(q), _columns(r)
+    return _column_major(q), _column_major(r)
 
 
-def _hermitian_eigen(a: Any, uplo: str) -> tuple[Any, Any]:
+def _eigh(a: Any, uplo: str) -> tuple[Any, Any]:
     if uplo.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
     values, vectors = np.linalg.eigh(a, "L" if uplo in "Ll" else "U")
-    return values, _columns(vectors)
+    return values, _column_major(vectors)
 
 
-def _eigen(a: Any) -> tuple[Any, Any]:
+def _eig(a: Any) -> tuple[Any, Any]:
     values, vectors = np.linalg.eig(a)
     kind = np.result_type(a.dtype, np.complex64)
-    return values.astype(kind, copy=False), _columns(vectors.astype(kind, copy=False))
+    return values.astype(kind, copy=False), _column_major(vectors.astype(kind, copy=False))
 
 
-def _singular_factors(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+def _svd(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
     u, s, vh = np.linalg.svd(a, full_matrices=full_matrices)
-    return _columns(u), s, _columns(vh)
+    return _column_major(u), s, _column_major(vh)
 
 
-#: Padé's approximant of order 13 and the norm up to which it is exact to double precision
+#: coefficients of the Padé approximant of order 13, and the norm up to which it has double precision
 _PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
          670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
-_PADE_REACH = 4.25
+_PADE_MAX_NORM = 4.25
 
 
-def _exponentiate(a: Any) -> Any:
-    """exp(A) by scaling, Padé's approximant and repeated squaring."""
+def _matrix_exp(a: Any) -> Any:
+    """Return exp(A) by scaling and squaring with a Padé approximant."""
     if not a.size:
         return a.copy()
     n = a.shape[-1]
     wide = a.astype(np.result_type(a.dtype, np.float64))
     norm = np.abs(wide).sum(-2).max(-1).max()
-    squarings = max(0, int(np.ceil(np.log2(norm / _PADE_REACH)))) if 0 < norm < np.inf else 0
+    squarings = max(0, int(np.ceil(np.log2(norm / _PADE_MAX_NORM)))) if 0 < norm < np.inf else 0
     x = wide / 2 ** squarings
     eye = np.eye(n, dtype=x.dtype)
     b = [float(c) for c in _PADE]
@@ -253,10 +253,10 @@ def _exponentiate(a: Any) -> Any:
 
 
 PRIMITIVES: dict[str, Any] = {
-    "least_squares": _least_squares,
-    "invert": _invert, "solve": _solve, "solve_triangle": _solve_triangle, "pseudoinvert": _pseudoinvert,
-    "determinant": _determinant, "_cofactors": _cofactors, "sign_and_log_determinant": _sign_and_log,
-    "cholesky_factor": _cholesky_factor, "solve_by_factor": _solve_by_factor, "invert_by_factor": _invert_by_factor,
-    "orthogonal_factors": _orthogonal_factors, "hermitian_eigen": _hermitian_eigen, "eigen": _eigen,
-    "singular_factors": _singular_factors, "exponentiate": _exponentiate,
+    "lstsq": _lstsq,
+    "inv": _inv, "solve": _solve, "solve_triangular": _solve_triangular, "pinv": _pinv,
+    "det": _det, "_cofactors": _cofactors, "slogdet": _slogdet,
+    "cholesky": _cholesky, "cholesky_solve": _cholesky_solve, "cholesky_inverse": _cholesky_inverse,
+    "qr": _qr, "eigh": _eigh, "eig": _eig,
+    "svd": _svd, "matrix_exp": _matrix_exp,
 }

@@ -1,7 +1,7 @@
-"""Elementwise primitives: NumPy's ufuncs under flambeau's names, and what they lack.
+"""Elementwise primitives: NumPy's ufuncs under PyTorch's names, and functions that NumPy lacks.
 
-The second operand of a binary primitive may be a Python number, which does not widen the
-array (NumPy's own rule since version 2).
+The second operand of a binary primitive may be a Python scalar, which does not promote the array (NumPy's rule since
+version 2).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ..compiled import special as compiled_special
-from ..compiled.thresholds import ONCE, limit_of
-from .memory import address, laid_out, owner
+from ..compiled import special_function as compiled_special
+from ..compiled.thresholds import SINGLE_USE, threshold_of
+from .memory import address, match_layout, owner
 
 # ----- parts of complex numbers -----
 
@@ -51,26 +51,26 @@ def _view_as_complex(x: Any) -> Any:
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if x.size and (address(x) - address(owner(x))) // item % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    whole = x.view(np.complex64 if x.dtype == np.float32 else np.complex128)
-    return whole[..., 0]
+    pairs = x.view(np.complex64 if x.dtype == np.float32 else np.complex128)
+    return pairs[..., 0]
 
 
 def _complex(real: Any, imag: Any) -> Any:
-    _like_parts("imag", real, imag)
+    _check_complex_parts("imag", real, imag)
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape),
                    np.complex128 if real.dtype == np.float64 else np.complex64)
     out.real, out.imag = real, imag
-    return laid_out(out, real, imag)
+    return match_layout(out, real, imag)
 
 
 def _polar(length: Any, angle: Any) -> Any:
-    _like_parts("angle", length, angle)
+    _check_complex_parts("angle", length, angle)
     if length.dtype == np.float16:
         raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
     return _complex(length * np.cos(angle), length * np.sin(angle))
 
 
-def _like_parts(name: str, first: Any, second: Any) -> None:
+def _check_complex_parts(name: str, first: Any, second: Any) -> None:
     for a in (first, second):
         if a.dtype.kind != "f":
             names = [dtypes.of(x.dtype).scalar_name for x in (first, second)]
@@ -103,7 +103,7 @@ def _sgn(x: Any) -> Any:
     return np.sign(x) if x.dtype.kind == "c" else _sign(x)
 
 
-# ----- rounding: integers are round already -----
+# ----- rounding; integers are copied -----
 
 def _round_with(ufunc: Any) -> Any:
     def rounded(x: Any) -> Any:
@@ -114,11 +114,11 @@ def _round_with(ufunc: Any) -> Any:
 
 # ----- division -----
 
-def _is_integer(x: Any, y: Any) -> bool:
-    """Whether x by y, either of them perhaps a number, is a matter of integers.
+def _is_integer_division(x: Any, y: Any) -> bool:
+    """Return whether x / y, of arrays or scalars, is an integer division.
 
     Raises:
-        RuntimeError: it is, and y is 0 (PyTorch's text).
+        RuntimeError: it is, and y contains 0 (PyTorch's text).
     """
     if any(a.dtype.kind == "f" if hasattr(a, "dtype") else isinstance(a, float) for a in (x, y)):
         return False
@@ -128,12 +128,12 @@ def _is_integer(x: Any, y: Any) -> bool:
 
 
 def _floor_divide(x: Any, y: Any, out: Any = None) -> Any:
-    _is_integer(x, y)
+    _is_integer_division(x, y)
     return np.floor_divide(x, y, out)
 
 
 def _trunc_divide(x: Any, y: Any) -> Any:
-    if not _is_integer(x, y):
+    if not _is_integer_division(x, y):
         return np.trunc(np.true_divide(x, y))
     quotient = np.floor_divide(x, y)
     if quotient.dtype.kind == "u":
@@ -148,16 +148,17 @@ def _trunc_divide_narrow(x: Any, y: Any) -> Any:
 
 
 def _remainder(x: Any, y: Any, out: Any = None) -> Any:
-    if _is_integer(x, y):
+    if _is_integer_division(x, y):
         return np.remainder(x, y, out)
     left = np.remainder(x, y, out)
-    exact = left == 0
-    if np.any(exact):  # PyTorch's zero has the dividend's sign, NumPy's the divisor's
-        return np.copysign(left, np.where(exact, x, left), out)
+    is_zero = left == 0
+    if np.any(is_zero):  # PyTorch: zero has the dividend's sign, NumPy: the divisor's
+        return np.copysign(left, np.where(is_zero, x, left), out)
     return left
 
 
 def _into(result: Any, out: Any) -> Any:
+    """Copy a result into `out` where it is given."""
     if out is None:
         return result
     out[...] = result
@@ -165,7 +166,7 @@ def _into(result: Any, out: Any) -> Any:
 
 
 def _fmod(x: Any, y: Any, out: Any = None) -> Any:
-    _is_integer(x, y)
+    _is_integer_division(x, y)
     return np.fmod(x, y, out)
 
 
@@ -188,7 +189,7 @@ def _pow(x: Any, y: Any, out: Any = None) -> Any:
 
 
 def _integer_pow(x: Any, y: Any) -> Any:
-    """Integer powers wrap around, and a negative exponent gives 1, -1 or 0 (PyTorch's rule)."""
+    """Return integer powers: they wrap around, and a negative exponent gives 1, -1 or 0 (PyTorch's rule)."""
     negative = y < 0
     if not np.any(negative):
         return np.power(x, y)
@@ -199,7 +200,7 @@ def _integer_pow(x: Any, y: Any) -> Any:
 
 def _pow_scalar(x: Any, exponent: Any) -> Any:
     if not x.ndim:
-        x = x[()]  # a scalar's arithmetic is quicker than a 0-d array's
+        x = x[()]  # NumPy scalars are faster than 0-d arrays
     if exponent == 2:
         return x * x
     if exponent == 1:
@@ -239,29 +240,29 @@ def _scalar_pow(base: Any, exponent: Any) -> Any:
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def _nearest(function: Any, limit: int) -> Any:
-    """A float32 function that is right to the last bit on arrays up to a size.
+def _correctly_rounded(function: Any, limit: int) -> Any:
+    """Return a function that is correctly rounded for float32 arrays up to a size.
 
-    NumPy's own are quick and off by up to two units in the last place, which shows wherever a
-    number is printed in full; PyTorch's are off by one at most. Rounding float64's result is
-    exact, but two to forty times slower by the element: worth it where calls cost more than elements.
+    NumPy's float32 functions are off by up to two units in the last place, which shows in printed numbers; PyTorch's
+    by one at most. Rounding the float64 result is exact, but 2 to 40 times slower per element: it is used where the
+    cost of the call dominates.
     """
-    def near(x: Any) -> Any:
+    def rounded(x: Any) -> Any:
         if x.dtype is F32 and x.size <= limit:
             return function(x.astype(F64, "C" if 0 in x.strides else "K")).astype(F32)
         return function(x)
 
-    near.__name__ = function.__name__
-    return near
+    rounded.__name__ = function.__name__
+    return rounded
 
 
 class TooLargeError(RuntimeError):
-    """An array that is to be computed by a compiled kernel."""
+    """The array is large enough for a compiled kernel."""
 
 
 def _limited(function: Any, limit: int, kernel_from: list[int]) -> Any:
-    """`_nearest` for who else has a kernel, and asks for no size: a larger array raises TooLargeError."""
-    def near(x: Any) -> Any:
+    """Return `_correctly_rounded` for callers that have a compiled kernel: arrays of its size raise TooLargeError."""
+    def rounded(x: Any) -> Any:
         n = x.size
         if n > kernel_from[0]:
             raise TooLargeError
@@ -269,8 +270,8 @@ def _limited(function: Any, limit: int, kernel_from: list[int]) -> Any:
             return function(x.astype(F64, "C" if 0 in x.strides else "K")).astype(F32)
         return function(x)
 
-    near.__name__ = function.__name__
-    return near
+    rounded.__name__ = function.__name__
+    return rounded
 
 
 def _exp2(x: Any) -> Any:
@@ -295,7 +296,7 @@ def _frexp(x: Any) -> Any:
     return mantissa, np.asarray(exponent, np.int32)
 
 
-# ----- blends, neighbours -----
+# ----- interpolation, adjacent floats, non-finite elements -----
 
 def _lerp(input: Any, end: Any, weight: Any) -> Any:
     for what, a in (("end", end), ("weight", weight)):
@@ -304,7 +305,7 @@ def _lerp(input: Any, end: Any, weight: Any) -> Any:
                                f"{_C_NAMES[a.dtype.name]}")
     span = end - input
     small = abs(weight) < 0.5
-    # from the nearer end, so that both ends are hit exactly
+    # computed from the nearer end, so that both ends are exact
     if small.__class__ is bool:
         return input + weight * span if small else end - span * (1 - weight)
     return np.where(small, input + weight * span, end - span * (1 - weight))
@@ -322,9 +323,9 @@ def _nextafter(x: Any, y: Any) -> Any:
     away = np.where((wide_y > wide_x) == (wide_x > 0), 1, -1).astype(np.int16)
     tiny = np.where(wide_y > 0, 0x0001, -0x7FFF).astype(np.int16)
     moved = np.where(wide_x == 0, tiny, bits + away)
-    found = np.where(wide_x == wide_y, np.ascontiguousarray(dtypes.to_bfloat16(wide_y)).view(np.int16), moved)
-    found = np.where(np.isnan(wide_x) | np.isnan(wide_y), 0x7FC0, found).astype(np.int16)
-    return found.reshape(-1).view(dtypes.BFLOAT16).reshape(wide_x.shape)
+    result = np.where(wide_x == wide_y, np.ascontiguousarray(dtypes.to_bfloat16(wide_y)).view(np.int16), moved)
+    result = np.where(np.isnan(wide_x) | np.isnan(wide_y), 0x7FC0, result).astype(np.int16)
+    return result.reshape(-1).view(dtypes.BFLOAT16).reshape(wide_x.shape)
 
 
 def _nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
@@ -347,9 +348,9 @@ def _finite(x: Any, nan: float, posinf: float, neginf: float) -> Any:
     return np.where(np.isnan(x), of(nan), np.where(x == np.inf, of(posinf), np.where(x == -np.inf, of(neginf), x)))
 
 
-# ----- special functions: their kernels are imported when first used -----
+# ----- special functions; their kernels are imported on first use -----
 
-#: those of one input that compiled kernels have, too
+#: special functions of one input that also have compiled kernels
 _COMPILED = frozenset(("erf", "erfc", "erfinv"))
 
 
@@ -358,22 +359,22 @@ def _special(name: str) -> Any:
 
     def call(*args: Any) -> Any:
         nonlocal kernel
-        if name in _COMPILED and args[0].__class__ is np.ndarray and args[0].size > ONCE[0]:
-            found = compiled_special(name, args[0])
-            if found is not None:
-                return found
+        if name in _COMPILED and args[0].__class__ is np.ndarray and args[0].size > SINGLE_USE[0]:
+            result = compiled_special(name, args[0])
+            if result is not None:
+                return result
         if kernel is None:
             from ...kernels import special
 
             kernel = getattr(special, name)
-        return laid_out(kernel(*args), *args)
+        return match_layout(kernel(*args), *args)
 
     call.__name__ = name
     return call
 
 
 def _where(condition: Any, input: Any, other: Any) -> Any:
-    return laid_out(np.where(condition, input, other), condition, input, other)
+    return match_layout(np.where(condition, input, other), condition, input, other)
 
 
 _SAME = ("sqrt", "square", "maximum", "minimum", "isnan", "isfinite", "isinf", "isreal", "logical_not",
@@ -389,17 +390,17 @@ _SPECIAL = ("erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtri", "lgamma", "di
             "i0e", "i1", "i1e")
 
 PRIMITIVES: dict[str, Any] = {name: getattr(np, name) for name in _SAME}
-PRIMITIVES |= {name: getattr(np, theirs) for name, theirs in _RENAMED.items()}
+PRIMITIVES |= {name: getattr(np, numpy_name) for name, numpy_name in _RENAMED.items()}
 PRIMITIVES |= {name: _special(name) for name in _SPECIAL}
-#: transcendental functions, and up to which size they are to be right to the last bit
+#: transcendental functions, and the size up to which they are correctly rounded in float32
 _EXACT: dict[str, tuple[Any, int]] = {name: (getattr(np, name), 4096) for name in (
     "exp", "log", "log2", "log10", "log1p", "expm1", "tan", "sinh", "cosh", "tanh")}
 _EXACT |= {"a" + name: (getattr(np, "arc" + name), 4096) for name in ("sin", "cos", "tan", "tanh")}
-_EXACT |= {name: (getattr(np, name), 256) for name in ("sin", "cos")}  # float64's are slow
+_EXACT |= {name: (getattr(np, name), 256) for name in ("sin", "cos")}  # the float64 functions are slow
 _EXACT |= {"exp2": (_exp2, 4096), "sigmoid": (_sigmoid, 4096)}
-PRIMITIVES |= {name: _nearest(function, limit) for name, (function, limit) in _EXACT.items()}
-#: the same for arrays that have no kernel; others raise TooLargeError
-LIMITED = {name: _limited(function, limit, limit_of(name)) for name, (function, limit) in _EXACT.items()}
+PRIMITIVES |= {name: _correctly_rounded(function, limit) for name, (function, limit) in _EXACT.items()}
+#: the same for arrays smaller than a compiled kernel's threshold; others raise TooLargeError
+LIMITED = {name: _limited(function, limit, threshold_of(name)) for name, (function, limit) in _EXACT.items()}
 PRIMITIVES |= {name: _round_with(ufunc) for name, ufunc in (
     ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("round", np.rint))}
 PRIMITIVES |= {

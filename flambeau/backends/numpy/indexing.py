@@ -1,4 +1,4 @@
-"""Elements chosen by indices and masks: taken out, put back, added up."""
+"""Indexing, masking, gather and scatter on arrays."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
-from ..compiled import indexer, mover
-from ..compiled.thresholds import INDEXED, MASKED, MOVES
-from .memory import filled, refuse_number
+from ..compiled import copy_kernels, indexing_kernels
+from ..compiled.thresholds import COPIES, INDEXING, MASKING
+from .memory import check_scalar_fits, convert_scalar
 
 
 def _grid(shape: Sequence[int], axis: int, index: Any) -> tuple[Any, ...]:
-    """Open index arrays over `shape`, with `index` along one axis."""
+    """Return open index arrays over `shape`, with `index` along one axis."""
     n = len(shape)
     return tuple(index if a == axis else np.arange(shape[a]).reshape(-1, *(1,) * (n - 1 - a)) for a in range(n))
 
 
-def _in_range(index: Any, size: int, dim: int) -> None:
+def _check_range(index: Any, size: int, dim: int) -> None:
     wrong = (index < 0) | (index >= size)
     if wrong.any():
         raise RuntimeError(f"index {index[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
 
 
-def _by_kernel(size: int, index: Any, limit: list[int] = INDEXED) -> Any:
-    """What indexes this many elements by kernels; None: NumPy does, or lays the result out as the index lies."""
-    return indexer() if size > limit[0] and index.flags.c_contiguous else None
+def _kernels_for(size: int, index: Any, threshold: list[int] = INDEXING) -> Any:
+    """Return the compiled indexing kernels for this many elements; None where NumPy indexes."""
+    return indexing_kernels() if size > threshold[0] and index.flags.c_contiguous else None
 
 
-def _taking(axis: int) -> list[int]:
-    """From how many elements on kernels take slices of an axis: NumPy is as quick with those of the first one."""
-    return INDEXED if axis else MOVES
+def _gather_threshold(axis: int) -> list[int]:
+    """Return the threshold for compiled gathers of slices: NumPy is as fast along the first axis."""
+    return INDEXING if axis else COPIES
 
 
-def _reaching(x: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """The part of an array that is as long as `shape`, but for one axis."""
+def _slice_to(x: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Return `x` sliced to `shape` in all axes but one."""
     return x[tuple([slice(None) if a == axis else slice(n) for a, n in enumerate(shape)])]
 
 
-def _fits(index: Any, x: Any, axis: int, what: str) -> None:
+def _check_index_shape(index: Any, x: Any, axis: int, what: str) -> None:
     if max(index.ndim, 1) != max(x.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input "
                            "tensor" if what == "gather" else
@@ -55,22 +55,22 @@ def _fits(index: Any, x: Any, axis: int, what: str) -> None:
                                f"from dimension {axis}")
 
 
-def _gather(x: Any, index: Any, dim: int) -> Any:
+def _gather(x: Any, index: Any, dim: int, sparse_grad: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
     if not index.size:
         return np.empty(index.shape, x.dtype)
     if index.dtype.kind != "i" or index.dtype.itemsize < 4:
         raise RuntimeError("gather(): Expected dtype int32/int64 for index")
-    _fits(index, x, axis, "gather")
+    _check_index_shape(index, x, axis, "gather")
     if not x.ndim or not index.ndim:
         flat = np.reshape(index, -1)
-        _in_range(flat, x.size, 0)
+        _check_range(flat, x.size, 0)
         return np.reshape(x, -1)[flat].reshape(index.shape)
-    by = _by_kernel(index.size, index)
-    found = None if by is None else by.taken(_reaching(x, index.shape, axis), index, axis, index.shape)
-    if found is not None:
-        return found
-    _in_range(index, x.shape[axis], axis)
+    kernels = _kernels_for(index.size, index)
+    result = None if kernels is None else kernels.take(_slice_to(x, index.shape, axis), index, axis, index.shape)
+    if result is not None:
+        return result
+    _check_range(index, x.shape[axis], axis)
     return x[_grid(index.shape, axis, index)]
 
 
@@ -81,7 +81,7 @@ def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int
     if source is not None and source.dtype != x.dtype:
         raise RuntimeError(f"{what}(): Expected self.dtype to be equal to src.dtype")
     if index.size:
-        _fits(index, x, axis, what)
+        _check_index_shape(index, x, axis, what)
         if source is not None:
             if max(source.ndim, 1) != max(index.ndim, 1):
                 raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
@@ -93,32 +93,32 @@ def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int
 
 
 def _put_by_kernel(x: Any, index: Any, source: Any, axis: int, op: str) -> Any:
-    """A copy of `x` with a source, or a number, put or added where the index says; None: NumPy is to do that."""
-    by = _by_kernel(index.size, index) if x.ndim and index.ndim else None
-    if by is None:
+    """Return a copy of `x` with an array or a scalar written or added at the index; None where there is no kernel."""
+    kernels = _kernels_for(index.size, index) if x.ndim and index.ndim else None
+    if kernels is None:
         return None
     if source.__class__ is np.ndarray and source.ndim:
         source = source[tuple([slice(n) for n in index.shape])]
     else:
         source = np.broadcast_to(np.asarray(source).astype(x.dtype), index.shape)
-    return by.put(x, index, source, axis, op)
+    return kernels.put(x, index, source, axis, op)
 
 
 def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
-    """Copies of `x` with `src` (an array or a number) put at the index along `dim`."""
+    """Return a copy of `x` with `src`, an array or a scalar, written at the index along `dim`."""
     axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, "scatter")
-    found = _put_by_kernel(x, index, src if src.__class__ is np.ndarray else filled(src, x.dtype), axis, "set")
-    if found is not None:
-        return found
+    result = _put_by_kernel(x, index, src if src.__class__ is np.ndarray else convert_scalar(src, x.dtype), axis, "set")
+    if result is not None:
+        return result
     out = np.array(x, order="C", copy=True)
     if not index.size:
         return out
     target, index = np.atleast_1d(out), np.atleast_1d(index)
-    _in_range(index, target.shape[axis], axis)
+    _check_range(index, target.shape[axis], axis)
     if src.__class__ is np.ndarray:
         source = np.atleast_1d(src)[tuple(slice(n) for n in index.shape)]
     else:
-        source = filled(src, x.dtype)
+        source = convert_scalar(src, x.dtype)
     target[_grid(index.shape, axis, index)] = source
     return out
 
@@ -129,10 +129,10 @@ def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include
 
     axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, what)
     if src.__class__ is not np.ndarray:
-        src = np.broadcast_to(np.asarray(filled(src, x.dtype)).astype(x.dtype), index.shape)
-    found = _put_by_kernel(x, index, src, axis, "add") if reduce == "sum" and include_self else None
-    if found is not None:
-        return found
+        src = np.broadcast_to(np.asarray(convert_scalar(src, x.dtype)).astype(x.dtype), index.shape)
+    result = _put_by_kernel(x, index, src, axis, "add") if reduce == "sum" and include_self else None
+    if result is not None:
+        return result
     out = np.array(x, order="C", copy=True)
     if x.dtype.kind == "b" and reduce in ("sum", "prod", "mean"):
         wide = scatter_reduce(out.astype(np.int64), axis, index, src.astype(np.int64), reduce, include_self)
@@ -154,26 +154,26 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
         if index.size != 1:
             raise RuntimeError("index_select(): Index to scalar can have only 1 value, got "
                                f"{index.size} value(s)")
-        _in_self(index, 1)
+        _check_in_self(index, 1)
         return np.array(x, copy=True)
-    places = index.reshape(-1)
-    by = _by_kernel(places.size * x.size // max(1, x.shape[axis]), places, _taking(axis))
-    if by is not None:
-        shape = (*x.shape[:axis], places.size, *x.shape[axis + 1:])
-        found = by.taken(x, by.along(places, axis, x.ndim), axis, shape)
-        if found is not None:
-            return found
-    _in_self(places, x.shape[axis])
-    return np.take(x, places, axis)
+    positions = index.reshape(-1)
+    kernels = _kernels_for(positions.size * x.size // max(1, x.shape[axis]), positions, _gather_threshold(axis))
+    if kernels is not None:
+        shape = (*x.shape[:axis], positions.size, *x.shape[axis + 1:])
+        result = kernels.take(x, kernels.index_along(positions, axis, x.ndim), axis, shape)
+        if result is not None:
+            return result
+    _check_in_self(positions, x.shape[axis])
+    return np.take(x, positions, axis)
 
 
-def _in_self(index: Any, size: int) -> None:
+def _check_in_self(index: Any, size: int) -> None:
     if index.size and (index.min() < 0 or index.max() >= size):
         raise IndexError("index out of range in self")
 
 
 def _rows(x: Any, dim: int) -> Any:
-    """`x`, one dimension at least, with `dim` first: a view."""
+    """Return a view of `x`, of at least one dimension, with `dim` first."""
     return np.moveaxis(np.atleast_1d(x), wrap_dim(dim, x.ndim), 0)
 
 
@@ -222,15 +222,15 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
     from ...kernels.scatter import index_add
 
     axis = _index_into(x, index, source, dim, "index_add")
-    _in_self(index, x.shape[axis] if x.ndim else 1)
+    _check_in_self(index, x.shape[axis] if x.ndim else 1)
     if alpha != 1:
         wide = source.astype(np.int64) if source.dtype.kind in "iub" else dtypes.widen(source)
         source = dtypes.cast(wide * alpha, x.dtype)
-    by = _by_kernel(source.size, index) if x.ndim and source.ndim else None
-    if by is not None:
-        found = by.put(x, by.along(index, axis, x.ndim), source, axis, "add")
-        if found is not None:
-            return found
+    kernels = _kernels_for(source.size, index) if x.ndim and source.ndim else None
+    if kernels is not None:
+        result = kernels.put(x, kernels.index_along(index, axis, x.ndim), source, axis, "add")
+        if result is not None:
+            return result
     if x.dtype.kind == "b":
         return index_add(x.astype(np.int64), axis, index, source.astype(np.int64)) != 0
     return index_add(np.array(x, order="C", copy=True), axis, index, source)
@@ -251,7 +251,7 @@ def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
 def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
     axis = wrap_dim(dim, x.ndim)
     if value.__class__ is not np.ndarray:
-        refuse_number(value, dtypes.of(x.dtype))
+        check_scalar_fits(value, dtypes.of(x.dtype))
     if index.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
@@ -262,7 +262,7 @@ def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
         raise IndexError(f"index {flat[(flat < -size) | (flat >= size)][0]} is out of bounds for dimension {axis} with "
                          f"size {size}")
     out = np.array(x, order="C", copy=True)
-    _rows(out, dim)[index.reshape(-1)] = filled(value, x.dtype)
+    _rows(out, dim)[index.reshape(-1)] = convert_scalar(value, x.dtype)
     return out
 
 
@@ -270,41 +270,41 @@ def _index_reduce(x: Any, index: Any, source: Any, dim: int, reduce: str, includ
     from ...kernels.scatter import scatter_reduce
 
     axis = _index_into(x, index, source, dim, "index_reduce")
-    spread = np.broadcast_to(index.reshape(-1, *(1,) * (max(x.ndim, 1) - 1 - axis)), np.atleast_1d(source).shape)
-    return scatter_reduce(np.array(x, order="C", copy=True), axis, spread, source, reduce, include_self)
+    full_index = np.broadcast_to(index.reshape(-1, *(1,) * (max(x.ndim, 1) - 1 - axis)), np.atleast_1d(source).shape)
+    return scatter_reduce(np.array(x, order="C", copy=True), axis, full_index, source, reduce, include_self)
 
 
-def _listed(indices: tuple[Any, ...]) -> Sequence[Any]:
-    """Indices given one by one, or as the one list that rules hand on."""
+def _index_list(indices: tuple[Any, ...]) -> Sequence[Any]:
+    """Return the indices, given separately or as one list."""
     return indices[0] if len(indices) == 1 and indices[0].__class__ is list else indices
 
 
-def _only(indices: Sequence[Any]) -> tuple[Any, int] | None:
-    """The index, and its dimension, if there is just one of integers."""
+def _single_index(indices: Sequence[Any]) -> tuple[Any, int] | None:
+    """Return the index and its dimension if there is exactly one, of integers."""
     given = [(index, axis) for axis, index in enumerate(indices) if index is not None]
     return given[0] if len(given) == 1 and given[0][0].dtype.kind == "i" else None
 
 
 def _index(x: Any, *indices: Any) -> Any:
-    """NumPy's advanced indexing; None stands for a whole dimension."""
-    only = _only(_listed(indices)) if x.size > INDEXED[0] else None
+    """Return the elements at index arrays; None stands for an entire dimension."""
+    only = _single_index(_index_list(indices)) if x.size > INDEXING[0] else None
     if only is not None:
         index, axis = only
         size = index.size * (x.size // x.shape[axis])
-        by = _by_kernel(size, index, _taking(axis))
-        if by is not None:
+        kernels = _kernels_for(size, index, _gather_threshold(axis))
+        if kernels is not None:
             lead, rest = x.shape[:axis], x.shape[axis + 1:]
-            found = by.taken(x, by.along(index, axis, x.ndim), axis, (*lead, index.size, *rest), True)
-            if found is not None:
-                return found.reshape(*lead, *index.shape, *rest)
-    found = x[_key(x, _listed(indices))]
-    return found if found.__class__ is np.ndarray else np.asarray(found)
+            result = kernels.take(x, kernels.index_along(index, axis, x.ndim), axis, (*lead, index.size, *rest), True)
+            if result is not None:
+                return result.reshape(*lead, *index.shape, *rest)
+    result = x[_key(x, _index_list(indices))]
+    return result if result.__class__ is np.ndarray else np.asarray(result)
 
 
 def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """The indices as NumPy's key, checked against PyTorch's bounds."""
+    """Return the indices as NumPy's key; raise PyTorch's error where they are out of bounds."""
     key: list[Any] = []
-    axis = place = 0  # PyTorch counts the indexed dimensions alone
+    axis = position = 0  # PyTorch's message counts indexed dimensions only
     for index in indices:
         if index is None:
             key.append(slice(None))
@@ -314,22 +314,22 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
         if index.size:
             low, high = index.min(), index.max()
             if low < -size or high >= size:
-                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {place} with "
+                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {position} with "
                                  f"size {size}")
         key.append(index)
         axis += 1
-        place += 1
+        position += 1
     return tuple(key)
 
 
 def _index_put(x: Any, values: Any, *indices: Any, accumulate: bool = False) -> Any:
     out = np.array(x, order="C", copy=True)
-    put_at(out, values, _listed(indices), accumulate)
+    put_at(out, values, _index_list(indices), accumulate)
     return out
 
 
 def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -> None:
-    """Write (or add) `values` at advanced indices of a writable array.
+    """Write or add `values` at advanced indices of an array, in place.
 
     Raises:
         RuntimeError: the values do not broadcast to the indexed shape (PyTorch's text).
@@ -338,7 +338,7 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
     arrays = [k for k in key if k.__class__ is np.ndarray]
     try:
         if arrays and values.ndim > max(k.ndim for k in arrays) + target.ndim - len(arrays):
-            raise ValueError  # NumPy overlooks leading dimensions of size 1
+            raise ValueError  # NumPy ignores leading dimensions of size 1
         if accumulate:
             from ...kernels.scatter import index_put_accumulate
 
@@ -356,19 +356,20 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
 
 
 def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
-    """Zeros of shape `size` with `x` added at the indices: the transpose of `index`."""
+    """Return zeros of shape `size` with `x` added at the indices, the transpose of `index`."""
     from ...kernels.scatter import index_put_accumulate
 
-    only = _only(_listed(indices)) if x.size > INDEXED[0] else None
-    by = None if only is None else _by_kernel(x.size, only[0])
-    if only is not None and by is not None:
+    only = _single_index(_index_list(indices)) if x.size > INDEXING[0] else None
+    kernels = None if only is None else _kernels_for(x.size, only[0])
+    if only is not None and kernels is not None:
         index, axis = only
         source = x.reshape(*size[:axis], index.size, *size[axis + 1:])
-        found = by.placed(by.along(index, axis, len(size)), source, axis, tuple(size), "add", True)
-        if found is not None:
-            return found
-    whole = np.zeros(size, x.dtype)
-    return index_put_accumulate(whole, _key(whole, _listed(indices)), x)
+        along = kernels.index_along(index, axis, len(size))
+        result = kernels.put_into_zeros(along, source, axis, tuple(size), "add", True)
+        if result is not None:
+            return result
+    out = np.zeros(size, x.dtype)
+    return index_put_accumulate(out, _key(out, _index_list(indices)), x)
 
 
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
@@ -379,16 +380,17 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{value.ndim} dimension(s).")
     if value.__class__ is not np.ndarray:
-        refuse_number(value, dtypes.of(x.dtype))
+        check_scalar_fits(value, dtypes.of(x.dtype))
     elif value.dtype.kind == "c" and x.dtype.kind != "c":
-        refuse_number(value.item(), dtypes.of(x.dtype))
+        check_scalar_fits(value.item(), dtypes.of(x.dtype))
     shape = x.shape if mask.shape == x.shape else broadcast_shapes(x.shape, mask.shape)
     out = np.empty_like(x) if shape == x.shape else np.empty(shape, x.dtype)
-    by = mover() if out.size > MASKED[0] else None
-    if by is not None and by.filled(out, x, mask, np.asarray(filled(value, x.dtype)).astype(x.dtype)):
+    kernels = copy_kernels() if out.size > MASKING[0] else None
+    if kernels is not None and kernels.fill_masked(
+            out, x, mask, np.asarray(convert_scalar(value, x.dtype)).astype(x.dtype)):
         return out
     out[...] = x
-    out[mask if mask.shape == shape else np.broadcast_to(mask, shape)] = filled(value, x.dtype)
+    out[mask if mask.shape == shape else np.broadcast_to(mask, shape)] = convert_scalar(value, x.dtype)
     return out
 
 
@@ -417,11 +419,11 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 
 def _masked_scatter_backward(g: Any, mask: Any, size: tuple[int, ...]) -> Any:
-    """What reached the source of `masked_scatter`: the masked elements first, zeros after."""
+    """Return the vjp of `masked_scatter` by its source: the masked elements first, then zeros."""
     taken = g[np.broadcast_to(mask, g.shape)]
-    whole = np.zeros(int(np.prod(size, dtype=np.int64)), g.dtype)
-    whole[: taken.size] = taken
-    return whole.reshape(size)
+    out = np.zeros(int(np.prod(size, dtype=np.int64)), g.dtype)
+    out[: taken.size] = taken
+    return out.reshape(size)
 
 
 def _take(x: Any, index: Any) -> Any:
@@ -429,11 +431,11 @@ def _take(x: Any, index: Any) -> Any:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {dtypes.of(index.dtype).scalar_name}")
     if not x.size and index.size:
         raise IndexError("take(): tried to take from an empty tensor")
-    _in_flat(index, x.size)
+    _check_flat_range(index, x.size)
     return np.reshape(x, -1)[index]
 
 
-def _in_flat(index: Any, size: int) -> None:
+def _check_flat_range(index: Any, size: int) -> None:
     if index.size and (index.min() < -size or index.max() >= size):
         wrong = index[(index < -size) | (index >= size)].flat[0] if index.ndim else index
         raise IndexError(f"out of range: tried to access index {wrong} on a tensor of {size} elements.")
@@ -450,17 +452,17 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         raise IndexError("put_(): Expected source and index to have the same number of elements, but got "
                          "source.numel() "
                          f"= {source.size}, index.numel() = {index.size}")
-    _in_flat(index, x.size)
+    _check_flat_range(index, x.size)
     out = np.array(x, order="C", copy=True)
-    flat, places, values = out.reshape(-1), index.reshape(-1), source.reshape(-1)
+    flat, positions, values = out.reshape(-1), index.reshape(-1), source.reshape(-1)
     if not accumulate:
-        flat[places] = values
+        flat[positions] = values
     elif x.dtype in dtypes.NARROW:
         wide = dtypes.widen(flat)
-        np.add.at(wide, places, dtypes.widen(values))
+        np.add.at(wide, positions, dtypes.widen(values))
         flat[...] = dtypes.cast(wide, x.dtype)
     else:
-        np.add.at(flat, places, values)
+        np.add.at(flat, positions, values)
     return out
 
 
@@ -483,11 +485,11 @@ def _repeat_interleave(repeats: Any) -> Any:
 
 
 PRIMITIVES: dict[str, Any] = {
-    "gather_along": _gather, "scatter_along": _scatter, "scatter_reduced": _scatter_reduce,
-    "scatter_added": _scatter_add,
-    "rows_taken": _index_select, "rows_added": _index_add, "rows_copied": _index_copy, "rows_filled": _index_fill,
-    "rows_reduced": _index_reduce, "index_at": _index, "put_at_indices": _index_put, "add_at_indices": _add_at_indices,
-    "fill_masked": _masked_fill, "select_masked": _masked_select, "scatter_masked": _masked_scatter,
-    "masked_scatter_gradient": _masked_scatter_backward, "take_flat": _take, "put_flat": _put, "nonzero": _nonzero,
-    "repeat_positions": _repeat_interleave,
+    "gather": _gather, "scatter": _scatter, "scatter_reduce": _scatter_reduce,
+    "scatter_add": _scatter_add,
+    "index_select": _index_select, "index_add": _index_add, "index_copy": _index_copy, "index_fill": _index_fill,
+    "index_reduce_kernel": _index_reduce, "index": _index, "index_put": _index_put, "add_at_indices": _add_at_indices,
+    "masked_fill": _masked_fill, "masked_select": _masked_select, "masked_scatter": _masked_scatter,
+    "masked_scatter_gradient": _masked_scatter_backward, "take": _take, "put": _put, "nonzero": _nonzero,
+    "repeat_interleave_indices": _repeat_interleave,
 }

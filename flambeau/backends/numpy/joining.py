@@ -1,4 +1,4 @@
-"""Joining arrays and cutting them apart."""
+"""Concatenation and splitting of arrays."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any
 import numpy as np
 
 from ...shapes import wrap_dim
-from ..compiled import pieces_mover, room
-from ..compiled.thresholds import JOINS
+from ..compiled import concat_kernels, empty_array
+from ..compiled.thresholds import CONCATENATIONS
 
 
-def joined(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
-    """Arrays one after another, as `np.concatenate` does it: by threads where that is a large one."""
+def concatenate_arrays(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """Concatenate arrays; large ones are copied by threads."""
     size = sum([a.size for a in arrays])
-    by = pieces_mover(size, len(arrays)) if size > JOINS[0] else None
-    if by is None or not _fit(arrays, axis):
+    copier = concat_kernels(size, len(arrays)) if size > CONCATENATIONS[0] else None
+    if copier is None or not _can_concatenate(arrays, axis):
         return np.concatenate(arrays, axis)
     first = arrays[0]
     axis %= first.ndim
     lead = (slice(None),) * axis
-    whole = room((*first.shape[:axis], sum([a.shape[axis] for a in arrays]), *first.shape[axis + 1:]), first.dtype)
+    out = empty_array((*first.shape[:axis], sum([a.shape[axis] for a in arrays]), *first.shape[axis + 1:]), first.dtype)
     end = 0
     for a in arrays:
         start, end = end, end + a.shape[axis]
-        piece = whole[(*lead, slice(start, end))]
-        if not by.copy(piece, a):
+        piece = out[(*lead, slice(start, end))]
+        if not copier.copy(piece, a):
             piece[...] = a
-    return whole
+    return out
 
 
-def _fit(arrays: Sequence[np.ndarray], axis: int) -> bool:
-    """Whether arrays of one dtype can be joined along an axis."""
+def _can_concatenate(arrays: Sequence[np.ndarray], axis: int) -> bool:
+    """Return whether arrays of one dtype can be concatenated along an axis."""
     first = arrays[0]
     if not -first.ndim <= axis < first.ndim:
         return False
@@ -42,36 +42,36 @@ def _fit(arrays: Sequence[np.ndarray], axis: int) -> bool:
                and a.shape[axis + 1:] == first.shape[axis + 1:] for a in arrays)
 
 
-def stacked(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
-    """Arrays side by side along a new dimension, as `np.stack` does it: by threads where that is a large one."""
+def stack_arrays(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    """Stack arrays along a new axis; large ones are copied by threads."""
     first = arrays[0]
-    if pieces_mover(first.size * len(arrays), len(arrays)) is None or any(a.shape != first.shape for a in arrays):
+    if concat_kernels(first.size * len(arrays), len(arrays)) is None or any(a.shape != first.shape for a in arrays):
         return np.stack(arrays, axis)
-    return joined([np.expand_dims(a, axis) for a in arrays], axis % (first.ndim + 1))
+    return concatenate_arrays([np.expand_dims(a, axis) for a in arrays], axis % (first.ndim + 1))
 
 
 def _cat(*arrays: Any, dim: int = 0) -> Any:
-    if len(arrays) == 1 and arrays[0].__class__ is list:  # as tensors' cat takes them
+    if len(arrays) == 1 and arrays[0].__class__ is list:  # the public form
         arrays = tuple(arrays[0])
     if not arrays:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, a in enumerate(arrays):
         if not a.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-    kept = [(i, a) for i, a in enumerate(arrays) if a.shape != (0,)]  # an empty vector joins anything
-    if not kept:
+    non_empty = [(i, a) for i, a in enumerate(arrays) if a.shape != (0,)]  # PyTorch skips empty vectors
+    if not non_empty:
         wrap_dim(dim, 1)
         return np.array(arrays[0], copy=True)
-    first = kept[0][1]
+    first = non_empty[0][1]
     axis = wrap_dim(dim, first.ndim)
-    for i, a in kept[1:]:
+    for i, a in non_empty[1:]:
         if a.ndim != first.ndim:
             raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {a.ndim}")
         for d, (expected, got) in enumerate(zip(first.shape, a.shape, strict=True)):
             if d != axis and expected != got:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} "
                                    f"but got size {got} for tensor number {i} in the list.")
-    return joined([a for _, a in kept], axis)
+    return concatenate_arrays([a for _, a in non_empty], axis)
 
 
 def _stack(*arrays: Any, dim: int = 0) -> Any:
@@ -85,7 +85,7 @@ def _stack(*arrays: Any, dim: int = 0) -> Any:
         if a.shape != first:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                                f"{list(a.shape)} at entry {i}")
-    return stacked(arrays, axis)
+    return stack_arrays(arrays, axis)
 
 
 def _unbind(x: Any, dim: int = 0) -> Any:
@@ -133,12 +133,12 @@ def _block_diag(*arrays: Any) -> Any:
                                f"{a.ndim} dimensions")
     if not blocks:
         return np.zeros((1, 0), np.float32)
-    whole = np.zeros((sum(a.shape[0] for a in blocks), sum(a.shape[1] for a in blocks)), blocks[0].dtype)
+    out = np.zeros((sum(a.shape[0] for a in blocks), sum(a.shape[1] for a in blocks)), blocks[0].dtype)
     row = column = 0
     for a in blocks:
-        whole[row: row + a.shape[0], column: column + a.shape[1]] = a
+        out[row: row + a.shape[0], column: column + a.shape[1]] = a
         row, column = row + a.shape[0], column + a.shape[1]
-    return whole
+    return out
 
 
 PRIMITIVES = {"cat": _cat, "stack": _stack, "unbind": _unbind, "split": _split, "split_with_sizes": _split_with_sizes,

@@ -1,6 +1,6 @@
-"""Products of matrices and vectors: large ones by compiled kernels where these are quicker.
+"""Matmuls on arrays: by compiled kernels where these are faster than NumPy's BLAS.
 
-NumPy hands a transposed float operand to BLAS as it lies, so nothing here copies first.
+NumPy passes transposed float operands to BLAS without a copy.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from ..compiled.families import matmul as kernels
 from . import decomposition, distance
 
 _dot = np.dot
-_large = kernels.LEAST
-_QUICK = frozenset("fd")  # what BLAS multiplies
+_kernel_threshold = kernels.MIN_ELEMENTS
+_BLAS_DTYPES = frozenset("fd")
 
 
 def _mm(x: Any, y: Any) -> Any:
     """x @ y for matrices and vectors."""
-    if x.dtype.char not in _QUICK or x.dtype is not y.dtype:
+    if x.dtype.char not in _BLAS_DTYPES or x.dtype is not y.dtype:
         return np.matmul(x, y)
-    if x.size + y.size > _large[0] and (found := _of_large(x, y)) is not None:
-        return found
+    if x.size + y.size > _kernel_threshold[0] and (result := _mm_by_kernel(x, y)) is not None:
+        return result
     return _dot(x, y)
 
 
-def _of_large(x: Any, y: Any) -> Any:
-    """x @ y of one quick dtype, by the kernels or by NumPy as the size has it; None where NumPy is to do it."""
+def _mm_by_kernel(x: Any, y: Any) -> Any:
+    """Return x @ y by compiled kernels; None where NumPy computes it."""
     if x.ndim > 1 and y.ndim > 1:
         return kernels.mm(x, y) if x.ndim == y.ndim == 2 else kernels.bmm(x, y)
     if x.ndim == 2 and y.ndim == 1:
@@ -36,48 +36,48 @@ def _of_large(x: Any, y: Any) -> Any:
 
 
 def _matmul(x: Any, y: Any) -> Any:
-    """x @ y, whatever their dimensions."""
-    if x.size + y.size > _large[0] and x.dtype is y.dtype and x.dtype.char in _QUICK:
-        found = _of_large(x, y)
-        if found is not None:
-            return found
+    """x @ y for any numbers of dimensions."""
+    if x.size + y.size > _kernel_threshold[0] and x.dtype is y.dtype and x.dtype.char in _BLAS_DTYPES:
+        result = _mm_by_kernel(x, y)
+        if result is not None:
+            return result
     return np.matmul(x, y)
 
 
 def _bmm(x: Any, y: Any) -> Any:
     """x @ y for batches of matrices."""
     b, n, k = x.shape
-    if k == 1 and x.dtype.char in _QUICK:
+    if k == 1 and x.dtype.char in _BLAS_DTYPES:
         return x * y  # outer products
-    if x.size + y.size > _large[0] and x.dtype.char in _QUICK:
-        found = kernels.bmm(x, y)
-        if found is not None:
-            return found
-    if y.strides[0] == 0 and b > 1 and n and y.strides[1] and y.strides[2] and x.dtype.char in _QUICK:
-        return _dot(x.reshape(b * n, k), y[0]).reshape(b, n, y.shape[2])  # one matrix for all rows
+    if x.size + y.size > _kernel_threshold[0] and x.dtype.char in _BLAS_DTYPES:
+        result = kernels.bmm(x, y)
+        if result is not None:
+            return result
+    if y.strides[0] == 0 and b > 1 and n and y.strides[1] and y.strides[2] and x.dtype.char in _BLAS_DTYPES:
+        return _dot(x.reshape(b * n, k), y[0]).reshape(b, n, y.shape[2])  # one matrix for all batch elements
     if 0 in x.strides or 0 in y.strides:
-        return np.matmul(_laid_out(x), _laid_out(y))
+        return np.matmul(_blas_strides(x), _blas_strides(y))
     return np.matmul(x, y)
 
 
-def _laid_out(x: Any) -> Any:
-    """A batch of matrices that BLAS can read: what is expanded within a matrix is filled in, a repeated matrix once."""
+def _blas_strides(x: Any) -> Any:
+    """Return matrices with strides that BLAS supports: expanded dimensions are copied, a repeated matrix once."""
     s = x.strides
     if s[1] and s[2]:
         return x
     return np.broadcast_to(np.ascontiguousarray(x[:1]), x.shape) if s[0] == 0 else np.ascontiguousarray(x)
 
 
-def _scalar(x: Any, number: Any) -> Any:
-    """A number as the array's dtype takes it: integers are cut off."""
+def _scalar(x: Any, value: Any) -> Any:
+    """Return a scalar for arithmetic with the array: truncated for integer arrays."""
     kind = x.dtype.kind
     if kind in "iu":
-        return x.dtype.type(int(number))
-    return number
+        return x.dtype.type(int(value))
+    return value
 
 
-def _sum_of(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """beta · input + alpha · product(); what is multiplied by 0 is not looked at, as in BLAS."""
+def _scaled_sum(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """Return beta · input + alpha · product(); as in BLAS, a factor 0 ignores NaN in its operand."""
     beta, alpha = _scalar(input, beta), _scalar(input, alpha)
     out = product()
     if alpha != 1:
@@ -89,32 +89,32 @@ def _sum_of(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return out
 
 
-def _add_product(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+def _add_matmul(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
     def product() -> Any:
         out = _matmul(x, y)
         return out if out.ndim else out[...]
 
-    return _sum_of(input, product, beta, alpha)
+    return _scaled_sum(input, product, beta, alpha)
 
 
-def _add_batch_product(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+def _addbmm(input: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     def product() -> Any:
         b, n, m = x.shape
-        # one product of the batches laid side by side
+        # one matmul, of the batches concatenated
         return _matmul(x.transpose(1, 0, 2).reshape(n, b * m), y.reshape(b * m, y.shape[2]))
 
-    return _sum_of(input, product, beta, alpha)
+    return _scaled_sum(input, product, beta, alpha)
 
 
-def _add_outer(input: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+def _addr(input: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     if input.dtype.kind == "b":
         out = np.logical_and(x[:, None], y) if alpha else np.zeros((x.size, y.size), bool)
         return np.logical_or(out, input) if beta else out
-    # not BLAS: only the first term is left out where its factor is 0
-    return _sum_of(input, lambda: np.multiply(x[:, None], y) * _scalar(x, alpha), beta, 1)
+    # unlike in BLAS, only beta = 0 ignores NaN
+    return _scaled_sum(input, lambda: np.multiply(x[:, None], y) * _scalar(x, alpha), beta, 1)
 
 
-def _cross_product(x: Any, y: Any, dim: int) -> Any:
+def _cross(x: Any, y: Any, dim: int) -> Any:
     """The cross product along `dim`; the other dimensions broadcast.
 
     Raises:
@@ -143,7 +143,7 @@ def _trilinear(x: Any, w: Any, y: Any) -> Any:
 
 
 PRIMITIVES = {
-    "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": _matmul, "add_product": _add_product,
-    "add_batch_product": _add_batch_product, "add_outer": _add_outer, "cross_product": _cross_product,
+    "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": _matmul, "add_matmul": _add_matmul,
+    "addbmm": _addbmm, "addr": _addr, "cross": _cross,
     "trilinear": _trilinear, **decomposition.PRIMITIVES, **distance.PRIMITIVES,
 }

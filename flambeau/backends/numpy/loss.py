@@ -1,4 +1,4 @@
-"""Losses on arrays, and the rows that embeddings look up."""
+"""Losses and embedding lookup on arrays."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import indexer
-from ..compiled.thresholds import INDEXED, MOVES
+from ..compiled import indexing_kernels
+from ..compiled.thresholds import COPIES, INDEXING
 
-# ----- elements -------------------------------------------------------------------------
+# ----- elementwise losses -------------------------------------------------------------------------
 
 
 def _mse_loss_backward(g: Any, input: Any, target: Any, *, reduction: str) -> Any:
@@ -26,58 +26,59 @@ def _clamp_below(x: Any, limit: float) -> Any:
 
 
 def _check_probabilities(x: Any) -> None:
-    """Refuse elements outside [0, 1].
+    """Check that all elements are in [0, 1].
 
     Raises:
-        RuntimeError: there is one (PyTorch's text).
+        RuntimeError: an element is not (PyTorch's text).
     """
     if not ((x >= 0) & (x <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
 
 
-# ----- classes --------------------------------------------------------------------------
+# ----- negative log-likelihood --------------------------------------------------------------------------
 
 
-def _places(shape: tuple[int, ...], target: Any, ignore_index: int) -> tuple[Any, Any]:
-    """Flat positions of each target's class in an array of that shape, and where targets count (None: all do).
+def _class_positions(shape: tuple[int, ...], target: Any, ignore_index: int) -> tuple[Any, Any]:
+    """Return the flat position of each target's class in an array of that shape, and a mask of the targets that are not
+    ignored (None: all).
 
     Raises:
-        IndexError: a target is no class (PyTorch's text).
+        IndexError: a target is not a class (PyTorch's text).
     """
     classes = shape[1] if len(shape) > 1 else shape[0]
-    counts = None
+    is_counted = None
     t = target
     if t.size:
         low, high = t.min(), t.max()
         if low < 0 or high >= classes or low <= ignore_index <= high:
-            counts = t != ignore_index
-            wrong = counts & ((t < 0) | (t >= classes))
+            is_counted = t != ignore_index
+            wrong = is_counted & ((t < 0) | (t >= classes))
             if wrong.any():
                 raise IndexError(f"Target {t[wrong].flat[0]} is out of bounds.")
-            t = np.where(counts, t, 0)
+            t = np.where(is_counted, t, 0)
     if len(shape) == 1:
-        return t, counts
+        return t, is_counted
     length = prod(shape[2:])
     flat = t.reshape(shape[0], length) * length + np.arange(length)
     flat += (np.arange(shape[0]) * (classes * length))[:, None]
-    return flat.reshape(target.shape), counts
+    return flat.reshape(target.shape), is_counted
 
 
-def _weights(target: Any, counts: Any, weight: Any, dtype: Any) -> Any:
-    """The weight of each target: an array, or None for ones."""
+def _weights(target: Any, is_counted: Any, weight: Any, dtype: Any) -> Any:
+    """Return the weight of each target: an array, or None for ones."""
     if weight is None:
-        return None if counts is None else counts.astype(dtype)
-    if counts is None:
+        return None if is_counted is None else is_counted.astype(dtype)
+    if is_counted is None:
         return weight.take(target)
-    return np.where(counts, weight.take(np.where(counts, target, 0)), weight.dtype.type(0))
+    return np.where(is_counted, weight.take(np.where(is_counted, target, 0)), weight.dtype.type(0))
 
 
-def _pick_classes(x: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
-    places, counts = _places(x.shape, target, ignore_index)
-    weights = _weights(target, counts, weight, x.dtype)
-    loss = x.reshape(-1).take(places)
+def _nll_loss(x: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
+    positions, is_counted = _class_positions(x.shape, target, ignore_index)
+    weights = _weights(target, is_counted, weight, x.dtype)
+    loss = x.reshape(-1).take(positions)
     if weights is not None:
-        loss = np.where(counts, loss * weights, loss.dtype.type(0)) if counts is not None else loss * weights
+        loss = np.where(is_counted, loss * weights, loss.dtype.type(0)) if is_counted is not None else loss * weights
     if reduction == "none":
         return -loss
     total = -np.add.reduce(loss, None)
@@ -86,54 +87,55 @@ def _pick_classes(x: Any, target: Any, weight: Any, reduction: str, ignore_index
     return total
 
 
-def _place_classes(g: Any, target: Any, weight: Any, size: tuple[int, ...], reduction: str, ignore_index: int) -> Any:
-    places, counts = _places(size, target, ignore_index)
-    weights = _weights(target, counts, weight, g.dtype)
+def _nll_loss_backward(g: Any, target: Any, weight: Any, size: tuple[int, ...], reduction: str,
+                       ignore_index: int) -> Any:
+    positions, is_counted = _class_positions(size, target, ignore_index)
+    weights = _weights(target, is_counted, weight, g.dtype)
     value = -g
     if reduction == "mean":
         value = value / g.dtype.type(target.size if weights is None else np.add.reduce(weights, None))
     if weights is not None:
         value = value * weights
-    if counts is not None:  # also where the mean is over nothing
-        value = np.where(counts, value, g.dtype.type(0))
+    if is_counted is not None:  # 0 / 0 too, where all are ignored
+        value = np.where(is_counted, value, g.dtype.type(0))
     out = np.zeros(prod(size), g.dtype)
-    if counts is not None and len(size) == 1:
-        if counts:
-            out[places] = value
+    if is_counted is not None and len(size) == 1:
+        if is_counted:
+            out[positions] = value
     else:
-        out[places] = value
+        out[positions] = value
     return out.reshape(size)
 
 
-# ----- rows -----------------------------------------------------------------------------
+# ----- rows of embeddings -----------------------------------------------------------------------------
 
 
 def _take_rows(weight: Any, indices: Any) -> Any:
-    """The rows that `indices` name.
+    """Return the rows at `indices`.
 
     Raises:
-        IndexError: there is no such row (PyTorch's text).
+        IndexError: an index is out of range (PyTorch's text).
     """
     width = weight.shape[1:]
-    by = indexer() if indices.size * prod(width) > MOVES[0] and weight.ndim > 1 else None
-    if by is not None:
+    kernels = indexing_kernels() if indices.size * prod(width) > COPIES[0] and weight.ndim > 1 else None
+    if kernels is not None:
         flat = indices.reshape(-1)
-        found = by.taken(weight, by.along(flat, 0, weight.ndim), 0, (flat.size, *width))
-        if found is not None:
-            return found.reshape(*indices.shape, *width)
+        result = kernels.take(weight, kernels.index_along(flat, 0, weight.ndim), 0, (flat.size, *width))
+        if result is not None:
+            return result.reshape(*indices.shape, *width)
     if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
         raise IndexError("index out of range in self")
     return weight.take(indices, 0) if weight.dtype.kind != "V" else weight[indices]
 
 
 def _row_weights(indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool, dtype: Any) -> Any:
-    """What each named row's gradient is multiplied by; None for ones."""
+    """Return the factor of each indexed row's gradient; None for ones."""
     weights = None
     if scale_grad_by_freq:
         weights = (1 / np.bincount(indices, minlength=rows).take(indices)).astype(dtype)
     if padding_idx >= 0:
-        counts = indices != padding_idx
-        weights = counts.astype(dtype) if weights is None else weights * counts
+        is_counted = indices != padding_idx
+        weights = is_counted.astype(dtype) if weights is None else weights * is_counted
     return weights
 
 
@@ -146,55 +148,56 @@ def _add_rows(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_f
     weights = _row_weights(flat, rows, padding_idx, scale_grad_by_freq, g.dtype)
     if weights is not None:
         values = values * weights[:, None]
-    by = indexer() if values.size > INDEXED[0] else None
-    found = None if by is None else by.placed(by.along(flat, 0, 2), values, 0, (rows, prod(width)))
-    if found is not None:
-        return found.reshape(rows, *width)
+    kernels = indexing_kernels() if values.size > INDEXING[0] else None
+    result = None if kernels is None else kernels.put_into_zeros(
+        kernels.index_along(flat, 0, 2), values, 0, (rows, prod(width)))
+    if result is not None:
+        return result.reshape(rows, *width)
     out = np.zeros((rows, prod(width)), g.dtype)
     index_add_rows(out, flat, np.ascontiguousarray(values))
     return out.reshape(rows, *width)
 
 
 def _take_weighted_rows(x: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
-    found = x.take(indices, 0)
+    result = x.take(indices, 0)
     weights = _row_weights(indices.reshape(-1), x.shape[0], padding_idx, scale_grad_by_freq, x.dtype)
     if weights is not None:
-        found = found * weights.reshape(*indices.shape, *(1 for _ in x.shape[1:]))
-    return found
+        result = result * weights.reshape(*indices.shape, *(1 for _ in x.shape[1:]))
+    return result
 
 
-def _take_places(x: Any, places: Any) -> Any:
-    found = x.reshape(-1)[np.maximum(places, 0)]
-    found[places < 0] = np.zeros((), x.dtype)
-    return found
+def _take_flat_positions(x: Any, positions: Any) -> Any:
+    result = x.reshape(-1)[np.maximum(positions, 0)]
+    result[positions < 0] = np.zeros((), x.dtype)
+    return result
 
 
-def _scatter_flat(g: Any, places: Any, size: tuple[int, ...]) -> Any:
+def _add_at_flat_positions(g: Any, positions: Any, size: tuple[int, ...]) -> Any:
     out = np.zeros(prod(size), g.dtype)
-    there = places >= 0
-    np.add.at(out, places[there], g[there])
+    valid = positions >= 0
+    np.add.at(out, positions[valid], g[valid])
     return out.reshape(size)
 
 
 def _count_classes(target: Any, scores: Any, ended: bool) -> Any:
-    """(N, K) classes beside (N, C) scores: how often each class is named, up to the first -1 of a row if `ended`.
+    """Return how often each of C classes occurs in the rows of (N, K) targets; up to the first -1 if `ended`.
 
     Raises:
-        RuntimeError: a target is no class (PyTorch's texts).
+        RuntimeError: a target is not a class (PyTorch's texts).
     """
     n, classes = scores.shape
     if target.size and (target.min() < (-1 if ended else 0) or target.max() >= classes):
         raise RuntimeError("argument #2 'target' is out of range" if ended else "target out of range")
     before_end = np.logical_and.accumulate(target >= 0, 1)
-    row, place = np.nonzero(before_end)
-    counts = np.bincount(row * classes + target[row, place], minlength=n * classes)
+    row, column = np.nonzero(before_end)
+    counts = np.bincount(row * classes + target[row, column], minlength=n * classes)
     return counts.astype(scores.dtype).reshape(n, classes)
 
 
 PRIMITIVES = {
-    "take_places": _take_places, "put_places": _scatter_flat,
+    "take_flat_positions": _take_flat_positions, "add_at_flat_positions": _add_at_flat_positions,
     "_mse_loss_backward": _mse_loss_backward, "clamp_below": _clamp_below,
-    "check_probabilities": _check_probabilities, "pick_classes": _pick_classes, "place_classes": _place_classes,
+    "check_probabilities": _check_probabilities, "nll_loss": _nll_loss, "nll_loss_backward": _nll_loss_backward,
     "count_classes": _count_classes, "take_rows": _take_rows, "add_rows": _add_rows,
     "take_weighted_rows": _take_weighted_rows,
 }

@@ -1,8 +1,7 @@
-"""Memory: the storage arrays lie in, strides over it, copies, casts and filled arrays.
+"""Memory of arrays: storage, strided views, copies and layouts, casts, filled arrays.
 
-A tensor's storage is the array that owns its memory (`owner`); every view is a shape and
-strides over it (`lying`). Views are not made by NumPy's own broadcasting and stride tricks,
-which are slower and give arrays that refuse writes.
+A tensor's storage is the array that owns its memory (`owner`); every view is a shape and strides over it
+(`view_memory`). NumPy's `broadcast_to` and `as_strided` are not used: they are slower and return read-only arrays.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from numpy.lib.stride_tricks import as_strided as _as_strided
 from ... import dtypes
 from ...runtime.numpy_abi import DATA, readable
 from ...shapes import contiguous_strides
-from ..compiled import copied, copy
-from ..compiled.thresholds import MOVES
+from ..compiled import copy, new_copy
+from ..compiled.thresholds import COPIES
 
 ndarray = np.ndarray
 
@@ -26,11 +25,11 @@ ndarray = np.ndarray
 
 
 def owner(x: np.ndarray) -> np.ndarray:
-    """The array whose memory `x` is a view of: `x` itself if it owns its memory."""
+    """Return the array that owns the memory of `x`."""
     while True:
         base = x.base
         if not isinstance(base, ndarray):
-            base = getattr(base, "base", None)  # the go-between of NumPy's own as_strided
+            base = getattr(base, "base", None)  # the intermediate object of NumPy's as_strided
             if not isinstance(base, ndarray):
                 return x
         x = base
@@ -41,32 +40,32 @@ _pointer = ctypes.c_void_p.from_address
 
 
 def address(x: np.ndarray) -> int:
-    """Where the first element lies."""
-    if _READABLE:  # NumPy's own answer takes a microsecond, since it makes a dictionary
+    """Return the address of the first element."""
+    if _READABLE:  # __array_interface__ makes a dict: 1 us
         return _pointer(id(x) + DATA).value or 0
-    found: int = x.__array_interface__["data"][0]
-    return found
+    result: int = x.__array_interface__["data"][0]
+    return result
 
 
-def lying(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarray:
-    """The memory of `x` under any shape and strides (bytes), from `offset` bytes after its first element.
+def view_memory(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarray:
+    """Return a view of the memory of `x` with any shape and strides, `offset` after its first element, all in bytes.
 
     Raises:
-        ValueError, TypeError: it would reach beyond the memory.
+        ValueError, TypeError: the view exceeds the memory.
     """
     flags = x.flags
     if flags.c_contiguous or flags.f_contiguous:
         try:
             return ndarray(shape, x.dtype, x, offset, strides)
         except (ValueError, TypeError):
-            pass  # reaching over what `x` itself covers: from the owner's first byte then
-    whole = owner(x)
-    offset += address(x) - address(whole)
-    if whole.flags.c_contiguous or whole.flags.f_contiguous:
-        return ndarray(shape, x.dtype, whole, offset, strides)
+            pass  # it exceeds `x`: view the owner instead
+    base = owner(x)
+    offset += address(x) - address(base)
+    if base.flags.c_contiguous or base.flags.f_contiguous:
+        return ndarray(shape, x.dtype, base, offset, strides)
     moved = x
     if offset:
-        start, item = divmod(offset - (address(x) - address(whole)), x.itemsize)
+        start, item = divmod(offset - (address(x) - address(base)), x.itemsize)
         if item:
             raise ValueError("offset is not a whole number of elements")
         if start:
@@ -74,24 +73,24 @@ def lying(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.ndarra
     return _as_strided(moved, shape, strides)
 
 
-def nothing(x: np.ndarray, shape: Any) -> np.ndarray:
-    """An empty view of the memory of `x`."""
-    return lying(x, shape, (x.itemsize,) * len(shape))
+def empty_view(x: np.ndarray, shape: Any) -> np.ndarray:
+    """Return an empty view of the memory of `x`."""
+    return view_memory(x, shape, (x.itemsize,) * len(shape))
 
 
 def element_strides(x: np.ndarray) -> tuple[int, ...]:
-    """Strides in elements; of an empty array, for which NumPy keeps none, those of a row-major one."""
+    """Return strides in elements; row-major ones for empty arrays, for which NumPy stores none."""
     item = x.itemsize
     if 0 in x.shape and not any(x.strides):
         return contiguous_strides(x.shape)
     return tuple([s // item for s in x.strides])
 
 
-def strided(x: np.ndarray, size: Any, stride: Any, storage_offset: int | None = None) -> np.ndarray:
-    """Shape, element strides and offset over the storage of `x`.
+def strided_view(x: np.ndarray, size: Any, stride: Any, storage_offset: int | None = None) -> np.ndarray:
+    """Return a view of the storage of `x` with shape, strides and offset in elements.
 
     Raises:
-        RuntimeError: negative strides, lengths that differ, or beyond the storage (PyTorch's texts).
+        RuntimeError: strides are negative, lengths differ, or the view exceeds the storage (PyTorch's texts).
     """
     size, stride = tuple(map(int, size)), tuple(map(int, stride))
     if len(size) != len(stride):
@@ -99,20 +98,20 @@ def strided(x: np.ndarray, size: Any, stride: Any, storage_offset: int | None = 
     if any(s < 0 for s in stride):
         raise RuntimeError("as_strided: Negative strides are not supported at the moment, got strides: "
                            f"{list(stride)}")
-    whole, item = owner(x), x.itemsize
-    here = (address(x) - address(whole)) // item
-    offset = here if storage_offset is None else int(storage_offset)
+    base, item = owner(x), x.itemsize
+    own_offset = (address(x) - address(base)) // item
+    offset = own_offset if storage_offset is None else int(storage_offset)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     if 0 not in size:
         needed = item * (1 + offset + sum((n - 1) * t for n, t in zip(size, stride, strict=True)))
-        if needed > whole.nbytes:
+        if needed > base.nbytes:
             raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
                                f"itemsize {item} requiring a storage size of {needed} are out of bounds for storage "
-                               f"of size {whole.nbytes}")
+                               f"of size {base.nbytes}")
     else:
-        return nothing(x, size)
-    return lying(x, size, tuple(s * item for s in stride), (offset - here) * item)
+        return empty_view(x, size)
+    return view_memory(x, size, tuple(s * item for s in stride), (offset - own_offset) * item)
 
 
 # ----- copies ----------------------------------------------------------------------------
@@ -122,7 +121,7 @@ CHANNELS_LAST = {"channels_last": (4, (0, 2, 3, 1), (0, 3, 1, 2)),
 
 
 def is_contiguous(x: Any, memory_format: Any = None) -> bool:
-    """Whether the elements lie in the order that the format names (row-major if None)."""
+    """Return whether the elements are contiguous in the format (row-major if None)."""
     name = "contiguous_format" if memory_format is None else memory_format.name
     if name in CHANNELS_LAST:
         ndim, order, _ = CHANNELS_LAST[name]
@@ -131,36 +130,36 @@ def is_contiguous(x: Any, memory_format: Any = None) -> bool:
 
 
 def copy_as(x: Any, memory_format: Any = None) -> Any:
-    """A copy whose elements lie as the format says; None and `preserve_format` keep the order of dimensions."""
+    """Return a copy in the format; None and `preserve_format` keep the order of strides."""
     if memory_format is None and x.flags.c_contiguous:
-        return copied(x) if x.size > MOVES[0] else x.copy()
+        return new_copy(x) if x.size > COPIES[0] else x.copy()
     name = "preserve_format" if memory_format is None else memory_format.name
     if name in CHANNELS_LAST:
         ndim, order, back = CHANNELS_LAST[name]
         if x.ndim != ndim:
             raise RuntimeError(f"required rank {ndim} tensor to use {name} format")
-        return copied(x.transpose(order)).transpose(back)
+        return new_copy(x.transpose(order)).transpose(back)
     if name == "contiguous_format":
-        return copied(x)
-    return copied(x, "C" if 0 in x.strides else "K")  # "K" would put expanded dimensions last
+        return new_copy(x)
+    return new_copy(x, "C" if 0 in x.strides else "K")  # "K" would put expanded dimensions last
 
 
-def laid_out(found: Any, *operands: Any) -> Any:
-    """A result laid out in memory as its operands are, which ufuncs do by themselves."""
-    if found.ndim < 2 or not found.size:
-        return found
+def match_layout(result: Any, *operands: Any) -> Any:
+    """Return a result copied to the memory layout that a ufunc of the operands would choose."""
+    if result.ndim < 2 or not result.size:
+        return result
     for a in operands:
         if a.__class__ is np.ndarray and not a.flags.c_contiguous:
             break
     else:
-        return found
+        return result
     arrays = [a for a in operands if a.__class__ is np.ndarray]
-    given: Any = [*arrays, None]
+    operands_and_out: Any = [*arrays, None]
     flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
-    made: Any = np.nditer(given, [], flags,
-                          op_dtypes=[*(a.dtype for a in arrays), found.dtype]).operands[-1]
-    copy(made, found)
-    return made
+    out: Any = np.nditer(operands_and_out, [], flags,
+                          op_dtypes=[*(a.dtype for a in arrays), result.dtype]).operands[-1]
+    copy(out, result)
+    return out
 
 
 def _clone(x: Any, memory_format: Any = None) -> Any:
@@ -178,8 +177,8 @@ def _to(x: Any, dtype: Any) -> Any:
 # ----- filled arrays -----------------------------------------------------------------------
 
 
-def filled(value: Any, dtype: np.dtype) -> Any:
-    """A number as NumPy can put it into an array of that dtype."""
+def convert_scalar(value: Any, dtype: np.dtype) -> Any:
+    """Return a scalar as a value that NumPy can assign to an array of that dtype."""
     if value.__class__ is ndarray:
         return dtypes.cast(value, dtype)
     if dtype == dtypes.BFLOAT16:
@@ -201,43 +200,43 @@ _SCALAR_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8":
 _LARGEST = {"float32": float(np.finfo(np.float32).max), "float16": 65504.0, "bfloat16": (2 - 2.0**-7) * 2.0**127}
 
 
-def refuse_number(value: Any, dtype: dtypes.dtype) -> None:
-    """What cannot become an element of that dtype.
+def check_scalar_fits(value: Any, dtype: dtypes.dtype) -> None:
+    """Check that a scalar can be converted to a dtype.
 
     Raises:
-        RuntimeError: a complex number for a real tensor, or one too large (PyTorch's text).
+        RuntimeError: it is complex and the dtype real, or it is out of range (PyTorch's text).
     """
-    wrong = False
+    overflows = False
     if isinstance(value, complex):
-        wrong = bool(value.imag) and not dtype.is_complex and dtype is not dtypes.bool_
+        overflows = bool(value.imag) and not dtype.is_complex and dtype is not dtypes.bool_
     elif dtype.category == dtypes.INTEGER and isinstance(value, (int, float)) and not isinstance(value, bool):
         limits = np.iinfo(dtype.numpy)
-        # negative integers, but no other negative numbers, wrap where there is no sign
+        # negative integers wrap to unsigned dtypes, other negative scalars do not
         low = -int(limits.max) if isinstance(value, int) and not limits.min else limits.min
-        wrong = not low <= value <= limits.max
+        overflows = not low <= value <= limits.max
     elif dtype.is_floating_point and isinstance(value, (int, float)) and value - value == 0:  # finite
         limit = _LARGEST.get(dtype.name)
-        wrong = limit is not None and abs(value) > limit
-    if wrong:
+        overflows = limit is not None and abs(value) > limit
+    if overflows:
         raise RuntimeError(f"value cannot be converted to type {_SCALAR_NAMES.get(dtype.name, dtype.name)} without "
                            "overflow")
 
 
-def as_element(value: Any, dtype: np.dtype) -> Any:
-    """A number as it stands beside integers of that dtype: truncated. Beside other dtypes it stays what it is.
+def scalar_operand(value: Any, dtype: np.dtype) -> Any:
+    """Return a scalar as an operand of an array: truncated for integer dtypes, unchanged for others.
 
     Raises:
         RuntimeError: it is out of range (PyTorch's text).
     """
     if dtype.kind not in "iu":
         return value
-    refuse_number(value, dtypes.of(dtype))
-    return int(filled(value, dtype))
+    check_scalar_fits(value, dtypes.of(dtype))
+    return int(convert_scalar(value, dtype))
 
 
 def _full_like(x: Any, value: Any) -> Any:
     out = np.empty_like(x)
-    out[...] = filled(value, x.dtype)
+    out[...] = convert_scalar(value, x.dtype)
     return out
 
 
@@ -254,6 +253,6 @@ def _ones_like(x: Any) -> Any:
 
 
 PRIMITIVES = {
-    "strided_view": strided, "clone": _clone, "contiguous": _contiguous, "to": _to, "zeros": _zeros, "full": _full,
+    "strided_view": strided_view, "clone": _clone, "contiguous": _contiguous, "to": _to, "zeros": _zeros, "full": _full,
     "full_like": _full_like, "zeros_like": np.zeros_like, "ones_like": _ones_like,
 }

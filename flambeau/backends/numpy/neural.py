@@ -1,4 +1,4 @@
-"""Convolution and pooling by kernels, loaded when first needed; losses and normalization with them."""
+"""Convolution and pooling on arrays, by compiled or NumPy kernels that are imported on first use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled.families import convolution as large
-from ..compiled.families import pooling as windows
+from ..compiled.families import convolution as compiled_convolution
+from ..compiled.families import pooling as compiled_pooling
 from . import attention, ctc, loss, normalization
 
 # ----- convolution ----------------------------------------------------------------------
@@ -23,19 +23,21 @@ def _conv_image(output: Any, weight: Any, geometry: Any) -> Any:
 
 
 def _conv_weight(output: Any, image: Any, geometry: Any) -> Any:
-    found = large.weight(output, image, geometry)
-    if found is not None:
-        return found
+    result = compiled_convolution.weight_gradient(output, image, geometry)
+    if result is not None:
+        return result
     from ...kernels.convolution import conv_weight_grad
 
     _, kernel, _, stride, padding, dilation, groups = geometry
-    return large.like(conv_weight_grad(output, image, kernel, stride, padding, dilation, groups), image, output)
+    gradient = conv_weight_grad(output, image, kernel, stride, padding, dilation, groups)
+    return compiled_convolution.match_channels_last(gradient, image, output)
 
 
 def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -> Any:
-    found = (large.image if transposed else large.output)(x, weight, bias, geometry)
-    if found is not None:
-        return found
+    kernel = compiled_convolution.input_gradient if transposed else compiled_convolution.forward
+    result = kernel(x, weight, bias, geometry)
+    if result is not None:
+        return result
     from ...kernels.convolution import conv_forward, conv_input_grad
 
     spatial, _, positions, stride, padding, dilation, groups = geometry
@@ -45,14 +47,14 @@ def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -
         out = conv_forward(x, weight, stride, padding, dilation, groups, positions)
     if bias is not None:
         np.add(out, bias.reshape(1, -1, *(1 for _ in spatial)), out=out)
-    return large.like(out, x, weight)
+    return compiled_convolution.match_channels_last(out, x, weight)
 
 
-def _windows_to_columns(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def _im2col(x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     from ...kernels.convolution import output_size
 
     if x.ndim == 3:
-        return _windows_to_columns(x[None], kernel_size, dilation, padding, stride)[0]
+        return _im2col(x[None], kernel_size, dilation, padding, stride)[0]
     n, c = x.shape[:2]
     positions = output_size(x.shape[2:], kernel_size, stride, padding, dilation)
     padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding))) if any(padding) else x
@@ -64,24 +66,24 @@ def _windows_to_columns(x: Any, kernel_size: Any, dilation: Any, padding: Any, s
     return np.array(windows.reshape(n, c * prod(kernel_size), prod(positions)), copy=None)
 
 
-def _columns_to_windows(x: Any, size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def _col2im(x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     from itertools import product
 
-    from ...kernels.convolution import output_size
+    from ...kernels.convolution import output_size as window_count
 
     if x.ndim == 2:
-        return _columns_to_windows(x[None], size, kernel_size, dilation, padding, stride)[0]
+        return _col2im(x[None], output_size, kernel_size, dilation, padding, stride)[0]
     n = x.shape[0]
     area = prod(kernel_size)
     c = x.shape[1] // area
-    positions = output_size(size, kernel_size, stride, padding, dilation)
+    positions = window_count(output_size, kernel_size, stride, padding, dilation)
     parts = x.reshape(n, c, *kernel_size, *positions)
-    out = np.zeros((n, c, *(m + 2 * p for m, p in zip(size, padding, strict=True))), x.dtype)
+    out = np.zeros((n, c, *(m + 2 * p for m, p in zip(output_size, padding, strict=True))), x.dtype)
     for offset in product(*map(range, kernel_size)):
         region = tuple(slice(o * d, o * d + (m - 1) * s + 1, s)
                        for o, d, m, s in zip(offset, dilation, positions, stride, strict=True))
         out[(slice(None), slice(None), *region)] += parts[(slice(None), slice(None), *offset)]
-    inner = tuple(slice(p, p + m) for p, m in zip(padding, size, strict=True))
+    inner = tuple(slice(p, p + m) for p, m in zip(padding, output_size, strict=True))
     return np.ascontiguousarray(out[(slice(None), slice(None), *inner)])
 
 
@@ -94,23 +96,23 @@ def _max_pool(x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any
 
     positions = pooling.pool_output_size(x.shape[x.ndim - len(kernel_size):], kernel_size, stride, padding, dilation,
                                          ceil_mode)
-    found = windows.max_pool(x, positions, kernel_size, stride, padding, dilation, saved is not None)
-    if found is None:
-        found = windows.like([*pooling.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)], x,
-                             len(kernel_size))
+    result = compiled_pooling.max_pool(x, positions, kernel_size, stride, padding, dilation, saved is not None)
+    if result is None:
+        results = [*pooling.max_pool(x, kernel_size, stride, padding, dilation, ceil_mode)]
+        result = compiled_pooling.match_channels_last(results, x, len(kernel_size))
     if saved is not None:
-        saved[:] = found[1:]
-    return found[0]
+        saved[:] = result[1:]
+    return result[0]
 
 
 def _adaptive_max_pool(x: Any, output_size: Any, saved: list[Any]) -> Any:
     from ...kernels import pooling
 
-    found = windows.adaptive_max_pool(x, output_size)
-    if found is None:
-        found = windows.like([*pooling.adaptive_max_pool(x, output_size)], x, len(output_size))
-    saved[:] = found[1:]
-    return found[0]
+    result = compiled_pooling.adaptive_max_pool(x, output_size)
+    if result is None:
+        result = compiled_pooling.match_channels_last([*pooling.adaptive_max_pool(x, output_size)], x, len(output_size))
+    saved[:] = result[1:]
+    return result[0]
 
 
 def _gather_planes(x: Any, index: Any, dims: int) -> Any:
@@ -121,12 +123,13 @@ def _gather_planes(x: Any, index: Any, dims: int) -> Any:
 
 
 def _scatter_planes(g: Any, index: Any, spatial: Any, overlapping: bool) -> Any:
-    found = windows.scatter_planes(g, index, tuple(spatial))
-    if found is not None:
-        return found
+    result = compiled_pooling.scatter_planes(g, index, tuple(spatial))
+    if result is not None:
+        return result
     from ...kernels.pooling import max_pool_backward
 
-    return windows.like([max_pool_backward(g, index, tuple(spatial), overlapping)], g, len(spatial))[0]
+    gradient = max_pool_backward(g, index, tuple(spatial), overlapping)
+    return compiled_pooling.match_channels_last([gradient], g, len(spatial))[0]
 
 
 def _max_unpool(x: Any, indices: Any, output_size: Any) -> Any:
@@ -141,46 +144,47 @@ def _avg_pool(x: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bo
 
     positions = pooling.pool_output_size(x.shape[x.ndim - len(kernel_size):], kernel_size, stride, padding,
                                          (1,) * len(kernel_size), ceil_mode)
-    found = windows.avg_pool(x, positions, kernel_size, stride, padding, count_include_pad, divisor_override)
-    if found is not None:
-        return found
+    result = compiled_pooling.avg_pool(x, positions, kernel_size, stride, padding, count_include_pad, divisor_override)
+    if result is not None:
+        return result
     values = pooling.avg_pool(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-    return windows.like([values], x, len(kernel_size), True)[0]
+    return compiled_pooling.match_channels_last([values], x, len(kernel_size), True)[0]
 
 
 def _avg_pool_backward(g: Any, spatial: Any, kernel_size: Any, stride: Any, padding: Any, count_include_pad: bool,
                        divisor_override: int | None) -> Any:
-    found = windows.avg_pool_backward(g, tuple(spatial), kernel_size, stride, padding, count_include_pad,
+    result = compiled_pooling.avg_pool_backward(g, tuple(spatial), kernel_size, stride, padding, count_include_pad,
                                       divisor_override)
-    if found is not None:
-        return found
+    if result is not None:
+        return result
     from ...kernels.pooling import avg_pool_backward
 
     image = avg_pool_backward(g, tuple(spatial), kernel_size, stride, padding, count_include_pad, divisor_override)
-    return windows.like([image], g, len(kernel_size), True)[0]
+    return compiled_pooling.match_channels_last([image], g, len(kernel_size), True)[0]
 
 
 def _adaptive_avg_pool(x: Any, output_size: Any) -> Any:
-    found = windows.adaptive_avg_pool(x, output_size)
-    if found is not None:
-        return found
+    result = compiled_pooling.adaptive_avg_pool(x, output_size)
+    if result is not None:
+        return result
     from ...kernels.pooling import adaptive_avg_pool
 
-    return windows.like([adaptive_avg_pool(x, output_size)], x, len(output_size), True)[0]
+    return compiled_pooling.match_channels_last([adaptive_avg_pool(x, output_size)], x, len(output_size), True)[0]
 
 
 def _adaptive_avg_pool_backward(g: Any, spatial: Any) -> Any:
-    found = windows.adaptive_avg_pool_backward(g, tuple(spatial))
-    if found is not None:
-        return found
+    result = compiled_pooling.adaptive_avg_pool_backward(g, tuple(spatial))
+    if result is not None:
+        return result
     from ...kernels.pooling import adaptive_avg_pool_backward
 
-    return windows.like([adaptive_avg_pool_backward(g, tuple(spatial))], g, len(spatial), True)[0]
+    gradient = adaptive_avg_pool_backward(g, tuple(spatial))
+    return compiled_pooling.match_channels_last([gradient], g, len(spatial), True)[0]
 
 
 PRIMITIVES: dict[str, Any] = {
     "conv_output": _conv_output, "conv_image": _conv_image, "conv_weight": _conv_weight, "convolve": _convolve,
-    "windows_to_columns": _windows_to_columns, "columns_to_windows": _columns_to_windows, "max_pool": _max_pool,
+    "im2col": _im2col, "col2im": _col2im, "max_pool": _max_pool,
     "adaptive_max_pool": _adaptive_max_pool, "gather_planes": _gather_planes, "scatter_planes": _scatter_planes,
     "max_unpool": _max_unpool, "avg_pool": _avg_pool, "avg_pool_backward": _avg_pool_backward,
     "adaptive_avg_pool": _adaptive_avg_pool, "adaptive_avg_pool_backward": _adaptive_avg_pool_backward,

@@ -1,6 +1,6 @@
-"""Normalization on arrays: the statistics once, then as few passes as the formulas allow.
+"""Batch, layer and group normalization on arrays, with few passes over memory.
 
-Rows are taken a block at a time, so that one pass finds in the cache what the last one left there.
+Rows are processed in blocks that fit in a core's cache.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ import numpy as np
 _add = np.add.reduce
 
 
-# ----- by channel -----------------------------------------------------------------------
+# ----- batch normalization -----------------------------------------------------------------------
 
 
 def _by_channel(x: Any) -> Any:
-    """(N, C, *spatial) as (N, C, positions)."""
+    """Return (N, C, *spatial) as (N, C, positions)."""
     return x.reshape(x.shape[0], x.shape[1], prod(x.shape[2:]))
 
 
 def _batch_norm(x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, eps: float,
                 saved: list[Any]) -> Any:
     if not x.size:
-        nothing = np.zeros(x.shape[1] if x.ndim > 1 else 0, x.dtype)
-        saved[:] = (nothing, nothing, nothing)
+        empty = np.zeros(x.shape[1] if x.ndim > 1 else 0, x.dtype)
+        saved[:] = (empty, empty, empty)
         return x.copy()
     rows = _by_channel(x)
     n, c, length = rows.shape
-    across = (1, c, 1)
+    channel_shape = (1, c, 1)
     if training:
         count = x.dtype.type(n * length)
         mean = _add(rows, (0, 2)) / count
-        centred = rows - mean.reshape(across)
-        variance = np.einsum("abc,abc->b", centred, centred) / count
+        centered = rows - mean.reshape(channel_shape)
+        variance = np.einsum("abc,abc->b", centered, centered) / count
         rstd = 1 / np.sqrt(variance + eps).astype(x.dtype, copy=False)
         saved[:] = (mean, rstd, variance)
     else:
         mean = np.asarray(running_mean, x.dtype)
         rstd = (1 / np.sqrt(np.asarray(running_var) + eps)).astype(x.dtype, copy=False)
         saved[:] = (mean, rstd)
-        centred = rows - mean.reshape(across)
+        centered = rows - mean.reshape(channel_shape)
     scale = rstd if weight is None else rstd * weight
-    out = np.multiply(centred, scale.reshape(across), out=centred)
+    out = np.multiply(centered, scale.reshape(channel_shape), out=centered)
     if bias is not None:
-        np.add(out, bias.reshape(across), out=out)
+        np.add(out, bias.reshape(channel_shape), out=out)
     return out.reshape(x.shape)
 
 
@@ -55,40 +55,40 @@ def _batch_norm_backward(g: Any, x: Any, weight: Any = None, *, training: bool, 
         return g.copy(), np.zeros_like(saved[0]), np.zeros_like(saved[0])
     rows, flat = _by_channel(x), _by_channel(g)
     n, c, length = rows.shape
-    across = (1, c, 1)
+    channel_shape = (1, c, 1)
     mean, rstd = saved[0], saved[1]
-    y = rows - mean.reshape(across)
+    y = rows - mean.reshape(channel_shape)
     total = _add(flat, (0, 2)) if needs[2] or training else None
-    along = np.einsum("abc,abc->b", flat, y) * rstd if needs[1] or training else None  # Σ g · y
+    weighted_total = np.einsum("abc,abc->b", flat, y) * rstd if needs[1] or training else None  # Σ g · y
     by_input = None
     if needs[0]:
         scale = rstd if weight is None else rstd * weight
         if training:
             count = x.dtype.type(n * length)
-            np.multiply(y, (along * rstd / count).reshape(across), out=y)
+            np.multiply(y, (weighted_total * rstd / count).reshape(channel_shape), out=y)
             np.subtract(flat, y, out=y)
-            np.subtract(y, (total / count).reshape(across), out=y)
-            by_input = np.multiply(y, scale.reshape(across), out=y).reshape(x.shape)
+            np.subtract(y, (total / count).reshape(channel_shape), out=y)
+            by_input = np.multiply(y, scale.reshape(channel_shape), out=y).reshape(x.shape)
         else:
-            by_input = np.multiply(flat, scale.reshape(across), out=y).reshape(x.shape)
-    return by_input, along if needs[1] else None, total if needs[2] else None
+            by_input = np.multiply(flat, scale.reshape(channel_shape), out=y).reshape(x.shape)
+    return by_input, weighted_total if needs[1] else None, total if needs[2] else None
 
 
-# ----- over the last dimensions ---------------------------------------------------------
+# ----- layer normalization ---------------------------------------------------------
 
 
 BLOCK_BYTES = 1 << 18
 
 
 def _blocks(rows: Any) -> list[slice]:
-    """Rows, some at a time: as many as fit in a core's cache."""
+    """Return slices of rows, each as large as fits in a core's cache."""
     count = rows.shape[0]
     step = max(1, BLOCK_BYTES // max(1, rows.shape[1] * rows.itemsize))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
 def _tiled(row: Any, rows: Any) -> Any:
-    """A row as many times as a block has rows: NumPy multiplies equal shapes twice as fast as broadcast ones."""
+    """Return a row repeated for each row of a block: NumPy multiplies equal shapes twice as fast as broadcast ones."""
     if row is None:
         return None
     block = _blocks(rows)[:1]
@@ -96,7 +96,7 @@ def _tiled(row: Any, rows: Any) -> Any:
 
 
 def _standardize_rows(rows: Any, weight: Any, bias: Any, eps: float, out: Any) -> tuple[Any, Any]:
-    """Each row into `out`, standardized, scaled and shifted; the means and 1 / √(var + eps)."""
+    """Write each row, standardized, scaled and shifted, to `out`; return the means and 1 / √(var + eps)."""
     size = rows.dtype.type(rows.shape[1])
     mean, rstd = np.empty(rows.shape[0], rows.dtype), np.empty(rows.shape[0], rows.dtype)
     ones = np.ones(rows.shape[1], rows.dtype)
@@ -119,11 +119,11 @@ def _standardize_rows(rows: Any, weight: Any, bias: Any, eps: float, out: Any) -
 
 
 def _standardize_rows_backward(scaled: Any, y: Any, rstd: Any, out: Any) -> Any:
-    """The cotangent of the rows, from that of their standardized form `y`. All are blocks; `out` may be `y`."""
+    """Return the gradient of rows from that of their standardized rows `y`, for a block; `out` may be `y`."""
     size = y.dtype.type(y.shape[1])
-    along = np.vecdot(scaled, y)[:, None] / size
+    projection = np.vecdot(scaled, y)[:, None] / size
     total = np.dot(scaled, np.ones(y.shape[1], y.dtype))[:, None] / size
-    np.multiply(y, along, out=out)
+    np.multiply(y, projection, out=out)
     np.add(out, total, out=out)
     np.subtract(scaled, out, out=out)
     return np.multiply(out, rstd, out=out)
@@ -147,25 +147,25 @@ def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape
     by_bias = np.zeros(size, x.dtype) if needs[2] else None
     factor = _tiled(weight, rows)
     for block in _blocks(rows):
-        cotangent = flat[block]
-        ones = np.ones(len(cotangent), x.dtype)
+        grad_block = flat[block]
+        ones = np.ones(len(grad_block), x.dtype)
         if by_bias is not None:
-            by_bias += np.dot(ones, cotangent)
+            by_bias += np.dot(ones, grad_block)
         if by_weight is None and by_input is None:
             continue
         y = rows[block] - mean[block]
         np.multiply(y, rstd[block], out=y)
         if by_weight is not None:
-            by_weight += np.dot(ones, cotangent * y)
+            by_weight += np.dot(ones, grad_block * y)
         if by_input is not None:
-            _standardize_rows_backward(cotangent if factor is None else cotangent * factor[:len(y)], y, rstd[block],
+            _standardize_rows_backward(grad_block if factor is None else grad_block * factor[:len(y)], y, rstd[block],
                                        by_input[block])
     return (None if by_input is None else by_input.reshape(x.shape),
             None if by_weight is None else by_weight.reshape(normalized_shape),
             None if by_bias is None else by_bias.reshape(normalized_shape))
 
 
-# ----- by group of channels -------------------------------------------------------------
+# ----- group normalization -------------------------------------------------------------
 
 
 def _group_norm(x: Any, weight: Any, bias: Any, group: int, eps: float, saved: list[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Elements in another order: turned, shifted, repeated, cut to triangles, with a border around them."""
+"""Data movement on arrays: flip, roll, rot90, repeat, tril, triu, constant padding."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 
 from ...shapes import wrap_dim, wrap_dims
-from ..compiled import copied, copy, mover, room
-from ..compiled.thresholds import JOINS, MOVES
-from .memory import filled
+from ..compiled import copy, copy_kernels, empty_array, new_copy
+from ..compiled.thresholds import CONCATENATIONS, COPIES
+from .memory import convert_scalar
 
-_WHOLE, _BACK = slice(None), slice(None, None, -1)
+_FULL, _REVERSED = slice(None), slice(None, None, -1)
 
 
 def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     axes = wrap_dims(dims, x.ndim) if len(dims) else ()
-    place = [_WHOLE] * x.ndim
+    key = [_FULL] * x.ndim
     for axis in axes:
-        place[axis] = _BACK
-    return copied(x[tuple(place)], "K")
+        key[axis] = _REVERSED
+    return new_copy(x[tuple(key)], "K")
 
 
-def _shifted(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Any:
-    """`np.roll`; of a large array row by row, its pieces copied by threads."""
+def _rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Any:
+    """Return `np.roll(x, shifts, axes)`, by copies of slices, which threads share for large arrays."""
     if axes is None:
-        return _shifted(np.reshape(x, -1), (sum(shifts),), (0,)).reshape(x.shape)
-    out = room(x.shape, x.dtype)
+        return _rolled(np.reshape(x, -1), (sum(shifts),), (0,)).reshape(x.shape)
+    out = empty_array(x.shape, x.dtype)
     if not x.size:
         return out
     pairs: list[tuple[tuple[slice, slice], ...]] = [((slice(None), slice(None)),)] * x.ndim
@@ -38,8 +38,8 @@ def _shifted(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> A
         shift = sum([s for s, a in zip(shifts, axes, strict=True) if a == axis]) % size
         if shift:
             pairs[axis] = ((slice(size - shift), slice(shift, None)), (slice(size - shift, None), slice(shift)))
-    for places in product(*pairs):
-        source, target = zip(*places, strict=True)
+    for keys in product(*pairs):
+        source, target = zip(*keys, strict=True)
         copy(out[target], x[source])
     return out
 
@@ -50,12 +50,12 @@ def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return _shifted(x, shifts, None)
+        return _rolled(x, shifts, None)
     if len(dims) != len(shifts):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
-    return _shifted(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims))
+    return _rolled(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims))
 
 
 def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
@@ -75,7 +75,7 @@ def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
         return _flip(x, tuple(dims))
     if k == 3:
         return _flip(x, (dims[0],)).swapaxes(*dims)
-    return copied(x, "K")
+    return new_copy(x, "K")
 
 
 def _tril(x: Any, diagonal: int = 0) -> Any:
@@ -97,17 +97,17 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
     if any(r < 0 for r in repeats):
         sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}")
-    if not repeats or prod(repeats) * x.size <= JOINS[0] or mover() is None:
+    if not repeats or prod(repeats) * x.size <= CONCATENATIONS[0] or copy_kernels() is None:
         return np.tile(x, repeats) if repeats else np.array(x, copy=True)
     full = (1,) * (len(repeats) - x.ndim) + x.shape
-    out = room([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
+    out = empty_array([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
     copy(out.reshape([n for pair in zip(repeats, full, strict=True) for n in pair]),
          x.reshape([n for size in full for n in (1, size)]))
     return out
 
 
 def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
-    """Widths from the last dimension on, (before, after) each; negative widths cut."""
+    """Pad by (before, after) per dimension, from the last one on; negative widths crop."""
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * x.ndim:
@@ -124,27 +124,27 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         first, last = max(-before, 0), size - max(-after, 0)
         source[axis] = slice(first, max(last, first))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
-    by = mover() if prod(shape) > MOVES[0] else None
-    out = room(shape, x.dtype)
-    if by is None or not x.size:
-        out[...] = filled(value, x.dtype)
+    kernels = copy_kernels() if prod(shape) > COPIES[0] else None
+    out = empty_array(shape, x.dtype)
+    if kernels is None or not x.size:
+        out[...] = convert_scalar(value, x.dtype)
         if x.size:
             out[tuple(target)] = x[tuple(source)]
         return out
     copy(out[tuple(target)], x[tuple(source)])
-    for border in _around(target, shape):
-        out[border] = filled(value, x.dtype)
+    for border in _border_slabs(target, shape):
+        out[border] = convert_scalar(value, x.dtype)
     return out
 
 
-def _around(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """The slabs that are left of an array where a block in it is taken away."""
-    place = [slice(None)] * len(shape)
+def _border_slabs(inner: Sequence[slice], shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Yield the slabs of an array around an inner block."""
+    key = [slice(None)] * len(shape)
     for axis, (block, size) in enumerate(zip(inner, shape, strict=True)):
         for slab in (slice(0, block.start or 0), slice(size if block.stop is None else block.stop, size)):
             if slab.start < slab.stop:
-                yield (*place[:axis], slab, *place[axis + 1:])
-        place[axis] = block
+                yield (*key[:axis], slab, *key[axis + 1:])
+        key[axis] = block
 
 
 PRIMITIVES = {

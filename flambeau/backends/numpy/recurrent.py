@@ -1,4 +1,4 @@
-"""All steps of a recurrent layer on arrays, and back: what does not wait for its step is done for all at once."""
+"""LSTM and GRU layers on arrays, forward and backward; work that does not depend on a step is batched over all."""
 
 from __future__ import annotations
 
@@ -6,51 +6,52 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled import steps_of
+from ..compiled import recurrent_kernels
 from ..compiled.families.matmul import mm
 
 _exp, _tanh, _add, _multiply = np.exp, np.tanh, np.add, np.multiply
 
 
 def _sigmoid(x: Any) -> None:
-    """σ(x), written over x."""
+    """Compute σ(x) in place."""
     np.negative(x, x)
     _exp(x, x)
     _add(x, 1, x)
     np.reciprocal(x, x)
 
 
-def _mapped(x: Any, weight: Any, *biases: Any) -> Any:
-    """x Wᵀ + b for all steps (L, N, size)."""
-    found = mm(x.reshape(-1, x.shape[2]), weight.T)
+def _affine(x: Any, weight: Any, *biases: Any) -> Any:
+    """Return x Wᵀ + b for all steps (L, N, size)."""
+    result = mm(x.reshape(-1, x.shape[2]), weight.T)
     for bias in biases:
         if bias is not None:
-            _add(found, bias, found)
-    return found.reshape(*x.shape[:2], -1)
+            _add(result, bias, result)
+    return result.reshape(*x.shape[:2], -1)
 
 
 def _order(length: int, backwards: bool) -> range:
     return range(length - 1, -1, -1) if backwards else range(length)
 
 
-def _before(states: Any, first: Any, backwards: bool) -> Any:
-    """The states that the steps began with, from those they ended with and the first one."""
-    found = np.empty_like(states)
+def _previous_states(states: Any, first: Any, backwards: bool) -> Any:
+    """Return the state before each step, from the states after each step and the initial state."""
+    result = np.empty_like(states)
     if backwards:
-        found[:-1], found[-1] = states[1:], first
+        result[:-1], result[-1] = states[1:], first
     else:
-        found[1:], found[0] = states[:-1], first
-    return found
+        result[1:], result[0] = states[:-1], first
+    return result
 
 
-def _of_maps(by_input: Any, by_state: Any, input: Any, before: Any, weight_ih: Any, needs: Any) -> tuple[Any, ...]:
-    """The cotangents of the input, the weights and the biases, from those of what these give (L · N, gates)."""
+def _affine_gradients(by_input: Any, by_state: Any, input: Any, previous: Any, weight_ih: Any,
+                      needs: Any) -> tuple[Any, ...]:
+    """Return the gradients of the input, the weights and the biases from those of the affine maps (L · N, gates)."""
     by_bias: Any = _add.reduce(by_state, 0) if needs[3] or needs[4] else None
-    same = by_input is by_state
+    is_shared = by_input is by_state
     return (mm(by_input, weight_ih).reshape(input.shape) if needs[0] else None,
             mm(by_input.T, input.reshape(-1, input.shape[2])) if needs[1] else None,
-            mm(by_state.T, before.reshape(-1, before.shape[2])) if needs[2] else None,
-            (by_bias.copy() if same else _add.reduce(by_input, 0)) if needs[3] else None,
+            mm(by_state.T, previous.reshape(-1, previous.shape[2])) if needs[2] else None,
+            (by_bias.copy() if is_shared else _add.reduce(by_input, 0)) if needs[3] else None,
             by_bias if needs[4] else None)
 
 
@@ -58,46 +59,46 @@ def _of_maps(by_input: Any, by_state: Any, input: Any, before: Any, weight_ih: A
 
 
 def _lstm_step(gates: Any, product: Any, cell: Any, new: Any, state: Any) -> None:
-    """Gates, new cell and state, from the gates' share of the input and that of the state before."""
+    """Compute the gates in place, the new cell and hidden state, from both affine maps."""
     size = cell.shape[1]
-    middle = slice(2 * size, 3 * size)
+    candidate_columns = slice(2 * size, 3 * size)
     _add(gates, product, gates)
-    squashed = _tanh(gates[:, middle])
+    candidate = _tanh(gates[:, candidate_columns])
     _sigmoid(gates)
-    gates[:, middle] = squashed
+    gates[:, candidate_columns] = candidate
     _multiply(gates[:, size:2 * size], cell, new)
-    _multiply(squashed, gates[:, :size], squashed)
-    _add(new, squashed, new)
+    _multiply(candidate, gates[:, :size], candidate)
+    _add(new, candidate, new)
     _tanh(new, state)
     _multiply(state, gates[:, 3 * size:], state)
 
 
 def _lstm_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, cell: Any,
                 backwards: bool, saved: list[Any]) -> tuple[Any, ...]:
-    gates = _mapped(input, weight_ih, bias_ih, bias_hh)
+    gates = _affine(input, weight_ih, bias_ih, bias_hh)
     output = np.empty((*input.shape[:2], weight_hh.shape[1]), gates.dtype)
     cells = np.empty_like(output)
-    turned, cell = weight_hh.T, np.ascontiguousarray(cell)
-    by_kernel = steps_of(gates[0].size)
-    step = _lstm_step if by_kernel is None else by_kernel.lstm_step()
+    weight_t, cell = weight_hh.T, np.ascontiguousarray(cell)
+    kernels = recurrent_kernels(gates[0].size)
+    step = _lstm_step if kernels is None else kernels.lstm_step()
     for t in _order(len(output), backwards):
-        step(gates[t], mm(hidden, turned), cell, cells[t], output[t])
+        step(gates[t], mm(hidden, weight_t), cell, cells[t], output[t])
         hidden, cell = output[t], cells[t]
     saved[:] = gates, cells
     return output, hidden.copy(), cell.copy()
 
 
-def _lstm_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, cell: Any, output: Any, bias_ih: Any,
-                         bias_hh: Any, g0: Any, g1: Any, g2: Any, *, backwards: bool, saved: list[Any],
-                         needs: Any) -> tuple[Any, ...]:
+def _lstm_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, cell: Any, output: Any,
+                         bias_ih: Any = None, bias_hh: Any = None, g0: Any = None, g1: Any = None, g2: Any = None, *,
+                         backwards: bool, saved: list[Any], needs: Any) -> tuple[Any, ...]:
     gates, cells = saved
     length, n, size = output.shape
     parts = gates.reshape(length, n, 4, size)
     i, f, g, o = (parts[:, :, k] for k in range(4))
-    squashed = _tanh(cells)
-    by_hidden = o * (1 - squashed * squashed)  # what the cell's cotangent gets of the state's
-    slopes = parts - parts * parts  # those of σ, three of which are right
-    for k, factor in ((0, g), (1, _before(cells, cell, backwards)), (3, squashed)):
+    tanh_c = _tanh(cells)
+    by_hidden = o * (1 - tanh_c * tanh_c)  # the gradient of the cell state by that of the hidden state
+    slopes = parts - parts * parts  # σ', replaced for the tanh gate below
+    for k, factor in ((0, g), (1, _previous_states(cells, cell, backwards)), (3, tanh_c)):
         slopes[:, :, k] *= factor
     slopes[:, :, 2] = i * (1 - g * g)
     by_h = np.zeros_like(hidden) if g1 is None else g1
@@ -112,21 +113,21 @@ def _lstm_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any
         by_c = by_c * f[t]
         by_h = mm(step.reshape(n, 4 * size), weight_hh)
     flat = slopes.reshape(length * n, 4 * size)
-    before = _before(output, hidden, backwards) if needs[2] else None
-    return (*_of_maps(flat, flat, input, before, weight_ih, needs), by_h, by_c)
+    previous = _previous_states(output, hidden, backwards) if needs[2] else None
+    return (*_affine_gradients(flat, flat, input, previous, weight_ih, needs), by_h, by_c)
 
 
 # ----- GRU ------------------------------------------------------------------------------
 
 
-def _gru_step(gates: Any, product: Any, bias: Any, own: Any, hidden: Any, state: Any) -> None:
-    """Gates, the new one's share of the state before, and the state."""
+def _gru_step(gates: Any, product: Any, bias: Any, candidate_map: Any, hidden: Any, state: Any) -> None:
+    """Compute the gates in place, the hidden state's candidate map, and the new hidden state."""
     size = hidden.shape[1]
     both, new = gates[:, :2 * size], gates[:, 2 * size:]
     _add(both, product[:, :2 * size], both)
     _sigmoid(both)
-    _add(product[:, 2 * size:], bias, own)
-    _add(new, both[:, :size] * own, new)
+    _add(product[:, 2 * size:], bias, candidate_map)
+    _add(new, both[:, :size] * candidate_map, new)
     _tanh(new, new)
     np.subtract(hidden, new, state)
     _multiply(state, both[:, size:], state)
@@ -135,35 +136,35 @@ def _gru_step(gates: Any, product: Any, bias: Any, own: Any, hidden: Any, state:
 
 def _gru_layer(input: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, hidden: Any, backwards: bool,
                saved: list[Any]) -> tuple[Any, ...]:
-    gates = _mapped(input, weight_ih, bias_ih)
+    gates = _affine(input, weight_ih, bias_ih)
     size = weight_hh.shape[1]
     output = np.empty((*input.shape[:2], size), gates.dtype)
-    own = np.empty_like(output)
-    turned, hidden = weight_hh.T, np.ascontiguousarray(hidden)
+    candidate_map = np.empty_like(output)
+    weight_t, hidden = weight_hh.T, np.ascontiguousarray(hidden)
     bias = np.zeros(size, gates.dtype) if bias_hh is None else np.ascontiguousarray(bias_hh[2 * size:])
     if bias_hh is not None:
         gates[..., :2 * size] += bias_hh[:2 * size]
-    by_kernel = steps_of(gates[0].size)
-    step = _gru_step if by_kernel is None else by_kernel.gru_step()
+    kernels = recurrent_kernels(gates[0].size)
+    step = _gru_step if kernels is None else kernels.gru_step()
     for t in _order(len(output), backwards):
-        step(gates[t], mm(hidden, turned), bias, own[t], hidden, output[t])
+        step(gates[t], mm(hidden, weight_t), bias, candidate_map[t], hidden, output[t])
         hidden = output[t]
-    saved[:] = gates, own
+    saved[:] = gates, candidate_map
     return output, hidden.copy()
 
 
-def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, output: Any, bias_ih: Any,
-                        bias_hh: Any, g0: Any, g1: Any, *, backwards: bool, saved: list[Any],
+def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any, output: Any, bias_ih: Any = None,
+                        bias_hh: Any = None, g0: Any = None, g1: Any = None, *, backwards: bool, saved: list[Any],
                         needs: Any) -> tuple[Any, ...]:
-    gates, own = saved
+    gates, candidate_map = saved
     length, n, size = output.shape
     parts = gates.reshape(length, n, 3, size)
     r, u, new = (parts[:, :, k] for k in range(3))
-    before = _before(output, hidden, backwards)
-    slopes = np.empty_like(parts)  # of what the states are mapped to, by the new state
+    previous = _previous_states(output, hidden, backwards)
+    slopes = np.empty_like(parts)  # of the hidden state's affine map
     by_new = (1 - u) * (1 - new * new)
-    slopes[:, :, 0] = by_new * own * (r - r * r)
-    slopes[:, :, 1] = (before - new) * (u - u * u)
+    slopes[:, :, 0] = by_new * candidate_map * (r - r * r)
+    slopes[:, :, 1] = (previous - new) * (u - u * u)
     slopes[:, :, 2] = by_new * r
     by_h = np.zeros_like(hidden) if g1 is None else g1
     for t in reversed(_order(length, backwards)):
@@ -177,7 +178,8 @@ def _gru_layer_backward(input: Any, weight_ih: Any, weight_hh: Any, hidden: Any,
     by_state = slopes.reshape(length * n, 3 * size)
     by_input = np.array(slopes)
     by_input[:, :, 2] = by_new
-    return (*_of_maps(by_input.reshape(length * n, 3 * size), by_state, input, before, weight_ih, needs), by_h)
+    flat = by_input.reshape(length * n, 3 * size)
+    return (*_affine_gradients(flat, by_state, input, previous, weight_ih, needs), by_h)
 
 
 PRIMITIVES = {"lstm_layer": _lstm_layer, "_lstm_layer_backward": _lstm_layer_backward, "gru_layer": _gru_layer,

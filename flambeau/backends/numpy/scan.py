@@ -1,4 +1,4 @@
-"""Scans of arrays. Single precision accumulates in double, as PyTorch does."""
+"""Scans on arrays; single precision accumulates in double precision, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
-from ..compiled import scanned
+from ..compiled import scan_arrays
 from ..compiled.thresholds import SCANS
 
 _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.complex64): np.dtype(np.complex128)}
-LARGE = 16384  # arrays with more elements are scanned in parts
-FEW = 16  # with fewer lanes than this, Python's own numbers are quicker than rows
+LARGE = 16384  # arrays with more elements are scanned in blocks
+FEW = 16  # with fewer independent scans than this, Python floats are faster than rows
 
 
-def _by_kernel(name: str, arrays: Sequence[Any], axis: int, back: bool = False) -> Any:
-    """The results of a scan of large arrays; None: they are not large, or there is no kernel."""
+def _by_kernel(name: str, arrays: Sequence[Any], axis: int, reverse: bool = False) -> Any:
+    """Return the results of a scan by a compiled kernel; None for small arrays or where there is no kernel."""
     x = arrays[0]
-    return scanned(name, arrays, axis, back) if x.size > SCANS[0] and x.ndim else None
+    return scan_arrays(name, arrays, axis, reverse) if x.size > SCANS[0] and x.ndim else None
 
 
-def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None, back: bool = False) -> Any:
-    """Running sums or products; from the end, if `back`."""
+def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None, reverse: bool = False) -> Any:
+    """Return cumulative sums or products; from the end if `reverse`."""
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     kind = x.dtype.kind
     axis = wrap_dim(dim, x.ndim)
     if kind == "f" or dtype is None or x.dtype == np.int64:
-        found = _by_kernel("add" if ufunc is np.add else "mul", (x.view(np.uint8) if kind == "b" else x,), axis, back)
-        if found is not None:
-            return found[0]
-    if back:
-        turned = (slice(None),) * axis + (slice(None, None, -1),)
-        return np.ascontiguousarray(_accumulate(ufunc, x[turned], axis)[turned])
+        array = x.view(np.uint8) if kind == "b" else x
+        result = _by_kernel("add" if ufunc is np.add else "mul", (array,), axis, reverse)
+        if result is not None:
+            return result[0]
+    if reverse:
+        backward = (slice(None),) * axis + (slice(None, None, -1),)
+        return np.ascontiguousarray(_accumulate(ufunc, x[backward], axis)[backward])
     if kind in "biu":
         return ufunc.accumulate(np.atleast_1d(x), axis, np.int64 if dtype is None else x.dtype).reshape(x.shape)
     if not x.ndim:
@@ -46,25 +47,25 @@ def _accumulate(ufunc: Any, x: Any, dim: int, dtype: Any = None, back: bool = Fa
         return ufunc.accumulate(x, axis)
     if x.size < LARGE or not x.flags.c_contiguous:
         return ufunc.accumulate(x.astype(wider), axis).astype(x.dtype)
-    return _in_parts(ufunc, x, axis, wider)
+    return _scan_blocks(ufunc, x, axis, wider)
 
 
-def _in_parts(ufunc: Any, x: Any, axis: int, wider: np.dtype) -> Any:
-    """The same with wide numbers for a part at a time, which stays in the processor's cache."""
+def _scan_blocks(ufunc: Any, x: Any, axis: int, wider: np.dtype) -> Any:
+    """Return the same in double precision block by block, each of which fits in the cache."""
     out = np.empty_like(x)
     n, inner = x.shape[axis], prod(x.shape[axis + 1:])
-    lines, target = x.reshape(-1, n, inner), out.reshape(-1, n, inner)
+    rows, target = x.reshape(-1, n, inner), out.reshape(-1, n, inner)
     if inner >= 4 * FEW:
-        for line, result in zip(lines, target, strict=True):
-            total = line[0].astype(wider)
+        for row, result in zip(rows, target, strict=True):
+            total = row[0].astype(wider)
             result[0] = total
             for k in range(1, n):
-                ufunc(total, line[k], total)
+                ufunc(total, row[k], total)
                 result[k] = total
     else:
         step = max(LARGE // (n * inner), 1)
-        for i in range(0, len(lines), step):
-            target[i:i + step] = ufunc.accumulate(lines[i:i + step].astype(wider), 1)
+        for i in range(0, len(rows), step):
+            target[i:i + step] = ufunc.accumulate(rows[i:i + step].astype(wider), 1)
     return out
 
 
@@ -96,7 +97,7 @@ def _shift_along(x: Any, dim: int, by: int, edge: bool = False) -> Any:
 
 
 def _recurrence(x: Any, factor: Any, dim: int, reverse: bool = False) -> Any:
-    """r[k] = x[k] + factor[k] · r[k-1]."""
+    """Return r[k] = x[k] + factor[k] · r[k-1] along `dim`; with r[k+1] if `reverse`."""
     if not x.ndim or not x.size:
         return np.array(x, copy=True)
     if x.shape == factor.shape and x.dtype == factor.dtype:
@@ -117,11 +118,11 @@ def _recurrence(x: Any, factor: Any, dim: int, reverse: bool = False) -> Any:
         result = np.empty(flat.shape, lines.dtype)
         for lane in range(flat.shape[1]):
             total = 0.0
-            found: list[float] = []
+            totals: list[float] = []
             for value, f in zip(flat[:, lane].tolist(), scale[:, lane].tolist(), strict=True):
-                total = value + f * total if found else value
-                found.append(total)
-            result[:, lane] = found
+                total = value + f * total if totals else value
+                totals.append(total)
+            result[:, lane] = totals
         lines[...] = result.reshape(lines.shape)
     else:
         previous = lines[0]
@@ -139,8 +140,8 @@ def _exclusive_cumprod(x: Any, dim: int, reverse: bool = False) -> Any:
         return out
     lead = (slice(None),) * axis
     if reverse:
-        turned = (*lead, slice(None, None, -1))
-        x = x[turned]
+        backward = (*lead, slice(None, None, -1))
+        x = x[backward]
     target = out[(*lead, slice(None, -1))][(*lead, slice(None, None, -1))] if reverse else out[(*lead, slice(1, None))]
     target[...] = _accumulate(np.multiply, x[(*lead, slice(None, -1))], axis)
     return out
@@ -172,9 +173,9 @@ def _cummin(x: Any, dim: int) -> Any:
 def _logcumsumexp(x: Any, dim: int) -> Any:
     from ...kernels.linalg import logcumsumexp
 
-    found = _by_kernel("logarithms", (x,), wrap_dim(dim, x.ndim))
-    if found is not None:
-        return found[0]
+    result = _by_kernel("logarithms", (x,), wrap_dim(dim, x.ndim))
+    if result is not None:
+        return result[0]
     wider = _WIDER.get(x.dtype)
     if wider is None:
         return logcumsumexp(x, wrap_dim(dim, x.ndim))

@@ -1,4 +1,4 @@
-"""Softmax and its logarithm on arrays, with as few passes and temporaries as they need."""
+"""Softmax and log-softmax on arrays, and their gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import wrap_dim
-from .summation import add_up
+from .summation import sum_axes
 
 _add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
@@ -25,7 +25,7 @@ def _axis(x: Any, dim: int) -> int:
 
 
 def _total(x: Any, axis: int) -> Any:
-    return _add(x, axis, None, None, True) if x.shape[axis] <= 128 else add_up(x, axis, True)
+    return _add(x, axis, None, None, True) if x.shape[axis] <= 128 else sum_axes(x, axis, True)
 
 
 def _softmax(x: Any, dim: int, dtype: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Views of arrays, what sends their gradients back, and parts replaced."""
+"""Views of arrays, their transposes, and replacement of a view's elements."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import infer_size, wrap_dim, wrap_dims
-from ..compiled import copied, copy, mover
-from ..compiled.thresholds import MOVES, TURNS
-from .memory import element_strides, lying, nothing
+from ..compiled import copy, copy_kernels, new_copy
+from ..compiled.thresholds import COPIES, PERMUTED_COPIES
+from .memory import element_strides, empty_view, view_memory
 
 # ----- views -----------------------------------------------------------------------------
 
@@ -20,50 +20,50 @@ _VIEW_INCOMPATIBLE = ("view size is not compatible with input tensor's size and 
 
 
 def _view(x: Any, size: tuple[int, ...]) -> Any:
-    """`x` under another shape in the same memory.
+    """Return a view of `x` with another shape.
 
     Raises:
-        RuntimeError: its strides do not allow it (PyTorch's text).
+        RuntimeError: the strides do not allow it (PyTorch's text).
     """
     shape = infer_size(tuple(size), x.size)
-    if x.flags.c_contiguous and (1 not in x.shape or not x.size):  # NumPy strides sizes of 1 in a way of its own
+    if x.flags.c_contiguous and (1 not in x.shape or not x.size):  # NumPy's strides of dimensions of size 1 differ
         return x.reshape(shape)
     item = x.itemsize
-    strides = _strides_under(x.shape, element_strides(x), shape)
+    strides = _view_strides(x.shape, element_strides(x), shape)
     if strides is None:
         raise RuntimeError(_VIEW_INCOMPATIBLE)
-    return lying(x, shape, tuple(s * item for s in strides))
+    return view_memory(x, shape, tuple(s * item for s in strides))
 
 
-def _strides_under(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> list[int] | None:
-    """Strides that show the same elements under another shape; None if there are none.
+def _view_strides(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> list[int] | None:
+    """Return the strides of a view with shape `target`; None if there is no such view.
 
-    The old dimensions fall into runs that lie evenly in memory; a new dimension must not straddle two of them.
+    The old dimensions form runs that are contiguous up to a stride; a new dimension must lie within one run.
     """
     result = [0] * len(target)
-    into = len(target) - 1
-    while into >= 0 and not shape:
-        result[into] = 1
-        into -= 1
-    count = filled_up = 1  # elements of the run seen so far, in old and in new dimensions
+    d_new = len(target) - 1
+    while d_new >= 0 and not shape:
+        result[d_new] = 1
+        d_new -= 1
+    old_count = new_count = 1  # elements of the current run, in old and in new dimensions
     step = strides[-1] if strides else 1
     for d in range(len(shape) - 1, -1, -1):
-        count *= shape[d]
-        if d and (shape[d - 1] == 1 or strides[d - 1] == count * step):
+        old_count *= shape[d]
+        if d and (shape[d - 1] == 1 or strides[d - 1] == old_count * step):
             continue
-        while into >= 0 and (filled_up < count or target[into] == 1):
-            result[into] = filled_up * step
-            filled_up *= target[into]
-            into -= 1
-        if filled_up != count:
+        while d_new >= 0 and (new_count < old_count or target[d_new] == 1):
+            result[d_new] = new_count * step
+            new_count *= target[d_new]
+            d_new -= 1
+        if new_count != old_count:
             return None
         if d:
-            step, count, filled_up = strides[d - 1], 1, 1
-    return result if into < 0 else None
+            step, old_count, new_count = strides[d - 1], 1, 1
+    return result if d_new < 0 else None
 
 
 def _view_dtype(x: Any, dtype: Any) -> Any:
-    """The bytes of `x` as elements of another dtype; the last size changes with the element's."""
+    """Return a view of the bytes of `x` as another dtype; the last size changes with the item size."""
     to = dtype.numpy
     source = dtypes.of(x.dtype)
     if to.itemsize != x.itemsize:
@@ -82,14 +82,15 @@ def _view_dtype(x: Any, dtype: Any) -> Any:
                     raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} to {names}, but got {s}")
         if not x.size:
             last = x.shape[-1] * x.itemsize // to.itemsize
-            return nothing(x, (*x.shape[:-1], last)).view(to)
+            return empty_view(x, (*x.shape[:-1], last)).view(to)
     return x.view(to)
 
 
 def _reshape(x: Any, size: tuple[int, ...]) -> Any:
     shape = infer_size(tuple(size), x.size)
-    if x.size > TURNS[0] and not x.flags.c_contiguous and _strides_under(x.shape, element_strides(x), shape) is None:
-        x = copied(x)
+    if (x.size > PERMUTED_COPIES[0] and not x.flags.c_contiguous
+            and _view_strides(x.shape, element_strides(x), shape) is None):
+        x = new_copy(x)
     return np.reshape(x, shape)
 
 
@@ -116,18 +117,18 @@ def _permute(x: Any, dims: tuple[int, ...]) -> Any:
     return x.transpose(order)
 
 
-def _expand(x: Any, size: tuple[int, ...]) -> Any:
+def _expand(x: Any, size: tuple[int, ...], implicit: bool = False) -> Any:
     lead = len(size) - x.ndim
     if lead < 0:
         raise RuntimeError(f"expand({_type_of(x)}{{{list(x.shape)}}}, size={list(size)}): the number of sizes "
                            f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
                            f"tensor ({x.ndim})")
     full, strides = [], []
-    for i in range(len(size) - 1, lead - 1, -1):  # the last dimension that does not fit is the one to name
-        have, s = x.shape[i - lead], size[i]
-        if have not in (1, s) and s != -1:
+    for i in range(len(size) - 1, lead - 1, -1):  # PyTorch's message names the last mismatch
+        old_size, s = x.shape[i - lead], size[i]
+        if old_size not in (1, s) and s != -1:
             raise RuntimeError(f"The expanded size of the tensor ({s}) must match the existing size "
-                               f"({have}) at non-singleton dimension {i}.  Target sizes: {list(size)}.  "
+                               f"({old_size}) at non-singleton dimension {i}.  Target sizes: {list(size)}.  "
                                f"Tensor sizes: {list(x.shape)}")
     for i, s in enumerate(size):
         if i < lead:
@@ -137,21 +138,21 @@ def _expand(x: Any, size: tuple[int, ...]) -> Any:
             full.append(s)
             strides.append(0 if s != 1 else -1)
             continue
-        have = x.shape[i - lead]
+        old_size = x.shape[i - lead]
         if s == -1:
-            s = have
+            s = old_size
         full.append(s)
-        strides.append(0 if have == 1 and s != 1 else x.strides[i - lead])
+        strides.append(0 if old_size == 1 and s != 1 else x.strides[i - lead])
     for i in range(lead - 1, -1, -1):
-        if strides[i] < 0:  # a new dimension of size 1 steps over all that follows
+        if strides[i] < 0:  # the stride of a new dimension of size 1
             strides[i] = full[i + 1] * strides[i + 1] if i + 1 < len(full) else 0
-    return lying(x, tuple(full), tuple(strides))
+    return view_memory(x, tuple(full), tuple(strides))
 
 
 def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
     if x.__class__ is not np.ndarray:
         x = np.asarray(x)
-        if 1 not in size:  # a scalar, as the gradient of a sum begins
+        if 1 not in size:  # a NumPy scalar, e.g. a sum's gradient
             return np.ndarray(size, x.dtype, x, 0, (0,) * len(size))
     return x if x.shape == tuple(size) else _expand(x, tuple(size))
 
@@ -180,14 +181,14 @@ def _unsqueeze(x: Any, dim: int) -> Any:
 
 
 def with_axis(x: Any, axis: int) -> Any:
-    """`x` with a new axis of size 1, whose stride is that of all that follows (NumPy's own would be 0)."""
+    """Return `x` with a new axis of size 1 and PyTorch's stride (NumPy's would be 0)."""
     shape = x.shape
     full = (*shape[:axis], 1, *shape[axis:])
-    if x.flags.c_contiguous and (1 not in x.shape or not x.size):  # NumPy strides sizes of 1 in a way of its own
+    if x.flags.c_contiguous and (1 not in x.shape or not x.size):  # NumPy's strides of dimensions of size 1 differ
         return x.reshape(full)
     strides = x.strides
     new = shape[axis] * strides[axis] if axis < len(shape) else x.itemsize
-    return lying(x, full, (*strides[:axis], new, *strides[axis:]))
+    return view_memory(x, full, (*strides[:axis], new, *strides[axis:]))
 
 
 def _select(x: Any, dim: int, index: int) -> Any:
@@ -200,7 +201,7 @@ def _select(x: Any, dim: int, index: int) -> Any:
 
 
 def slice_bounds(start: int | None, end: int | None, length: int) -> tuple[int, int]:
-    """Where a slice begins and ends in a dimension of `length`, clamped as Python clamps."""
+    """Return the bounds of a slice in a dimension of `length`, clamped as in Python."""
     start = 0 if start is None else int(start)
     end = length if end is None else int(end)
     if start < 0:
@@ -232,7 +233,7 @@ def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     start = 0 if not length else offset * steps[b] if offset >= 0 else -offset * steps[a]
     shape = (*[x.shape[i] for i in rest], length)
     strides = (*[steps[i] for i in rest], steps[a] + steps[b])
-    return lying(x, shape, strides, start) if length and x.size else nothing(x, shape)
+    return view_memory(x, shape, strides, start) if length and x.size else empty_view(x, shape)
 
 
 def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
@@ -245,50 +246,50 @@ def _unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not x.ndim:
-        return lying(x, (size,), (x.itemsize,))
+        return view_memory(x, (size,), (x.itemsize,))
     shape, strides = list(x.shape), [s * x.itemsize for s in element_strides(x)]
     shape[axis] = (length - size) // step + 1
     strides.append(strides[axis])
     strides[axis] *= step
-    return lying(x, (*shape, size), strides)
+    return view_memory(x, (*shape, size), strides)
 
 
-# ----- gradients of views ------------------------------------------------------------------
+# ----- transposes of views ------------------------------------------------------------------
 
 
 def _embed(x: Any, size: tuple[int, ...], key: tuple[Any, ...]) -> Any:
-    by = mover() if prod(size) > MOVES[0] else None
-    whole: Any = np.zeros(size, x.dtype) if by is None else by.zeros(size, x.dtype)
-    part = None if by is None else whole[key]
-    if part.__class__ is np.ndarray and part.base is whole:
+    kernels = copy_kernels() if prod(size) > COPIES[0] else None
+    out: Any = np.zeros(size, x.dtype) if kernels is None else kernels.zeros(size, x.dtype)
+    part = None if kernels is None else out[key]
+    if part.__class__ is np.ndarray and part.base is out:
         copy(part, x)
     else:
-        whole[key] = x
-    return whole
+        out[key] = x
+    return out
 
 
 def _embed_diagonal(x: Any, size: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
-    whole = np.zeros(size, x.dtype)
+    out = np.zeros(size, x.dtype)
     if x.size:
-        _diagonal(whole, offset, dim1, dim2)[...] = x
-    return whole
+        _diagonal(out, offset, dim1, dim2)[...] = x
+    return out
 
 
 def _embed_windows(x: Any, size: tuple[int, ...], dimension: int, window: int, step: int) -> Any:
-    """The transpose of `unfold`: windows added where they came from."""
+    """Return the transpose of `unfold`: windows accumulated at their positions."""
     narrow = x.dtype == dtypes.BFLOAT16
     if narrow:
         x = dtypes.widen(x)
-    whole = np.zeros(size, x.dtype)
+    out = np.zeros(size, x.dtype)
     if x.size:
         if not size:
-            whole[...] = x.sum()
+            out[...] = x.sum()
         else:
             axis = wrap_dim(dimension, len(size))
             count = x.shape[axis]
             for i in range(window):
-                whole[(slice(None),) * axis + (slice(i, i + (count - 1) * step + 1, step),)] += x[..., i]
-    return dtypes.to_bfloat16(whole) if narrow else whole
+                out[(slice(None),) * axis + (slice(i, i + (count - 1) * step + 1, step),)] += x[..., i]
+    return dtypes.to_bfloat16(out) if narrow else out
 
 
 def _take_strided(x: Any, geometry: Any) -> Any:
@@ -297,23 +298,23 @@ def _take_strided(x: Any, geometry: Any) -> Any:
 
 def _embed_strided(x: Any, geometry: Any) -> Any:
     narrow = x.dtype == dtypes.BFLOAT16
-    whole = geometry.embed(dtypes.widen(x) if narrow else x)
-    return dtypes.to_bfloat16(whole) if narrow else whole
+    out = geometry.embed(dtypes.widen(x) if narrow else x)
+    return dtypes.to_bfloat16(out) if narrow else out
 
 
 def _replace_strided(x: Any, source: Any, geometry: Any) -> Any:
-    whole = np.array(x, order="C", copy=True)
-    geometry.put(whole, dtypes.cast(source, x.dtype))
-    return whole
+    out = np.array(x, order="C", copy=True)
+    geometry.put(out, dtypes.cast(source, x.dtype))
+    return out
 
 
 def _replace_part(x: Any, source: Any, shape: tuple[int, ...], key: tuple[Any, ...], what: str) -> Any:
     if source.shape != shape:
         raise RuntimeError(f"expected src to have a size equal to the {what} of self. src size = {list(source.shape)}, "
                            f"{what} size = {list(shape)}")
-    whole = np.array(x, order="K", copy=True)
-    whole[key] = dtypes.cast(source, x.dtype)
-    return whole
+    out = np.array(x, order="K", copy=True)
+    out[key] = dtypes.cast(source, x.dtype)
+    return out
 
 
 def _replace_diagonal(x: Any, source: Any, offset: int, dim1: int, dim2: int) -> Any:
@@ -321,10 +322,10 @@ def _replace_diagonal(x: Any, source: Any, offset: int, dim1: int, dim2: int) ->
     if source.shape != shape:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(source.shape)}, "
                            f"slice size = {list(shape)}")
-    whole = np.array(x, order="C", copy=True)
-    if whole.size:
-        _diagonal(whole, offset, dim1, dim2)[...] = dtypes.cast(source, x.dtype)
-    return whole
+    out = np.array(x, order="C", copy=True)
+    if out.size:
+        _diagonal(out, offset, dim1, dim2)[...] = dtypes.cast(source, x.dtype)
+    return out
 
 
 PRIMITIVES = {
@@ -332,7 +333,7 @@ PRIMITIVES = {
     "transpose": _transpose, "permute": _permute, "expand": _expand, "broadcast_to": _broadcast_to,
     "squeeze": _squeeze, "unsqueeze": _unsqueeze,
     "select": _select, "slice": _slice, "diagonal": _diagonal, "unfold": _unfold, "embed": _embed,
-    "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_part": _replace_part,
-    "replace_diagonal": _replace_diagonal, "strided_part": _take_strided, "embed_strided": _embed_strided,
+    "embed_diagonal": _embed_diagonal, "embed_windows": _embed_windows, "replace_basic_index": _replace_part,
+    "replace_diagonal": _replace_diagonal, "take_strided": _take_strided, "embed_strided": _embed_strided,
     "replace_strided": _replace_strided,
 }

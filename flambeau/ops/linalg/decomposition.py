@@ -1,7 +1,6 @@
-"""Decompositions, inverses, determinants and linear systems of dense matrices, (..., n, n) or (..., m, n).
+"""Cholesky, QR, eigenvalue and singular value decompositions and the matrix exponential, (..., n, n) or (..., m, n).
 
-Rules of functions that conjugate something are stated in full (`holomorphic=False`); H is the conjugate
-transpose.
+Functions that conjugate state their derivative formulas in full (`holomorphic=False`). H is the conjugate transpose.
 """
 
 from __future__ import annotations
@@ -16,27 +15,30 @@ from .matrix_checks import (
     transpose_last,
 )
 
-# ----- of positive definite matrices ----------------------------------------------------
+# ----- Cholesky decomposition ----------------------------------------------------
 
 
 @op(outputs=("L", "info"), check=check_batch_of_matrices("linalg.cholesky", low=True), holomorphic=False,
     unsupported_dtypes=not_implemented("cholesky_cpu", "narrow", empty=False), **LINALG_OPTIONS)
 def linalg_cholesky_ex(xp, input, *, upper=False, check_errors=False):
-    """L, lower triangular, with L Lᴴ = input (or Lᴴ), and the order of the first minor that is not positive.
+    """The Cholesky factor L of input = L Lᴴ, and the order of the first leading minor that is not positive (0: none).
+
+    Args:
+        upper: whether to return Lᴴ.
 
     >>> import flambeau as torch
     >>> torch.linalg.cholesky_ex(torch.tensor([[4.]])).L
     tensor([[2.]])
     """
-    return xp.cholesky_factor(input, upper)
+    return xp.cholesky(input, upper)
 
 
 def _cholesky_vjp(xp, g, factor, upper):
     low, g = (conj_transpose(xp, factor), conj_transpose(xp, g)) if upper else (factor, g)
     inner = xp.tril(xp.matmul(conj_transpose(xp, low), g), 0)
     inner = (inner + conj_transpose(xp, xp.tril(inner, -1))) * 0.5
-    across = conj_transpose(xp, low)
-    left = xp.linalg_solve_triangular(across, inner, upper=True)
+    low_h = conj_transpose(xp, low)
+    left = xp.linalg_solve_triangular(low_h, inner, upper=True)
     return xp.linalg_solve_triangular(low, left, upper=False, left=False)
 
 
@@ -53,13 +55,13 @@ linalg_cholesky_ex.vjp(input=lambda xp, g0, L, upper: _cholesky_vjp(xp, g0, L, u
 linalg_cholesky_ex.jvp(_cholesky_jvp)
 
 
-# ----- orthogonal factors ---------------------------------------------------------------
+# ----- QR and eigenvalue decompositions ---------------------------------------------------------------
 
 
 @op(outputs=("Q", "R"), check=check_batch_of_matrices("linalg.qr", square=False, low=True),
     unsupported_dtypes=not_implemented("geqrf_cpu", "narrow"), holomorphic=False, **LINALG_OPTIONS)
 def linalg_qr(xp, A, *, mode="reduced"):
-    """Q with orthonormal columns and R upper triangular, A = Q R.
+    """The QR decomposition A = Q R, Q with orthonormal columns, R upper triangular.
 
     Args:
         mode: "reduced", "complete" (Q square), or "r" (no Q).
@@ -68,7 +70,7 @@ def linalg_qr(xp, A, *, mode="reduced"):
     >>> torch.linalg.qr(torch.tensor([[3.], [4.]])).R.abs()
     tensor([[5.]])
     """
-    return xp.orthogonal_factors(A, mode)
+    return xp.qr(A, mode)
 
 
 def _first_columns(xp, x, count):
@@ -84,7 +86,7 @@ def _qr_vjp(xp, g_q, g_r, q, r, mode):
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
     if m >= n:
         return _tall_qr_vjp(xp, g_q, g_r, q, r)
-    # A = [A₁ | A₂]: A₁ = Q R₁ as a tall matrix's, R₂ = Qᴴ A₂
+    # A = [A₁ | A₂] with A₁ = Q R₁ square and R₂ = Qᴴ A₂
     g_r2, r2 = xp._basic_index(g_r, key=(Ellipsis, slice(m, n))), xp._basic_index(r, key=(Ellipsis, slice(m, n)))
     g_q = g_q + xp.matmul(q, xp.matmul(r2, conj_transpose(xp, g_r2)))
     first = _tall_qr_vjp(xp, g_q, _first_columns(xp, g_r, m), q, _first_columns(xp, r, m))
@@ -96,14 +98,14 @@ def _qr_vjp(xp, g_q, g_r, q, r, mode):
 
 def _tall_qr_vjp(xp, g_q, g_r, q, r):
     m = xp.triu(xp.matmul(g_r, conj_transpose(xp, r)) - xp.matmul(conj_transpose(xp, q), g_q), 0)
-    # the diagonal counts once, its imaginary part not at all
+    # the diagonal counts once, and its imaginary part not
     symmetric = (m + conj_transpose(xp, m)) - xp._diagonal_part(m)
     return xp.linalg_solve_triangular(conj_transpose(xp, r), g_q + xp.matmul(q, symmetric), upper=False, left=False)
 
 
 @composite(expose=())
 def _diagonal_part(xp, input):
-    """The real part of the diagonal, as a matrix."""
+    """The diagonal matrix of the real part of the diagonal."""
     diagonal = xp.real(xp.diagonal(input, 0, -2, -1))
     n = len(input.shape)
     return xp._embed_diagonal(diagonal, size=input.shape, offset=0, dim1=n - 2, dim2=n - 1)
@@ -111,7 +113,7 @@ def _diagonal_part(xp, input):
 
 def _qr_vmap(xp, batch, A, mode):
     q, r = xp.linalg_qr(A, mode=mode)
-    return (batch.full(q) if mode == "r" else q), r
+    return (batch.expand_levels(q) if mode == "r" else q), r
 
 
 linalg_qr.vmap(lambda xp, batch, A, *, mode="reduced": _qr_vmap(xp, batch, A, mode))
@@ -121,17 +123,20 @@ linalg_qr.vjp(A=lambda xp, g0, g1, Q, R, mode: _qr_vjp(xp, g0, g1, Q, R, mode))
 @op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eigh", A, square=True),
     unsupported_dtypes=not_implemented("linalg_eigh_cpu", *NO_LAPACK), holomorphic=False, **LINALG_OPTIONS)
 def linalg_eigh(xp, A, *, UPLO="L"):
-    """The eigenvalues, ascending, and eigenvectors of a Hermitian matrix, of which one triangle is read.
+    """The eigenvalues in ascending order and the eigenvectors of a Hermitian matrix.
+
+    Args:
+        UPLO: the triangle of A that is read, "L" or "U".
 
     >>> import flambeau as torch
     >>> torch.linalg.eigh(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
     tensor([1., 2.])
     """
-    return xp.hermitian_eigen(A, UPLO)
+    return xp.eigh(A, UPLO)
 
 
 def _eigenvalue_differences(xp, values):
-    """values[j] - values[i], and 1 where that is 0."""
+    """Return values[j] - values[i], and 1 where that is 0."""
     gap = xp.unsqueeze(values, -2) - xp.unsqueeze(values, -1)
     return xp.where(gap == 0, xp.ones_like(gap), gap)
 
@@ -147,17 +152,17 @@ def _as_diagonal(xp, values):
 
 
 def _eigh_vjp(xp, g_values, g_vectors, values, vectors):
-    back = conj_transpose(xp, vectors)
-    turn = xp.matmul(back, g_vectors)
-    turn = (turn - conj_transpose(xp, turn)) * 0.5  # orthonormal vectors can only turn
-    inner = _off_diagonal(xp, turn) / _eigenvalue_differences(xp, values) + _as_diagonal(xp, g_values)
-    return xp.matmul(vectors, xp.matmul(inner, back))
+    vectors_h = conj_transpose(xp, vectors)
+    rotation = xp.matmul(vectors_h, g_vectors)
+    rotation = (rotation - conj_transpose(xp, rotation)) * 0.5  # the tangent space of unitary matrices
+    inner = _off_diagonal(xp, rotation) / _eigenvalue_differences(xp, values) + _as_diagonal(xp, g_values)
+    return xp.matmul(vectors, xp.matmul(inner, vectors_h))
 
 
 def _eigh_jvp(xp, t_A, eigenvalues, eigenvectors):
     inner = xp.matmul(conj_transpose(xp, eigenvectors), xp.matmul(t_A, eigenvectors))
-    turn = _off_diagonal(xp, inner) / _eigenvalue_differences(xp, eigenvalues)
-    return xp.real(xp.diagonal(inner, 0, -2, -1)), xp.matmul(eigenvectors, turn)
+    rotation = _off_diagonal(xp, inner) / _eigenvalue_differences(xp, eigenvalues)
+    return xp.real(xp.diagonal(inner, 0, -2, -1)), xp.matmul(eigenvectors, rotation)
 
 
 linalg_eigh.jvp(_eigh_jvp)
@@ -171,22 +176,22 @@ _NO_COMPLEX = RuntimeError("Unknown Complex ScalarType for {}")
     unsupported_dtypes={"bool": _NO_COMPLEX, "integer": _NO_COMPLEX, **not_implemented("linalg_eig_out_cpu", "narrow")},
     holomorphic=False, **LINALG_OPTIONS)
 def linalg_eig(xp, A):
-    """The eigenvalues and eigenvectors of a square matrix: complex.
+    """The complex eigenvalues and eigenvectors of a square matrix.
 
     >>> import flambeau as torch
     >>> torch.linalg.eig(torch.tensor([[2.]])).eigenvalues
     tensor([2.+0.j])
     """
-    return xp.eigen(A)
+    return xp.eig(A)
 
 
 def _eig_vjp(xp, g_values, g_vectors, values, vectors):
-    back = conj_transpose(xp, vectors)
-    turned = xp.matmul(back, g_vectors)
-    # vectors have length 1: what would change it has no effect
-    turned = turned - xp.matmul(back, vectors) * xp.unsqueeze(xp.real(xp.diagonal(turned, 0, -2, -1)), -2)
-    inner = _off_diagonal(xp, turned) / xp.conj(_eigenvalue_differences(xp, values)) + _as_diagonal(xp, g_values)
-    return xp.linalg_solve_ex(back, xp.matmul(inner, back))[0]
+    vectors_h = conj_transpose(xp, vectors)
+    projected = xp.matmul(vectors_h, g_vectors)
+    # the vectors are normalized: changes of their length have no effect
+    projected = projected - xp.matmul(vectors_h, vectors) * xp.unsqueeze(xp.real(xp.diagonal(projected, 0, -2, -1)), -2)
+    inner = _off_diagonal(xp, projected) / xp.conj(_eigenvalue_differences(xp, values)) + _as_diagonal(xp, g_values)
+    return xp.linalg_solve_ex(vectors_h, xp.matmul(inner, vectors_h))[0]
 
 
 linalg_eig.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eig_vjp(xp, g0, g1, eigenvalues, eigenvectors))
@@ -195,16 +200,16 @@ linalg_eig.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eig_vjp(xp, g0, 
 @op(outputs=("U", "S", "Vh"), check=check_batch_of_matrices("linalg.svd", square=False, low=True),
     unsupported_dtypes=not_implemented("linalg_svd_cpu", "narrow", empty=False), holomorphic=False, **LINALG_OPTIONS)
 def linalg_svd(xp, A, *, full_matrices=True):
-    """Singular values and vectors: A = U diag(S) Vh.
+    """The singular value decomposition A = U diag(S) Vh.
 
     Args:
-        full_matrices: make U and Vh square.
+        full_matrices: whether U and Vh are square.
 
     >>> import flambeau as torch
     >>> torch.linalg.svd(torch.tensor([[3.], [4.]])).S
     tensor([5.])
     """
-    return xp.singular_factors(A, full_matrices)
+    return xp.svd(A, full_matrices)
 
 
 def _svd_vjp(xp, g_u, g_s, g_vh, u, s, vh):
@@ -220,7 +225,7 @@ def _svd_vjp(xp, g_u, g_s, g_vh, u, s, vh):
     core = _off_diagonal(xp, core) + _as_diagonal(xp, g_s)
     if xp.is_complex(u):
         phase = xp.imag(xp.diagonal(by_u, 0, -2, -1))
-        phase = xp.where(phase == 0, 0, phase / s)  # no turn asked for, none made: not even where s is 0
+        phase = xp.where(phase == 0, 0, phase / s)  # 0 / 0 counts as 0
         core = core + _as_diagonal(xp, phase * 1j)
     total = xp.matmul(u, xp.matmul(core, vh))
     if m > k:
@@ -248,17 +253,17 @@ def linalg_matrix_exp(xp, A):
     tensor([[1., 0.],
             [0., 1.]])
     """
-    return xp.exponentiate(A)
+    return xp.matrix_exp(A)
 
 
 def _matrix_exp_vjp(xp, g, A):
-    # exp [[Aᵀ, g], [0, Aᵀ]] has the derivative along g in its corner
+    # the upper right block of exp [[Aᵀ, g], [0, Aᵀ]] is the derivative along g
     n = A.shape[-1]
     size = (*A.shape[:-2], 2 * n, 2 * n)
-    turned = transpose_last(xp, A)
+    transposed = transpose_last(xp, A)
     low, high = slice(0, n), slice(n, 2 * n)
-    block = (xp._embed(turned, size=size, key=(Ellipsis, low, low))
-             + xp._embed(turned, size=size, key=(Ellipsis, high, high))
+    block = (xp._embed(transposed, size=size, key=(Ellipsis, low, low))
+             + xp._embed(transposed, size=size, key=(Ellipsis, high, high))
              + xp._embed(g, size=size, key=(Ellipsis, low, high)))
     return xp._basic_index(xp.linalg_matrix_exp(block), key=(Ellipsis, low, high))
 

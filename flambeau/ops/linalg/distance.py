@@ -1,4 +1,4 @@
-"""Distances between all pairs of rows."""
+"""Pairwise distances of rows: the operators behind `cdist` and `pdist`."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from ..declare import composite, not_implemented, op
 @op(node="CdistBackward0", expose=(), unsupported_dtypes=not_implemented("cdist", "narrow"))
 def _cdist_forward(xp, x1, x2, *, p):
     """out[..., i, j] = ‖x1[..., i, :] - x2[..., j, :]‖ₚ; leading dimensions broadcast."""
-    return xp.pair_norms(x1, x2, p)
+    return xp.cdist(x1, x2, p)
 
 
 @composite(expose=())
 def _cdist_backward(xp, g, x1, x2, out, *, p):
-    """The cotangent of each difference x1[i] - x2[j], (..., P, R, M)."""
+    """The gradient of each difference x1[i] - x2[j], (..., P, R, M)."""
     d = xp.unsqueeze(x1, -2) - xp.unsqueeze(x2, -3)
     g, norm = xp.unsqueeze(g, -1), xp.unsqueeze(out, -1)
     if p == 0:
         return xp.zeros_like(d)
     if p == 1:
         return g * xp.sign(d)
-    apart = norm != 0
+    is_nonzero = norm != 0
     if p == float("inf"):
-        return xp.where(xp.logical_and(apart, xp.abs(d) == norm), g * xp.sign(d), xp.zeros_like(d))
-    some = xp.where(apart, norm, xp.ones_like(norm))
+        return xp.where(xp.logical_and(is_nonzero, xp.abs(d) == norm), g * xp.sign(d), xp.zeros_like(d))
+    safe_norm = xp.where(is_nonzero, norm, xp.ones_like(norm))
     if p == 2:
-        return xp.where(apart, g * (d / some), xp.zeros_like(d))
+        return xp.where(is_nonzero, g * (d / safe_norm), xp.zeros_like(d))
     size = xp.abs(d)
-    there = size != 0
-    size = xp.where(there, size, xp.ones_like(size))
-    slope = xp.sign(d) * xp.pow(size / some, p - 1)
-    return xp.where(xp.logical_and(apart, there), g * slope, xp.zeros_like(d))
+    has_size = size != 0
+    size = xp.where(has_size, size, xp.ones_like(size))
+    slope = xp.sign(d) * xp.pow(size / safe_norm, p - 1)
+    return xp.where(xp.logical_and(is_nonzero, has_size), g * slope, xp.zeros_like(d))
 
 
 _cdist_forward.vjp(
@@ -50,8 +50,8 @@ _cdist_forward.vmap(lambda xp, batch, x1, x2, *, p: xp._cdist_forward(*_cdist_vm
 
 @op(node="EuclideanDistBackward0", expose=())
 def _euclidean_dist(xp, x1, x2):
-    """`_cdist_forward` for p = 2 by one product of matrices: quicker, a little less exact."""
-    return xp.pair_distances(x1, x2)
+    """`_cdist_forward` for p = 2 by one matmul: faster, less accurate."""
+    return xp.euclidean_dist(x1, x2)
 
 
 def _euclidean_vjp(xp, g, x, other, out, x_shape):
@@ -70,11 +70,11 @@ _euclidean_dist.vmap(lambda xp, batch, x1, x2: xp._euclidean_dist(*_cdist_vmap(b
 @op(node="PdistBackward0", name="_pdist_forward", expose=(), unsupported_dtypes=not_implemented("pdist", "narrow"))
 def _pdist_forward(xp, input, *, p):
     """‖input[i] - input[j]‖ₚ for all i < j, row by row."""
-    return xp.row_distances(input, p)
+    return xp.pdist(input, p)
 
 
 def _upper_triangle_indices(n):
-    """Where i < j in a flattened n x n matrix."""
+    """Return the flat positions with i < j of an n x n matrix."""
     import numpy as np
 
     rows, columns = np.triu_indices(n, 1)
@@ -83,9 +83,9 @@ def _upper_triangle_indices(n):
 
 def _pdist_vjp(xp, g, input, out, p):
     n = input.shape[0]
-    places = _upper_triangle_indices(n)
-    whole, norms = (xp._scatter_flat(x, places=places, size=(n, n)) for x in (g, out))
-    slope = xp._cdist_backward(whole, input, input, norms, p=p)
+    positions = _upper_triangle_indices(n)
+    g_matrix, norms = (xp._scatter_flat(x, positions=positions, size=(n, n)) for x in (g, out))
+    slope = xp._cdist_backward(g_matrix, input, input, norms, p=p)
     return xp.sum(slope, 1) - xp.sum(slope, 0)
 
 
@@ -93,10 +93,10 @@ _pdist_forward.vjp(input=lambda xp, g, input, out, p: _pdist_vjp(xp, g, input, o
 
 
 def _pdist_vmap(xp, batch, input, p):
-    """The upper triangle of the distances of all rows to all rows."""
+    """Select the upper triangle of all pairs' distances."""
     n = input.shape[-2]
-    whole = xp._cdist_forward(input, input, p=p)
-    return xp.index_select(xp.reshape(whole, (*batch.sizes, n * n)), -1, xp.tensor(_upper_triangle_indices(n)))
+    distances = xp._cdist_forward(input, input, p=p)
+    return xp.index_select(xp.reshape(distances, (*batch.sizes, n * n)), -1, xp.tensor(_upper_triangle_indices(n)))
 
 
 _pdist_forward.vmap(lambda xp, batch, input, *, p: _pdist_vmap(xp, batch, input, p))

@@ -1,4 +1,4 @@
-"""Input checks and helpers that the declarations on matrices share."""
+"""Input checks and helpers shared by the declarations of linear algebra operators."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def conj_transpose(xp, x):
     return xp.conj(xp.transpose(x, -2, -1))
 
 
-# ----- what the inputs must be ----------------------------------------------------------
+# ----- input checks ----------------------------------------------------------
 
 
 def check_matrices(name: str, x: Any, letter: str = "A", square: bool = False) -> None:
-    """Refuse what is no batch of (square) matrices, in PyTorch's words."""
+    """Raise PyTorch's error unless `x` is a batch of (square) matrices."""
     if len(x.shape) < 2:
         raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
     if square and x.shape[-1] != x.shape[-2]:
@@ -30,7 +30,7 @@ def check_matrices(name: str, x: Any, letter: str = "A", square: bool = False) -
 
 
 def check_floating(name: str, x: Any, low: bool = False) -> None:
-    """Refuse numbers that are no floating point ones, and unless `low` those of half precision, in PyTorch's words."""
+    """Raise PyTorch's error unless `x` is floating point or complex, and unless `low` at least single precision."""
     if not (x.dtype.is_floating_point or x.dtype.is_complex):
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype.scalar_name}")
     if not low and x.dtype.itemsize < 4:
@@ -38,7 +38,7 @@ def check_floating(name: str, x: Any, low: bool = False) -> None:
 
 
 def check_batch_of_matrices(name: str, square: bool = True, low: bool = False) -> Any:
-    """A check of the first input by both of them."""
+    """Return a check of the first input by `check_matrices` and `check_floating`."""
     def check(x: Any, *_: Any) -> None:
         check_matrices(name, x, square=square)
         check_floating(name, x, low)
@@ -46,5 +46,5 @@ def check_batch_of_matrices(name: str, square: bool = True, low: bool = False) -
     return check
 
 
-#: what LAPACK has no functions for
+#: dtype categories that LAPACK does not support
 NO_LAPACK = ("bool", "integer", "narrow")

@@ -6,8 +6,6 @@ from typing import Any
 
 from ... import dtypes
 
-# ----- what the inputs must be ----------------------------------------------------------
-
 
 def check_mm(input: Any, mat2: Any) -> None:
     """Raise PyTorch's error unless the inputs of `mm` have the right dimensions, sizes and dtypes."""
@@ -41,16 +39,16 @@ def _same_scalar_type(x: Any, y: Any) -> None:
 
 def check_mv(input: Any, vec: Any) -> None:
     """Raise PyTorch's error unless the inputs of `mv` have the right dimensions, sizes and dtypes."""
-    check_addmv(vec, input, vec, own=True)
+    check_addmv(vec, input, vec, without_input=True)
 
 
-def check_addmv(input: Any, mat: Any, vec: Any, own: bool = False) -> None:
+def check_addmv(input: Any, mat: Any, vec: Any, without_input: bool = False) -> None:
     """Raise PyTorch's error unless the inputs of `addmv` have the right dimensions, sizes and dtypes."""
-    n = 1 if own else len(input.shape)
+    n = 1 if without_input else len(input.shape)
     if len(mat.shape) != 2 or len(vec.shape) != 1 or n > 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got {n}, {len(mat.shape)}, {len(vec.shape)}")
     rows, columns = mat.shape
-    have = rows if own or n == 0 else input.shape[0]
+    have = rows if without_input or n == 0 else input.shape[0]
     if columns != vec.shape[0] or have not in (1, rows):
         raise RuntimeError(f"size mismatch, got input ({have}), mat ({rows}x{columns}), vec ({vec.shape[0]})")
     if not input.dtype is mat.dtype is vec.dtype:

@@ -1,7 +1,6 @@
-"""Products of matrices and vectors.
+"""Products of matrices and vectors: mm, bmm, mv, dot, addmm and relatives, cross, trace.
 
-`matmul`, `linear`, `einsum` and their kin, which PyTorch builds of these, are in the tensor
-layer: they choose by number of dimensions and strides.
+`matmul`, `linear` and `einsum` are composites of these in the tensor layer; they select by rank and strides.
 """
 
 from __future__ import annotations
@@ -23,38 +22,38 @@ from .product_checks import (
     check_mv,
 )
 
-# ----- products -------------------------------------------------------------------------
+# ----- matmuls -------------------------------------------------------------------------
 
 
 def _is_column_major(strides: tuple[int, ...]) -> bool:
-    """Whether a matrix lies column after column: its gradient then should, too."""
+    """Return whether a matrix is column-major; its gradient then is column-major too."""
     return strides[0] < strides[1]
 
 
 _PRODUCT = ("torch", "method", "inplace")
-#: numbers that PyTorch has no products of
-_NO_PRODUCT = ("bool", "unsigned")
-#: multiplications up to which a batch of products is PyTorch's own; larger ones are products of matrices each
-_SMALL_PRODUCT = 400
+#: dtype categories without matmul in PyTorch
+_NO_MATMUL = ("bool", "unsigned")
+#: number of multiplications from which PyTorch computes `bmm` by one GEMM per batch element
+_LARGE_BMM = 400
 
 
 def _missing_kernel(kernel, n, m, p):
-    """PyTorch's words for a product (n, m) by (m, p), or a batch of them, that it has no kernel for."""
-    large = kernel.endswith("bmm") and n * m * p >= _SMALL_PRODUCT
+    """Return PyTorch's error for a missing kernel of a matmul (n, m) by (m, p), or of a batch of them."""
+    large = kernel.endswith("bmm") and n * m * p >= _LARGE_BMM
     return not_implemented_error("addmm_impl_cpu_" if large else kernel)
 
 
 def _unsupported_in_product(kernel):
-    """For `refuses=`: the same for the last two inputs, unless there is nothing to compute."""
-    def refusal(*inputs, **_):
+    """Return a value for `unsupported_dtypes=`: that error for the last two inputs; empty ones raise none."""
+    def error(*inputs, **_):
         left, right = (x.shape for x in inputs[-2:])
         return None if 0 in left or 0 in right else _missing_kernel(kernel, left[-2], left[-1], right[-1])
 
-    return dict.fromkeys(_NO_PRODUCT, refusal)
+    return dict.fromkeys(_NO_MATMUL, error)
 
 
 def _unsupported_in_trilinear(input1, weight, input2):
-    """The same for the trilinear form, which PyTorch makes of products of batches."""
+    """Return that error for `_trilinear`, which PyTorch computes by `bmm`."""
     if 0 in input1.shape or 0 in weight.shape:
         return None
     return _missing_kernel("bmm", input1.shape[0], *weight.shape[1:])
@@ -62,7 +61,7 @@ def _unsupported_in_trilinear(input1, weight, input2):
 
 @linear("input", "mat2", check=check_mm, unsupported_dtypes=_unsupported_in_product("addmm_impl_cpu_"), exact_out=True)
 def mm(xp, input, mat2):
-    """The product of two matrices, (n, m) by (m, p).
+    """The matrix product, (n, m) by (m, p).
 
     >>> import flambeau as torch
     >>> torch.mm(torch.ones(2, 3), torch.ones(3, 1))
@@ -91,7 +90,7 @@ mm.vmap(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
 
 @linear("input", "mat2", check=check_bmm, unsupported_dtypes=_unsupported_in_product("bmm"), exact_out=True)
 def bmm(xp, input, mat2):
-    """The products of two batches of matrices, (b, n, m) by (b, m, p).
+    """The batched matrix product, (b, n, m) by (b, m, p).
 
     >>> import flambeau as torch
     >>> torch.bmm(torch.ones(2, 1, 3), torch.ones(2, 3, 1)).shape
@@ -109,16 +108,16 @@ def _transpose_last(xp, x):
 
 
 def _bmm_vmap(xp, batch, left, left_on, right, right_on):
-    """Matrices (…, b, n, m) by (…, b, m, p); those without hidden dimensions meet all elements' rows as one matrix."""
+    """Compute (…, b, n, m) by (…, b, m, p); an unbatched operand multiplies the rows of all batch elements at once."""
     if left_on == right_on:
         return xp.matmul(left, right)
     if right_on:
         transposed = _bmm_vmap(xp, batch, _transpose_last(xp, right), True, _transpose_last(xp, left), False)
         return _transpose_last(xp, transposed)
     k = batch.k
-    *hidden, b, n, m = left.shape
+    *sizes, b, n, m = left.shape
     rows = xp.reshape(xp.movedim(left, k, 0), (b, batch.count * n, m))
-    product = xp.reshape(xp.bmm(rows, right), (b, *hidden, n, right.shape[-1]))
+    product = xp.reshape(xp.bmm(rows, right), (b, *sizes, n, right.shape[-1]))
     return xp.movedim(product, 0, k)
 
 
@@ -127,7 +126,7 @@ bmm.vmap(lambda xp, batch, input, mat2: _bmm_vmap(xp, batch, input, batch.on[0],
 
 @linear("input", "vec", check=check_mv, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
 def mv(xp, input, vec):
-    """The product of a matrix and a vector, (n, m) by (m).
+    """The matrix-vector product, (n, m) by (m).
 
     >>> import flambeau as torch
     >>> torch.mv(torch.ones(2, 3), torch.ones(3))
@@ -151,7 +150,7 @@ def _mv_vmap(xp, mat, mat_on, vec, vec_on):
 mv.vmap(lambda xp, batch, input, vec: _mv_vmap(xp, input, batch.on[0], vec, batch.on[1]))
 
 
-@linear("input", "tensor", check=check_dot, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
+@linear("input", "tensor", check=check_dot, unsupported_dtypes=not_implemented("dot", *_NO_MATMUL))
 def dot(xp, input, tensor):
     """The inner product of two vectors, without conjugation.
 
@@ -175,7 +174,7 @@ def _dot_vmap(xp, x, x_on, y, y_on):
 dot.vmap(lambda xp, batch, input, tensor: _dot_vmap(xp, input, batch.on[0], tensor, batch.on[1]))
 
 
-@linear("input", "other", check=check_dot, holomorphic=False, unsupported_dtypes=not_implemented("dot", *_NO_PRODUCT))
+@linear("input", "other", check=check_dot, holomorphic=False, unsupported_dtypes=not_implemented("dot", *_NO_MATMUL))
 def vdot(xp, input, other):
     """The inner product of two vectors, the first conjugated.
 
@@ -192,11 +191,11 @@ vdot.vmap(lambda xp, batch, input, other: _dot_vmap(
     xp, xp.conj(input), batch.on[0], other, batch.on[1]))
 
 
-# ----- products added to something ------------------------------------------------------
+# ----- scaled sums of an input and a matmul ------------------------------------------------------
 
 
-def _scale(x: Any, number: Any) -> Any:
-    return x if number == 1 else x * number
+def _scale(x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * factor
 
 
 def _add_optional(x: Any, y: Any) -> Any:
@@ -211,12 +210,12 @@ def addmm(xp, input, mat1, mat2, *, beta=1, alpha=1):
     >>> torch.addmm(torch.tensor([1., 2.]), torch.ones(1, 3), torch.ones(3, 2))
     tensor([[4., 5.]])
     """
-    return xp.add_product(input, mat1, mat2, beta, alpha)
+    return xp.add_matmul(input, mat1, mat2, beta, alpha)
 
 
 def _add_batched_product(batch, input, product, beta, alpha, ndim):
-    """beta · input + alpha · product, for batches; the product has `ndim` dimensions of its own."""
-    total = _scale(product if any(batch.on[1:]) else batch.full(product), alpha)
+    """Return beta · input + alpha · product on a batch; the product has `ndim` dimensions behind the batch's."""
+    total = _scale(product if any(batch.on[1:]) else batch.expand_levels(product), alpha)
     return total if beta == 0 else _scale(batch.padded(0, input, ndim), beta) + total
 
 
@@ -252,7 +251,7 @@ def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     >>> torch.addmv(torch.tensor([1., 2.]), torch.ones(2, 3), torch.ones(3))
     tensor([4., 5.])
     """
-    return xp.add_product(input, mat, vec, beta, alpha)
+    return xp.add_matmul(input, mat, vec, beta, alpha)
 
 
 addmv.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
@@ -266,13 +265,13 @@ addmv.vmap(lambda xp, batch, input, mat, vec, *, beta=1, alpha=1: _add_batched_p
 
 @op(check=check_baddbmm, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("baddbmm"), exact_out=True)
 def baddbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
-    """beta · input + alpha · (batch1 @ batch2), matrix by matrix.
+    """beta · input + alpha · (batch1 @ batch2), for each batch element.
 
     >>> import flambeau as torch
     >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
     tensor([4., 4.])
     """
-    return xp.add_product(input, batch1, batch2, beta, alpha)
+    return xp.add_matmul(input, batch1, batch2, beta, alpha)
 
 
 baddbmm.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
@@ -292,7 +291,7 @@ def addbmm(xp, input, batch1, batch2, *, beta=1, alpha=1):
     >>> torch.addbmm(torch.ones(1, 1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
     tensor([[7.]])
     """
-    return xp.add_batch_product(input, batch1, batch2, beta, alpha)
+    return xp.addbmm(input, batch1, batch2, beta, alpha)
 
 
 def _expand_over_batch(xp, g, batch):
@@ -320,7 +319,7 @@ def addr(xp, input, vec1, vec2, *, beta=1, alpha=1):
     tensor([[3., 4.],
             [6., 8.]])
     """
-    return xp.add_outer(input, vec1, vec2, beta, alpha)
+    return xp.addr(input, vec1, vec2, beta, alpha)
 
 
 addr.vjp(input=lambda xp, g, input_shape, beta: xp.sum_to_size(_scale(g, beta), input_shape),
@@ -333,7 +332,7 @@ addr.jvp(lambda xp, t_input, vec1, t_vec1, vec2, t_vec2, beta, alpha: _addmm_jvp
 def _addr_vmap(xp, batch, input, vec1, vec2, beta, alpha):
     product = xp.unsqueeze(vec1, -1) * xp.unsqueeze(vec2, -2)
     if input.dtype is dtypes.bool_ and product.dtype is dtypes.bool_:
-        product = batch.full(product) if not any(batch.on[1:]) else product
+        product = batch.expand_levels(product) if not any(batch.on[1:]) else product
         total = product if alpha else xp.zeros_like(product)
         return xp.logical_or(batch.padded(0, input, 2), total) if beta else total
     return _add_batched_product(batch, input, product, beta, alpha, 2)
@@ -343,10 +342,10 @@ addr.vmap(lambda xp, batch, input, vec1, vec2, *, beta=1, alpha=1: _addr_vmap(
     xp, batch, input, vec1, vec2, beta, alpha))
 
 
-# ----- other functions of matrices and vectors ------------------------------------------
+# ----- trace and cross product ------------------------------------------
 
 
-@linear(name="trace", holomorphic=False, unsupported_dtypes=not_implemented("trace", *_NO_PRODUCT))
+@linear(name="trace", holomorphic=False, unsupported_dtypes=not_implemented("trace", *_NO_MATMUL))
 def trace(xp, input):
     """The sum of a matrix's diagonal.
 
@@ -365,7 +364,7 @@ trace.vmap(lambda xp, batch, input: xp.sum(xp.diagonal(input, 0, -2, -1), -1, dt
 
 
 @linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
-        promote="common", check=check_cross, unsupported_dtypes=not_implemented("cross", *_NO_PRODUCT))
+        promote="common", check=check_cross, unsupported_dtypes=not_implemented("cross", *_NO_MATMUL))
 def linalg_cross(xp, input, other, *, dim=-1):
     """The cross product of vectors of length 3 along `dim`.
 
@@ -373,7 +372,7 @@ def linalg_cross(xp, input, other, *, dim=-1):
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
     tensor([0., 0., 1.])
     """
-    return xp.cross_product(input, other, dim)
+    return xp.cross(input, other, dim)
 
 
 linalg_cross.vjp(
@@ -383,25 +382,25 @@ linalg_cross.vjp(
 
 @linear(name="squeeze", key="_unsafe_squeeze", node="SqueezeBackward4", expose=(), opmath=False, holomorphic=False)
 def _unsafe_squeeze(xp, input, *, dim):
-    """A fresh result without a dimension of size 1: `squeeze_`, which nobody else can see."""
+    """`squeeze_` of a temporary, not tracked as a view."""
     return xp.squeeze(input, dim)
 
 
 _unsafe_squeeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 
-# ----- a form in three vectors ----------------------------------------------------------
+# ----- trilinear form ----------------------------------------------------------
 
 
 def _apply_bilinear_maps(xp, rows, weight, dims):
-    """rows (b, k) times maps (o, l, k), which `dims` make (k, o, l) of the weight: (b, o, l)."""
-    turned = xp.permute(weight, dims)
-    k, o, m = turned.shape
-    return xp.reshape(xp.mm(rows, xp.reshape(turned, (k, o * m))), (rows.shape[0], o, m))
+    """Return rows (b, k) times the weight, permuted by `dims` to (k, o, l), as (b, o, l)."""
+    permuted = xp.permute(weight, dims)
+    k, o, m = permuted.shape
+    return xp.reshape(xp.mm(rows, xp.reshape(permuted, (k, o * m))), (rows.shape[0], o, m))
 
 
 @linear("input1", "weight", "input2", name="_trilinear", node="TrilinearBackward0", expose=(),
-        unsupported_dtypes=dict.fromkeys(_NO_PRODUCT, _unsupported_in_trilinear))
+        unsupported_dtypes=dict.fromkeys(_NO_MATMUL, _unsupported_in_trilinear))
 def _trilinear(xp, input1, weight, input2):
     """out[b, o] = Σ input1[b, i] · weight[o, i, j] · input2[b, j]."""
     return xp.trilinear(input1, weight, input2)

@@ -20,23 +20,26 @@ from .matrix_checks import (
     transpose_last,
 )
 
-# ----- inverses and systems -------------------------------------------------------------
+# ----- inverses and linear systems -------------------------------------------------------------
 
 
 @op(outputs=("inverse", "info"), check=check_batch_of_matrices("linalg.inv"), **LINALG_OPTIONS)
 def linalg_inv_ex(xp, A, *, check_errors=False):
-    """The inverse, and which diagonal element was 0 where there is none (0: none was).
+    """The inverse, and the 1-based index of the first zero pivot (0: none).
+
+    Args:
+        check_errors: whether to raise an error for singular matrices.
 
     >>> import flambeau as torch
     >>> torch.linalg.inv_ex(torch.tensor([[2.]])).inverse
     tensor([[0.5000]])
     """
-    return xp.invert(A)
+    return xp.inv(A)
 
 
 def _inverse_vjp(xp, g, inverse):
-    turned = transpose_last(xp, inverse)
-    return -xp.matmul(xp.matmul(turned, g), turned)
+    inverse_t = transpose_last(xp, inverse)
+    return -xp.matmul(xp.matmul(inverse_t, g), inverse_t)
 
 
 linalg_inv_ex.vjp(A=lambda xp, g0, inverse: _inverse_vjp(xp, g0, inverse))
@@ -54,7 +57,10 @@ def _check_solve(A: Any, B: Any) -> None:
 @op(outputs=("result", "info"), check=_check_solve, unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False),
     **LINALG_OPTIONS)
 def linalg_solve_ex(xp, A, B, *, left=True, check_errors=False):
-    """X with A X = B (X A = B if not `left`), and which diagonal element was 0 (0: none was).
+    """The solution X of A X = B (X A = B if not `left`), and the 1-based index of the first zero pivot (0: none).
+
+    Args:
+        check_errors: whether to raise an error for singular matrices.
 
     >>> import flambeau as torch
     >>> torch.linalg.solve_ex(torch.tensor([[2.]]), torch.tensor([3.])).result
@@ -75,11 +81,11 @@ def _solve_vjp(xp, g, A, A_shape, B_shape, result, left):
 
 
 def _solve_batched_systems(xp, batch, solve, A, a, B, b, left):
-    """Solve systems some of which have hidden dimensions; one matrix takes all right-hand sides together.
+    """Solve linear systems on a batch; an unbatched matrix is solved for all right-hand sides at once.
 
     Args:
         solve: a function of A and B.
-        a, b: the numbers of the inputs A and B.
+        a, b: the positions of A and B among the inputs.
     """
     k = batch.k
     if batch.on[a] or len(A.shape) > 2:
@@ -88,8 +94,8 @@ def _solve_batched_systems(xp, batch, solve, A, a, B, b, left):
     if left:
         sides = xp.movedim(B, -2, 0)
         shape = sides.shape
-        found = solve(A, xp.reshape(sides, (shape[0], prod(shape[1:]))))
-        return xp.movedim(xp.reshape(found, shape), 0, -2)
+        result = solve(A, xp.reshape(sides, (shape[0], prod(shape[1:]))))
+        return xp.movedim(xp.reshape(result, shape), 0, -2)
     return xp.reshape(solve(A, xp.reshape(B, (prod(B.shape[:-1]), B.shape[-1]))), B.shape)
 
 
@@ -105,7 +111,7 @@ def _solve_vmap(xp, batch, A, B, left, check_errors):
         return result
 
     result = _solve_batched_systems(xp, batch, solve, A, 0, xp.unsqueeze(B, -1) if vector else B, 1, left)
-    info = xp.reshape(infos[0], (*batch.sizes, *a[:-2])) if batch.on[0] else batch.full(infos[0])
+    info = xp.reshape(infos[0], (*batch.sizes, *a[:-2])) if batch.on[0] else batch.expand_levels(infos[0])
     return xp.squeeze(result, -1) if vector else result, info
 
 
@@ -125,13 +131,17 @@ def _check_triangular(A: Any, B: Any) -> None:
 
 @op(check=_check_triangular, unsupported_dtypes=not_implemented("triangular_solve_cpu", *NO_LAPACK), **LINALG_OPTIONS)
 def linalg_solve_triangular(xp, A, B, *, upper, left=True, unitriangular=False):
-    """X with A X = B (X A = B if not `left`), where only one triangle of A counts.
+    """The solution X of A X = B (X A = B if not `left`), with triangular A.
+
+    Args:
+        upper: the triangle of A that is read.
+        unitriangular: whether the diagonal counts as ones.
 
     >>> import flambeau as torch
     >>> torch.linalg.solve_triangular(torch.tensor([[2.]]), torch.tensor([[3.]]), upper=True)
     tensor([[1.5000]])
     """
-    return xp.solve_triangle(A, B, upper, left, unitriangular)
+    return xp.solve_triangular(A, B, upper, left, unitriangular)
 
 
 def _triangular_vjp(xp, g, A, A_shape, B_shape, out, upper, left, unitriangular):
@@ -139,8 +149,8 @@ def _triangular_vjp(xp, g, A, A_shape, B_shape, out, upper, left, unitriangular)
                                       unitriangular=unitriangular)
     x = transpose_last(xp, out)
     by_a = -(xp.matmul(by_b, x) if left else xp.matmul(x, by_b))
-    off = 1 if unitriangular else 0
-    by_a = xp.triu(by_a, off) if upper else xp.tril(by_a, -off)
+    diagonal = 1 if unitriangular else 0
+    by_a = xp.triu(by_a, diagonal) if upper else xp.tril(by_a, -diagonal)
     return xp.sum_to_size(by_a, A_shape), xp.sum_to_size(by_b, B_shape)
 
 
@@ -155,14 +165,14 @@ linalg_solve_triangular.vmap(lambda xp, batch, A, B, *, upper, left=True, unitri
 @op(batching_rule="trailing", key="linalg_pinv", name="linalg_pinv", node="LinalgPinvBackward0", expose=(),
     holomorphic=False)
 def linalg_pinv(xp, input, *, atol, rtol, hermitian):
-    """The Moore-Penrose inverse; singular values up to max(atol, rtol · σ₁) count as 0."""
-    return xp.pseudoinvert(input, atol, rtol, hermitian)
+    """The Moore-Penrose pseudoinverse; singular values up to max(atol, rtol · σ₁) count as 0."""
+    return xp.pinv(input, atol, rtol, hermitian)
 
 
 def _pinv_vjp(xp, g, input, out):
-    p, turned = conj_transpose(xp, out), conj_transpose(xp, g)
-    inner = turned - xp.matmul(xp.matmul(input, out), turned)  # (I - A P) gᴴ
-    outer = turned - xp.matmul(xp.matmul(turned, out), input)  # gᴴ (I - P A)
+    p, g_h = conj_transpose(xp, out), conj_transpose(xp, g)
+    inner = g_h - xp.matmul(xp.matmul(input, out), g_h)  # (I - A P) gᴴ
+    outer = g_h - xp.matmul(xp.matmul(g_h, out), input)  # gᴴ (I - P A)
     return (xp.matmul(xp.matmul(inner, out), p) + xp.matmul(p, xp.matmul(out, outer))
             - xp.matmul(xp.matmul(p, g), p))
 
@@ -181,8 +191,8 @@ def _check_lstsq(A: Any, B: Any) -> None:
     check=_check_lstsq, unsupported_dtypes=not_implemented("linalg_lstsq_cpu", *NO_LAPACK), holomorphic=False,
     expose=())
 def _linalg_lstsq(xp, A, B, *, rcond, driver):
-    """The X of least norm that brings A X nearest to B; what else LAPACK's driver tells."""
-    return xp.least_squares(A, B, rcond, driver)
+    """The least-squares solution of A X = B of least norm; residuals, rank and singular values by LAPACK's driver."""
+    return xp.lstsq(A, B, rcond, driver)
 
 
 def _lstsq_vjp(xp, g0, g1, A, B, solution, rcond):
@@ -192,21 +202,21 @@ def _lstsq_vjp(xp, g0, g1, A, B, solution, rcond):
     by_b = xp.matmul(conj_transpose(xp, inverse), g)
     by_a = _pinv_vjp(xp, xp.matmul(g, conj_transpose(xp, b)), A, inverse)
     if 0 not in g1.shape:
-        # the solution is where the residuals are least: they change with A and B alone
-        left = (xp.matmul(A, x) - b) * xp.unsqueeze(g1 * 2, -2)
-        by_a = by_a + xp.matmul(left, conj_transpose(xp, x))
-        by_b = by_b - left
+        # the residuals are stationary in X: their gradient is by A and B alone
+        residual_gradient = (xp.matmul(A, x) - b) * xp.unsqueeze(g1 * 2, -2)
+        by_a = by_a + xp.matmul(residual_gradient, conj_transpose(xp, x))
+        by_b = by_b - residual_gradient
     return by_a, xp.reshape(by_b, B.shape)
 
 
 def _lstsq_vmap(xp, batch, A, B, rcond, driver):
     k = batch.k
     a, b = (x.shape[k:] if on else x.shape for x, on in zip((A, B), batch.on, strict=True))
-    A, B = (x if on else batch.full(x) for x, on in zip((A, B), batch.on, strict=True))
+    A, B = (x if on else batch.expand_levels(x) for x, on in zip((A, B), batch.on, strict=True))
     vector = are_vectors(a, b)
-    solution, *told = xp._linalg_lstsq(A, xp.unsqueeze(B, -1) if vector else B, rcond=rcond, driver=driver)
-    told = [x if x.shape[:k] == batch.sizes else batch.full(x) for x in told]  # nothing is told of all alike
-    return xp.squeeze(solution, -1) if vector else solution, *told
+    solution, *extras = xp._linalg_lstsq(A, xp.unsqueeze(B, -1) if vector else B, rcond=rcond, driver=driver)
+    extras = [x if x.shape[:k] == batch.sizes else batch.expand_levels(x) for x in extras]  # empty ones are not batched
+    return xp.squeeze(solution, -1) if vector else solution, *extras
 
 
 _linalg_lstsq.vmap(lambda xp, batch, A, B, *, rcond, driver: _lstsq_vmap(xp, batch, A, B, rcond, driver))
@@ -220,18 +230,18 @@ _linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_vjp(xp,
     unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False), key="linalg_det", name="linalg_det",
     **LINALG_OPTIONS)
 def linalg_det(xp, A):
-    """The determinant.
+    """The determinant of a square matrix.
 
     >>> import flambeau as torch
     >>> torch.linalg.det(torch.tensor([[2., 1.], [1., 2.]]))
     tensor(3.)
     """
-    return xp.determinant(A)
+    return xp.det(A)
 
 
 @composite(expose=())
 def _cofactors(xp, input, determinant):
-    """det(A) A⁻ᵀ, the gradient of the determinant; also of singular matrices on arrays."""
+    """det(A) A⁻ᵀ, the gradient of the determinant; on arrays also for singular matrices."""
     return xp.unsqueeze(xp.unsqueeze(determinant, -1), -1) * transpose_last(xp, xp.linalg_inv_ex(input)[0])
 
 
@@ -246,7 +256,7 @@ def linalg_slogdet(xp, A):
     >>> torch.linalg.slogdet(torch.tensor([[-1.]])).sign
     tensor(-1.)
     """
-    return xp.sign_and_log_determinant(A)
+    return xp.slogdet(A)
 
 
 def _slogdet_vjp(xp, g0, g1, A, sign):
@@ -266,13 +276,16 @@ linalg_slogdet.vjp(A=lambda xp, g0, g1, A, sign: _slogdet_vjp(xp, g0, g1, A, sig
 @op(node="CholeskySolveBackward0", holomorphic=False,
     unsupported_dtypes=not_implemented("cholesky_solve_cpu", *NO_LAPACK))
 def cholesky_solve(xp, B, L, *, upper=False):
-    """X with A X = B, A given by its Cholesky factor.
+    """The solution X of A X = B, with A given by its Cholesky factor L.
+
+    Args:
+        upper: whether `L` is the upper factor Lᴴ.
 
     >>> import flambeau as torch
     >>> torch.cholesky_solve(torch.tensor([[8.]]), torch.tensor([[2.]]))
     tensor([[2.]])
     """
-    return xp.solve_by_factor(B, L, upper)
+    return xp.cholesky_solve(B, L, upper)
 
 
 def _cholesky_solve_vjp(xp, g, B_shape, L, L_shape, out, upper):
@@ -293,13 +306,16 @@ cholesky_solve.vmap(lambda xp, batch, B, L, *, upper=False: _solve_batched_syste
     check=lambda L: check_matrices("cholesky_inverse", L, square=True),
     unsupported_dtypes=not_implemented("cholesky_inverse_out_cpu", *NO_LAPACK))
 def cholesky_inverse(xp, L, *, upper=False):
-    """The inverse of a matrix given by its Cholesky factor.
+    """The inverse of a matrix given by its Cholesky factor L.
+
+    Args:
+        upper: whether `L` is the upper factor Lᴴ.
 
     >>> import flambeau as torch
     >>> torch.cholesky_inverse(torch.tensor([[2.]]))
     tensor([[0.2500]])
     """
-    return xp.invert_by_factor(L, upper)
+    return xp.cholesky_inverse(L, upper)
 
 
 def _cholesky_inverse_vjp(xp, g, L, out, upper):

@@ -1,4 +1,4 @@
-"""Attention: softmax of scaled products of queries and keys, times values."""
+"""Scaled dot-product attention, softmax(query keyᵀ · scale + mask) value, as one operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..declare import composite, not_implemented, op
 @op(name="_safe_softmax", node="SafeSoftmaxBackward0", expose=(),
     unsupported_dtypes=not_implemented("softmax_lastdim_kernel_impl", "complex"))
 def _safe_softmax(xp, input, *, dim):
-    """softmax, and zeros where everything is -inf."""
+    """softmax along `dim`; zeros where all elements are -inf."""
     return xp.safe_softmax(input, dim)
 
 
@@ -22,14 +22,14 @@ def _flash_attention(xp, query, key, value, attn_mask=None, *, is_causal, scale,
     """softmax(query keyᵀ · scale + attn_mask) value, in one node.
 
     Args:
-        saved: gets the weights, softmax's result.
+        saved: a list that receives the attention weights, the softmax's result.
     """
-    return xp.attend(query, key, value, attn_mask, is_causal, scale, saved)
+    return xp.scaled_dot_product_attention(query, key, value, attn_mask, is_causal, scale, saved)
 
 
 @composite(expose=())
 def _attention_backward(xp, g, query, key, value, attn_mask=None, *, is_causal, scale, saved, needs):
-    """The cotangents of query, key and value."""
+    """The gradients of query, key and value."""
     scores = xp.matmul(query, xp.transpose(key, -2, -1)) * scale
     if attn_mask is not None:
         scores = scores + attn_mask
@@ -50,9 +50,11 @@ _flash_attention.joint_vjp(
         g, query, key, value, attn_mask, is_causal=is_causal, scale=scale, saved=saved, needs=needs))
 
 
-def _attention_vmap(xp, batch, query, key, value, attn_mask=None, **how):
-    query, key, value = (x if on else batch.full(x) for x, on in zip((query, key, value), batch.on, strict=False))
-    return xp._flash_attention(query, key, value, None if attn_mask is None else batch.padded(3, attn_mask, 4), **how)
+def _attention_vmap(xp, batch, query, key, value, attn_mask=None, **options):
+    query, key, value = (x if on else batch.expand_levels(x)
+                         for x, on in zip((query, key, value), batch.on, strict=False))
+    mask = None if attn_mask is None else batch.padded(3, attn_mask, 4)
+    return xp._flash_attention(query, key, value, mask, **options)
 
 
 _flash_attention.vmap(_attention_vmap)
@@ -60,14 +62,14 @@ _flash_attention.vmap(_attention_vmap)
 
 @op(name="_causal_mask", node="MaskedFillBackward0", expose=(), batching_rule="trailing")
 def _causal_mask(xp, input):
-    """-inf where the key comes after the query."""
-    return xp.mask_later(input, float("-inf"))
+    """The scores (..., L, S) with -inf above the diagonal, where the key comes after the query."""
+    return xp.causal_mask(input, float("-inf"))
 
 
 @op(name="_causal_zero", node="MaskedFillBackward0", expose=(), batching_rule="trailing")
 def _causal_zero(xp, input):
-    """0 where the key comes after the query."""
-    return xp.mask_later(input, 0)
+    """The input (..., L, S) with 0 above the diagonal, the vjp of `_causal_mask`."""
+    return xp.causal_mask(input, 0)
 
 
 for _op in (_causal_mask, _causal_zero):

@@ -1,4 +1,4 @@
-"""Looking rows up by number: embeddings, and bags of them."""
+"""Embedding lookup, embedding bags, and their gradients."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from ..declare import linear, op
 
 @linear("weight", nondifferentiable_inputs=("indices",), opmath=False, expose=(), name="embedding", key="_embedding")
 def _embedding(xp, weight, indices, *, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    """The rows of `weight` that `indices` name.
+    """The rows of `weight` at `indices`.
 
     Args:
-        padding_idx: a row that gets no gradient; -1 for none.
-        scale_grad_by_freq: divide a row's gradient by how often it is named.
+        padding_idx: the row that gets no gradient; -1 for none.
+        scale_grad_by_freq: whether to divide a row's gradient by the number of its occurrences in `indices`.
     """
     return xp.take_rows(weight, indices)
 
 
 @linear("input", nondifferentiable_inputs=("indices",), node="EmbeddingDenseBackwardBackward0", expose=())
 def _embedding_backward(xp, input, indices, *, rows, padding_idx, scale_grad_by_freq):
-    """Rows added up where `indices` name them, into zeros (rows, width)."""
+    """Zeros (rows, width) with the input's rows added at `indices`."""
     return xp.add_rows(input, indices, rows, padding_idx, scale_grad_by_freq)
 
 
 @linear("input", nondifferentiable_inputs=("indices",), expose=())
 def _embedding_masked(xp, input, indices, *, padding_idx, scale_grad_by_freq):
-    """The transpose of `_embedding_backward`: the rows named, zeros for `padding_idx`."""
+    """The transpose of `_embedding_backward`: the rows at `indices`, zeros for `padding_idx`."""
     return xp.take_weighted_rows(input, indices, padding_idx, scale_grad_by_freq)
 
 
@@ -38,47 +38,47 @@ _embedding_masked.vjp(input=lambda xp, g, indices, input_shape, padding_idx, sca
     g, indices, rows=input_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq))
 
 
-# ----- in batches -----
+# ----- batching rules -----
 
 
-def _rows_vmap(use, adds_rows):
-    """The batching rule of an operator on rows: weights side by side, or under each other.
+def _rows_vmap(name, adds_rows):
+    """Return the batching rule of an operator on rows: the matrices of the batch are concatenated.
 
     Args:
-        use: the operator's name.
-        adds_rows: it adds up rows, so that its first input is shaped as the indices.
+        name: the operator.
+        adds_rows: whether it accumulates rows, so that its first input has the shape of the indices.
     """
     def rule(xp, batch, input, indices, *, padding_idx, scale_grad_by_freq=False, **params):
         k, sizes, count = batch.k, batch.sizes, batch.count
-        call = getattr(xp, use)
-        named = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
-        if not batch.on[1]:  # the same rows of each: one row holds those of all
+        call = getattr(xp, name)
+        options = {"padding_idx": padding_idx, "scale_grad_by_freq": scale_grad_by_freq}
+        if not batch.on[1]:  # shared indices: concatenate along the width
             n = input.ndim - k
             front = (*range(k, k + n - 1), *range(k), k + n - 1)
             wide = xp.permute(input, front)
             wide = xp.reshape(wide, (*input.shape[k:-1], count * input.shape[-1]))
-            found = call(wide, indices, **named, **params)
-            m = found.ndim - 1
-            found = xp.reshape(found, (*found.shape[:-1], *sizes, input.shape[-1]))
-            return xp.permute(found, (*range(m, m + k), *range(m), m + k))
+            result = call(wide, indices, **options, **params)
+            m = result.ndim - 1
+            result = xp.reshape(result, (*result.shape[:-1], *sizes, input.shape[-1]))
+            return xp.permute(result, (*range(m, m + k), *range(m), m + k))
         if not (batch.on[0] or adds_rows):
-            return call(input, indices, **named, **params)
+            return call(input, indices, **options, **params)
         rows = params["rows"] if adds_rows else input.shape[k if batch.on[0] else 0]
         if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < rows:
             raise IndexError("index out of range in self")
         offset = xp.reshape(xp.arange(count), (*sizes, *(1,) * (indices.ndim - k))) * rows
         padding = xp.unsqueeze(indices == padding_idx, -1) if padding_idx >= 0 else None
-        named["padding_idx"] = -1
-        x = input if batch.on[0] else batch.full(input)
+        options["padding_idx"] = -1
+        x = input if batch.on[0] else batch.expand_levels(input)
         if adds_rows:
             if padding is not None:
                 x = xp._masked_fill_scalar(x, mask=padding, value=0)
-            found = call(x, indices + offset, **named, rows=count * rows)
-            return xp.reshape(found, (*sizes, rows, x.shape[-1]))
-        found = call(xp.reshape(x, (count * rows, x.shape[-1])), indices + offset, **named, **params)
+            result = call(x, indices + offset, **options, rows=count * rows)
+            return xp.reshape(result, (*sizes, rows, x.shape[-1]))
+        result = call(xp.reshape(x, (count * rows, x.shape[-1])), indices + offset, **options, **params)
         if padding is None:
-            return found
-        return xp.where(padding, found.detach() if use == "_embedding" else xp.zeros_like(found), found)
+            return result
+        return xp.where(padding, result.detach() if name == "_embedding" else xp.zeros_like(result), result)
 
     return rule
 
@@ -98,24 +98,24 @@ _embedding_masked.vmap(_rows_vmap("_embedding_masked", False))
 
 @linear(expose=(), node="IndexSelectBackward0")
 def _take_rows(xp, input, *, index):
-    """The rows at an array of numbers."""
+    """The rows at an index array."""
     return xp.take_rows(input, index)
 
 
 @linear(expose=(), node="IndexAddBackward0")
 def _add_rows(xp, input, *, index, rows):
-    """Rows added up into zeros (rows, ...), each where an array of numbers says."""
+    """Zeros (rows, ...) with the input's rows added at an index array."""
     return xp.add_rows(input, index, rows, -1, False)
 
 
-def _row_lookup_vmap(use):
-    """The batching rule of an operator on the rows of one matrix: the matrices of a batch as one of longer rows."""
+def _row_lookup_vmap(name):
+    """Return the batching rule of an operator on the rows of a matrix: the batch is concatenated along the width."""
     def rule(xp, batch, input, **params):
         k, width = batch.k, input.shape[-1]
         wide = xp.reshape(xp.permute(input, (k, *range(k), k + 1)), (input.shape[k], batch.count * width))
-        found = getattr(xp, use)(wide, **params)
-        found = xp.reshape(found, (found.shape[0], *batch.sizes, width))
-        return xp.permute(found, (*range(1, k + 1), 0, k + 1))
+        result = getattr(xp, name)(wide, **params)
+        result = xp.reshape(result, (result.shape[0], *batch.sizes, width))
+        return xp.permute(result, (*range(1, k + 1), 0, k + 1))
 
     return rule
 
@@ -128,12 +128,12 @@ _add_rows.vjp(input=lambda xp, g, index: xp._take_rows(g, index=index))
 
 @op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
 def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, factors):
-    """Rows of `weight`, each times its factors, added up by bag.
+    """The sums over bags of rows of `weight`, each times its factors.
 
     Args:
-        indices, bags: arrays: the row of each sample and the bag it goes to.
+        indices, bags: arrays, the row and the bag of each sample.
         count: the number of bags.
-        factors: an array, what each sample counts.
+        factors: an array, the factor of each sample.
     """
     rows = xp.take_rows(weight, indices) * factors[:, None]
     if per_sample_weights is not None:
@@ -150,7 +150,7 @@ def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, fact
 
 @linear(expose=())
 def _scale_rows(input, *, factors):
-    """Each row times a number of an array."""
+    """Each row times its element of an array."""
     return input * factors[:, None]
 
 
@@ -164,27 +164,29 @@ _embedding_bag.vjp(
 
 
 @linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), opmath=False)
-def _embedding_bag_max(xp, weight, *, places):
-    """The elements of `weight` at flat places, those of the largest in each bag; 0 where a place is -1."""
-    return xp.take_places(weight, places)
+def _embedding_bag_max(xp, weight, *, positions):
+    """The elements of `weight` at flat positions, those of each bag's maxima; 0 where a position is -1."""
+    return xp.take_flat_positions(weight, positions)
 
 
 @linear(expose=())
-def _scatter_flat(xp, input, *, places, size):
-    """Zeros of that size with elements added at flat places; those of -1 are left out."""
-    return xp.put_places(input, places, size)
+def _scatter_flat(xp, input, *, positions, size):
+    """Zeros of shape `size` with the input added at flat positions; those of -1 are skipped."""
+    return xp.add_at_flat_positions(input, positions, size)
 
 
-def _scatter_flat_vmap(xp, batch, input, *, places, size):
-    """One tensor of all elements' results: each has places of its own."""
+def _scatter_flat_vmap(xp, batch, input, *, positions, size):
+    """Offset the positions of each batch element, into one tensor."""
     import numpy as np
 
-    first = np.arange(batch.count).reshape(-1, *(1 for _ in places.shape)) * prod(size)
-    every = np.where(places < 0, -1, places + first)
-    found = xp._scatter_flat(xp.reshape(input, every.shape), places=every, size=(batch.count, *size))
-    return xp.reshape(found, (*batch.sizes, *size))
+    first = np.arange(batch.count).reshape(-1, *(1 for _ in positions.shape)) * prod(size)
+    offset_positions = np.where(positions < 0, -1, positions + first)
+    result = xp._scatter_flat(xp.reshape(input, offset_positions.shape), positions=offset_positions,
+                              size=(batch.count, *size))
+    return xp.reshape(result, (*batch.sizes, *size))
 
 
 _scatter_flat.vmap(_scatter_flat_vmap)
-_embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, places: xp._scatter_flat(g, places=places, size=weight_shape))
-_scatter_flat.vjp(input=lambda xp, g, places: xp._embedding_bag_max(g, places=places))
+_embedding_bag_max.vjp(weight=lambda xp, g, weight_shape, positions: xp._scatter_flat(
+    g, positions=positions, size=weight_shape))
+_scatter_flat.vjp(input=lambda xp, g, positions: xp._embedding_bag_max(g, positions=positions))

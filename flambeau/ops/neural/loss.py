@@ -1,11 +1,12 @@
-"""Losses: how far an output is from what was wanted, as one number or element by element.
+"""Loss functions, and their gradients as operators.
 
-Each gradient is an operator of its own (`_mse_loss_backward`, ...): one pass over arrays where
-the primitive of that name makes it so, a differentiable formula where it is differentiated again.
+A gradient (`_mse_loss_backward`, ...) is one pass over arrays where the namespace has a primitive of its name, and a
+differentiable formula otherwise.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ...shapes import broadcast_shapes
@@ -23,24 +24,17 @@ def _reduce(xp, loss, reduction, dims=None):
 
 
 def _share_gradient(xp, g, count, reduction):
-    """Each element's share of the cotangent of a reduced loss."""
+    """Return the gradient of each element's loss from that of the reduced loss."""
     return g / count if reduction == "mean" else g
 
 
-def _count(shape):
-    n = 1
-    for s in shape:
-        n *= s
-    return n
-
-
 def elementwise_loss_vmap(name):
-    """The batching rule of a loss of elements, the operator `name`: each element's, reduced over what shows."""
+    """Return the batching rule of the elementwise loss `name`: unreduced, then reduced within each batch element."""
     def rule(xp, batch, *inputs, reduction="mean", **params):
         k = batch.k
         ndim = max(len(x.shape) - k * on for x, on in zip(inputs[:2], batch.on, strict=False))
         values = [x if x is None else batch.padded(i, x, ndim) for i, x in enumerate(inputs)]
-        values[:2] = [x if on else batch.full(x) for x, on in zip(values[:2], batch.on, strict=False)]
+        values[:2] = [x if on else batch.expand_levels(x) for x, on in zip(values[:2], batch.on, strict=False)]
         loss = getattr(xp, name)(*values, reduction="none", **params)
         dims = tuple(range(k, k + ndim))
         return _reduce(xp, loss, reduction, dims) if dims else loss
@@ -48,12 +42,15 @@ def elementwise_loss_vmap(name):
     return rule
 
 
-# ----- distances of two tensors ---------------------------------------------------------
+# ----- regression ---------------------------------------------------------
 
 
 @op(promote="common", unsupported_dtypes=not_implemented("mse_cpu", "bool", "integer", "complex"), **_LOSS)
 def mse_loss(xp, input, target, *, reduction="mean"):
-    """(input - target)², the mean, the sum or each.
+    """(input - target)², reduced.
+
+    Args:
+        reduction: "mean", "sum" or "none".
 
     >>> import flambeau as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.zeros(2))
@@ -65,8 +62,8 @@ def mse_loss(xp, input, target, *, reduction="mean"):
 
 @composite(expose=())
 def _mse_loss_backward(xp, g, input, target, *, reduction):
-    """g · 2 (input - target), shared."""
-    return (input - target) * (_share_gradient(xp, g, _count(input.shape), reduction) * 2)
+    """The gradient by `input`, 2 (input - target) · g, divided by the number of elements for the mean."""
+    return (input - target) * (_share_gradient(xp, g, prod(input.shape), reduction) * 2)
 
 
 mse_loss.vjp(
@@ -85,7 +82,11 @@ mse_loss.jvp(lambda xp, t_input, t_target, input, target, reduction: _distance_j
 
 @op(promote="common", unsupported_dtypes=not_implemented("smooth_l1_cpu", "bool", "integer", "complex"), **_LOSS)
 def smooth_l1_loss(xp, input, target, *, reduction="mean", beta=1.0):
-    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2.
+    """d² / (2 beta) where d = |input - target| < beta, else d - beta / 2; reduced.
+
+    Args:
+        reduction: "mean", "sum" or "none".
+        beta: where the loss changes from quadratic to linear.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0.5, 3.]), torch.zeros(2), reduction="none")
@@ -97,12 +98,16 @@ def smooth_l1_loss(xp, input, target, *, reduction="mean", beta=1.0):
 
 def _smooth_l1_slope(xp, input, target, beta):
     d = input - target
-    return xp.where(xp.abs(d) >= beta, xp.sign(d), d / beta)  # NaN stays NaN
+    return xp.where(xp.abs(d) >= beta, xp.sign(d), d / beta)  # propagates NaN
 
 
 @op(promote="common", unsupported_dtypes=not_implemented("huber_cpu", "bool", "integer", "complex"), **_LOSS)
 def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
-    """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2).
+    """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2); reduced.
+
+    Args:
+        reduction: "mean", "sum" or "none".
+        delta: where the loss changes from quadratic to linear; > 0.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.huber_loss(torch.tensor([0.5, 3.]), torch.zeros(2), reduction="none", delta=2.0)
@@ -116,30 +121,30 @@ def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
 
 def _huber_slope(xp, input, target, delta):
     d = input - target
-    return xp.where(xp.abs(d) >= delta, xp.sign(d) * delta, d)  # NaN stays NaN
+    return xp.where(xp.abs(d) >= delta, xp.sign(d) * delta, d)  # propagates NaN
 
 
-def _declare_distance_gradient(xp, g, slope, reduction):
-    return slope * _share_gradient(xp, g, _count(slope.shape), reduction)
+def _reduced_gradient(xp, g, slope, reduction):
+    return slope * _share_gradient(xp, g, prod(slope.shape), reduction)
 
 
 smooth_l1_loss.vjp(
-    input=lambda xp, g, input, target, reduction, beta: _declare_distance_gradient(
+    input=lambda xp, g, input, target, reduction, beta: _reduced_gradient(
         xp, g, _smooth_l1_slope(xp, input, target, beta), reduction),
-    target=lambda xp, g, input, target, reduction, beta: _declare_distance_gradient(
+    target=lambda xp, g, input, target, reduction, beta: _reduced_gradient(
         xp, g, _smooth_l1_slope(xp, target, input, beta), reduction))
 smooth_l1_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, beta: _distance_jvp(
     xp, _smooth_l1_slope(xp, input, target, beta), t_input, t_target, reduction))
 huber_loss.vjp(
-    input=lambda xp, g, input, target, reduction, delta: _declare_distance_gradient(
+    input=lambda xp, g, input, target, reduction, delta: _reduced_gradient(
         xp, g, _huber_slope(xp, input, target, delta), reduction),
-    target=lambda xp, g, input, target, reduction, delta: _declare_distance_gradient(
+    target=lambda xp, g, input, target, reduction, delta: _reduced_gradient(
         xp, g, _huber_slope(xp, target, input, delta), reduction))
 huber_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, delta: _distance_jvp(
     xp, _huber_slope(xp, input, target, delta), t_input, t_target, reduction))
 
 
-# ----- probabilities of yes or no -------------------------------------------------------
+# ----- binary cross entropy -------------------------------------------------------
 
 
 def _not_differentiable(function: str, name: str, x: Any) -> None:
@@ -161,7 +166,13 @@ def _check_binary_cross_entropy(input, target, weight):
 @op(nondifferentiable_inputs=("weight",), check=_check_binary_cross_entropy,
     unsupported_dtypes=not_implemented("binary_cross_entropy", "bool", "integer", "complex"), **_LOSS)
 def binary_cross_entropy(xp, input, target, weight=None, *, reduction="mean"):
-    """-weight · (t log x + (1 - t) log(1 - x)), the logarithms not below -100.
+    """-weight · (t log x + (1 - t) log(1 - x)), with logarithms clamped to ≥ -100; reduced.
+
+    Args:
+        input: probabilities x.
+        target: t, in [0, 1].
+        weight: a factor of each element's loss.
+        reduction: "mean", "sum" or "none".
 
     Raises:
         RuntimeError: an element of input is outside [0, 1].
@@ -171,19 +182,19 @@ def binary_cross_entropy(xp, input, target, weight=None, *, reduction="mean"):
     tensor(0.6931)
     """
     xp.check_probabilities(input)
-    yes, no = xp.clamp_below(xp.log(input), -100), xp.clamp_below(xp.log1p(-input), -100)
-    loss = (target - 1) * no - target * yes
+    log_p, log_q = xp.clamp_below(xp.log(input), -100), xp.clamp_below(xp.log1p(-input), -100)
+    loss = (target - 1) * log_q - target * log_p
     return _reduce(xp, loss if weight is None else loss * weight, reduction)
 
 
 def _bce_vjp_input(xp, g, input, target, weight, reduction):
     slope = (input - target) / xp.clamp_below((1 - input) * input, 1e-12)
-    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
+    return _reduced_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
 def _bce_vjp_target(xp, g, input, weight, reduction):
     slope = xp.clamp_below(xp.log1p(-input), -100) - xp.clamp_below(xp.log(input), -100)
-    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
+    return _reduced_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
 binary_cross_entropy.vjp(
@@ -193,7 +204,7 @@ binary_cross_entropy.vjp(
 
 @composite(key="clamp_below", name="clamp_below", expose=())
 def clamp_below(xp, input, *, limit):
-    """The greater of input and a number."""
+    """max(input, limit), with a scalar limit."""
     return xp.clamp_min(input, limit)
 
 
@@ -207,34 +218,39 @@ def _check_with_logits(input, target, weight, pos_weight):
 def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=None, *, reduction="mean"):
     """`binary_cross_entropy` of sigmoid(input), without overflow.
 
+    Args:
+        weight: a factor of each element's loss.
+        pos_weight: a factor of the loss of positive targets.
+        reduction: "mean", "sum" or "none".
+
     >>> import flambeau as torch
     >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0.]), torch.tensor([1.]))
     tensor(0.6931)
     """
-    unlikely = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)  # -log sigmoid(input)
+    neg_log_sigmoid = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)
     if pos_weight is not None:
-        unlikely = unlikely * ((pos_weight - 1) * target + 1)
-    loss = (1 - target) * input + unlikely
+        neg_log_sigmoid = neg_log_sigmoid * ((pos_weight - 1) * target + 1)
+    loss = (1 - target) * input + neg_log_sigmoid
     return _reduce(xp, loss if weight is None else loss * weight, reduction)
 
 
 @composite(expose=())
 def _bce_with_logits_backward(xp, input, target, g, weight=None, pos_weight=None, *, reduction):
-    """The cotangent of the logits."""
+    """The gradient by the logits."""
     if pos_weight is None:
         slope = xp.sigmoid(input) - target
     else:
         positive = target * pos_weight
         slope = (positive + (1 - target)) * xp.sigmoid(input) - positive
-    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
+    return _reduced_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
 def _bce_with_logits_vjp_target(xp, g, input, target_shape, weight, pos_weight, reduction):
     slope = -input
     if pos_weight is not None:
-        unlikely = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)
-        slope = slope + (pos_weight - 1) * unlikely
-    return _declare_distance_gradient(xp, g, slope if weight is None else slope * weight, reduction)
+        neg_log_sigmoid = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)
+        slope = slope + (pos_weight - 1) * neg_log_sigmoid
+    return _reduced_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 
 binary_cross_entropy_with_logits.vjp(
@@ -264,7 +280,11 @@ def _check_soft_margin(input, target):
 
 @op(promote="common", check=_check_soft_margin, **_LOSS)
 def soft_margin_loss(xp, input, target, *, reduction="mean"):
-    """log(1 + e^(-target · input)).
+    """log(1 + e^(-target · input)), reduced.
+
+    Args:
+        target: 1 or -1.
+        reduction: "mean", "sum" or "none".
 
     >>> import flambeau as torch
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.]), torch.tensor([1.]))
@@ -275,32 +295,32 @@ def soft_margin_loss(xp, input, target, *, reduction="mean"):
 
 soft_margin_loss.nondifferentiable_inputs = ("target",)
 soft_margin_loss.vjp(
-    input=lambda xp, g, input, target, reduction: _declare_distance_gradient(
+    input=lambda xp, g, input, target, reduction: _reduced_gradient(
         xp, g, -target * xp.sigmoid(-target * input), reduction))
 soft_margin_loss.vmap(elementwise_loss_vmap("soft_margin_loss"))
 
 
-# ----- classes --------------------------------------------------------------------------
+# ----- negative log-likelihood --------------------------------------------------------------------------
 
 
 @linear("input", node="NllLossBackward0", nondifferentiable_inputs=("target", "weight"),
         unsupported_dtypes=not_implemented("nll_loss_out_frame", "bool", "integer", "complex"), expose=())
 def _nll_loss(xp, input, target, weight=None, *, reduction="mean", ignore_index=-100):
     """-weight[t] · input[n, t] for the classes t of (N, C) or (C) log-probabilities."""
-    return xp.pick_classes(input, target, weight, reduction, ignore_index)
+    return xp.nll_loss(input, target, weight, reduction, ignore_index)
 
 
 @linear("input", node="NllLoss2DBackward0", nondifferentiable_inputs=("target", "weight"),
         unsupported_dtypes=not_implemented("nll_loss2d_forward_out_frame", "bool", "integer", "complex"), expose=())
 def _nll_loss2d(xp, input, target, weight=None, *, reduction="mean", ignore_index=-100):
     """-weight[t] · input[n, t, y, x] for the classes t of (N, C, H, W) log-probabilities."""
-    return xp.pick_classes(input, target, weight, reduction, ignore_index)
+    return xp.nll_loss(input, target, weight, reduction, ignore_index)
 
 
 @linear("grad_output", node="NllLossBackwardBackward0", nondifferentiable_inputs=("target", "weight"), expose=())
 def _nll_loss_backward(xp, grad_output, input, target, weight=None, *, reduction, ignore_index):
-    """The transpose of `_nll_loss`: the cotangent at each class named, zeros elsewhere, in the input's shape."""
-    return xp.place_classes(grad_output, target, weight, input.shape, reduction, ignore_index)
+    """The transpose of `_nll_loss`: the gradient at each sample's class, zeros elsewhere, in the input's shape."""
+    return xp.nll_loss_backward(grad_output, target, weight, input.shape, reduction, ignore_index)
 
 
 for _op in (_nll_loss, _nll_loss2d):
@@ -315,21 +335,21 @@ _nll_loss2d.vmap(class_loss_vmap("_nll_loss2d"))
 _nll_loss_backward.vmap(class_loss_gradient_vmap)
 
 
-# ----- alignments -----------------------------------------------------------------------
+# ----- connectionist temporal classification -----------------------------------------------------------------------
 
 
 @op(node="CtcLossBackward0", expose=(),
     unsupported_dtypes=not_implemented("ctc_loss_cpu", "bool", "integer", "complex", "narrow"))
 def _ctc_loss(xp, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity, saved):
-    """Minus the log-probability of all alignments of each target with its (T, N, C) log-probabilities."""
-    return xp.align(log_probs, targets, input_lengths, target_lengths, blank, saved)
+    """The negative log-likelihood of each target, summed over its alignments with (T, N, C) log-probabilities."""
+    return xp.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, saved)
 
 
 @op(node="CtcLossBackwardBackward0", expose=())
 def _ctc_loss_backward(xp, grad_output, log_probs, *, targets, input_lengths, target_lengths, blank, zero_infinity,
                        saved):
-    """The cotangent of log-probabilities that a log_softmax made."""
-    return xp.align_backward(grad_output, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity,
+    """The gradient by log-probabilities, which are a log_softmax's result."""
+    return xp.ctc_loss_backward(grad_output, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity,
                              saved)
 
 

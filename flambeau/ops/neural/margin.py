@@ -1,12 +1,13 @@
-"""Margins between the score of the right class, or classes, and those of all others."""
+"""Multi-class and multi-label margin losses."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ... import dtypes
 from ..declare import not_implemented, op
-from .loss import _count, _not_differentiable, _reduce, _share_gradient
+from .loss import _not_differentiable, _reduce, _share_gradient
 
 
 def _check_scores(shape: tuple[int, ...]) -> None:
@@ -25,7 +26,7 @@ def _check_multi_margin(input, target, weight):
     shape = tuple(input.shape)
     _check_scores(shape)
     n, classes = _as_rows(shape)
-    if len(target.shape) > 1 or _count(target.shape) != n:
+    if len(target.shape) > 1 or prod(target.shape) != n:
         raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
                            f"samples (batch size). Expected target size [{n}], but got {list(target.shape)}. Input has "
                            f"shape {list(shape)}.")
@@ -40,7 +41,7 @@ def _check_multi_margin(input, target, weight):
 def _check_multilabel_margin(input, target):
     shape, labels = tuple(input.shape), tuple(target.shape)
     _check_scores(shape)
-    if (labels != shape if len(shape) == 2 else len(labels) > 1 or _count(labels) != _count(shape)):
+    if (labels != shape if len(shape) == 2 else len(labels) > 1 or prod(labels) != prod(shape)):
         raise RuntimeError(f"inconsistent target size: {list(labels)} for input of size: {list(shape)}")
     if input.dtype in (dtypes.float32, dtypes.float64):
         _check_classes(target)
@@ -52,25 +53,25 @@ def _as_rows(shape: tuple[int, ...]) -> tuple[int, int]:
 
 @op(differentiable=False, expose=())
 def _count_classes(xp, target, scores, *, ended):
-    """(N, K) classes beside (N, C) scores: how often each class is named, up to the first -1 of a row if `ended`."""
+    """The number of times that each of C classes occurs in rows of (N, K) targets; up to the first -1 if `ended`."""
     return xp.count_classes(target, scores, ended)
 
 
 def _scores_and_counts(xp, input, target, k, ended):
-    """The scores as (N, C), and how often each is among the k targets of its row."""
+    """Return the scores as (N, C), and the number of times that each class is among the k targets of its row."""
     rows = _as_rows(tuple(input.shape))
     x = xp.reshape(input, rows)
     return x, xp._count_classes(xp.reshape(target, (rows[0], k)), x, ended=ended)
 
 
 def _margin_excess(xp, input, target, weight, margin):
-    """margin - x[t] + x[i] for each wrong class i, 0 for the right one; which is right; its weight."""
+    """Return max(0, margin - x[t] + x[i]) for each class i, 0 at the target; the target's mask; its weight."""
     x, counts = _scores_and_counts(xp, input, target, 1, False)
-    right = counts > 0
-    own = xp.sum(xp.where(right, x, 0), 1, True)
-    over = margin - own + x
-    over = xp.where(xp.logical_and(over > 0, xp.logical_not(right)), over, 0)
-    return over, right, None if weight is None else xp.sum(xp.where(right, weight, 0), 1, True)
+    is_target = counts > 0
+    target_score = xp.sum(xp.where(is_target, x, 0), 1, True)
+    over = margin - target_score + x
+    over = xp.where(xp.logical_and(over > 0, xp.logical_not(is_target)), over, 0)
+    return over, is_target, None if weight is None else xp.sum(xp.where(is_target, weight, 0), 1, True)
 
 
 @op(key="_multi_margin_loss", name="multi_margin_loss", nondifferentiable_inputs=("target", "weight"),
@@ -78,7 +79,7 @@ def _margin_excess(xp, input, target, weight, margin):
     unsupported_dtypes=not_implemented("multi_margin_loss_cpu_kernel", "bool", "integer", "complex", "narrow"),
     expose=())
 def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduction="mean"):
-    """Σ over wrong classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the number of classes."""
+    """Σ over the other classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the number of classes."""
     over, _, scale = _margin_excess(xp, input, target, weight, margin)
     loss = xp.sum(over if p == 1 else over * over, 1) / over.shape[1]
     if scale is not None:
@@ -87,20 +88,20 @@ def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduc
 
 
 def _multi_margin_vjp(xp, g, input, target, weight, p, margin, reduction):
-    over, right, scale = _margin_excess(xp, input, target, weight, margin)
+    over, is_target, scale = _margin_excess(xp, input, target, weight, margin)
     slope = (xp.where(over > 0, xp.ones_like(over), 0) if p == 1 else over * 2) / over.shape[1]
-    slope = xp.where(right, -xp.sum(slope, 1, True), slope)
+    slope = xp.where(is_target, -xp.sum(slope, 1, True), slope)
     if scale is not None:
         slope = slope * scale
     g = _share_gradient(xp, g, over.shape[0], reduction)
-    return xp.reshape(slope * (xp.reshape(g, (-1, 1))), input.shape)
+    return xp.reshape(slope * xp.reshape(g, (-1, 1)), input.shape)
 
 
 _multi_margin_loss.vjp(input=_multi_margin_vjp)
 
 
 def _pair_excess(xp, input, target):
-    """max(0, 1 - x[t] + x[i]) as (N, t, i), 0 unless t is a target and i is none; the targets' counts (N, C)."""
+    """Return max(0, 1 - x[t] + x[i]) as (N, t, i), 0 unless t is a target and i is not; the targets' counts (N, C)."""
     x, counts = _scores_and_counts(xp, input, target, _as_rows(tuple(input.shape))[1], True)
     over = 1 - xp.unsqueeze(x, 2) + xp.unsqueeze(x, 1)
     apart = xp.logical_and(xp.unsqueeze(counts > 0, 2), xp.unsqueeze(counts == 0, 1))
@@ -112,7 +113,7 @@ def _pair_excess(xp, input, target):
     unsupported_dtypes=not_implemented("multilabel_margin_loss_forward_out_frame", "bool", "integer", "complex",
                                        "narrow"))
 def _multilabel_margin_loss(xp, input, target, *, reduction="mean"):
-    """Σ over targets t and wrong classes i of max(0, 1 - x[t] + x[i]), divided by the number of classes."""
+    """Σ over targets t and other classes i of max(0, 1 - x[t] + x[i]), divided by the number of classes."""
     over, counts = _pair_excess(xp, input, target)
     loss = xp.sum(xp.sum(over, 2) * counts, 1) / over.shape[1]
     return _reduce(xp, loss if len(input.shape) == 2 else xp.reshape(loss, ()), reduction)
@@ -120,8 +121,8 @@ def _multilabel_margin_loss(xp, input, target, *, reduction="mean"):
 
 def _multilabel_margin_vjp(xp, g, input, target, reduction):
     over, counts = _pair_excess(xp, input, target)
-    met = xp.where(over > 0, xp.unsqueeze(counts, 2), 0)  # (N, t, i): how often the pair adds to the loss
-    slope = xp.sum(met, 1) - xp.sum(met, 2)
+    multiplicity = xp.where(over > 0, xp.unsqueeze(counts, 2), 0)  # (N, t, i): the multiplicity of each pair
+    slope = xp.sum(multiplicity, 1) - xp.sum(multiplicity, 2)
     g = _share_gradient(xp, g, over.shape[0], reduction) / over.shape[1]
     return xp.reshape(xp.reshape(g, (-1, 1)) * slope, input.shape)
 

@@ -1,53 +1,47 @@
-"""Normalization: subtract a mean, divide by a standard deviation, scale and shift.
+"""Batch, layer, group and RMS normalization, and their gradients as operators.
 
-The statistics are worked out with the result: the operators leave them in the list `saved` that they are
-given, for their first derivatives and for running averages. Higher derivatives go through formulas of
-the input itself.
+The forward stores the statistics in the list `saved`, for first derivatives and running averages. Formulas that are
+differentiated again recompute them from the input.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 from ..declare import composite, not_implemented, op
 
-_REFUSED = not_implemented("batch_norm", "bool", "integer", "complex")
-
-
-def _numel(shape, dims):
-    n = 1
-    for d in dims:
-        n *= shape[d]
-    return n
+_UNSUPPORTED = not_implemented("batch_norm", "bool", "integer", "complex")
 
 
 def _standardize(xp, input, dims, eps):
-    """(x - mean) / √(var + eps) over some dimensions, and 1 / √(var + eps)."""
+    """Return y = (x - mean) / √(var + eps) over dimensions, and 1 / √(var + eps)."""
     d = input - xp.mean(input, dims, True)
     rstd = xp.rsqrt(xp.mean(d * d, dims, True) + eps)
     return d * rstd, rstd
 
 
 def _standardize_vjp(xp, g, y, rstd, dims):
-    """The cotangent of the input of a standardization, from that of its result."""
+    """Return the vjp of `_standardize` by its input, from its result `y`."""
     return rstd * (g - xp.mean(g, dims, True) - y * xp.mean(g * y, dims, True))
 
 
-# ----- by channel, over the batch -------------------------------------------------------
+# ----- batch normalization -------------------------------------------------------
 
 
-@op(node="NativeBatchNormBackward0", expose=(), unsupported_dtypes=_REFUSED)
+@op(node="NativeBatchNormBackward0", expose=(), unsupported_dtypes=_UNSUPPORTED)
 def _batch_norm(xp, input, weight=None, bias=None, *, running_mean, running_var, training, eps, saved):
     """(x - mean) / √(var + eps) · weight + bias by channel, with the batch's statistics or the running ones.
 
     Args:
         running_mean, running_var: arrays or None.
-        saved: gets mean and 1 / √(var + eps), and the variance where it was worked out.
+        saved: a list that receives mean and 1 / √(var + eps), and the variance in training.
     """
     return xp.batch_norm(input, weight, bias, running_mean, running_var, training, eps, saved)
 
 
 @op(expose=(), batching_rule="trailing")
 def _shift_and_scale(input, *, shift, factor):
-    """(input - shift) · factor, for arrays of numbers that are nobody's variables."""
+    """(input - shift) · factor, with arrays that have no gradient."""
     return input * factor if shift is None else (input - shift) * factor
 
 
@@ -57,7 +51,7 @@ _shift_and_scale.jvp(lambda xp, t_input, factor: xp._shift_and_scale(t_input, sh
 
 @composite(expose=())
 def _batch_norm_backward(xp, g, input, weight=None, *, training, eps, saved, needs):
-    """The cotangents of input, weight and bias."""
+    """The gradients of input, weight and bias."""
     dims = (0, *range(2, len(input.shape)))
     across = (1, -1, *(1 for _ in dims[1:]))
     if training:
@@ -77,7 +71,7 @@ _batch_norm.joint_vjp(lambda xp, g, input, weight, training, eps, saved, needs: 
     g, input, weight, training=training, eps=eps, saved=saved, needs=needs))
 
 
-# ----- over the last dimensions ---------------------------------------------------------
+# ----- layer normalization ---------------------------------------------------------
 
 
 @op(node="NativeLayerNormBackward0", expose=(),
@@ -89,7 +83,7 @@ def _layer_norm(xp, input, weight=None, bias=None, *, normalized_shape, eps, sav
 
 @composite(expose=())
 def _layer_norm_backward(xp, g, input, weight=None, *, normalized_shape, eps, saved, needs):
-    """The cotangents of input, weight and bias."""
+    """The gradients of input, weight and bias."""
     rank = len(input.shape)
     first = rank - len(normalized_shape)
     last, rest = tuple(range(first, rank)), tuple(range(first))
@@ -107,10 +101,10 @@ _layer_norm.joint_vjp(lambda xp, g, input, weight, normalized_shape, eps, saved,
 
 
 def _layer_norm_vmap(xp, batch, input, weight=None, bias=None, *, normalized_shape, eps, saved):
-    how = {"normalized_shape": normalized_shape, "eps": eps, "saved": saved}
+    options = {"normalized_shape": normalized_shape, "eps": eps, "saved": saved}
     if not (batch.on[1] or batch.on[2]):
-        return xp._layer_norm(input, weight, bias, **how)
-    out = xp._layer_norm(input, None, None, **how)
+        return xp._layer_norm(input, weight, bias, **options)
+    out = xp._layer_norm(input, None, None, **options)
     ndim = len(input.shape) - batch.k * batch.on[0]
     if weight is not None:
         out = out * batch.padded(1, weight, ndim)
@@ -124,13 +118,13 @@ _layer_norm.vmap(_layer_norm_vmap)
 
 @op(expose=(), differentiable=False)
 def _rms_norm(xp, input, weight=None, *, normalized_shape, eps):
-    """x / √(mean(x²) + eps) · weight, over the dimensions of `normalized_shape`: where nothing is recorded."""
+    """x / √(mean(x²) + eps) · weight, over the dimensions of `normalized_shape`; without gradient."""
     dims = tuple(range(-len(normalized_shape), 0))
     out = input * xp.rsqrt(xp.mean(input * input, dims, True) + eps)
     return out if weight is None else out * weight
 
 
-# ----- by sample and group of channels --------------------------------------------------
+# ----- group normalization --------------------------------------------------
 
 
 @op(node="NativeGroupNormBackward0", expose=(),
@@ -142,10 +136,10 @@ def _group_norm(xp, input, weight=None, bias=None, *, group, eps, saved):
 
 @composite(expose=())
 def _group_norm_backward(xp, g, input, weight=None, *, group, eps, saved, needs):
-    """The cotangents of input, weight and bias."""
+    """The gradients of input, weight and bias."""
     shape = input.shape
     n, c = shape[0], shape[1]
-    length = _numel(shape, range(2, len(shape)))
+    length = prod(shape[2:])
     by_group, by_channel = (n, group, c // group * length), (n, c, length)
     y, rstd = _standardize(xp, xp.reshape(input, by_group), (2,), eps)
     flat = xp.reshape(g, by_channel)
@@ -162,14 +156,14 @@ _group_norm.joint_vjp(lambda xp, g, input, weight, group, eps, saved, needs: xp.
 
 
 def _group_norm_vmap(xp, batch, input, weight=None, bias=None, *, group, eps, saved):
-    """The samples of all elements as those of one batch."""
+    """Merge the batch dimensions into the samples, unless weight or bias are batched."""
     k = batch.k
-    how = {"group": group, "eps": eps, "saved": saved}
+    options = {"group": group, "eps": eps, "saved": saved}
     merged = not (batch.on[1] or batch.on[2])
     x = input
     if batch.on[0]:
-        x = xp.reshape(input, (_numel(input.shape, range(k + 1)), *input.shape[k + 1:]))
-    out = xp._group_norm(x, weight if merged else None, bias if merged else None, **how)
+        x = xp.reshape(input, (prod(input.shape[:k + 1]), *input.shape[k + 1:]))
+    out = xp._group_norm(x, weight if merged else None, bias if merged else None, **options)
     out = xp.reshape(out, input.shape)
     if merged:
         return out

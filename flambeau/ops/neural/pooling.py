@@ -1,7 +1,7 @@
-"""Pooling: the maximum or the mean of windows of a plane, and the way back.
+"""Max, average and adaptive pooling, max unpooling, and their gradients as operators.
 
-Where the maxima lie is found with them: the operators leave it in the list `saved` that they are given,
-for their derivatives and for whoever asks for the indices.
+Max pooling stores the indices of the maxima in the list `saved`, for the derivatives and for `return_indices`. The last
+dimensions of a tensor are its planes (2) or volumes (3).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from ..declare import linear, not_implemented, op
 
 _POOL: dict[str, Any] = {"expose": (), "batching_rule": "trailing"}
 _NOT_REAL = ("bool", "integer", "complex")
-#: the integers that PyTorch has no means of: of all it has, those of int64 alone
-_NO_MEAN = ("bool", "uint8", "int8", "int16", "int32", "unsigned", "complex")
+#: dtypes without average pooling in PyTorch
+_NO_AVERAGE = ("bool", "uint8", "int8", "int16", "int32", "unsigned", "complex")
 
 
 @linear(node="MaxPool2DWithIndicesBackwardBackward0", opmath=False, **_POOL)
@@ -24,12 +24,12 @@ def _gather_planes(xp, input, *, index, dims):
 
 @linear("grad_output", node="MaxPool2DWithIndicesBackwardBackward0", **_POOL)
 def _scatter_planes(xp, grad_output, input, *, index, dims, overlapping):
-    """Zeros like the input, with the cotangent added at flat indices of its planes."""
+    """Zeros like the input, with `grad_output` added at flat indices of its planes."""
     return xp.scatter_planes(grad_output, index, input.shape[len(input.shape) - dims:], overlapping)
 
 
 def _batched_index(batch, index):
-    """Flat indices, the same for all elements unless they were found in a batch."""
+    """Broadcast flat indices over the batch; those computed in the batch have its dimensions already."""
     from numpy import broadcast_to
 
     return broadcast_to(index, (*batch.sizes, *index.shape))
@@ -38,7 +38,8 @@ def _batched_index(batch, index):
 _gather_planes.vmap(lambda xp, batch, input, *, index, dims: xp._gather_planes(
     input, index=_batched_index(batch, index), dims=dims))
 _scatter_planes.vmap(lambda xp, batch, grad_output, input, *, index, dims, overlapping: xp._scatter_planes(
-    grad_output if batch.on[0] else batch.full(grad_output), input if batch.on[1] else batch.full(input),
+    grad_output if batch.on[0] else batch.expand_levels(grad_output),
+    input if batch.on[1] else batch.expand_levels(input),
     index=_batched_index(batch, index), dims=dims, overlapping=overlapping))
 _gather_planes.vjp(input=lambda xp, g, input, index, dims: xp._scatter_planes(
     g, input, index=index, dims=dims, overlapping=True))
@@ -46,20 +47,20 @@ _scatter_planes.vjp(grad_output=lambda xp, g, index, dims: xp._gather_planes(g, 
                     input=lambda xp, input: xp.zeros_like(input))
 
 
-# ----- maxima ---------------------------------------------------------------------------
+# ----- max pooling ---------------------------------------------------------------------------
 
 
 @op(node="MaxPool2DWithIndicesBackward0", opmath=False,
     unsupported_dtypes=not_implemented("max_pool2d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool2d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, saved):
-    """The maximum of each window of planes; `saved` gets its flat index within the plane."""
+    """The maximum of each window of planes; `saved` receives its flat index within the plane."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, saved)
 
 
 @op(node="MaxPool3DWithIndicesBackward0", opmath=False,
     unsupported_dtypes=not_implemented("max_pool3d", "bool", "unsigned", "complex"), **_POOL)
 def _max_pool3d(xp, input, *, kernel_size, stride, padding, dilation, ceil_mode, saved):
-    """The maximum of each window of volumes; `saved` gets its flat index within the volume."""
+    """The maximum of each window of volumes; `saved` receives its flat index within the volume."""
     return xp.max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, saved)
 
 
@@ -77,14 +78,14 @@ for _op in (_max_pool2d, _max_pool3d):
 @op(node="AdaptiveMaxPool2DBackward0", opmath=False,
     unsupported_dtypes=not_implemented("adaptive_max_pool2d", *_NOT_REAL), **_POOL)
 def _adaptive_max_pool2d(xp, input, *, output_size, saved):
-    """The maximum of each of `output_size` windows that cover a plane evenly."""
+    """The maximum of each of `output_size` windows that evenly cover a plane."""
     return xp.adaptive_max_pool(input, output_size, saved)
 
 
 @op(node="AdaptiveMaxPool3DBackward0", opmath=False,
     unsupported_dtypes=not_implemented("adaptive_max_pool3d_cpu", *_NOT_REAL), **_POOL)
 def _adaptive_max_pool3d(xp, input, *, output_size, saved):
-    """The maximum of each of `output_size` windows that cover a volume evenly."""
+    """The maximum of each of `output_size` windows that evenly cover a volume."""
     return xp.adaptive_max_pool(input, output_size, saved)
 
 
@@ -118,16 +119,16 @@ _max_unpool3d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unp
     input, indices=_batched_index(batch, indices), output_size=output_size))
 
 
-# ----- means ----------------------------------------------------------------------------
+# ----- average pooling ----------------------------------------------------------------------------
 
 
-@linear(node="AvgPool2DBackward0", unsupported_dtypes=not_implemented("avg_pool2d", *_NO_MEAN), **_POOL)
+@linear(node="AvgPool2DBackward0", unsupported_dtypes=not_implemented("avg_pool2d", *_NO_AVERAGE), **_POOL)
 def _avg_pool2d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of planes."""
     return xp.avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@linear(node="AvgPool3DBackward0", unsupported_dtypes=not_implemented("avg_pool3d_out_frame", *_NO_MEAN, "narrow"),
+@linear(node="AvgPool3DBackward0", unsupported_dtypes=not_implemented("avg_pool3d_out_frame", *_NO_AVERAGE, "narrow"),
         **_POOL)
 def _avg_pool3d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     """The mean of each window of volumes."""
@@ -137,7 +138,7 @@ def _avg_pool3d(xp, input, *, kernel_size, stride, padding, ceil_mode, count_inc
 @linear("grad_output", node="AvgPool2DBackwardBackward0", **_POOL)
 def _avg_pool_backward(xp, grad_output, input, *, kernel_size, stride, padding, ceil_mode, count_include_pad,
                        divisor_override):
-    """The transpose of the mean: to each element of the input its share of the windows it lies in."""
+    """The transpose of average pooling, in the input's shape."""
     return xp.avg_pool_backward(grad_output, input.shape[len(input.shape) - len(kernel_size):], kernel_size, stride,
                                 padding, count_include_pad, divisor_override)
 
@@ -158,20 +159,20 @@ _avg_pool_backward.vjp(
 @linear(node="AdaptiveAvgPool2DBackward0", unsupported_dtypes=not_implemented("adaptive_avg_pool2d", *_NOT_REAL),
         **_POOL)
 def _adaptive_avg_pool2d(xp, input, *, output_size):
-    """The mean of each of `output_size` windows that cover a plane evenly."""
+    """The mean of each of `output_size` windows that evenly cover a plane."""
     return xp.adaptive_avg_pool(input, output_size)
 
 
 @linear(node="AdaptiveAvgPool3DBackward0", unsupported_dtypes=not_implemented("adaptive_avg_pool3d_cpu", *_NOT_REAL),
         **_POOL)
 def _adaptive_avg_pool3d(xp, input, *, output_size):
-    """The mean of each of `output_size` windows that cover a volume evenly."""
+    """The mean of each of `output_size` windows that evenly cover a volume."""
     return xp.adaptive_avg_pool(input, output_size)
 
 
 @linear("grad_output", node="AdaptiveAvgPool2DBackwardBackward0", **_POOL)
 def _adaptive_avg_pool_backward(xp, grad_output, input, *, output_size):
-    """The transpose of the adaptive mean, in the input's shape."""
+    """The transpose of adaptive average pooling, in the input's shape."""
     return xp.adaptive_avg_pool_backward(grad_output, input.shape[len(input.shape) - len(output_size):])
 
 

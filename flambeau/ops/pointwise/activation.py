@@ -1,24 +1,23 @@
-"""Activations of neural networks."""
+"""Activation functions, and the operators that are their gradients."""
 
 from __future__ import annotations
 
 from math import pi, sqrt
 
-from ...backends.numpy.memory import as_element
+from ...backends.numpy.memory import scalar_operand
 from ..declare import composite, elementwise, not_implemented, not_implemented_error, op
 
-_LIKE_LEAKY = ("bool", "integer", "complex")
+_NOT_REAL_FLOAT = ("bool", "integer", "complex")
 _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
 
 
-# ----- gates: cotangents let through, or not, by where the input lies -----
+# ----- gradients of piecewise functions -----
 #
-# Each is an operator of its own, flat in the input: so a gradient through a relu is still a function of
-# what went into the relu, and its derivative there is 0, not undefined.
+# Each is an operator that is constant in `input`, so that second derivatives by the input are 0, not undefined.
 
 @elementwise(node="ThresholdBackwardBackward0", expose=(), scalar_inputs=())
 def _threshold_backward(xp, grad, input, *, threshold):
-    """The gradient where input > threshold."""
+    """grad where input > threshold, else 0."""
     return xp.where(input <= threshold, 0, grad)
 
 
@@ -29,7 +28,7 @@ _threshold_backward.vjp(
 
 @elementwise(node="LeakyReluBackwardBackward0", expose=(), scalar_inputs=())
 def _leaky_relu_backward(xp, grad, input, *, negative_slope):
-    """The gradient where input > 0, else negative_slope of it."""
+    """grad where input > 0, else negative_slope · grad."""
     return xp.where(input > 0, grad, grad * negative_slope)
 
 
@@ -40,7 +39,7 @@ _leaky_relu_backward.vjp(
 
 @elementwise(node="HardtanhBackwardBackward0", expose=(), scalar_inputs=())
 def _hardtanh_backward(xp, grad, input, *, min_val, max_val):
-    """The gradient where input lies between the two."""
+    """grad where min_val < input < max_val, else 0."""
     return xp.where(xp.logical_or(input <= min_val, input >= max_val), 0, grad)
 
 
@@ -51,7 +50,7 @@ _hardtanh_backward.vjp(
 
 @elementwise(node="HardshrinkBackwardBackward0", expose=(), scalar_inputs=())
 def _shrink_backward(xp, grad, input, *, lambd):
-    """The gradient where |input| > lambd."""
+    """grad where |input| > lambd, else 0."""
     return xp.where(xp.logical_and(input >= -lambd, input <= lambd), 0, grad)
 
 
@@ -62,8 +61,8 @@ _shrink_backward.vjp(
 
 @elementwise(expose=(), scalar_inputs=(), node="torch::autograd::NotImplemented")
 def _hardsigmoid_backward(xp, grad, input):
-    """A sixth of the gradient where -3 < input < 3."""
-    # the sixth is float32's, whatever the dtype: PyTorch's constant
+    """grad / 6 where -3 < input < 3, else 0."""
+    # PyTorch's constant: 1/6 in float32, whatever the dtype
     return xp.where(xp.logical_and(input > -3, input < 3), grad * 0.1666666716337204, 0)
 
 
@@ -92,7 +91,7 @@ def relu(xp, input):
 relu.vjp(input=lambda xp, g, out: xp._threshold_backward(g, out, threshold=0))
 
 
-@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("leaky_relu_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("leaky_relu_cpu", *_NOT_REAL_FLOAT))
 def leaky_relu(xp, input, *, negative_slope=0.01):
     """x where x > 0, else negative_slope · x.
 
@@ -108,7 +107,7 @@ leaky_relu.vjp(input=lambda xp, g, input, negative_slope: xp._leaky_relu_backwar
 leaky_relu.in_place_node("LeakyReluBackward1")
 
 
-@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("elu_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("elu_cpu", *_NOT_REAL_FLOAT))
 def elu(xp, input, *, alpha=1, scale=1, input_scale=1):
     """scale · x where x > 0, else scale · alpha · (exp(input_scale · x) - 1).
 
@@ -117,16 +116,16 @@ def elu(xp, input, *, alpha=1, scale=1, input_scale=1):
     tensor([-0.6321,  2.0000])
     """
     scaled = input if scale == 1 else input * scale
-    return xp.where(input > 0, scaled, _times(xp.expm1(_times(input, input_scale)), alpha * scale))
+    return xp.where(input > 0, scaled, _scale(xp.expm1(_scale(input, input_scale)), alpha * scale))
 
 
-def _times(x, factor):
+def _scale(x, factor):
     return x if factor == 1 else x * factor
 
 
 def _elu_vjp(xp, g, input, alpha, scale, input_scale):
-    below = g * (alpha * scale * input_scale * xp.exp(_times(input, input_scale)))
-    return xp.where(input <= 0, below, _times(g, scale))
+    below = g * (alpha * scale * input_scale * xp.exp(_scale(input, input_scale)))
+    return xp.where(input <= 0, below, _scale(g, scale))
 
 
 elu.vjp(input=_elu_vjp)
@@ -134,7 +133,7 @@ elu.in_place_node("EluBackward1")
 
 
 @elementwise(expose=("torch", "nn.functional", "inplace_function"),
-             unsupported_dtypes=not_implemented("elu_cpu", *_LIKE_LEAKY))
+             unsupported_dtypes=not_implemented("elu_cpu", *_NOT_REAL_FLOAT))
 def celu(xp, input, *, alpha=1.0):
     """max(0, x) + min(0, alpha · (exp(x / alpha) - 1)).
 
@@ -151,9 +150,9 @@ celu.vjp(input=lambda xp, g, input, alpha: xp.where(input <= 0, g * xp.exp(input
 celu.in_place_node("CeluBackward1")
 
 
-@elementwise(expose=_F, unsupported_dtypes=not_implemented("GeluKernelImpl", *_LIKE_LEAKY))
+@elementwise(expose=_F, unsupported_dtypes=not_implemented("GeluKernelImpl", *_NOT_REAL_FLOAT))
 def gelu(xp, input, *, approximate="none"):
-    """x Φ(x), where Φ is the normal distribution function.
+    """x · Φ(x), with the normal distribution function Φ.
 
     Args:
         approximate: "tanh" for 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))).
@@ -166,14 +165,14 @@ def gelu(xp, input, *, approximate="none"):
         return 0.5 * input * (1 + xp.tanh(_gelu_inner(input)))
     if approximate != "none":
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return input * _normal_density(xp, input)
+    return input * _normal_cdf(xp, input)
 
 
 def _gelu_inner(x):
     return sqrt(2 / pi) * (x + 0.044715 * (x * x * x))
 
 
-def _normal_density(xp, x):
+def _normal_cdf(xp, x):
     return 0.5 * (1 + xp.erf(x * sqrt(0.5)))
 
 
@@ -183,7 +182,7 @@ def _gelu_vjp(xp, g, input, approximate):
         inner = sqrt(2 / pi) * (1 + 3 * 0.044715 * (input * input))
         return g * (0.5 * (1 + t) + 0.5 * input * ((1 - t * t) * inner))
     density = xp.exp(-0.5 * (input * input)) * (1 / sqrt(2 * pi))
-    return g * (_normal_density(xp, input) + input * density)
+    return g * (_normal_cdf(xp, input) + input * density)
 
 
 gelu.vjp(input=_gelu_vjp)
@@ -208,7 +207,7 @@ def _silu_vjp(xp, g, input):
 silu.vjp(input=_silu_vjp)
 
 
-@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("mish_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("mish_cpu", *_NOT_REAL_FLOAT))
 def mish(xp, input):
     """x · tanh(softplus(x)).
 
@@ -227,9 +226,9 @@ def _mish_vjp(xp, g, input):
 mish.vjp(input=_mish_vjp)
 
 
-@elementwise(expose=_F, unsupported_dtypes=not_implemented("softplus_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F, unsupported_dtypes=not_implemented("softplus_cpu", *_NOT_REAL_FLOAT))
 def softplus(xp, input, *, beta=1, threshold=20):
-    """log(1 + exp(beta · x)) / beta; x itself where beta · x > threshold.
+    """log(1 + exp(beta · x)) / beta, and x where beta · x > threshold.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.softplus(torch.tensor([-1., 2.]))
@@ -248,7 +247,7 @@ softplus.vjp(input=_softplus_vjp)
 
 
 @elementwise(expose=_F, name="logsigmoid", node="LogSigmoidBackward0",
-             unsupported_dtypes=not_implemented("log_sigmoid_cpu", *_LIKE_LEAKY))
+             unsupported_dtypes=not_implemented("log_sigmoid_cpu", *_NOT_REAL_FLOAT))
 def logsigmoid(xp, input):
     """log(sigmoid(x)), without overflow.
 
@@ -285,7 +284,7 @@ hardtanh.vjp(input=lambda xp, g, input, min_val, max_val: xp._hardtanh_backward(
     g, input, min_val=min_val, max_val=max_val))
 
 
-@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("hardswish_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("hardswish_cpu", *_NOT_REAL_FLOAT))
 def hardswish(xp, input):
     """x · min(max(x + 3, 0), 6) / 6.
 
@@ -300,7 +299,7 @@ hardswish.vjp(input=lambda xp, g, input: xp.where(
     input <= -3, 0, xp.where(input < 3, g * (input / 3 + 0.5), g)))
 
 
-@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("hardsigmoid_cpu", *_LIKE_LEAKY))
+@elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("hardsigmoid_cpu", *_NOT_REAL_FLOAT))
 def hardsigmoid(xp, input):
     """min(max(x + 3, 0), 6) / 6.
 
@@ -315,9 +314,9 @@ hardsigmoid.vjp(input=lambda xp, g, input: xp._hardsigmoid_backward(g, input))
 
 
 @elementwise(expose=("torch", "method", "nn.functional"),
-             unsupported_dtypes=not_implemented("hardshrink_cpu", *_LIKE_LEAKY))
+             unsupported_dtypes=not_implemented("hardshrink_cpu", *_NOT_REAL_FLOAT))
 def hardshrink(xp, input, *, lambd=0.5):
-    """x, and 0 where |x| ≤ lambd.
+    """x where |x| > lambd, else 0.
 
     >>> import flambeau as torch
     >>> torch.hardshrink(torch.tensor([-1., 0.3]))
@@ -329,9 +328,9 @@ def hardshrink(xp, input, *, lambd=0.5):
 hardshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
 
 
-@elementwise(expose=_F, unsupported_dtypes=not_implemented("softshrink_check", *_LIKE_LEAKY))
+@elementwise(expose=_F, unsupported_dtypes=not_implemented("softshrink_check", *_NOT_REAL_FLOAT))
 def softshrink(xp, input, *, lambd=0.5):
-    """x moved by lambd towards 0, and 0 where |x| ≤ lambd.
+    """x - lambd where x > lambd, x + lambd where x < -lambd, else 0.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.softshrink(torch.tensor([-1., 0.3]))
@@ -355,7 +354,7 @@ def threshold(xp, input, *, threshold, value):
     tensor([9.0000, 0.3000])
     """
     dtype = input.dtype
-    return xp.where(input <= as_element(threshold, dtype), as_element(value, dtype), input)
+    return xp.where(input <= scalar_operand(threshold, dtype), scalar_operand(value, dtype), input)
 
 
 threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
@@ -363,15 +362,15 @@ threshold.in_place_node("ThresholdBackward1")
 
 
 @elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), scalar_inputs=(),
-             unsupported_dtypes=not_implemented("prelu_cpu", *_LIKE_LEAKY))
+             unsupported_dtypes=not_implemented("prelu_cpu", *_NOT_REAL_FLOAT))
 def prelu_kernel(xp, input, weight):
-    """x where x > 0, else weight · x; the weight already laid along the channels."""
+    """x where x > 0, else weight · x; the weight is already broadcast along the channels."""
     return xp.where(input > 0, input, weight * input)
 
 
 @elementwise(node="PreluKernelBackwardBackward0", expose=(), scalar_inputs=())
 def _prelu_backward(xp, grad, input, slope):
-    """The gradient where input > 0, else the slope's part of it."""
+    """grad where input > 0, else slope · grad."""
     return xp.where(input > 0, grad, slope * grad)
 
 
@@ -385,12 +384,12 @@ prelu_kernel.vjp(input=lambda xp, g, input, weight: xp._prelu_backward(g, input,
 @elementwise(key="_rrelu_with_noise", name="rrelu", node="RreluWithNoiseBackward0", expose=(), scalar_inputs=(),
              nondifferentiable_inputs=("noise",),
              unsupported_dtypes={
-                 **dict.fromkeys(_LIKE_LEAKY, lambda *_, training, **__: not_implemented_error(
+                 **dict.fromkeys(_NOT_REAL_FLOAT, lambda *_, training, **__: not_implemented_error(
                      "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")),
                  "float16": lambda *_, training, **__: (
                      not_implemented_error("rrelu_with_noise_out_cpu") if training else None)})
 def rrelu_with_noise(xp, input, noise, *, lower, upper, training):
-    """noise · x: the slopes drawn, or their mean where nothing is trained."""
+    """x where x > 0, else slope · x: the slope is `noise` in training, else (lower + upper) / 2."""
     return xp.where(input > 0, input, input * (noise if training else (lower + upper) / 2))
 
 
@@ -402,7 +401,7 @@ rrelu_with_noise.vjp(input=_rrelu_vjp)
 rrelu_with_noise.in_place_node("RreluWithNoiseBackward1")
 
 
-@op(expose=_F, unsupported_dtypes=not_implemented("glu_cpu", *_LIKE_LEAKY))
+@op(expose=_F, unsupported_dtypes=not_implemented("glu_cpu", *_NOT_REAL_FLOAT))
 def glu(xp, input, *, dim=-1):
     """a · sigmoid(b), where a and b are the halves of x along `dim`.
 
@@ -426,7 +425,7 @@ def _halves(xp, x, dim):
 
 @composite(expose=())
 def _glu_backward(xp, input, g, *, dim):
-    """The cotangent of glu's input."""
+    """The gradient of glu by its input."""
     a, b = _halves(xp, input, dim)
     s = xp.sigmoid(b)
     return xp.cat([g * s, g * a * (s * (1 - s))], dim=dim)

@@ -1,8 +1,8 @@
-"""Arithmetic: sums, products, quotients, powers and their kin."""
+"""Arithmetic: sums, products, quotients, remainders, powers, absolute values and signs."""
 
 from __future__ import annotations
 
-from ...backends.numpy.memory import as_element
+from ...backends.numpy.memory import scalar_operand
 from ...dtypes import bool_
 from ..declare import composite, elementwise, not_implemented
 
@@ -83,7 +83,7 @@ rsub.vjp(input=lambda g, alpha: -(g if alpha == 1 else g * alpha),
 @elementwise(name="rsub", key="_rsub_scalar", node="RsubBackward1", expose=(), promoting_params=("other",),
              unsupported_dtypes=NO_DIFFERENCE)
 def rsub_scalar(input, *, other, alpha=1):
-    """other - alpha · input, for a number."""
+    """other - alpha · input, with a scalar `other`."""
     return other - (input if alpha == 1 else alpha * input)
 
 
@@ -124,8 +124,8 @@ def _div_jvp(out, t_input, t_other, other):
     """(dx - out · dy) / y."""
     if t_other is None:
         return t_input / other
-    moved = t_other * out
-    return (-moved if t_input is None else t_input - moved) / other
+    change = t_other * out
+    return (-change if t_input is None else t_input - change) / other
 
 
 div.jvp(_div_jvp)
@@ -140,7 +140,7 @@ def div_rounded(xp, input, other, *, rounding_mode):
 
 @elementwise(name="div", key="_div_rounded_twice", node="DivBackward2", expose=(), scalar_inputs=_BOTH, opmath=False)
 def div_rounded_twice(xp, input, other, *, rounding_mode):
-    """input / other of float16 or bfloat16 by more elements than one: rounded to that dtype, and then towards zero."""
+    """input / other of float16 or bfloat16 tensors of several elements: rounded to the dtype, then towards zero."""
     return xp.trunc_divide_narrow(input, other)
 
 
@@ -156,7 +156,7 @@ for _rounded in (div_rounded, div_rounded_twice, div_floored):
                  other=lambda xp, g, other, rounding_mode: xp.zeros_like(g))
 
 
-def _without_derivative(name):
+def _not_differentiable(name):
     def rule(g):
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
     return rule
@@ -174,14 +174,14 @@ def floor_divide(xp, input, other):
     return xp.floor_divide(input, other)
 
 
-floor_divide.vjp(input=_without_derivative("floor_divide"),
-                 other=_without_derivative("floor_divide"))
+floor_divide.vjp(input=_not_differentiable("floor_divide"),
+                 other=_not_differentiable("floor_divide"))
 
 
 @elementwise(node="RemainderBackward1", scalar_inputs=(),
              unsupported_dtypes=not_implemented("remainder_cpu", "bool", "complex"))
 def remainder(xp, input, other):
-    """What is left of a division rounded down; it has the sign of the divisor.
+    """The remainder of floor division, input - other · ⌊input / other⌋; it has the sign of `other`.
 
     >>> import flambeau as torch
     >>> torch.remainder(torch.tensor([-3., 3.]), 2)
@@ -197,7 +197,7 @@ remainder.vjp(input=lambda g: g,
 @elementwise(name="remainder", key="_remainder_scalar", node="RemainderBackward0", expose=(),
              promoting_params=("other",), unsupported_dtypes=not_implemented("remainder_cpu", "bool", "complex"))
 def remainder_scalar(xp, input, *, other):
-    """`remainder` by a number."""
+    """`remainder` with a scalar divisor."""
     return xp.remainder(input, other)
 
 
@@ -209,16 +209,16 @@ remainder.scalar_overload("other", remainder_scalar)
              promoting_params=("input",), argument_order=("input", "other"),
              unsupported_dtypes=not_implemented("remainder_cpu", "bool", "complex"))
 def scalar_remainder(xp, other, *, input):
-    """`remainder` of a number."""
+    """`remainder` with a scalar dividend."""
     return xp.remainder(input, other)
 
 
-scalar_remainder.vjp(other=_without_derivative("remainder"))
+scalar_remainder.vjp(other=_not_differentiable("remainder"))
 
 
 @elementwise(node="FmodBackward1", scalar_inputs=(), unsupported_dtypes=not_implemented("fmod_cpu", "bool", "complex"))
 def fmod(xp, input, other):
-    """What is left of a division rounded towards zero; it has the sign of the dividend.
+    """The remainder of truncated division, input - other · trunc(input / other); it has the sign of `input`.
 
     >>> import flambeau as torch
     >>> torch.fmod(torch.tensor([-3., 3.]), 2)
@@ -234,7 +234,7 @@ fmod.vjp(input=lambda g: g,
 @elementwise(name="fmod", key="_fmod_scalar", node="FmodBackward0", expose=(), promoting_params=("other",),
              unsupported_dtypes=not_implemented("fmod_cpu", "bool", "complex"))
 def fmod_scalar(xp, input, *, other):
-    """`fmod` by a number."""
+    """`fmod` with a scalar divisor."""
     return xp.fmod(input, other)
 
 
@@ -286,13 +286,13 @@ def pow(xp, input, exponent):
 
 
 def _pow_vjp_input(xp, g, input, exponent):
-    # at exponent 0 the power is constant, even where input ** -1 is infinite
+    # at exponent 0 the power is constant, also where input ** -1 is infinite
     slope = exponent * xp.pow(input, exponent - 1)
     return xp.where(exponent == 0, 0, g * slope)
 
 
 def _pow_vjp_exponent(xp, g, input, exponent, exponent_dtype, out):
-    # 0 ** exponent stays 0 near any exponent that is not negative
+    # 0 ** exponent is constantly 0 for positive exponents
     constant = xp.logical_and(input == 0, xp.real(exponent) >= 0)
     base = input + 0j if exponent_dtype.is_complex else input  # a negative base has a complex logarithm
     return xp.where(constant, 0, g * (out * xp.log(base)))
@@ -304,7 +304,7 @@ pow.vjp(input=_pow_vjp_input,
 
 @elementwise(name="pow", key="_pow_scalar", node="PowBackward0", expose=(), promoting_params=("exponent",))
 def pow_scalar(xp, input, *, exponent):
-    """input ** exponent, for a number."""
+    """input ** exponent, with a scalar exponent."""
     return xp.pow_scalar(input, exponent)
 
 
@@ -322,7 +322,7 @@ pow.scalar_overload("exponent", pow_scalar)
 
 @elementwise(name="pow", key="_scalar_pow", node="PowBackward2", expose=(), promoting_params=("base",))
 def scalar_pow(xp, exponent, *, base):
-    """base ** exponent, for a number as the base."""
+    """base ** exponent, with a scalar base."""
     return xp.scalar_pow(base, exponent)
 
 
@@ -350,7 +350,7 @@ def addcmul(input, tensor1, tensor2, *, value=1):
     >>> torch.addcmul(torch.ones(2), torch.tensor([1., 2.]), torch.tensor([3., 4.]), value=2)
     tensor([ 7., 17.])
     """
-    return input + (tensor1 * tensor2 if value == 1 else as_element(value, input.dtype) * tensor1 * tensor2)
+    return input + (tensor1 * tensor2 if value == 1 else scalar_operand(value, input.dtype) * tensor1 * tensor2)
 
 
 addcmul.vjp(input=lambda g: g,
@@ -399,7 +399,7 @@ abs.jvp(lambda xp, t_input, input: xp.real(xp.conj(t_input) * xp.sgn(input)))
 @elementwise(unsupported_dtypes={"complex": NotImplementedError(
     "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")})
 def sign(xp, input):
-    """-1, 0 or 1, as each element is negative, zero or positive.
+    """-1, 0 or 1 where an element is negative, zero or positive.
 
     >>> import flambeau as torch
     >>> torch.sign(torch.tensor([-3., 0., 2.]))
@@ -413,7 +413,7 @@ sign.vjp(input=lambda xp, g: xp.zeros_like(g))
 
 @elementwise(holomorphic=False)
 def sgn(xp, input):
-    """input / |input|, and 0 at 0: the sign, for complex numbers too.
+    """input / |input|, and 0 at 0; for real and complex tensors.
 
     >>> import flambeau as torch
     >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
@@ -425,13 +425,13 @@ def sgn(xp, input):
 def _sgn_vjp(xp, g, input, out):
     if not xp.is_complex(input):
         return xp.zeros_like(g)
-    # the part of g along `out` is lost; the rest is turned by an angle that falls with 1 / |input|
-    along = out * xp.real(xp.conj(out) * g)
-    return xp.where(input == 0, 0, (g - along) / xp.abs(input))
+    # the component of g along `out` has no effect; the rest is scaled by 1 / |input|
+    parallel = out * xp.real(xp.conj(out) * g)
+    return xp.where(input == 0, 0, (g - parallel) / xp.abs(input))
 
 
 sgn.vjp(input=_sgn_vjp)
-sgn.jvp(lambda xp, t_input, input, out: _sgn_vjp(xp, t_input, input, out))  # the projection is its own transpose
+sgn.jvp(lambda xp, t_input, input, out: _sgn_vjp(xp, t_input, input, out))  # the projection is self-adjoint
 
 
 @composite
@@ -439,7 +439,7 @@ def positive(input):
     """The tensor itself, +input.
 
     Raises:
-        RuntimeError: it is a bool tensor.
+        RuntimeError: the tensor is bool.
 
     >>> import flambeau as torch
     >>> torch.positive(torch.tensor([1., -2.]))

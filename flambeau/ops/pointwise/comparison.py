@@ -1,4 +1,4 @@
-"""Comparisons and classifications: each element's yes or no."""
+"""Comparisons and tests of elements; the results are bool tensors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..declare import elementwise, not_implemented
 
 @elementwise(differentiable=False)
 def eq(input, other):
-    """Whether input = other.
+    """input = other, elementwise.
 
     >>> import flambeau as torch
     >>> torch.eq(torch.tensor([1, 2]), torch.tensor([1, 3]))
@@ -18,7 +18,7 @@ def eq(input, other):
 
 @elementwise(differentiable=False, aliases=("not_equal",))
 def ne(input, other):
-    """Whether input ≠ other.
+    """input ≠ other, elementwise.
 
     >>> import flambeau as torch
     >>> torch.ne(torch.tensor([1, 2]), torch.tensor([1, 3]))
@@ -29,7 +29,7 @@ def ne(input, other):
 
 @elementwise(differentiable=False, aliases=("less",), unsupported_dtypes=not_implemented("lt_cpu", "complex"))
 def lt(input, other):
-    """Whether input < other.
+    """input < other, elementwise.
 
     >>> import flambeau as torch
     >>> torch.lt(torch.tensor([1, 2]), 2)
@@ -40,7 +40,7 @@ def lt(input, other):
 
 @elementwise(differentiable=False, aliases=("less_equal",), unsupported_dtypes=not_implemented("le_cpu", "complex"))
 def le(input, other):
-    """Whether input ≤ other.
+    """input ≤ other, elementwise.
 
     >>> import flambeau as torch
     >>> torch.le(torch.tensor([1, 2]), 1)
@@ -51,7 +51,7 @@ def le(input, other):
 
 @elementwise(differentiable=False, aliases=("greater",), unsupported_dtypes=not_implemented("gt_cpu", "complex"))
 def gt(input, other):
-    """Whether input > other.
+    """input > other, elementwise.
 
     >>> import flambeau as torch
     >>> torch.gt(torch.tensor([1, 2]), 1)
@@ -62,7 +62,7 @@ def gt(input, other):
 
 @elementwise(differentiable=False, aliases=("greater_equal",), unsupported_dtypes=not_implemented("ge_cpu", "complex"))
 def ge(input, other):
-    """Whether input ≥ other.
+    """input ≥ other, elementwise.
 
     >>> import flambeau as torch
     >>> torch.ge(torch.tensor([1, 2]), 2)
@@ -76,7 +76,7 @@ _TESTS = ("torch", "method")
 
 @elementwise(differentiable=False, expose=_TESTS)
 def isnan(xp, input):
-    """Whether it is not a number.
+    """Whether each element is nan.
 
     >>> import flambeau as torch
     >>> torch.isnan(torch.tensor([1., float("nan")]))
@@ -87,7 +87,7 @@ def isnan(xp, input):
 
 @elementwise(differentiable=False, expose=_TESTS)
 def isinf(xp, input):
-    """Whether it is infinite, of either sign.
+    """Whether each element is inf or -inf.
 
     >>> import flambeau as torch
     >>> torch.isinf(torch.tensor([1., float("-inf")]))
@@ -98,7 +98,7 @@ def isinf(xp, input):
 
 @elementwise(differentiable=False, expose=_TESTS)
 def isfinite(xp, input):
-    """Whether it is neither infinite nor nan.
+    """Whether each element is neither infinite nor nan.
 
     >>> import flambeau as torch
     >>> torch.isfinite(torch.tensor([1., float("nan")]))
@@ -110,7 +110,7 @@ def isfinite(xp, input):
 @elementwise(differentiable=False, expose=_TESTS,
              unsupported_dtypes={"complex": RuntimeError("isposinf does not support complex inputs.")})
 def isposinf(xp, input):
-    """Whether it is positive infinity.
+    """Whether each element is inf.
 
     >>> import flambeau as torch
     >>> torch.isposinf(torch.tensor([float("inf"), float("-inf")]))
@@ -122,7 +122,7 @@ def isposinf(xp, input):
 @elementwise(differentiable=False, expose=_TESTS,
              unsupported_dtypes={"complex": RuntimeError("isneginf does not support complex inputs.")})
 def isneginf(xp, input):
-    """Whether it is negative infinity.
+    """Whether each element is -inf.
 
     >>> import flambeau as torch
     >>> torch.isneginf(torch.tensor([float("inf"), float("-inf")]))
@@ -133,7 +133,7 @@ def isneginf(xp, input):
 
 @elementwise(differentiable=False, expose=_TESTS)
 def isreal(xp, input):
-    """Whether the imaginary part is 0.
+    """Whether the imaginary part of each element is 0.
 
     >>> import flambeau as torch
     >>> torch.isreal(torch.tensor([1 + 0j, 1j]))
@@ -145,7 +145,7 @@ def isreal(xp, input):
 @elementwise(differentiable=False, expose=_TESTS,
              unsupported_dtypes={"complex": NotImplementedError("signbit is not implemented for complex tensors.")})
 def signbit(xp, input):
-    """Whether the sign is minus; that of -0 is.
+    """Whether the sign bit of each element is set, that of -0 included.
 
     >>> import flambeau as torch
     >>> torch.signbit(torch.tensor([1., -0.]))
@@ -153,7 +153,7 @@ def signbit(xp, input):
     """
     return xp.signbit(input)
 
-# Written over an input, their gradient is zero: PyTorch records that.
+# PyTorch records the in-place variants: their gradients are zero.
 for _op, _name in ((eq, "Eq"), (ne, "Ne"), (lt, "Lt"), (le, "Le"), (gt, "Gt"), (ge, "Ge")):
     _op.in_place_node(f"{_name}Backward1", f"{_name}Backward0", input=lambda xp, g: xp.zeros_like(g),
                     other=lambda xp, g: xp.zeros_like(g))

@@ -1,4 +1,4 @@
-"""Complex numbers: their parts, made from parts, angles, conjugates."""
+"""Complex numbers: parts, construction, angles, conjugates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..declare import composite, elementwise, linear, view
 
 @linear(holomorphic=False, expose=("torch", "method"), batching_rule="trailing")
 def conj(xp, input):
-    """The conjugate; real tensors as they are.
+    """The complex conjugate; a real tensor is returned unchanged.
 
     >>> import flambeau as torch
     >>> torch.conj(torch.tensor([1 + 2j]))
@@ -21,7 +21,7 @@ conj.vjp(input=lambda xp, g: xp.conj(g))
 
 @elementwise(holomorphic=False, expose=("torch", "method", "inplace"))
 def conj_physical(xp, input):
-    """The conjugate, computed.
+    """The complex conjugate, as a new tensor.
 
     >>> import flambeau as torch
     >>> torch.conj_physical(torch.tensor([1 + 2j]))
@@ -37,7 +37,7 @@ conj_physical.in_place_node("ConjPhysicalBackward1")
 
 @composite(expose=("torch", "method"))
 def resolve_conj(input):
-    """The tensor itself: conjugates are never put off.
+    """The tensor itself: flambeau has no lazy conjugation.
 
     >>> import flambeau as torch
     >>> torch.resolve_conj(torch.tensor([1 + 2j]))
@@ -48,7 +48,7 @@ def resolve_conj(input):
 
 @composite(expose=("torch", "method"))
 def resolve_neg(input):
-    """The tensor itself: negation is never put off.
+    """The tensor itself: flambeau has no lazy negation.
 
     >>> import flambeau as torch
     >>> torch.resolve_neg(torch.tensor([1.]))
@@ -98,7 +98,7 @@ view_as_complex.vjp(input=lambda xp, g: xp.view_as_real(g))
 
 @elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",))
 def complex(xp, real, imag):
-    """Complex numbers from their parts.
+    """Complex numbers, real + i · imag.
 
     >>> import flambeau as torch
     >>> torch.complex(torch.tensor([1.]), torch.tensor([2.]))
@@ -121,7 +121,7 @@ complex.jvp(_complex_jvp)
 
 @elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",))
 def polar(xp, abs, angle):
-    """Complex numbers from lengths and angles.
+    """Complex numbers in polar form, abs · exp(i · angle).
 
     >>> import flambeau as torch
     >>> torch.polar(torch.tensor([2.]), torch.tensor([0.]))
@@ -131,7 +131,7 @@ def polar(xp, abs, angle):
 
 
 def _project(xp, g, direction):
-    """The part of g along a direction: a real number, Re(conj(g) · direction)."""
+    """The component of g along a direction, Re(conj(g) · direction)."""
     return xp.real(xp.conj(g) * direction)
 
 
@@ -144,8 +144,8 @@ def _polar_jvp(xp, t_abs, t_angle, out):
     if t_abs is not None:
         total = xp.sgn(out) * t_abs
     if t_angle is not None:
-        turned = out * 1j * t_angle
-        total = turned if total is None else total + turned
+        by_angle = out * 1j * t_angle
+        total = by_angle if total is None else total + by_angle
     return total
 
 

@@ -20,7 +20,7 @@ def exp(xp, input):
     return xp.exp(input)
 
 
-exp.vjp(input=lambda g, out: g * out)  # exp' is exp: only the result is kept
+exp.vjp(input=lambda g, out: g * out)  # only the result is saved
 
 
 @elementwise(promote="float")
@@ -39,7 +39,7 @@ exp2.vjp(input=lambda g, out: g * (out * LN_2))
 
 @elementwise(promote="float")
 def expm1(xp, input):
-    """eˣ - 1, exact for small x.
+    """eˣ - 1, accurate for small x.
 
     >>> import flambeau as torch
     >>> torch.expm1(torch.tensor([0., 1.]))
@@ -95,7 +95,7 @@ log10.vjp(input=lambda g, input: g / (input * LN_10))
 
 @elementwise(promote="float", node="Log1PBackward0")
 def log1p(xp, input):
-    """log(1 + x), exact for small x.
+    """log(1 + x), accurate for small x.
 
     >>> import flambeau as torch
     >>> torch.log1p(torch.tensor([0., 1.]))
@@ -154,7 +154,7 @@ def logit(xp, input, *, eps=None):
     """The inverse of the logistic function, log(x / (1 - x)).
 
     Args:
-        eps: limit x to [eps, 1 - eps] first. Default: elements outside [0, 1] give nan.
+        eps: clamp x to [eps, 1 - eps] first. None: elements outside [0, 1] give nan.
 
     >>> import flambeau as torch
     >>> torch.logit(torch.tensor([0.5, 0.8808]))
@@ -223,7 +223,7 @@ ldexp.vjp(input=lambda xp, g, other: g * xp.exp2(other),
 @elementwise(outputs=("mantissa", "exponent"), expose=("torch", "method"), unsupported_dtypes=dict.fromkeys(
     ("bool", "integer", "complex"), RuntimeError("torch.frexp() only supports floating-point dtypes")))
 def frexp(xp, input):
-    """Mantissas in [0.5, 1) and exponents with x = mantissa · 2^exponent.
+    """Mantissas with magnitudes in [0.5, 1), and integer exponents: x = mantissa · 2^exponent.
 
     >>> import flambeau as torch
     >>> torch.frexp(torch.tensor([8., 3.]))

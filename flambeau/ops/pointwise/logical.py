@@ -1,4 +1,4 @@
-"""Logic: truth values, and the bits of integers."""
+"""Logical operators on bool values, and bitwise operators on integers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..declare import elementwise, not_implemented
 
 @elementwise(differentiable=False, scalar_inputs=())
 def logical_and(xp, input, other):
-    """Whether both are true (not 0).
+    """Whether both elements are nonzero.
 
     >>> import flambeau as torch
     >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([True, False]))
@@ -18,7 +18,7 @@ def logical_and(xp, input, other):
 
 @elementwise(differentiable=False, scalar_inputs=())
 def logical_or(xp, input, other):
-    """Whether either is true (not 0).
+    """Whether either element is nonzero.
 
     >>> import flambeau as torch
     >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([False, False]))
@@ -29,7 +29,7 @@ def logical_or(xp, input, other):
 
 @elementwise(differentiable=False, scalar_inputs=())
 def logical_xor(xp, input, other):
-    """Whether just one is true (not 0).
+    """Whether exactly one of the two elements is nonzero.
 
     >>> import flambeau as torch
     >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([True, False]))
@@ -40,7 +40,7 @@ def logical_xor(xp, input, other):
 
 @elementwise(differentiable=False)
 def logical_not(xp, input):
-    """Whether it is false (0).
+    """Whether each element is 0.
 
     >>> import flambeau as torch
     >>> torch.logical_not(torch.tensor([0, 3]))
@@ -50,7 +50,7 @@ def logical_not(xp, input):
 
 
 def _check_one_tensor(name):
-    """Numbers on either side, not on both."""
+    """Return a check that raises PyTorch's TypeError where both operands are scalars."""
     def check(input, other):
         if not hasattr(input, "shape") and not hasattr(other, "shape"):
             raise TypeError(f"{name}() received an invalid combination of arguments - got ({type(input).__name__}, "
@@ -66,7 +66,7 @@ _BOTH = ("input", "other")
 @elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_and"),
              unsupported_dtypes=not_implemented("bitwise_and_cpu", "float", "complex"))
 def bitwise_and(xp, input, other):
-    """The bits set in both.
+    """The bitwise AND.
 
     >>> import flambeau as torch
     >>> torch.bitwise_and(torch.tensor([6, 5]), 3)
@@ -78,7 +78,7 @@ def bitwise_and(xp, input, other):
 @elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_or"),
              unsupported_dtypes=not_implemented("bitwise_or_cpu", "float", "complex"))
 def bitwise_or(xp, input, other):
-    """The bits set in either.
+    """The bitwise OR.
 
     >>> import flambeau as torch
     >>> torch.bitwise_or(torch.tensor([6, 5]), 3)
@@ -90,7 +90,7 @@ def bitwise_or(xp, input, other):
 @elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_xor"),
              unsupported_dtypes=not_implemented("bitwise_xor_cpu", "float", "complex"))
 def bitwise_xor(xp, input, other):
-    """The bits set in just one.
+    """The bitwise exclusive OR.
 
     >>> import flambeau as torch
     >>> torch.bitwise_xor(torch.tensor([6, 5]), 3)
@@ -101,7 +101,7 @@ def bitwise_xor(xp, input, other):
 
 @elementwise(differentiable=False, unsupported_dtypes=not_implemented("bitwise_not_cpu", "float", "complex"))
 def bitwise_not(xp, input):
-    """All bits flipped.
+    """The bitwise complement.
 
     >>> import flambeau as torch
     >>> torch.bitwise_not(torch.tensor([0, 5]))
@@ -113,7 +113,7 @@ def bitwise_not(xp, input):
 @elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_left_shift"),
              unsupported_dtypes=not_implemented("lshift_cpu", "bool", "float", "complex"))
 def bitwise_left_shift(xp, input, other):
-    """The bits moved up, input · 2ʸ.
+    """The bits shifted to the left, input · 2ʸ.
 
     >>> import flambeau as torch
     >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
@@ -125,7 +125,7 @@ def bitwise_left_shift(xp, input, other):
 @elementwise(differentiable=False, scalar_inputs=_BOTH, check=_check_one_tensor("bitwise_right_shift"),
              unsupported_dtypes=not_implemented("rshift_cpu", "bool", "float", "complex"))
 def bitwise_right_shift(xp, input, other):
-    """The bits moved down, ⌊input / 2ʸ⌋.
+    """The bits shifted to the right, ⌊input / 2ʸ⌋.
 
     >>> import flambeau as torch
     >>> torch.bitwise_right_shift(torch.tensor([8, -8]), 1)

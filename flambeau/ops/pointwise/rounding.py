@@ -1,4 +1,4 @@
-"""Rounding to integers, and what is left."""
+"""Rounding to integers, and fractional parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _unsupported(name):
 
 @elementwise(unsupported_dtypes=_unsupported("floor"))
 def floor(xp, input):
-    """The largest integer not above, ⌊x⌋.
+    """The largest integer ≤ x, ⌊x⌋.
 
     >>> import flambeau as torch
     >>> torch.floor(torch.tensor([-1.5, 1.5]))
@@ -23,7 +23,7 @@ def floor(xp, input):
 
 @elementwise(unsupported_dtypes=_unsupported("ceil"))
 def ceil(xp, input):
-    """The smallest integer not below, ⌈x⌉.
+    """The smallest integer ≥ x, ⌈x⌉.
 
     >>> import flambeau as torch
     >>> torch.ceil(torch.tensor([-1.5, 1.5]))
@@ -34,7 +34,7 @@ def ceil(xp, input):
 
 @elementwise(aliases=("fix",), unsupported_dtypes=_unsupported("trunc"))
 def trunc(xp, input):
-    """The integer next to it towards zero.
+    """x rounded towards zero.
 
     >>> import flambeau as torch
     >>> torch.trunc(torch.tensor([-1.5, 1.5]))
@@ -45,7 +45,7 @@ def trunc(xp, input):
 
 @elementwise(unsupported_dtypes=not_implemented("round_vml_cpu", "bool", "complex"))
 def round(xp, input):
-    """The nearest integer, halves to the even one.
+    """The nearest integer; ties go to the even one.
 
     >>> import flambeau as torch
     >>> torch.round(torch.tensor([0.5, 1.5, -2.7]))
@@ -62,13 +62,13 @@ def round_decimals(xp, input, *, decimals):
     return xp.round(input * scale) / scale if decimals >= 0 else xp.round(input / scale) * scale
 
 
-for _flat in (floor, ceil, trunc, round, round_decimals):  # constant almost everywhere
-    _flat.vjp(input=lambda xp, g: xp.zeros_like(g))
+for _op in (floor, ceil, trunc, round, round_decimals):  # constant almost everywhere
+    _op.vjp(input=lambda xp, g: xp.zeros_like(g))
 
 
 @elementwise(unsupported_dtypes=not_implemented("frac_cpu", "bool", "integer", "complex"))
 def frac(xp, input):
-    """The fractional part, with the sign of the number.
+    """The fractional part, x - trunc(x).
 
     >>> import flambeau as torch
     >>> torch.frac(torch.tensor([1.5, -2.25]))

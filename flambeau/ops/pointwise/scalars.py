@@ -1,4 +1,4 @@
-"""Arithmetic with a number, as PyTorch's composites record it: nodes of their own, without an edge for it."""
+"""Arithmetic with a scalar operand, under the nodes that PyTorch records inside composites (AddBackward1, ...)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..declare import elementwise
 
 @elementwise(name="add", key="_add_scalar", node="AddBackward1", expose=(), promoting_params=("other",))
 def add_scalar(input, *, other):
-    """input + other, for a number."""
+    """input + other, with a scalar `other`."""
     return input + other
 
 
@@ -16,7 +16,7 @@ add_scalar.vjp(input=lambda g: g)
 
 @elementwise(name="sub", key="_sub_scalar", node="SubBackward1", expose=(), promoting_params=("other",))
 def sub_scalar(input, *, other):
-    """input - other, for a number."""
+    """input - other, with a scalar `other`."""
     return input - other
 
 
@@ -25,7 +25,7 @@ sub_scalar.vjp(input=lambda g: g)
 
 @elementwise(name="mul", key="_mul_scalar", node="MulBackward1", expose=(), promoting_params=("other",))
 def mul_scalar(input, *, other):
-    """input · other, for a number."""
+    """input · other, with a scalar `other`."""
     return input * other
 
 
@@ -35,7 +35,7 @@ mul_scalar.vjp(input=lambda g, other: g * other)
 @elementwise(name="div", key="_div_scalar", node="DivBackward1", expose=(), promoting_params=("other",),
              promote="float")
 def div_scalar(input, *, other):
-    """input / other, for a number."""
+    """input / other, with a scalar `other`."""
     return input / other
 
 

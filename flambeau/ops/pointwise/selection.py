@@ -1,17 +1,17 @@
-"""Choosing between values: limits, the greater and the lesser, conditions, blends."""
+"""Selection: where, clamp, maximum and minimum, interpolation, signs and replacement of non-finite elements."""
 
 from __future__ import annotations
 
 from ... import dtypes
 from ..declare import elementwise, not_implemented
 
-_TWO = ("torch", "method")
+_EXPOSE = ("torch", "method")
 
 
 @elementwise(unpromoted=("condition",), scalar_inputs=("input", "other"), expose=("torch",),
              nondifferentiable_inputs=("condition",))
 def where(xp, condition, input, other):
-    """input where the condition holds, else other.
+    """input where the condition is true, else other.
 
     >>> import flambeau as torch
     >>> torch.where(torch.tensor([True, False]), torch.tensor([1., 2.]), 0.)
@@ -24,7 +24,7 @@ where.vjp(input=lambda xp, g, condition: xp.where(condition, g, 0),
           other=lambda xp, g, condition: xp.where(condition, 0, g))
 
 
-# ----- limits -----
+# ----- clamping -----
 
 _REAL = {"complex": NotImplementedError("clamp is not supported for complex types")}
 
@@ -32,7 +32,7 @@ _REAL = {"complex": NotImplementedError("clamp is not supported for complex type
 @elementwise(name="clamp", key="_clamp_scalars", node="ClampBackward1", expose=(), promoting_params=("min", "max"),
              unsupported_dtypes=_REAL)
 def clamp_scalars(xp, input, *, min=None, max=None):
-    """Limited to [min, max], numbers."""
+    """input clamped to [min, max], scalars."""
     if min is not None:
         input = xp.maximum(input, min)
     return input if max is None else xp.minimum(input, max)
@@ -50,7 +50,7 @@ clamp_scalars.vjp(input=_clamp_scalars_vjp)
 @elementwise(name="clamp", key="_clamp_tensors", node="ClampBackward0", expose=(), scalar_inputs=(),
              unsupported_dtypes=_REAL | not_implemented("clamp_cpu", "bool"))
 def clamp_tensors(xp, input, min, max):
-    """Limited to [min, max], tensors; max wins where they cross."""
+    """input clamped to [min, max], tensors; max where min > max."""
     return xp.minimum(xp.maximum(input, min), max)
 
 
@@ -63,14 +63,14 @@ clamp_tensors.vjp(
 @elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", expose=(), scalar_inputs=(),
              unsupported_dtypes=_REAL)
 def clamp_below(xp, input, min):
-    """Not below min, a tensor."""
+    """max(input, min), with a tensor `min`."""
     return xp.maximum(input, min)
 
 
 @elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", expose=(), scalar_inputs=(),
              unsupported_dtypes=_REAL)
 def clamp_above(xp, input, max):
-    """Not above max, a tensor."""
+    """min(input, max), with a tensor `max`."""
     return xp.minimum(input, max)
 
 
@@ -99,14 +99,14 @@ def clamp_max(xp, input, max):
 @elementwise(name="clamp_min", key="_clamp_min_scalar", node="ClampMinBackward0", expose=(), promoting_params=("min",),
              unsupported_dtypes=_REAL)
 def clamp_min_scalar(xp, input, *, min):
-    """Not below a number."""
+    """max(input, min), with a scalar `min`."""
     return xp.maximum(input, min)
 
 
 @elementwise(name="clamp_max", key="_clamp_max_scalar", node="ClampMaxBackward0", expose=(), promoting_params=("max",),
              unsupported_dtypes=_REAL)
 def clamp_max_scalar(xp, input, *, max):
-    """Not above a number."""
+    """min(input, max), with a scalar `max`."""
     return xp.minimum(input, max)
 
 
@@ -122,7 +122,7 @@ clamp_min.scalar_overload("min", clamp_min_scalar)
 clamp_max.scalar_overload("max", clamp_max_scalar)
 
 
-# ----- the greater and the lesser -----
+# ----- maxima and minima -----
 
 def _complex_unsupported(name):
     return {"complex": RuntimeError(f"{name} not implemented for complex tensors.")}
@@ -132,9 +132,9 @@ def _split_ties(xp, g, input, other):
     return xp.where(input == other, g / 2, g)
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("maximum"))
+@elementwise(scalar_inputs=(), expose=_EXPOSE, unsupported_dtypes=_complex_unsupported("maximum"))
 def maximum(xp, input, other):
-    """The greater of two; nan if either is. The gradient is shared half and half at ties.
+    """The elementwise maximum; nan if either element is nan. At ties each input gets half of the gradient.
 
     >>> import flambeau as torch
     >>> torch.maximum(torch.tensor([1., 4.]), torch.tensor([3., 2.]))
@@ -147,9 +147,9 @@ maximum.vjp(input=lambda xp, g, input, other: xp.where(input < other, 0, _split_
             other=lambda xp, g, input, other: xp.where(input > other, 0, _split_ties(xp, g, input, other)))
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("minimum"))
+@elementwise(scalar_inputs=(), expose=_EXPOSE, unsupported_dtypes=_complex_unsupported("minimum"))
 def minimum(xp, input, other):
-    """The lesser of two; nan if either is. The gradient is shared half and half at ties.
+    """The elementwise minimum; nan if either element is nan. At ties each input gets half of the gradient.
 
     >>> import flambeau as torch
     >>> torch.minimum(torch.tensor([1., 4.]), torch.tensor([3., 2.]))
@@ -162,9 +162,9 @@ minimum.vjp(input=lambda xp, g, input, other: xp.where(input > other, 0, _split_
             other=lambda xp, g, input, other: xp.where(input < other, 0, _split_ties(xp, g, input, other)))
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("fmax"))
+@elementwise(scalar_inputs=(), expose=_EXPOSE, unsupported_dtypes=_complex_unsupported("fmax"))
 def fmax(xp, input, other):
-    """The greater of two; nan only if both are.
+    """The elementwise maximum; nan only if both elements are nan.
 
     >>> import flambeau as torch
     >>> torch.fmax(torch.tensor([1., float("nan")]), torch.tensor([3., 2.]))
@@ -177,9 +177,9 @@ fmax.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other
          other=lambda xp, g, input, other: xp.where(xp.logical_or(input >= other, xp.isnan(other)), 0, g))
 
 
-@elementwise(scalar_inputs=(), expose=_TWO, unsupported_dtypes=_complex_unsupported("fmin"))
+@elementwise(scalar_inputs=(), expose=_EXPOSE, unsupported_dtypes=_complex_unsupported("fmin"))
 def fmin(xp, input, other):
-    """The lesser of two; nan only if both are.
+    """The elementwise minimum; nan only if both elements are nan.
 
     >>> import flambeau as torch
     >>> torch.fmin(torch.tensor([1., float("nan")]), torch.tensor([3., 2.]))
@@ -192,7 +192,7 @@ fmin.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input <= other
          other=lambda xp, g, input, other: xp.where(xp.logical_or(input <= other, xp.isnan(other)), 0, g))
 
 
-# ----- blends -----
+# ----- interpolation -----
 
 def _check_lerp(input, end, weight=None):
     for name, x in (("end", end), ("weight", weight)):
@@ -204,7 +204,7 @@ def _check_lerp(input, end, weight=None):
 @elementwise(node="LerpBackward1", scalar_inputs=(), check=_check_lerp,
              unsupported_dtypes=not_implemented("lerp_kernel_tensor", "bool", "integer"))
 def lerp(xp, input, end, weight):
-    """The point between two, input + weight · (end - input).
+    """Linear interpolation, input + weight · (end - input).
 
     >>> import flambeau as torch
     >>> torch.lerp(torch.tensor([0., 10.]), torch.tensor([10., 20.]), 0.3)
@@ -221,7 +221,7 @@ lerp.vjp(input=lambda g, weight: g * (1 - weight),
 @elementwise(name="lerp", key="_lerp_scalar", node="LerpBackward0", expose=(), scalar_inputs=(), check=_check_lerp,
              unsupported_dtypes=not_implemented("lerp_kernel_scalar", "bool", "integer"))
 def lerp_scalar(xp, input, end, *, weight):
-    """`lerp` with a number as the weight."""
+    """`lerp` with a scalar weight."""
     return xp.lerp(input, end, weight)
 
 
@@ -230,7 +230,7 @@ lerp_scalar.vjp(input=lambda g, weight: g * (1 - weight),
 lerp.scalar_overload("weight", lerp_scalar)
 
 
-# ----- signs, steps, neighbours -----
+# ----- signs, steps, adjacent floats, non-finite elements -----
 
 def _copysign_vjp(xp, g, input, out):
     return xp.where(input == 0, 0, g * (out / input))
@@ -238,7 +238,7 @@ def _copysign_vjp(xp, g, input, out):
 
 @elementwise(promote="float", scalar_inputs=(), unsupported_dtypes=not_implemented("copysign_cpu", "complex"))
 def copysign(xp, input, other):
-    """The size of the first with the sign of the second.
+    """The magnitude of `input` with the sign of `other`.
 
     >>> import flambeau as torch
     >>> torch.copysign(torch.tensor([1., -2.]), torch.tensor([-1., 1.]))
@@ -254,7 +254,7 @@ copysign.vjp(input=_copysign_vjp,
 @elementwise(name="copysign", key="_copysign_scalar", node="CopysignBackward1", expose=(), promote="float",
              promoting_params=("other",), unsupported_dtypes=not_implemented("copysign_cpu", "complex"))
 def copysign_scalar(xp, input, *, other):
-    """`copysign` with the sign of a number."""
+    """`copysign` with a scalar `other`."""
     return xp.copysign(input, other)
 
 
@@ -265,7 +265,7 @@ copysign.scalar_overload("other", copysign_scalar)
 @elementwise(scalar_inputs=(), opmath=False,
              unsupported_dtypes=not_implemented("nextafter_cpu", "bool", "integer", "complex"))
 def nextafter(xp, input, other):
-    """The next floating point number towards the other.
+    """The next floating point number after `input` towards `other`.
 
     >>> import flambeau as torch
     >>> bool(torch.nextafter(torch.tensor(1.), torch.tensor(2.)) > 1)
@@ -281,7 +281,7 @@ nextafter.vjp(input=lambda xp, g, input, other: xp.where(input == other, 0, g),
 @elementwise(scalar_inputs=(), node="torch::autograd::NotImplemented",
              unsupported_dtypes={"complex": RuntimeError("heaviside is not yet implemented for complex tensors.")})
 def heaviside(xp, input, values):
-    """The unit step: 0 below 0, 1 above, `values` at 0.
+    """The Heaviside step function: 0 where input < 0, 1 where input > 0, `values` where input = 0.
 
     >>> import flambeau as torch
     >>> torch.heaviside(torch.tensor([-1., 0., 2.]), torch.tensor([0.5]))
@@ -300,7 +300,11 @@ heaviside.vjp(input=_heaviside_vjp,
 
 @elementwise(opmath=False)
 def nan_to_num(xp, input, *, nan=None, posinf=None, neginf=None):
-    """nan and infinities replaced: by 0 and the dtype's greatest numbers, where not said otherwise.
+    """input with nan and infinities replaced.
+
+    Args:
+        nan: replaces nan; 0 if None.
+        posinf, neginf: replace inf and -inf; the dtype's largest and smallest number if None.
 
     >>> import flambeau as torch
     >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf")]), posinf=1.)

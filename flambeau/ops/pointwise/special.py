@@ -1,4 +1,4 @@
-"""Special functions: the error function, gamma, Bessel, and logarithms that vanish at 0."""
+"""Special functions: the error function, gamma and Bessel functions, entropy and x · log y."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ erf.vjp(input=lambda xp, g, input: g * (2 / sqrt(pi) * xp.exp(-(input * input)))
 
 @elementwise(promote="float", unsupported_dtypes=_real("erfc_vml_cpu"))
 def erfc(xp, input):
-    """1 - erf(x), exact for large x.
+    """1 - erf(x), accurate for large x.
 
     >>> import flambeau as torch
     >>> torch.erfc(torch.tensor([0., 1.]))
@@ -73,7 +73,7 @@ special_erfcx.vjp(input=lambda g, input, out: g * (2 * input * out - 2 / sqrt(pi
 
 @composite(expose=_SPECIAL)
 def special_ndtr(xp, input):
-    """The distribution function of the standard normal.
+    """The distribution function of the standard normal, Φ(x).
 
     >>> import flambeau as torch
     >>> torch.special.ndtr(torch.tensor([0., 1.]))
@@ -84,7 +84,7 @@ def special_ndtr(xp, input):
 
 @elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("log_ndtr_cpu", "narrow"))
 def special_log_ndtr(xp, input):
-    """log(ndtr(x)), exact far below 0.
+    """log Φ(x), accurate for large negative x.
 
     >>> import flambeau as torch
     >>> torch.special.log_ndtr(torch.tensor([0., -10.]))
@@ -98,7 +98,7 @@ special_log_ndtr.vjp(input=lambda xp, g, input: g * (sqrt(2 / pi) / xp.special_e
 
 @elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("ndtri_cpu", "narrow"))
 def special_ndtri(xp, input):
-    """The inverse of the standard normal's distribution function.
+    """The inverse of the standard normal's distribution function, Φ⁻¹(x).
 
     >>> import flambeau as torch
     >>> torch.special.ndtri(torch.tensor([0.5, 0.8413]))
@@ -114,7 +114,7 @@ special_ndtri.vjp(input=lambda xp, g, out: g * (sqrt(2 * pi) * xp.exp(out * out 
 
 @elementwise(promote="float", unsupported_dtypes=_real("lgamma_vml_cpu"))
 def lgamma(xp, input):
-    """log |Γ(x)|.
+    """log |Γ(x)|, the logarithm of the gamma function.
 
     >>> import flambeau as torch
     >>> torch.lgamma(torch.tensor([1., 5.]))
@@ -128,7 +128,7 @@ lgamma.vjp(input=lambda xp, g, input: g * xp.digamma(input))
 
 @elementwise(promote="float", unsupported_dtypes=_real("digamma"))
 def digamma(xp, input):
-    """The derivative of log Γ(x).
+    """The digamma function, the derivative of log Γ(x).
 
     >>> import flambeau as torch
     >>> torch.digamma(torch.tensor([1., 0.5]))
@@ -238,7 +238,7 @@ def special_i1(xp, input):
 
 
 def _bessel_ratio(xp, numerator, input):
-    # I₁(x) / x and its kin tend to 1/2 at 0
+    # the limit of I₁(x) / x at 0 is 1/2
     return xp.where(input == 0, 0.5, numerator / xp.where(input == 0, 1, input))
 
 
@@ -260,11 +260,11 @@ special_i1e.vjp(input=lambda xp, g, input, out: g * (
     xp.special_i0e(input) - xp.sgn(input) * out - _bessel_ratio(xp, out, input)))
 
 
-# ----- logarithms that vanish at 0 -----
+# ----- entropy and x · log y -----
 
 @elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("entr_cpu"))
 def special_entr(xp, input):
-    """-x log x; 0 at 0, and -∞ below.
+    """The entropy -x log x; 0 at x = 0, -inf for x < 0.
 
     >>> import flambeau as torch
     >>> torch.special.entr(torch.tensor([0., 0.5]))
@@ -282,7 +282,7 @@ def _x_times_log(xp, input, other, logarithm):
 
 
 def _declare_times_log(name, log_name, shift, node, **where):
-    """x · log(y + shift) with its overloads for numbers: x = 0 wins over any y but nan."""
+    """Declare x · log(y + shift) and its overloads for scalars; the result is 0 where x = 0, unless y is nan."""
     kernel = f"{name.removeprefix('special_')}_cpu"
 
     def logarithm(xp, other):

@@ -9,7 +9,7 @@ from ..declare import elementwise, not_implemented
 
 @elementwise(promote="float")
 def sin(xp, input):
-    """The sine, of radians.
+    """The sine of an angle in radians.
 
     >>> import flambeau as torch
     >>> torch.sin(torch.tensor([0., 1.]))
@@ -23,7 +23,7 @@ sin.vjp(input=lambda xp, g, input: g * xp.cos(input))
 
 @elementwise(promote="float")
 def cos(xp, input):
-    """The cosine, of radians.
+    """The cosine of an angle in radians.
 
     >>> import flambeau as torch
     >>> torch.cos(torch.tensor([0., 1.]))
@@ -37,7 +37,7 @@ cos.vjp(input=lambda xp, g, input: -(g * xp.sin(input)))
 
 @elementwise(promote="float")
 def tan(xp, input):
-    """The tangent, of radians.
+    """The tangent of an angle in radians.
 
     >>> import flambeau as torch
     >>> torch.tan(torch.tensor([0., 1.]))
@@ -94,7 +94,7 @@ atan.vjp(input=lambda g, input: g / (input * input + 1))
 @elementwise(promote="float", aliases=("arctan2",), scalar_inputs=(),
              unsupported_dtypes=not_implemented("atan2_cpu", "complex"))
 def atan2(xp, input, other):
-    """The angle of the point (other, input), in (-π, π].
+    """The angle of the point (x, y) = (other, input) in radians, in (-π, π].
 
     >>> import flambeau as torch
     >>> torch.atan2(torch.tensor([1., -1.]), torch.tensor([1., -1.]))
@@ -104,7 +104,7 @@ def atan2(xp, input, other):
 
 
 def _atan2_vjp(xp, coordinate, input, other):
-    # at the origin the angle jumps; PyTorch takes 0 there
+    # the gradient at the origin is 0, as in PyTorch
     square = input * input + other * other
     return xp.where(square == 0, 0, coordinate / square)
 
@@ -182,7 +182,7 @@ def acosh(xp, input):
 
 
 def _acosh_vjp(xp, g, input):
-    if xp.is_complex(input):  # two roots: that of the product has its cut elsewhere
+    if xp.is_complex(input):  # the square root of the product has another branch cut
         return g * (xp.rsqrt(input - 1) * xp.rsqrt(input + 1))
     return g * xp.rsqrt(input * input - 1)
 
@@ -236,7 +236,7 @@ def sinc(xp, input):
 def _sinc_vjp(xp, g, input):
     scaled = pi * input
     slope = (xp.cos(scaled) * scaled - xp.sin(scaled)) / (scaled * input)
-    return g * xp.where(input * input == 0, 0, slope)  # of numbers whose squares are nothing, too
+    return g * xp.where(input * input == 0, 0, slope)  # also where the square underflows to 0
 
 
 sinc.vjp(input=_sinc_vjp)

@@ -1,4 +1,4 @@
-"""Differences of neighbours, and integrals by the trapezoidal rule: compositions of slices and sums."""
+"""Finite differences and trapezoidal integrals, composites of slices and sums."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from ..declare import composite
 
 @composite(argument_order=("input", "n", "dim", "prepend", "append"))
 def diff(xp, input, prepend=None, append=None, *, n=1, dim=-1):
-    """The n-th differences of neighbours along `dim`; `prepend` and `append` are joined to the input first.
+    """The n-th forward difference along `dim`: out[i] = input[i + 1] - input[i], n times.
+
+    Args:
+        n: the number of times; 0 returns a copy of the input.
+        prepend, append: tensors that are concatenated to the input along `dim` first.
 
     >>> import flambeau as torch
     >>> torch.diff(torch.tensor([1, 4, 9, 16]))
@@ -43,10 +47,10 @@ def diff(xp, input, prepend=None, append=None, *, n=1, dim=-1):
 
 
 def _spacing(name, y, x, dx, dim):
-    """Checks, and `x` shaped for `y`; None where the points are `dx` apart."""
+    """Check the inputs and return `x` in a shape that broadcasts to `y`; None where the spacing is `dx`."""
     if any(tensor is not None and tensor.dtype.name == "bool" for tensor in (x, y)):
-        told = "`y`" if x is None else "`x` or `y`"
-        raise RuntimeError(f"{name}: received a bool input for {told}, but bool is not supported")
+        names = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {names}, but bool is not supported")
     if x is None:
         if isinstance(dx, (bool, complex)):
             raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
@@ -71,17 +75,21 @@ def _axis(y, dim):
     return wrap_dim(dim, len(y.shape))
 
 
-def _steps(xp, x, dim):
+def _adjacent_differences(xp, x, dim):
     return xp.slice(x, dim, 1) - xp.slice(x, dim, 0, -1)
 
 
-def _pairs(xp, y, dim):
+def _adjacent_sums(xp, y, dim):
     return xp.slice(y, dim, 0, -1) + xp.slice(y, dim, 1)
 
 
 @composite(aliases=("trapz",), expose=("torch",))
 def trapezoid(xp, y, x=None, *, dx=1, dim=-1):
-    """The integral of `y` along `dim` by the trapezoidal rule, at the points `x` or `dx` apart.
+    """The integral of `y` along `dim` by the trapezoidal rule.
+
+    Args:
+        x: the sample points, broadcastable to `y` or a vector of its length along `dim`.
+        dx: the spacing of the sample points where `x` is not given.
 
     >>> import flambeau as torch
     >>> torch.trapezoid(torch.tensor([1., 5., 10.]))
@@ -93,12 +101,12 @@ def trapezoid(xp, y, x=None, *, dx=1, dim=-1):
     x = _spacing("trapezoid", y, x, dx, axis)
     if x is None:
         return (xp.sum(y, dim) - (xp.select(y, dim, 0) + xp.select(y, dim, -1)) * 0.5) * dx
-    return xp.sum(_pairs(xp, y, axis) * _steps(xp, x, axis), axis) / 2.0
+    return xp.sum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis) / 2.0
 
 
 @composite(expose=("torch",))
 def cumulative_trapezoid(xp, y, x=None, *, dx=1, dim=-1):
-    """The running integral of `y` along `dim` by the trapezoidal rule.
+    """The cumulative integral of `y` along `dim` by the trapezoidal rule; `x` and `dx` as in `trapezoid`.
 
     >>> import flambeau as torch
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))
@@ -109,5 +117,5 @@ def cumulative_trapezoid(xp, y, x=None, *, dx=1, dim=-1):
     axis = _axis(y, dim)
     x = _spacing("cumulative_trapezoid", y, x, dx, axis)
     if x is None:
-        return xp.cumsum(_pairs(xp, y, dim) * (dx / 2), dim)
-    return xp.cumsum(_pairs(xp, y, axis) * _steps(xp, x, axis), axis) / 2.0
+        return xp.cumsum(_adjacent_sums(xp, y, dim) * (dx / 2), dim)
+    return xp.cumsum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis) / 2.0

@@ -1,4 +1,4 @@
-"""Extrema: maxima and minima of all elements or along dimensions, and where they are."""
+"""Extrema: maxima and minima of all elements or along dimensions, and their indices."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import math
 from ..declare import linear, not_implemented, op
 from .reductions import restore_keepdim
 
-# ----- extrema -----------------------------------------------------------------------------------
+# ----- operators of the gradients --------------------------------------------------------------
 
 
 @op(name="_tie_shares", expose=(), differentiable=False, batching_rule="reduce")
 def _tie_shares(xp, input, out, *, dim=None, keepdim=False, nan=False):
-    """Where the input equals its extremum `out`, 1 / (how many do); 0 elsewhere."""
+    """1 / (number of ties) where the input equals its extremum `out`, else 0."""
     return xp._tie_shares(input, out, dim, keepdim, nan)
 
 
 @linear("input", name="_gather_dim", expose=(), opmath=False, nondifferentiable_inputs=("index",), holomorphic=False)
 def _gather_dim(xp, input, index, *, dim):
-    """The elements at `index` along `dim`; the index may lack that dimension."""
+    """The elements at `index` along `dim`; the index may have been reduced along it."""
     return xp._gather_dim(input, index, dim)
 
 
@@ -28,7 +28,7 @@ _gather_dim.vjp(input=lambda xp, g, index, input_shape, dim: xp._scatter_dim(g, 
 
 @linear("input", name="_scatter_dim", expose=(), nondifferentiable_inputs=("index",), holomorphic=False)
 def _scatter_dim(xp, input, index, *, dim, size, repeats=False):
-    """Zeros of shape `size` with the input at `index` along `dim`, added up where an index repeats."""
+    """Zeros of shape `size` with the input at `index` along `dim`; repeated indices accumulate if `repeats`."""
     return xp._scatter_dim(input, index, dim, size, repeats)
 
 
@@ -38,7 +38,7 @@ _scatter_dim.vjp(input=lambda xp, g, index, dim: xp._gather_dim(g, index, dim=di
 def _gather_dim_vmap(xp, batch, input, index, dim):
     from ...shapes import wrap_dim
 
-    input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
+    input, index = (x if on else batch.expand_levels(x) for x, on in zip((input, index), batch.on, strict=True))
     n = len(input.shape) - batch.k
     return xp._gather_dim(input, index, dim=batch.k + wrap_dim(dim, n)) if n else input
 
@@ -46,7 +46,7 @@ def _gather_dim_vmap(xp, batch, input, index, dim):
 def _scatter_dim_vmap(xp, batch, input, index, dim, size, repeats):
     from ...shapes import wrap_dim
 
-    input, index = (x if on else batch.full(x) for x, on in zip((input, index), batch.on, strict=True))
+    input, index = (x if on else batch.expand_levels(x) for x, on in zip((input, index), batch.on, strict=True))
     if not size:
         return input
     return xp._scatter_dim(input, index, dim=batch.k + wrap_dim(dim, len(size)), size=(*batch.sizes, *size),
@@ -58,7 +58,7 @@ _scatter_dim.vmap(lambda xp, batch, input, index, *, dim, size, repeats=False: _
 
 
 def declare_selection(operator):
-    """The rules of an operator whose `values` are the input's elements at `indices` along `dim`."""
+    """Declare the derivatives of an operator whose `values` are the input's elements at `indices` along `dim`."""
     operator.vjp(input=lambda xp, g0, indices, input_shape, dim: xp._scatter_dim(
         g0, indices, dim=dim, size=input_shape))
     operator.jvp(lambda xp, t_input, indices, dim: (xp._gather_dim(t_input, indices, dim=dim), None))
@@ -66,7 +66,7 @@ def declare_selection(operator):
 
 
 def declare_ties(operator, nan=False):
-    """The rules of an extremum over several dimensions: ties share the gradient evenly."""
+    """Declare the derivatives of an extremum over several dimensions: ties share the gradient evenly."""
     operator.vjp(input=lambda xp, g, input, out, dim, keepdim: restore_keepdim(xp, g, dim, keepdim, input.shape)
                  * xp._tie_shares(input, out, dim=dim, keepdim=keepdim))
     operator.jvp(lambda xp, t_input, input, out, dim, keepdim: xp.sum(
@@ -74,50 +74,52 @@ def declare_ties(operator, nan=False):
     return operator
 
 
-def declare_ties_over_all(operator, by_rows):
-    """The rules of an extremum of all elements; NaNs tie with each other.
+def declare_ties_over_all(operator, row_operator):
+    """Declare the derivatives and batching rule of an extremum of all elements; NaNs tie with each other.
 
     Args:
-        by_rows: the name of the operator that finds it for each row (…, n), for batches.
+        row_operator: the name of the operator that computes it for each row (…, n).
     """
     operator.vjp(input=lambda xp, g, input, out: g * xp._tie_shares(input, out, nan=True))
     operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._tie_shares(input, out, nan=True)))
-    operator.vmap(lambda xp, batch, input: getattr(xp, by_rows)(
+    operator.vmap(lambda xp, batch, input: getattr(xp, row_operator)(
         xp.reshape(input, (*batch.sizes, math.prod(input.shape[batch.k:])))))
     return operator
 
 
 def declare_ties_in_rows(operator):
-    """The rules of an extremum of each row; NaNs tie with each other."""
+    """Declare the derivatives and batching rule of an extremum of each row; NaNs tie with each other."""
     operator.batching_rule = "trailing"
     operator.vjp(input=lambda xp, g, input, out: xp.unsqueeze(g, -1) * xp._tie_shares(input, out, dim=-1, nan=True))
     operator.jvp(lambda xp, t_input, input, out: xp.sum(t_input * xp._tie_shares(input, out, dim=-1, nan=True), -1))
     return operator
 
 
+# ----- extrema -----------------------------------------------------------------------------------
+
 @op(name="max", key="_max_all", node="MaxBackward1", expose=(),
     unsupported_dtypes=not_implemented("max_all", "unsigned", "complex"))
 def max_all(xp, input):
-    """The greatest element."""
+    """The maximum of all elements."""
     return xp._max_all(input)
 
 
 @op(name="min", key="_min_all", node="MinBackward1", expose=(),
     unsupported_dtypes=not_implemented("min_all", "unsigned", "complex"))
 def min_all(xp, input):
-    """The least element."""
+    """The minimum of all elements."""
     return xp._min_all(input)
 
 
 @op(name="max", key="_max_of_rows", expose=())
 def max_of_rows(xp, input):
-    """The greatest element of each row."""
+    """The maximum of each row."""
     return xp.amax(input, -1, False)
 
 
 @op(name="min", key="_min_of_rows", expose=())
 def min_of_rows(xp, input):
-    """The least element of each row."""
+    """The minimum of each row."""
     return xp.amin(input, -1, False)
 
 
@@ -135,14 +137,14 @@ def _unsupported_in_dim(name):
 @op(name="max", key="_max_dim", outputs=("values", "indices"), expose=(),
     unsupported_dtypes=_unsupported_in_dim("max"))
 def max_dim(xp, input, *, dim, keepdim=False):
-    """The greatest elements along `dim`, and where they are."""
+    """The maxima along `dim`, and their indices."""
     return xp._max_dim(input, dim, keepdim)
 
 
 @op(name="min", key="_min_dim", outputs=("values", "indices"), expose=(),
     unsupported_dtypes=_unsupported_in_dim("min"))
 def min_dim(xp, input, *, dim, keepdim=False):
-    """The least elements along `dim`, and where they are."""
+    """The minima along `dim`, and their indices."""
     return xp._min_dim(input, dim, keepdim)
 
 
@@ -152,7 +154,11 @@ declare_selection(min_dim)
 
 @op(batching_rule="reduce", unsupported_dtypes=not_implemented("max_values_cpu", "complex"))
 def amax(xp, input, *, dim=(), keepdim=False):
-    """The greatest elements over the dimensions `dim` (all if empty); ties share the gradient.
+    """The maximum over the dimensions `dim` (all if empty); ties share the gradient evenly.
+
+    Args:
+        dim: an int or a tuple of ints.
+        keepdim: whether the reduced dimensions are kept, with size 1.
 
     >>> import flambeau as torch
     >>> torch.amax(torch.tensor([[1., 2.], [4., 3.]]), dim=1)
@@ -163,7 +169,11 @@ def amax(xp, input, *, dim=(), keepdim=False):
 
 @op(batching_rule="reduce", unsupported_dtypes=not_implemented("min_values_cpu", "complex"))
 def amin(xp, input, *, dim=(), keepdim=False):
-    """The least elements over the dimensions `dim` (all if empty); ties share the gradient.
+    """The minimum over the dimensions `dim` (all if empty); ties share the gradient evenly.
+
+    Args:
+        dim: an int or a tuple of ints.
+        keepdim: whether the reduced dimensions are kept, with size 1.
 
     >>> import flambeau as torch
     >>> torch.amin(torch.tensor([[1., 2.], [4., 3.]]), dim=1)
@@ -178,7 +188,7 @@ declare_ties(amin)
 
 @op(outputs=("min", "max"), unsupported_dtypes=not_implemented("aminmax_cpu", "complex"))
 def aminmax(xp, input, *, dim=None, keepdim=False):
-    """The least and the greatest elements along `dim`, or of all.
+    """The minima and maxima along `dim`, or of all elements if None.
 
     >>> import flambeau as torch
     >>> tuple(torch.aminmax(torch.tensor([2., 1., 3.])))
@@ -205,7 +215,7 @@ def _unsupported_in_arg(name):
 
 @op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmax"))
 def argmax(xp, input, *, dim=None, keepdim=False):
-    """The index of the greatest element along `dim`, or in the flattened input; the first of equals.
+    """The index of the maximum along `dim`, or in the flattened input if None; the first one at ties.
 
     >>> import flambeau as torch
     >>> torch.argmax(torch.tensor([1., 3., 2.]))
@@ -216,7 +226,7 @@ def argmax(xp, input, *, dim=None, keepdim=False):
 
 @op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmin"))
 def argmin(xp, input, *, dim=None, keepdim=False):
-    """The index of the least element along `dim`, or in the flattened input; the first of equals.
+    """The index of the minimum along `dim`, or in the flattened input if None; the first one at ties.
 
     >>> import flambeau as torch
     >>> torch.argmin(torch.tensor([2., 3., 1.]))

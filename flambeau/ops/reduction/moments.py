@@ -18,22 +18,24 @@ _VAR = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _
 
 def _var_vjp(xp, g, input, dim, correction, keepdim):
     """2 (x - mean) g / (n - correction)."""
-    freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
-    off = input - xp.mean(input, dim, True)
-    if freedom <= 0 and (dim is None or not input.shape):
-        return g * xp.where(xp.eq(off, 0), float("nan"), float("inf"))
-    return restore_keepdim(xp, g, dim, keepdim, input.shape) * (2 / freedom if freedom else float("inf")) * off
+    degrees_of_freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
+    centered = input - xp.mean(input, dim, True)
+    if degrees_of_freedom <= 0 and (dim is None or not input.shape):
+        return g * xp.where(xp.eq(centered, 0), float("nan"), float("inf"))
+    factor = 2 / degrees_of_freedom if degrees_of_freedom else float("inf")
+    return restore_keepdim(xp, g, dim, keepdim, input.shape) * factor * centered
 
 
 def _var_jvp(xp, t_input, input, dim, correction, keepdim):
-    freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
-    off = input - xp.mean(input, dim, True)
-    along = xp.sum(xp.real(xp.conj(t_input) * off), dim, keepdim)
-    return along * (2 / freedom if freedom > 0 else float("nan") if freedom else float("inf"))
+    degrees_of_freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
+    centered = input - xp.mean(input, dim, True)
+    total = xp.sum(xp.real(xp.conj(t_input) * centered), dim, keepdim)
+    factor = 2 / degrees_of_freedom if degrees_of_freedom > 0 else float("nan") if degrees_of_freedom else float("inf")
+    return total * factor
 
 
 def _std_vjp(xp, g, out):
-    return xp.where(xp.eq(out, 0), 0, g / (2 * out))  # a constant input has no slope
+    return xp.where(xp.eq(out, 0), 0, g / (2 * out))  # the gradient is 0 where the input is constant
 
 
 @op(node="VarBackward0", **_VAR)
@@ -41,7 +43,8 @@ def var(xp, input, *, dim=None, correction=None, keepdim=False):
     """The variance over the dimensions `dim` (all if None): Σ |x - mean|² / (n - correction).
 
     Args:
-        correction: 1 if None, which makes the estimate unbiased; older code says `unbiased=`.
+        correction: 1 if None, which makes the estimate unbiased; the deprecated `unbiased=` is accepted too.
+        keepdim: whether the reduced dimensions are kept, with size 1.
 
     >>> import flambeau as torch
     >>> torch.var(torch.tensor([1., 2., 3.]))
@@ -56,7 +59,7 @@ var.jvp(_var_jvp)
 
 @op(node="StdBackward0", **_VAR)
 def std(xp, input, *, dim=None, correction=None, keepdim=False):
-    """The standard deviation, √var.
+    """The standard deviation √var over the dimensions `dim` (all if None); arguments as in `var`.
 
     >>> import flambeau as torch
     >>> torch.std(torch.tensor([1., 2., 3.]))
@@ -82,7 +85,7 @@ def _expand_mean_gradient(xp, g, input, dim, keepdim):
 
 @op(outputs=("result0", "result1"), **_VAR_MEAN)
 def var_mean(xp, input, *, dim=None, correction=None, keepdim=False):
-    """The variance and the mean.
+    """The variance and the mean over the dimensions `dim` (all if None); arguments as in `var`.
 
     >>> import flambeau as torch
     >>> torch.var_mean(torch.tensor([1., 2., 3.]))
@@ -99,7 +102,7 @@ var_mean.jvp(lambda xp, t_input, input, dim, correction, keepdim: (
 
 @op(outputs=("result0", "result1"), **_STD_MEAN)
 def std_mean(xp, input, *, dim=None, correction=None, keepdim=False):
-    """The standard deviation and the mean.
+    """The standard deviation and the mean over the dimensions `dim` (all if None); arguments as in `var`.
 
     >>> import flambeau as torch
     >>> torch.std_mean(torch.tensor([1., 2., 3.]))

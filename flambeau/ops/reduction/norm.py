@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and distances."""
+"""Vector norms, p-norm distance and renormalization."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ..declare import op
 from ..pointwise.arithmetic import NO_DIFFERENCE
 from .reductions import restore_keepdim
 
-_NOT_FLOAT = RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}")
+_NORM_ERROR = RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}")
 
 
-def gradient(xp, g, input, out, ord, dim, keepdim):
-    """The gradient of ‖input‖ by the input, 0 where the norm has a kink at 0 (PyTorch's choice)."""
+def norm_gradient(xp, g, input, out, ord, dim, keepdim):
+    """Return the gradient of ‖input‖ by the input; 0 where it is undefined (at 0), as in PyTorch."""
     if ord == 0:
         return None
     shape = input.shape
@@ -31,21 +31,23 @@ def gradient(xp, g, input, out, ord, dim, keepdim):
     return input * xp.where(xp.eq(input, 0), 0, xp.pow(size, ord - 2)) * scale
 
 
-def tangent(xp, t, input, out, ord, dim, keepdim):
-    """How the norm moves with its input: the gradient's transpose."""
+def norm_tangent(xp, t, input, out, ord, dim, keepdim):
+    """Return the tangent of ‖input‖ for the input's tangent `t`."""
     if ord == 0:
         return xp.zeros_like(out)
-    weights = gradient(xp, xp.ones_like(out), input, out, ord, dim, keepdim)
+    weights = norm_gradient(xp, xp.ones_like(out), input, out, ord, dim, keepdim)
     return xp.sum(xp.real(xp.conj(t) * weights), dim, keepdim)
 
 
 @op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False, batching_rule="reduce",
-    unsupported_dtypes={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT})
+    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR})
 def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
 
     Args:
-        ord: p; ±inf are the greatest and least magnitude, 0 counts what is not zero.
+        ord: p; inf and -inf give the largest and smallest magnitude, 0 the number of nonzero elements.
+        keepdim: whether the reduced dimensions are kept, with size 1.
+        dtype: converts the input first.
 
     >>> import flambeau as torch
     >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
@@ -54,16 +56,16 @@ def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None)
     return xp.linalg_vector_norm(input, ord, dim, keepdim, dtype)
 
 
-linalg_vector_norm.vjp(input=lambda xp, g, input, out, ord, dim, keepdim: gradient(
+linalg_vector_norm.vjp(input=lambda xp, g, input, out, ord, dim, keepdim: norm_gradient(
     xp, g, input, out, ord, dim, keepdim))
-linalg_vector_norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: tangent(
+linalg_vector_norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: norm_tangent(
     xp, t_input, input, out, ord, dim, keepdim))
 
 
-_NO_DIST = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")
+_DIST_ERROR = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")
 
 
-@op(promote="common", holomorphic=False, unsupported_dtypes={"integer": _NO_DIST, **NO_DIFFERENCE})
+@op(promote="common", holomorphic=False, unsupported_dtypes={"integer": _DIST_ERROR, **NO_DIFFERENCE})
 def dist(xp, input, other, *, p=2):
     """The p-norm of input - other.
 
@@ -75,13 +77,13 @@ def dist(xp, input, other, *, p=2):
 
 
 def _dist_vjp(xp, g, input, other, out, p, needs):
-    found = gradient(xp, g, input - other, out, p, None, False)
-    return (xp.sum_to_size(found, tuple(input.shape)) if needs[0] else None,
-            xp.sum_to_size(-found, tuple(other.shape)) if needs[1] else None)
+    result = norm_gradient(xp, g, input - other, out, p, None, False)
+    return (xp.sum_to_size(result, tuple(input.shape)) if needs[0] else None,
+            xp.sum_to_size(-result, tuple(other.shape)) if needs[1] else None)
 
 
 dist.joint_vjp(_dist_vjp)
-dist.jvp(lambda xp, t_input, t_other, input, other, out, p: tangent(
+dist.jvp(lambda xp, t_input, t_other, input, other, out, p: norm_tangent(
     xp, xp.zeros_like(input) - t_other if t_input is None else t_input if t_other is None else t_input - t_other,
     input - other, out, p, None, False))
 
@@ -89,17 +91,17 @@ dist.jvp(lambda xp, t_input, t_other, input, other, out, p: tangent(
 def _dist_vmap(xp, batch, input, other, p):
     ranks = [len(x.shape) - batch.k * on for x, on in zip((input, other), batch.on, strict=True)]
     ndim = max(*ranks, 1)
-    apart = batch.padded(0, input, ndim) - batch.padded(1, other, ndim)
-    return xp.linalg_vector_norm(apart, p, tuple(range(batch.k, batch.k + ndim)))
+    difference = batch.padded(0, input, ndim) - batch.padded(1, other, ndim)
+    return xp.linalg_vector_norm(difference, p, tuple(range(batch.k, batch.k + ndim)))
 
 
 dist.vmap(lambda xp, batch, input, other, *, p=2: _dist_vmap(xp, batch, input, other, p))
 
 
-@op(promote="none", unsupported_dtypes={"bool": _NOT_FLOAT, "integer": _NOT_FLOAT}, holomorphic=False,
+@op(promote="none", unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, holomorphic=False,
     expose=("torch", "method", "inplace"))
 def renorm(xp, input, *, p, dim, maxnorm):
-    """Slices along `dim` scaled down to a p-norm of `maxnorm` where theirs is greater.
+    """input with each slice along `dim` scaled down to the p-norm `maxnorm` where its own is larger.
 
     >>> import flambeau as torch
     >>> torch.renorm(torch.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1.)
@@ -112,39 +114,40 @@ def renorm(xp, input, *, p, dim, maxnorm):
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if len(input.shape) < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {len(input.shape)} dimensions")
-    return input * _shrinking(xp, _slice_norms(xp, input, p, dim), maxnorm)
+    return input * _renorm_factors(xp, _slice_norms(xp, input, p, dim), maxnorm)
 
 
-def _others(dim, ndim):
+def _all_dims_except(dim, ndim):
     from ...shapes import wrap_dim
 
     return tuple(i for i in range(ndim) if i != wrap_dim(dim, ndim))
 
 
 def _slice_norms(xp, input, p, dim):
-    return xp.linalg_vector_norm(input, p, _others(dim, len(input.shape)), True)
+    return xp.linalg_vector_norm(input, p, _all_dims_except(dim, len(input.shape)), True)
 
 
-def _shrinking(xp, norms, maxnorm):
+def _renorm_factors(xp, norms, maxnorm):
     return xp.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1)
 
 
 def _renorm_vjp(xp, g, input, p, dim, maxnorm):
-    others = _others(dim, len(input.shape))
+    others = _all_dims_except(dim, len(input.shape))
     norms = _slice_norms(xp, input, p, dim)
-    along = xp.sum(xp.real(xp.conj(input) * g), others, True)
-    by_norm = gradient(xp, along, input, norms, p, others, True)
-    near = norms + 1e-7
-    scaled = maxnorm * (g / near - by_norm / (near * near))
+    inner = xp.sum(xp.real(xp.conj(input) * g), others, True)
+    by_norm = norm_gradient(xp, inner, input, norms, p, others, True)
+    denominator = norms + 1e-7
+    scaled = maxnorm * (g / denominator - by_norm / (denominator * denominator))
     return xp.where(norms > maxnorm, scaled, g)
 
 
 def _renorm_jvp(xp, t_input, input, p, dim, maxnorm):
-    others = _others(dim, len(input.shape))
+    others = _all_dims_except(dim, len(input.shape))
     norms = _slice_norms(xp, input, p, dim)
-    moved = tangent(xp, t_input, input, norms, p, others, True)
-    near = norms + 1e-7
-    return xp.where(norms > maxnorm, maxnorm * (t_input / near - input * moved / (near * near)), t_input)
+    t_norms = norm_tangent(xp, t_input, input, norms, p, others, True)
+    denominator = norms + 1e-7
+    scaled = maxnorm * (t_input / denominator - input * t_norms / (denominator * denominator))
+    return xp.where(norms > maxnorm, scaled, t_input)
 
 
 renorm.vjp(input=_renorm_vjp)
@@ -152,15 +155,15 @@ renorm.jvp(_renorm_jvp)
 
 
 def _renorm_vmap(xp, batch, input, p, dim, maxnorm):
-    """The slices of all elements as those of one tensor."""
+    """Merge the batch dimensions into the sliced one."""
     from ...shapes import wrap_dim
 
     k = batch.k
-    at = k + wrap_dim(dim, len(input.shape) - k)
-    moved = xp.movedim(input, at, k)
+    axis = k + wrap_dim(dim, len(input.shape) - k)
+    moved = xp.movedim(input, axis, k)
     flat = xp.reshape(moved, (batch.count * moved.shape[k], *moved.shape[k + 1:]))
-    found = xp.renorm(flat, p=p, dim=0, maxnorm=maxnorm)
-    return xp.movedim(xp.reshape(found, moved.shape), k, at)
+    result = xp.renorm(flat, p=p, dim=0, maxnorm=maxnorm)
+    return xp.movedim(xp.reshape(result, moved.shape), k, axis)
 
 
 renorm.vmap(lambda xp, batch, input, *, p, dim, maxnorm: _renorm_vmap(xp, batch, input, p, dim, maxnorm))

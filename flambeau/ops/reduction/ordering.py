@@ -1,8 +1,10 @@
-"""Orderings: sorting, ranks, distinct values, and searching in what is sorted."""
+"""Ordering: sorting, order statistics, unique elements, binary search, and counts."""
 
 from __future__ import annotations
 
-from ...backends.numpy.memory import refuse_number
+from math import prod
+
+from ...backends.numpy.memory import check_scalar_fits
 from ..declare import composite, not_implemented, not_implemented_error, op
 from .extrema import declare_selection, declare_ties_in_rows, declare_ties_over_all
 
@@ -11,17 +13,17 @@ _PAIR = ("values", "indices")
 
 # ----- sorting -----------------------------------------------------------------------------
 
-_NO_SORT = {"complex": RuntimeError(" Sort does not support complex dtypes on CPU")}
+_SORT_ERRORS = {"complex": RuntimeError(" Sort does not support complex dtypes on CPU")}
 
 
-@op(name="sort", key="_sort", outputs=_PAIR, expose=(), opmath=False, unsupported_dtypes=_NO_SORT)
+@op(name="sort", key="_sort", outputs=_PAIR, expose=(), opmath=False, unsupported_dtypes=_SORT_ERRORS)
 def sort(xp, input, *, dim=-1, descending=False):
-    """The elements in order along `dim`, and where they came from."""
+    """The sorted elements along `dim`, and their indices."""
     return xp._sort(input, dim, descending)
 
 
 @op(name="sort", key="_sort_stable", node="SortBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_NO_SORT)
+    unsupported_dtypes=_SORT_ERRORS)
 def sort_stable(xp, input, *, stable, dim=-1, descending=False):
     """`sort`; equal elements keep their order if `stable`."""
     return xp._sort_stable(input, stable, dim, descending)
@@ -31,9 +33,13 @@ declare_selection(sort)
 declare_selection(sort_stable)
 
 
-@op(differentiable=False, opmath=False, unsupported_dtypes=_NO_SORT)
+@op(differentiable=False, opmath=False, unsupported_dtypes=_SORT_ERRORS)
 def argsort(xp, input, *, dim=-1, descending=False, stable=False):
-    """The indices that sort along `dim`.
+    """The indices that sort the elements along `dim`.
+
+    Args:
+        descending: largest first.
+        stable: whether equal elements keep their order.
 
     >>> import flambeau as torch
     >>> torch.argsort(torch.tensor([3., 1., 2.]))
@@ -44,7 +50,7 @@ def argsort(xp, input, *, dim=-1, descending=False, stable=False):
 
 @composite
 def msort(xp, input):
-    """The elements in order along the first dimension.
+    """The elements sorted along the first dimension.
 
     >>> import flambeau as torch
     >>> torch.msort(torch.tensor([3., 1., 2.]))
@@ -57,7 +63,11 @@ def msort(xp, input):
     "bool": RuntimeError("topk does not support bool dtypes on CPU"),
     "complex": RuntimeError(" topk does not support complex dtypes on CPU")})
 def topk(xp, input, *, k, dim=-1, largest=True, sorted=True):
-    """The k greatest (or least) elements along `dim`, best first, and where they are.
+    """The k largest (or smallest) elements along `dim`, and their indices.
+
+    Args:
+        largest: False for the smallest elements.
+        sorted: the elements are sorted in either case.
 
     >>> import flambeau as torch
     >>> torch.topk(torch.tensor([1., 3., 2.]), 2).values
@@ -69,12 +79,12 @@ def topk(xp, input, *, k, dim=-1, largest=True, sorted=True):
 declare_selection(topk)
 
 
-# ----- ranks ----------------------------------------------------------------------------------
+# ----- order statistics ----------------------------------------------------------------------------------
 
 
 @op(outputs=_PAIR, opmath=False, unsupported_dtypes=not_implemented("kthvalue_cpu", "bool", "complex"))
 def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
-    """The k-th least element along `dim` (from 1), and where it is.
+    """The k-th smallest element along `dim`, counted from 1, and its index.
 
     >>> import flambeau as torch
     >>> torch.kthvalue(torch.tensor([3., 1., 2.]), 2).values
@@ -85,7 +95,7 @@ def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
 
 @op(outputs=_PAIR, opmath=False, unsupported_dtypes=not_implemented("mode_cpu", "complex"))
 def mode(xp, input, *, dim=-1, keepdim=False):
-    """The most frequent element along `dim`, the least of several, and where it is.
+    """The most frequent element along `dim`, the smallest of several, and its index.
 
     >>> import flambeau as torch
     >>> torch.mode(torch.tensor([1., 2., 2., 3.])).values
@@ -97,34 +107,35 @@ def mode(xp, input, *, dim=-1, keepdim=False):
 declare_selection(kthvalue)
 declare_selection(mode)
 
-_NO_MEDIAN = not_implemented("median_cpu", "bool", "unsigned", "complex")
-_NO_MEDIANS = not_implemented("median_out", "bool", "unsigned", "complex")
+_MEDIAN_ERRORS = not_implemented("median_cpu", "bool", "unsigned", "complex")
+_MEDIAN_DIM_ERRORS = not_implemented("median_out", "bool", "unsigned", "complex")
 
 
-@op(name="median", key="_median_all", node="MedianBackward0", expose=(), opmath=False, unsupported_dtypes=_NO_MEDIAN)
+@op(name="median", key="_median_all", node="MedianBackward0", expose=(), opmath=False,
+    unsupported_dtypes=_MEDIAN_ERRORS)
 def median_all(xp, input):
     """The lower median of all elements; NaN if there is one."""
     return xp._median_all(input)
 
 
 @op(name="nanmedian", key="_nanmedian_all", node="NanmedianBackward0", expose=(), opmath=False,
-    unsupported_dtypes=_NO_MEDIAN)
+    unsupported_dtypes=_MEDIAN_ERRORS)
 def nanmedian_all(xp, input):
     """The lower median of all elements that are not NaN."""
     return xp._nanmedian_all(input)
 
 
 @op(name="median", key="_median_dim", node="MedianBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_NO_MEDIANS)
+    unsupported_dtypes=_MEDIAN_DIM_ERRORS)
 def median_dim(xp, input, *, dim, keepdim=False):
-    """The lower median along `dim`, and where it is."""
+    """The lower median along `dim`, and its index."""
     return xp._median_dim(input, dim, keepdim)
 
 
 @op(name="nanmedian", key="_nanmedian_dim", node="NanmedianBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_NO_MEDIANS)
+    unsupported_dtypes=_MEDIAN_DIM_ERRORS)
 def nanmedian_dim(xp, input, *, dim, keepdim=False):
-    """The lower median along `dim` of what is not NaN, and where it is."""
+    """The lower median along `dim` of the elements that are not NaN, and its index."""
     return xp._nanmedian_dim(input, dim, keepdim)
 
 
@@ -148,34 +159,34 @@ declare_selection(median_dim)
 declare_selection(nanmedian_dim)
 
 
-# ----- distinct values ----------------------------------------------------------------------------
+# ----- unique elements ----------------------------------------------------------------------------
 
 
-def _no_derivative(name):
+def _vjp_not_implemented(name):
     def rule(g0):
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
     return rule
 
 
-_DISTINCT = {"outputs": ("output", "inverse_indices", "counts"), "returns_namedtuple": False, "expose": (),
+_UNIQUE = {"outputs": ("output", "inverse_indices", "counts"), "returns_namedtuple": False, "expose": (),
              "opmath": False, "unsupported_dtypes": not_implemented("unique", "complex")}
 
 
-@op(name="_unique2", key="_unique_all", node="Unique2Backward0", **_DISTINCT)
+@op(name="_unique2", key="_unique_all", node="Unique2Backward0", **_UNIQUE)
 def unique_all(xp, input):
-    """Sorted distinct elements, the place of each element among them, and their counts."""
+    """The sorted unique elements, the index of each element among them, and their counts."""
     return xp._unique_all(input)
 
 
-@op(name="unique_dim", key="_unique_dim", **_DISTINCT)
+@op(name="unique_dim", key="_unique_dim", **_UNIQUE)
 def unique_dim(xp, input, *, dim):
     """Distinct slices along `dim`, the place of each slice among them, and their counts."""
     return xp._unique_dim(input, dim)
 
 
-@op(name="unique_consecutive", key="_unique_consecutive", **_DISTINCT)
+@op(name="unique_consecutive", key="_unique_consecutive", **_UNIQUE)
 def unique_consecutive(xp, input, *, dim=None):
-    """One of each run of equal neighbours, the run of each element, and their lengths."""
+    """One element of each run of equal adjacent elements, each element's run, and the runs' lengths."""
     return xp._unique_consecutive(input, dim)
 
 
@@ -190,9 +201,9 @@ def _refuse_dynamic_shape(name):
 unique_all.vmap(_refuse_dynamic_shape("_unique2"))
 unique_dim.vmap(_refuse_dynamic_shape("unique_dim"))
 unique_consecutive.vmap(_refuse_dynamic_shape("unique_consecutive"))
-unique_all.vjp(input=_no_derivative("_unique2"))
-unique_dim.vjp(input=_no_derivative("unique_dim"))
-unique_consecutive.vjp(input=_no_derivative("unique_consecutive"))
+unique_all.vjp(input=_vjp_not_implemented("_unique2"))
+unique_dim.vjp(input=_vjp_not_implemented("unique_dim"))
+unique_consecutive.vjp(input=_vjp_not_implemented("unique_consecutive"))
 
 
 # ----- searching -------------------------------------------------------------------------------------
@@ -200,30 +211,23 @@ unique_consecutive.vjp(input=_no_derivative("unique_consecutive"))
 
 @op(name="searchsorted", key="_searchsorted", expose=(), differentiable=False, scalar_inputs=("input",))
 def searchsorted(xp, sorted_sequence, input, sorter=None, *, right=False, out_int32=False):
-    """Where each value would be inserted to keep the sequence sorted."""
+    """The index at which each value would be inserted to keep the sequence sorted."""
     return xp._searchsorted(sorted_sequence, input, sorter, right, out_int32)
 
 
-def _searchsorted_vmap(xp, batch, sequence, input, sorter, how):
+def _searchsorted_vmap(xp, batch, sequence, input, sorter, options):
     on, k = batch.on, batch.k
     rank = len(sequence.shape) - k * on[0]
     if not on[0] and not (sorter is not None and on[2]) and rank == 1:
-        return xp._searchsorted(sequence, input, sorter, **how)
-    sequence, input, sorter = (x if x is None or has else batch.full(x) for x, has in zip(
+        return xp._searchsorted(sequence, input, sorter, **options)
+    sequence, input, sorter = (x if x is None or has else batch.expand_levels(x) for x, has in zip(
         (sequence, input, sorter), (*on, False)[:3], strict=True))
-    values = xp.reshape(input, (*batch.sizes, _count(input.shape[k:]))) if rank == 1 else input
-    return xp.reshape(xp._searchsorted(sequence, values, sorter, **how), input.shape)
+    values = xp.reshape(input, (*batch.sizes, prod(input.shape[k:]))) if rank == 1 else input
+    return xp.reshape(xp._searchsorted(sequence, values, sorter, **options), input.shape)
 
 
-def _count(shape):
-    n = 1
-    for s in shape:
-        n *= s
-    return n
-
-
-searchsorted.vmap(lambda xp, batch, sorted_sequence, input, sorter=None, **how: _searchsorted_vmap(
-    xp, batch, sorted_sequence, input, sorter, how))
+searchsorted.vmap(lambda xp, batch, sorted_sequence, input, sorter=None, **options: _searchsorted_vmap(
+    xp, batch, sorted_sequence, input, sorter, options))
 
 
 @op(name="isin", key="_isin", expose=(), differentiable=False, promote="common",
@@ -235,14 +239,14 @@ def isin(xp, elements, test_elements, *, assume_unique=False, invert=False):
     return xp._isin(elements, test_elements, assume_unique, invert)
 
 
-isin.vmap(lambda xp, batch, elements, test_elements, **how: NotImplemented if batch.on[1] else xp._isin(
-    elements, test_elements, **how))
+isin.vmap(lambda xp, batch, elements, test_elements, **options: NotImplemented if batch.on[1] else xp._isin(
+    elements, test_elements, **options))
 
 
 # ----- counts ----------------------------------------------------------------------------------------
 
 
-def _undifferentiable(name):
+def _not_differentiable(name):
     def rule(g):
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
     return rule
@@ -251,7 +255,12 @@ def _undifferentiable(name):
 @op(node="torch::autograd::NotImplemented", opmath=False,
     unsupported_dtypes=not_implemented("bincount_cpu", "bool", "float", "complex"))
 def bincount(xp, input, weights=None, *, minlength=0):
-    """How often each number occurs, or the sum of the weights it occurs with.
+    """The number of times each integer 0, 1, ... occurs in `input`, or the sums of its weights.
+
+    Args:
+        input: a vector of integers ≥ 0.
+        weights: a weight per element.
+        minlength: the least length of the result.
 
     >>> import flambeau as torch
     >>> torch.bincount(torch.tensor([0, 1, 1, 3]))
@@ -260,13 +269,13 @@ def bincount(xp, input, weights=None, *, minlength=0):
     return xp.bincount(input, weights, minlength)
 
 
-bincount.vjp(weights=_undifferentiable("bincount"))
+bincount.vjp(weights=_not_differentiable("bincount"))
 
 
 def _unsupported_in_histc(input, *, min=0, max=0, **_):
-    """PyTorch's words for counts of integers or complex numbers, which it gets to by way of their range."""
+    """Return PyTorch's error for integer and complex inputs; it depends on whether the range is given."""
     for limit in (min, max):
-        refuse_number(float(limit), input.dtype)
+        check_scalar_fits(float(limit), input.dtype)
     return not_implemented_error("aminmax_cpu" if min == max and input.dtype.is_complex else "histogram_cpu")
 
 
@@ -274,7 +283,7 @@ def _unsupported_in_histc(input, *, min=0, max=0, **_):
     unsupported_dtypes=not_implemented("linspace_cpu", "bool") | dict.fromkeys(
         ("integer", "complex"), _unsupported_in_histc))
 def histc(xp, input, *, bins=100, min=0, max=0):
-    """Counts of the elements in `bins` equal bins between `min` and `max` (their own range where both are equal).
+    """A histogram of `bins` equal bins between `min` and `max` (the input's range where these are equal).
 
     >>> import flambeau as torch
     >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
@@ -286,12 +295,12 @@ def histc(xp, input, *, bins=100, min=0, max=0):
 @op(name="histogram", key="_histogram", node="torch::autograd::NotImplemented", outputs=("hist", "bin_edges"),
     expose=(), opmath=False, unsupported_dtypes=not_implemented("histogramdd", "bool", "integer", "complex", "narrow"))
 def histogram(xp, input, bins=None, weight=None, *, count=None, range=None, density=False):
-    """Counts, or sums of weights, between edges, and the edges."""
+    """A histogram of counts or sums of weights, and the bins' edges."""
     return xp._histogram(input, bins, weight, count, range, density)
 
 
-def _no_histogram(g0):
+def _histogram_vjp(g0):
     raise RuntimeError("derivative for aten::histogram is not implemented")
 
 
-histogram.vjp(input=_no_histogram, bins=_no_histogram, weight=_no_histogram)
+histogram.vjp(input=_histogram_vjp, bins=_histogram_vjp, weight=_histogram_vjp)

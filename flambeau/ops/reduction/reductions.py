@@ -1,4 +1,4 @@
-"""Reductions: many elements to one, along some dimensions."""
+"""Reductions over dimensions: sums, means, products, all, any, counts, logsumexp."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 
 from ..declare import composite, linear, op
 
-# ----- what the rules share ----------------------------------------------------------------
+# ----- shared by the derivative formulas ----------------------------------------------------------------
 
 
 def restore_dims(xp, g, dim, shape):
-    """`g`, reduced without keepdim, with size 1 again in the dimensions it lost."""
+    """Return `g`, reduced without keepdim, with size 1 in the reduced dimensions."""
     from ...shapes import wrap_dims
 
     axes = wrap_dims(dim, len(shape))
@@ -18,12 +18,12 @@ def restore_dims(xp, g, dim, shape):
 
 
 def restore_keepdim(xp, g, dim, keepdim, shape):
-    """`g`, a reduction's result or cotangent, in a shape that broadcasts to `shape`."""
+    """Return `g`, a reduction's result or gradient, in a shape that broadcasts to `shape`."""
     return g if keepdim or not shape else restore_dims(xp, g, dim, shape)
 
 
 def count_reduced(shape, dim):
-    """How many elements a reduction over `dim` (None: all) makes one of."""
+    """Return the number of elements that a reduction over `dim` (None: all) reduces to one."""
     from ...shapes import wrap_dims
 
     return math.prod(shape[a] for a in wrap_dims(dim, len(shape)))
@@ -31,13 +31,13 @@ def count_reduced(shape, dim):
 
 @composite(name="_expand_reduced", expose=())
 def _expand_reduced(xp, input, *, size, dim, keepdim):
-    """A reduction's result, or its cotangent, repeated over the dimensions it lost."""
+    """A reduction's result, or its gradient, broadcast over the reduced dimensions."""
     return xp.broadcast_to(restore_keepdim(xp, input, dim, keepdim, size), size)
 
 
 @composite(name="_expand_mean", expose=())
 def _expand_mean(xp, input, *, size, dim, keepdim, count):
-    """The cotangent of a mean: repeated, and shared among `count` elements."""
+    """The gradient of a mean: broadcast over the reduced dimensions and divided by `count`."""
     return xp._expand_reduced(input, size=size, dim=dim, keepdim=keepdim) / count
 
 
@@ -45,7 +45,11 @@ def _expand_mean(xp, input, *, size, dim, keepdim, count):
 
 
 def vmap_over_all(name, several=True):
-    """The batching rule of a reduction of all elements: the operator `name` over what shows."""
+    """Return the batching rule of a reduction of all elements: `name` over the dimensions behind the batch dimensions.
+
+    Args:
+        name: the operator that reduces over `dim`.
+        several: whether that operator reduces several dimensions; else they are flattened."""
     def rule(xp, batch, input, **params):
         k = batch.k
         if not several or input.ndim == k:
@@ -59,6 +63,11 @@ def vmap_over_all(name, several=True):
 @linear(batching_rule="reduce")
 def sum(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The sum of the elements over the dimensions `dim` (all if None).
+
+    Args:
+        dim: an int or a tuple of ints.
+        keepdim: whether the reduced dimensions are kept, with size 1.
+        dtype: converts the input first.
 
     >>> import flambeau as torch
     >>> torch.sum(torch.ones(2, 3), dim=0)
@@ -82,8 +91,8 @@ sum_all.vjp(input=lambda xp, g, input_shape: xp.broadcast_to(g, input_shape))
 sum_all.vmap(vmap_over_all("sum"))
 
 
-def _mean_unsupported(name, words):
-    error = RuntimeError(f"{name}(): {words}")
+def _mean_unsupported(name, message):
+    error = RuntimeError(f"{name}(): {message}")
     return {"bool": error, "integer": error}
 
 
@@ -95,8 +104,13 @@ _MEAN = _mean_unsupported("mean", "could not infer output dtype. Input dtype mus
 def mean(xp, input, *, dim=None, keepdim=False, dtype=None):
     """The mean of the elements over the dimensions `dim` (all if None).
 
+    Args:
+        dim: an int or a tuple of ints.
+        keepdim: whether the reduced dimensions are kept, with size 1.
+        dtype: converts the input first.
+
     Raises:
-        RuntimeError: of integers; `dtype=` converts them first.
+        RuntimeError: the input's dtype is neither floating point nor complex.
 
     >>> import flambeau as torch
     >>> torch.mean(torch.tensor([[1., 2.], [3., 6.]]), dim=1)
@@ -127,7 +141,7 @@ mean_all.vmap(vmap_over_all("mean"))
 @op(batching_rule="reduce",
     unsupported_dtypes={"complex": RuntimeError("nansum on CPU does not support complex inputs")})
 def nansum(xp, input, *, dim=None, keepdim=False, dtype=None):
-    """The sum, with NaNs counted as zero.
+    """The sum over the dimensions `dim` (all if None), with NaN counted as 0.
 
     >>> import flambeau as torch
     >>> torch.nansum(torch.tensor([1., float('nan'), 2.]))
@@ -143,7 +157,7 @@ nansum.jvp(lambda xp, t_input, input, dim, keepdim: xp.sum(xp.where(input != inp
 
 @composite
 def nanmean(xp, input, *, dim=None, keepdim=False, dtype=None):
-    """The mean of what is not NaN.
+    """The mean over the dimensions `dim` (all if None) of the elements that are not NaN.
 
     >>> import flambeau as torch
     >>> torch.nanmean(torch.tensor([1., float('nan'), 2.]))
@@ -158,7 +172,7 @@ def nanmean(xp, input, *, dim=None, keepdim=False, dtype=None):
 
 @composite(name="_product_of_others", expose=())
 def _product_of_others(xp, input, *, dim=None):
-    """For each element the product of all others along `dim` (or of all): no division, so zeros are right too."""
+    """For each element the product of all others along `dim` (or of all); no division, so zeros are handled."""
     if not input.shape:
         return xp.ones_like(input)
     flat = xp.reshape(input, (-1,)) if dim is None else input
@@ -181,7 +195,7 @@ prod_all.vmap(vmap_over_all("prod", several=False))
 
 @op(node="ProdBackward1")
 def prod(xp, input, *, dim, keepdim=False, dtype=None):
-    """The product of the elements along `dim`, or of all.
+    """The product of the elements along `dim`, or of all elements.
 
     >>> import flambeau as torch
     >>> torch.prod(torch.tensor([[1., 2.], [3., 4.]]), 1)
@@ -196,12 +210,12 @@ prod.jvp(lambda xp, t_input, input, dim, keepdim: xp.sum(
     t_input * xp._product_of_others(input, dim=dim), dim, keepdim))
 
 
-# ----- truth -----------------------------------------------------------------------------------------
+# ----- all, any, counts -----------------------------------------------------------------------------------------
 
 
 @op(differentiable=False, batching_rule="reduce")
 def all(xp, input, *, dim=None, keepdim=False):
-    """Whether all elements along `dim` (or all there are) are true.
+    """Whether all elements over the dimensions `dim` (all if None) are nonzero.
 
     >>> import flambeau as torch
     >>> torch.all(torch.tensor([True, False]))
@@ -212,7 +226,7 @@ def all(xp, input, *, dim=None, keepdim=False):
 
 @op(differentiable=False, batching_rule="reduce")
 def any(xp, input, *, dim=None, keepdim=False):
-    """Whether any element along `dim` (or any there is) is true.
+    """Whether any element over the dimensions `dim` (all if None) is nonzero.
 
     >>> import flambeau as torch
     >>> torch.any(torch.tensor([True, False]))
@@ -223,7 +237,7 @@ def any(xp, input, *, dim=None, keepdim=False):
 
 @op(differentiable=False, batching_rule="reduce")
 def count_nonzero(xp, input, *, dim=None):
-    """How many elements along `dim` (or of all) are not zero.
+    """The number of nonzero elements over the dimensions `dim` (all if None).
 
     >>> import flambeau as torch
     >>> torch.count_nonzero(torch.tensor([1., 0., 2.]))
@@ -232,12 +246,12 @@ def count_nonzero(xp, input, *, dim=None):
     return xp.count_nonzero(input, dim)
 
 
-# ----- logarithms of sums ----------------------------------------------------------------------------------
+# ----- logsumexp ----------------------------------------------------------------------------------
 
 
 @op(promote="float", batching_rule="reduce")
 def logsumexp(xp, input, *, dim, keepdim=False):
-    """The logarithm of the sum of exponentials over `dim`, without overflow.
+    """log Σ exp(input) over the dimensions `dim`, without overflow.
 
     >>> import flambeau as torch
     >>> torch.logsumexp(torch.tensor([1000., 1000.]), dim=0)

@@ -1,4 +1,4 @@
-"""Scans: each element combined with all before it along one dimension."""
+"""Scans along one dimension: cumulative sums, products, extrema, and logsumexp."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _SCAN = {"expose": ("torch", "method", "inplace")}
 
 @linear(**_SCAN)
 def cumsum(xp, input, *, dim, dtype=None):
-    """Running sums along `dim`.
+    """Cumulative sums along `dim`.
+
+    Args:
+        dtype: converts the input first.
 
     >>> import flambeau as torch
     >>> torch.cumsum(torch.tensor([1., 2., 3.]), dim=0)
@@ -26,33 +29,33 @@ cumsum.vjp(input=lambda xp, g, dim: xp._cumsum_backward(g, dim=dim))
 
 @linear(name="_cumsum_backward", node="FlipBackward0", expose=())
 def _cumsum_backward(xp, input, *, dim):
-    """Running sums from the end."""
+    """Cumulative sums from the end, the vjp of `cumsum`."""
     return xp._cumsum_backward(input, dim)
 
 
 _cumsum_backward.vjp(input=lambda xp, g, dim: xp.cumsum(g, dim))
 
 
-# ----- products: a linear recurrence, so that no rule divides -----------------------------------
+# ----- products; their derivatives are linear recurrences, without division -----------------------------------
 
 
 @linear(name="_shift_along", expose=(), opmath=False)
 def _shift_along(xp, input, *, dim, by, edge=False):
-    """Elements moved by one place along `dim`; 0, or the old element if `edge`, where none moves in."""
+    """The elements shifted by one position along `dim`; the vacated position keeps its element if `edge`, else is 0."""
     return xp._shift_along(input, dim, by, edge)
 
 
-def _shifted_vjp(xp, g, dim, by, edge):
+def _shift_along_vjp(xp, g, dim, by, edge):
     back = xp._shift_along(g, dim=dim, by=-by)
     return back + (g - xp._shift_along(back, dim=dim, by=by)) if edge else back
 
 
-_shift_along.vjp(input=_shifted_vjp)
+_shift_along.vjp(input=_shift_along_vjp)
 
 
 @op(name="_recurrence", expose=())
 def _recurrence(xp, input, factor, *, dim, reverse=False):
-    """r[k] = input[k] + factor[k] · r[k-1] along `dim`; from the end, with r[k+1], if `reverse`."""
+    """The linear recurrence r[k] = input[k] + factor[k] · r[k-1] along `dim`; with r[k+1] if `reverse`."""
     return xp._recurrence(input, factor, dim, reverse)
 
 
@@ -67,7 +70,7 @@ _recurrence.joint_vjp(_recurrence_vjp)
 
 @op(name="_exclusive_cumprod", expose=())
 def _exclusive_cumprod(xp, input, *, dim, reverse=False):
-    """Products of all elements before each one along `dim`; after each one if `reverse`."""
+    """The product of all elements before each one along `dim`; after each one if `reverse`."""
     return xp._exclusive_cumprod(input, dim, reverse)
 
 
@@ -81,7 +84,10 @@ _exclusive_cumprod.vjp(input=_exclusive_cumprod_vjp)
 
 @op(**_SCAN)
 def cumprod(xp, input, *, dim, dtype=None):
-    """Running products along `dim`.
+    """Cumulative products along `dim`.
+
+    Args:
+        dtype: converts the input first.
 
     >>> import flambeau as torch
     >>> torch.cumprod(torch.tensor([1., 2., 3.]), dim=0)
@@ -92,7 +98,7 @@ def cumprod(xp, input, *, dim, dtype=None):
 
 @composite(name="_cumprod_backward", expose=())
 def _cumprod_backward(xp, g, input, out, *, dim):
-    """The vjp of cumprod: the products before each element times the sum of what depends on it."""
+    """The vjp of `cumprod`."""
     from math import prod
 
     if prod(input.shape) <= 1:
@@ -110,14 +116,14 @@ cumprod.jvp(lambda xp, t_input, input, dim: t_input if not input.shape else xp._
 
 
 def _unsupported_in_cummax(kernel):
-    """PyTorch's words for complex numbers, unless there is nothing to compare."""
+    """Return PyTorch's error for complex inputs; empty ones raise none."""
     error = not_implemented_error(kernel)
     return {"complex": lambda input, **_: error if input.shape and 0 not in input.shape else None}
 
 
 @op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummax_cpu"))
 def cummax(xp, input, *, dim):
-    """Running maxima along `dim`, and where they were met last.
+    """Cumulative maxima along `dim`, and their last indices.
 
     >>> import flambeau as torch
     >>> torch.cummax(torch.tensor([1., 3., 2.]), dim=0).values
@@ -128,7 +134,7 @@ def cummax(xp, input, *, dim):
 
 @op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummin_cpu"))
 def cummin(xp, input, *, dim):
-    """Running minima along `dim`, and where they were met last.
+    """Cumulative minima along `dim`, and their last indices.
 
     >>> import flambeau as torch
     >>> torch.cummin(torch.tensor([3., 1., 2.]), dim=0).values
@@ -143,12 +149,12 @@ for _extremum in (cummax, cummin):
     _extremum.jvp(lambda xp, t_input, indices, dim: (xp._gather_dim(t_input, indices, dim=dim), None))
 
 
-# ----- logarithms of sums ----------------------------------------------------------------------------
+# ----- logcumsumexp ----------------------------------------------------------------------------
 
 
 @op(unsupported_dtypes=not_implemented("logcumsumexp_out_cpu", "bool", "integer"))
 def logcumsumexp(xp, input, *, dim):
-    """Logarithms of running sums of exponentials along `dim`, without overflow.
+    """log of the cumulative sums of exp(input) along `dim`, without overflow.
 
     >>> import flambeau as torch
     >>> torch.logcumsumexp(torch.tensor([0., 0., 0.]), dim=0)
@@ -158,10 +164,10 @@ def logcumsumexp(xp, input, *, dim):
 
 
 def _decay(xp, out, dim, by):
-    """exp(out[k] - out[k+1]) for by = -1, exp(out[k-1] - out[k]) for by = 1: never above 1."""
+    """exp(out[k] - out[k+1]) for by = -1, exp(out[k-1] - out[k]) for by = 1; at most 1."""
     moved = xp._shift_along(out, dim=dim, by=by, edge=True)
     step = out - moved if by < 0 else moved - out
-    return xp.exp(xp.where(out == moved, 0, step))  # equal infinities are no step
+    return xp.exp(xp.where(out == moved, 0, step))  # inf - inf counts as 0
 
 
 def _weight(xp, input, out):

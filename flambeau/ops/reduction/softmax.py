@@ -1,4 +1,4 @@
-"""Softmax and its logarithm: one declared operator each, with the few passes their gradients need."""
+"""Softmax and log-softmax, and their gradients as operators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..declare import not_implemented_error, op
 
 
 def _unsupported_in_softmax(name):
-    """PyTorch's words for integers: its kernel for the last dimension is another than for the others."""
+    """Return PyTorch's errors for unsupported dtypes; its kernel for the last dimension has another name."""
     last, other = not_implemented_error(f"{name}_lastdim_kernel_impl"), not_implemented_error(f"{name}_kernel_impl")
 
     def error(input, *, dim, dtype=None):
@@ -38,7 +38,7 @@ def _softmax_backward(xp, g, out, dim):
 
 
 softmax.vjp(input=lambda xp, g, out, dim: xp._softmax_backward(g, out, dim=dim))
-softmax.jvp(lambda xp, t_input, out, dim: _softmax_backward(xp, t_input, out, dim))  # its own transpose
+softmax.jvp(lambda xp, t_input, out, dim: _softmax_backward(xp, t_input, out, dim))  # self-adjoint
 
 
 @op(node="LogSoftmaxBackward0", unsupported_dtypes=_unsupported_in_softmax("log_softmax"),
@@ -58,23 +58,23 @@ log_softmax.jvp(lambda xp, t_input, out, dim: t_input - xp.sum(xp.exp(out) * t_i
 
 
 @op(name="_softmax_backward", node="SoftmaxBackwardDataBackward0", expose=())
-def _softmax_back(xp, grad_output, output, *, dim):
+def softmax_backward(xp, grad_output, output, *, dim):
     """The vjp of softmax, out · (g - Σ g · out)."""
     return xp._softmax_backward(grad_output, output, dim)
 
 
-_softmax_back.vjp(
+softmax_backward.vjp(
     grad_output=lambda xp, g, output, dim: xp._softmax_backward(g, output, dim=dim),
     output=lambda xp, g, grad_output, output, dim: g * grad_output - g * xp.sum(grad_output * output, dim, True)
     - grad_output * xp.sum(g * output, dim, True))
 
 
 @op(name="_log_softmax_backward", node="LogSoftmaxBackwardDataBackward0", expose=())
-def _log_softmax_back(xp, grad_output, output, *, dim):
+def log_softmax_backward(xp, grad_output, output, *, dim):
     """The vjp of log_softmax, g - exp(out) · Σ g."""
     return xp._log_softmax_backward(grad_output, output, dim)
 
 
-_log_softmax_back.vjp(
+log_softmax_backward.vjp(
     grad_output=lambda xp, g, output, dim: g - xp.sum(g * xp.exp(output), dim, True),
     output=lambda xp, g, grad_output, output, dim: -(g * xp.exp(output) * xp.sum(grad_output, dim, True)))

@@ -1,4 +1,4 @@
-"""Statistics composed of other operators: quantiles, covariance, correlation."""
+"""Quantiles, covariance and correlation, composites of other operators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _everywhere(condition):
-    """Whether a condition holds everywhere: in all elements, if it is a batch."""
+    """Return whether all elements of a bool tensor are true, those of all batch elements under `vmap`."""
     return getattr(condition, "_value", condition).all().item()
 
 
@@ -41,39 +41,44 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
     if isinstance(q, (int, float)):
         q = xp.tensor(float(q), dtype=input.dtype)
     if axis is None or not shape:
-        restore_keepdim = (1,) * len(shape)
+        result_shape = (1,) * len(shape)
         ordered = xp.sort(xp.reshape(input, (-1,)), -1)[0]
     else:
-        restore_keepdim = (*shape[:axis], 1, *shape[axis + 1:])
+        result_shape = (*shape[:axis], 1, *shape[axis + 1:])
         last = axis == len(shape) - 1
         ordered = xp.sort(input if last else xp.transpose(xp.unsqueeze(input, -1), axis, -1), -1)[0]
     rows = xp.reshape(ordered, (-1, ordered.shape[-1]))
     n = rows.shape[-1]
     nan = rows != rows
     if name == "nanquantile":
-        numbers = xp.sum(xp.logical_not(nan), -1, True)
-        ranks = xp.clamp(q * (numbers - 1), min=0)
+        counts = xp.sum(xp.logical_not(nan), -1, True)
+        ranks = xp.clamp(q * (counts - 1), min=0)
     else:
         ranks = xp.where(xp.any(nan, -1, True), xp.tensor(n - 1, dtype=q.dtype), q * (n - 1))
-    round_ = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.round}.get(interpolation)
-    if round_ is not None:
-        ranks = round_(ranks)
+    rounding = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.round}.get(interpolation)
+    if rounding is not None:
+        ranks = rounding(ranks)
     below, above = ranks.long(), xp.ceil(ranks).long()
     weights = xp.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
     values = xp.gather(rows, -1, below)
     if interpolation in ("linear", "midpoint"):
         values = xp.lerp(values, xp.gather(rows, -1, above), weights)
     if not keepdim:
-        restore_keepdim = () if axis is None else restore_keepdim[:axis] + restore_keepdim[axis + 1:]
+        result_shape = () if axis is None else result_shape[:axis] + result_shape[axis + 1:]
     if len(q.shape):
-        return xp.reshape(xp.transpose(values, 0, 1), (len(q), *restore_keepdim))
+        return xp.reshape(xp.transpose(values, 0, 1), (len(q), *result_shape))
     values = xp.squeeze(values, -1)
-    return values if tuple(values.shape) == restore_keepdim else xp.reshape(values, restore_keepdim)
+    return values if tuple(values.shape) == result_shape else xp.reshape(values, result_shape)
 
 
 @composite(scalar_inputs=("q",))
 def quantile(xp, input, q, *, dim=None, keepdim=False, interpolation="linear"):
-    """The q-th quantiles along `dim` (of all elements if None), between neighbours by `interpolation`.
+    """The q-th quantiles along `dim` (of all elements if None).
+
+    Args:
+        q: in [0, 1], a float or a vector; a vector adds a first dimension to the result.
+        keepdim: whether the reduced dimension is kept, with size 1.
+        interpolation: between two elements, "linear", "lower", "higher", "midpoint" or "nearest".
 
     >>> import flambeau as torch
     >>> torch.quantile(torch.tensor([0., 1., 2., 3.]), 0.5)
@@ -84,7 +89,7 @@ def quantile(xp, input, q, *, dim=None, keepdim=False, interpolation="linear"):
 
 @composite(scalar_inputs=("q",))
 def nanquantile(xp, input, q, *, dim=None, keepdim=False, interpolation="linear"):
-    """`quantile` of what is not NaN.
+    """`quantile` of the elements that are not NaN.
 
     >>> import flambeau as torch
     >>> torch.nanquantile(torch.tensor([0., float('nan'), 1.]), 0.5)
@@ -94,12 +99,12 @@ def nanquantile(xp, input, q, *, dim=None, keepdim=False, interpolation="linear"
 
 
 def _check_weights(name, weights, count, floating):
-    kind, wanted = ("aweights", "floating point") if floating else ("fweights", "integral")
+    kind, expected = ("aweights", "floating point") if floating else ("fweights", "integral")
     if len(weights.shape) > 1:
         raise RuntimeError(f"{name}(): expected {kind} to have one or fewer dimensions but got {kind} with "
                            f"{len(weights.shape)} dimensions")
     if weights.is_floating_point() != floating or weights.is_complex() or str(weights.dtype).endswith(".bool"):
-        raise RuntimeError(f"{name}(): expected {kind} to have {wanted} dtype but got {kind} with "
+        raise RuntimeError(f"{name}(): expected {kind} to have {expected} dtype but got {kind} with "
                            f"{weights.dtype.scalar_name} dtype")
     if weights.numel() != count:
         raise RuntimeError(f"{name}(): expected {kind} to have the same numel as there are observations in the input "
@@ -110,11 +115,11 @@ def _check_weights(name, weights, count, floating):
 
 @composite
 def cov(xp, input, fweights=None, aweights=None, *, correction=1):
-    """The covariance matrix of the variables in the rows, whose observations are in the columns.
+    """The covariance matrix of variables in the rows, observations in the columns.
 
     Args:
-        correction: subtracted from the number of observations.
-        fweights: how often each observation counts, integers.
+        correction: is subtracted from the number of observations.
+        fweights: the number of times that each observation counts, integers.
         aweights: the weights of the observations.
 
     >>> import flambeau as torch

@@ -1,15 +1,18 @@
-"""Copies, casts and fills: what moves elements from one memory to another."""
+"""Copies, casts and fills."""
 
 from __future__ import annotations
 
 from ..declare import linear, op
 
-_MOVES = {"opmath": False, "holomorphic": False, "batching_rule": "trailing"}
+_COPY_OPTIONS = {"opmath": False, "holomorphic": False, "batching_rule": "trailing"}
 
 
-@linear(expose=("torch", "method"), **_MOVES)
+@linear(expose=("torch", "method"), **_COPY_OPTIONS)
 def clone(xp, input, *, memory_format=None):
-    """A copy, through which gradients flow.
+    """A copy of the input, differentiable.
+
+    Args:
+        memory_format: the copy's layout; that of the input if None.
 
     >>> import flambeau as torch
     >>> torch.clone(torch.ones(2))
@@ -30,9 +33,9 @@ def _clone_vmap(xp, batch, input, memory_format=None):
 clone.vjp(input=lambda g: g)
 
 
-@linear(name="_to_copy", node="ToCopyBackward0", expose=(), **_MOVES)
+@linear(name="_to_copy", node="ToCopyBackward0", expose=(), **_COPY_OPTIONS)
 def _to_copy(xp, input, *, dtype, memory_format=None):
-    """A copy of another dtype; the engine casts the cotangent back."""
+    """A copy in another dtype; the engine casts the gradient back."""
     cast = xp.to(input, dtype)
     return xp.clone(input, memory_format) if cast is input else xp.contiguous(cast, memory_format) if (
         memory_format is not None and memory_format.name != "preserve_format") else cast
@@ -43,17 +46,17 @@ def _to_copy_vmap(xp, batch, input, dtype, memory_format=None):
     if memory_format is None or memory_format.name in ("preserve_format", "contiguous_format"):
         return xp._to_copy(input, dtype=dtype, memory_format=memory_format)
     shape = input.shape[batch.k:]
-    found = xp._to_copy(xp.reshape(input, (batch.count * shape[0], *shape[1:])) if shape else input, dtype=dtype,
+    result = xp._to_copy(xp.reshape(input, (batch.count * shape[0], *shape[1:])) if shape else input, dtype=dtype,
                         memory_format=memory_format)
-    return found.view(input.shape)
+    return result.view(input.shape)
 
 
 _to_copy.vjp(input=lambda g: g)
 
 
-@op(name="copy", key="_copy", node="CopyBackwards", expose=(), **_MOVES)
+@op(name="copy", key="_copy", node="CopyBackwards", expose=(), **_COPY_OPTIONS)
 def copy(xp, input, src):
-    """What `copy_` leaves in its target: the source, in the target's dtype."""
+    """The result of `input.copy_(src)`: src cast to the input's dtype and broadcast to its shape."""
     return xp.broadcast_to(xp.to(src, input.dtype), input.shape)
 
 
@@ -63,9 +66,9 @@ copy.jvp(lambda xp, input, t_input, t_src: xp.zeros_like(input) if t_src is None
          xp.broadcast_to(t_src, input.shape))
 
 
-@op(name="fill", key="_fill_scalar", expose=(), **_MOVES)
+@op(name="fill", key="_fill_scalar", expose=(), **_COPY_OPTIONS)
 def fill_scalar(xp, input, *, value):
-    """One number, shaped as the input."""
+    """A tensor of the input's shape filled with a scalar."""
     return xp.full_like(input, value)
 
 
@@ -73,9 +76,9 @@ fill_scalar.vjp(input=lambda xp, g: xp.zeros_like(g))
 fill_scalar.jvp(lambda xp, t_input: xp.zeros_like(t_input))
 
 
-@op(name="fill", key="_fill_tensor", node="FillBackward1", expose=(), **_MOVES)
+@op(name="fill", key="_fill_tensor", node="FillBackward1", expose=(), **_COPY_OPTIONS)
 def fill_tensor(xp, input, value):
-    """A 0-d tensor's value, shaped as the input."""
+    """A tensor of the input's shape filled with a 0-d tensor's value."""
     return xp.full_like(input, value)
 
 
@@ -93,9 +96,9 @@ fill_tensor.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_value is No
                 xp.broadcast_to(t_value, input.shape))
 
 
-@op(name="fill", key="_fill_scalar_", node="FillBackward2", expose=(), **_MOVES)
+@op(name="fill", key="_fill_scalar_", node="FillBackward2", expose=(), **_COPY_OPTIONS)
 def fill_scalar_in_place(xp, input, *, value):
-    """`fill_` with a number."""
+    """`fill_` with a scalar."""
     return xp.full_like(input, value)
 
 
@@ -103,7 +106,7 @@ fill_scalar_in_place.vjp(input=lambda xp, g: xp.zeros_like(g))
 fill_scalar_in_place.jvp(lambda xp, t_input: xp.zeros_like(t_input))
 
 
-@op(name="fill", key="_fill_tensor_", node="FillBackward3", expose=(), **_MOVES)
+@op(name="fill", key="_fill_tensor_", node="FillBackward3", expose=(), **_COPY_OPTIONS)
 def fill_tensor_in_place(xp, input, value):
     """`fill_` with a 0-d tensor."""
     return xp.full_like(input, value)
@@ -116,9 +119,9 @@ fill_tensor_in_place.jvp(lambda xp, input, t_value: xp.zeros_like(input) if t_va
                          xp.broadcast_to(t_value, input.shape))
 
 
-@op(name="zero", key="_zero", expose=(), **_MOVES)
+@op(name="zero", key="_zero", expose=(), **_COPY_OPTIONS)
 def zero(xp, input):
-    """Zeros, shaped as the input."""
+    """Zeros in the input's shape."""
     return xp.zeros_like(input)
 
 

@@ -1,7 +1,7 @@
-"""Elements chosen by indices and masks: taken out, written, added up.
+"""Indexing: gather, scatter, advanced indexing, index_select and its in-place relatives.
 
-An index or a mask is an input like any other, without a rule: it has no gradient and no
-edge. Taking and adding are each other's transposes, so their rules are each other.
+An index is an input without a derivative formula: it has no gradient and its node has no edge for it. Gathering and
+accumulating are each other's transposes, and so each other's derivative formulas.
 """
 
 from __future__ import annotations
@@ -9,45 +9,45 @@ from __future__ import annotations
 from ...modes import is_grad_enabled
 from ..declare import linear, not_implemented_error, op
 
-MOVES = {"opmath": False, "holomorphic": False}  # only data moves
-INDEX_OPTIONS = {**MOVES, "nondifferentiable_inputs": ("index",)}
+DATA_MOVEMENT = {"opmath": False, "holomorphic": False}
+INDEX_OPTIONS = {**DATA_MOVEMENT, "nondifferentiable_inputs": ("index",)}
 
 
 # ----- x[i, j] ---------------------------------------------------------------------------
 
 
-@linear("input", name="index", key="_index", expose=(), nondifferentiable_inputs=("indices",), **MOVES)
+@linear("input", name="index", key="_index", expose=(), nondifferentiable_inputs=("indices",), **DATA_MOVEMENT)
 def index_(xp, input, *indices):
-    """The elements at index arrays, one per dimension (None: the whole dimension)."""
-    return xp.index_at(input, *indices)
+    """The elements at index tensors, one per dimension (None: the entire dimension)."""
+    return xp.index(input, *indices)
 
 
 index_.joint_vjp(lambda xp, g, input_shape, indices: (xp._add_at_indices(g, indices, size=input_shape),))
 
 
-@linear("input", name="_add_at_indices", expose=(), nondifferentiable_inputs=("indices",), **MOVES)
+@linear("input", name="_add_at_indices", expose=(), nondifferentiable_inputs=("indices",), **DATA_MOVEMENT)
 def _add_at_indices(xp, input, *indices, size):
-    """Zeros of shape `size` with the input added at index arrays."""
+    """Zeros of shape `size` with the input accumulated at index tensors, the transpose of `index`."""
     return xp.add_at_indices(input, *indices, size=size)
 
 
 _add_at_indices.joint_vjp(lambda xp, g, indices: (xp._index(g, indices),))
 
 
-@linear(name="index_put", key="_index_put", expose=(), nondifferentiable_inputs=("indices",), **MOVES)
+@linear(name="index_put", key="_index_put", expose=(), nondifferentiable_inputs=("indices",), **DATA_MOVEMENT)
 def index_put(xp, input, values, *indices, accumulate=False):
-    """The input with `values` written (or added) at index arrays."""
-    return xp.put_at_indices(input, values, *indices, accumulate=accumulate)
+    """The input with `values` written (or accumulated) at index tensors."""
+    return xp.index_put(input, values, *indices, accumulate=accumulate)
 
 
 def _index_put_vjp(xp, g, values_shape, indices, accumulate, needs):
-    into = values = None
+    g_input = g_values = None
     if needs[0]:
-        into = g if accumulate else xp._index_put(
+        g_input = g if accumulate else xp._index_put(
             g, xp.zeros((), dtype=g.dtype), indices, accumulate=False)
     if needs[1]:
-        values = xp.sum_to_size(xp._index(g, indices), values_shape)
-    return into, values
+        g_values = xp.sum_to_size(xp._index(g, indices), values_shape)
+    return g_input, g_values
 
 
 index_put.joint_vjp(_index_put_vjp)
@@ -61,14 +61,17 @@ index_put.jvp(lambda xp, input, values, indices, t_input, t_values, accumulate: 
 
 @linear("input", argument_order=("input", "dim", "index"), exact_out=True, disjoint_out=True, **INDEX_OPTIONS)
 def gather(xp, input, index, *, dim, sparse_grad=False):
-    """out[i][j] = input[index[i][j]][j] for dim = 0, and so on for every dimension.
+    """out[i][j] = input[index[i][j]][j] for dim = 0; likewise for the other dimensions.
+
+    Args:
+        index: int64 or int32, of the input's rank; not larger than the input in the other dimensions.
 
     >>> import flambeau as torch
     >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0], [1]]))
     tensor([[1],
             [4]])
     """
-    return xp.gather_along(input, index, dim)
+    return xp.gather(input, index, dim)
 
 
 gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
@@ -77,14 +80,14 @@ gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
 
 @linear("input", "src", name="scatter", key="_scatter", expose=(), **INDEX_OPTIONS)
 def scatter(xp, input, index, src, *, dim):
-    """The input with out[index[i][j]][j] = src[i][j] for dim = 0, and so on."""
-    return xp.scatter_along(input, index, src, dim)
+    """The input with out[index[i][j]][j] = src[i][j] for dim = 0; likewise for the other dimensions."""
+    return xp.scatter(input, index, src, dim)
 
 
 @op(name="scatter", key="_scatter_scalar", node="ScatterBackward1", expose=(), **INDEX_OPTIONS)
 def scatter_scalar(xp, input, index, *, dim, value):
-    """The input with a number at the index."""
-    return xp.scatter_along(input, index, value, dim)
+    """The input with a scalar written at the index along `dim`."""
+    return xp.scatter(input, index, value, dim)
 
 
 scatter.vjp(input=lambda xp, g, index, dim: xp._scatter_scalar(g, index=index, dim=dim, value=0),
@@ -98,11 +101,11 @@ scatter_scalar.jvp(lambda xp, index, t_input, dim: xp._scatter_scalar(t_input, i
 
 @linear("input", name="_gather_padded", expose=(), **INDEX_OPTIONS)
 def _gather_padded(xp, input, index, *, dim, size):
-    """`gather`, with zeros where `size` reaches beyond the index."""
-    found = xp.gather_along(input, index, dim)
-    if found.shape == tuple(size):
-        return found
-    return xp.embed(found, size, tuple(slice(n) for n in found.shape))
+    """`gather`, padded with zeros to shape `size`."""
+    result = xp.gather(input, index, dim)
+    if result.shape == tuple(size):
+        return result
+    return xp.embed(result, size, tuple(slice(n) for n in result.shape))
 
 
 _gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
@@ -111,13 +114,13 @@ _gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
 
 @linear(argument_order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **INDEX_OPTIONS)
 def scatter_add(xp, input, index, src, *, dim):
-    """The input with src[i][j] added at [index[i][j]][j] for dim = 0, and so on.
+    """The input with out[index[i][j]][j] += src[i][j] for dim = 0; likewise for the other dimensions.
 
     >>> import flambeau as torch
     >>> torch.scatter_add(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.ones(3))
     tensor([2., 1.])
     """
-    return xp.scatter_added(input, index, src, dim)
+    return xp.scatter_add(input, index, src, dim)
 
 
 scatter_add.vjp(input=lambda g: g,
@@ -128,12 +131,12 @@ scatter_add.jvp(lambda xp, input, index, src, t_input, t_src, dim: xp.scatter_ad
 
 
 def _without_reductions(kernel, *reductions):
-    """PyTorch's words for numbers that only some reductions lack; the name of the kernel may have that of one."""
+    """Return PyTorch's error for a dtype that some reductions lack; `{reduce}` in `kernel` is the reduction's name."""
 
-    def refusal(*_, reduce, **__):
+    def error(*_, reduce, **__):
         return not_implemented_error(kernel.format(reduce=reduce)) if reduce in reductions else None
 
-    return refusal
+    return error
 
 
 @op(argument_order=("input", "dim", "index", "src", "reduce"), expose=("torch", "method", "inplace"),
@@ -142,32 +145,33 @@ def _without_reductions(kernel, *reductions):
         "complex": _without_reductions("scatter_gather_tensor_cpu_reduce_{reduce}", "amax", "amin"),
         "bool": _without_reductions("scatter_gather_tensor_cpu_reduce_{reduce}", "mean")})
 def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
-    """The input with the elements of `src` that the index sends to one place reduced into it.
+    """The input with elements of `src` reduced into the positions of `index` along `dim`.
 
     Args:
         reduce: "sum", "prod", "mean", "amax" or "amin".
-        include_self: whether the input's own element takes part.
+        include_self: whether the input's element takes part in the reduction.
 
     >>> import flambeau as torch
     >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1., 3., 2.]), "amax")
     tensor([3., 2.])
     """
-    return xp.scatter_reduced(input, index, src, dim, reduce, include_self)
+    return xp.scatter_reduce(input, index, src, dim, reduce, include_self)
 
 
-@op(expose=(), nondifferentiable_inputs=("crowded",), batching_rule="elementwise")
-def _refuse_double_backward(xp, input, crowded, *, by, name):
-    """The input itself, whose derivative is refused where something is crowded.
+@op(expose=(), nondifferentiable_inputs=("several_zeros",), batching_rule="elementwise")
+def _refuse_double_backward(xp, input, several_zeros, *, by, name):
+    """The input itself; its derivative raises an error where `several_zeros` is true.
 
     Args:
-        by: the function that the user called.
-        name: what it calls its sources.
+        several_zeros: a bool tensor.
+        by: the public function's name.
+        name: the name of its source argument.
     """
-    return xp.where(crowded, input, input)
+    return xp.where(several_zeros, input, input)
 
 
-def _refuse_double_backward_vjp(xp, g, crowded, by, name):
-    if xp.any(crowded):
+def _refuse_double_backward_vjp(xp, g, several_zeros, by, name):
+    if xp.any(several_zeros):
         raise RuntimeError(f"{by}(): Double backward is unsupported for {name} when >1 zeros in {name} are scattered "
                            "to the same position in self")
     return g
@@ -178,9 +182,9 @@ _refuse_double_backward.jvp(lambda xp, t_input: t_input)
 
 
 def _scattered_reduction_vjp(xp, g, input, index, src, out, dim, reduce, include_self, needs, by, name):
-    """Cotangents of a scattered reduction, worked out place by place.
+    """Return the gradients of a scatter reduction by input, index (None) and source.
 
-    A place collects the sources sent to it, and its own element if that takes part.
+    Each position reduces the sources scattered to it, and its own element if `include_self`.
     """
     def scattered(values):
         return xp.scatter_add(xp.zeros_like(g), index=index, src=values, dim=dim)
@@ -188,7 +192,7 @@ def _scattered_reduction_vjp(xp, g, input, index, src, out, dim, reduce, include
     def gathered(values):
         return xp._gather_padded(values, index=index, dim=dim, size=src.shape)
 
-    inside = xp._gather_padded(xp.ones_like(g), index=index, dim=dim, size=src.shape)  # 0 beyond the index
+    inside = xp._gather_padded(xp.ones_like(g), index=index, dim=dim, size=src.shape)  # 0 outside of the index
     for_input = for_src = None
     if reduce == "sum":
         for_input, for_src = g, gathered(g)
@@ -203,17 +207,18 @@ def _scattered_reduction_vjp(xp, g, input, index, src, out, dim, reduce, include
         share = g / xp.maximum(from_input + scattered(from_src), xp.ones_like(g))
         for_input, for_src = from_input * share, from_src * gathered(share)
     else:
-        # the product of all but one, zeros apart: a lone zero takes the product of the others
+        # the product of all other factors; for a single zero that is the product of the nonzero ones
         zero_input = input == 0
         others = xp.scatter_reduce(xp.where(zero_input, xp.ones_like(input), input), index=index, src=src, dim=dim,
                                    reduce="prod", include_self=include_self)
         for_input = g * others / xp.where(zero_input, xp.ones_like(input), input)
         zero = src == 0
         zeros_here = gathered(scattered(xp.to(zero, g.dtype)))
-        lone = zero & (zeros_here == 1)
-        rest = xp.scatter_reduce(input, index=index, src=xp.where(lone, xp.ones_like(src), src), dim=dim,
-                                 reduce="prod", include_self=include_self)
-        for_src = xp.where(lone, gathered(g * rest), gathered(g * out) / xp.where(zero, xp.ones_like(src), src))
+        single_zero = zero & (zeros_here == 1)
+        others_product = xp.scatter_reduce(input, index=index, src=xp.where(single_zero, xp.ones_like(src), src),
+                                           dim=dim, reduce="prod", include_self=include_self)
+        for_src = xp.where(single_zero, gathered(g * others_product),
+                           gathered(g * out) / xp.where(zero, xp.ones_like(src), src))
         for_src = xp._refuse_double_backward(for_src, zero & (zeros_here > 1), by=by, name=name)
     if not include_self:
         for_input = xp._scatter_scalar(for_input, index=index, dim=dim, value=0)
@@ -228,19 +233,19 @@ def _scatter_reduce_vjp(xp, g, input, index, src, out, dim, reduce, include_self
 scatter_reduce.joint_vjp(_scatter_reduce_vjp)
 
 
-# ----- whole slices ------------------------------------------------------------------------
+# ----- slices ------------------------------------------------------------------------
 
 
 @linear("input", argument_order=("input", "dim", "index"),
         exact_out="index_select(): self and result must have the same scalar type", disjoint_out=True, **INDEX_OPTIONS)
 def index_select(xp, input, index, *, dim):
-    """The slices of a dimension that a vector of indices names, in its order.
+    """The slices of dimension `dim` at a vector of indices.
 
     >>> import flambeau as torch
     >>> torch.index_select(torch.tensor([5, 6, 7]), 0, torch.tensor([2, 0]))
     tensor([7, 5])
     """
-    return xp.rows_taken(input, index, dim)
+    return xp.index_select(input, index, dim)
 
 
 index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
@@ -250,18 +255,18 @@ index_select.vjp(input=lambda xp, g, index, input_shape, dim: xp.index_add(
 @linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
         exact_out=True, **INDEX_OPTIONS)
 def index_add(xp, input, index, source, *, dim, alpha=1):
-    """The input with `alpha` times the slices of `source` added to the slices that the index names.
+    """The input with alpha · source accumulated into the slices of `dim` at a vector of indices.
 
     >>> import flambeau as torch
     >>> torch.index_add(torch.zeros(2), 0, torch.tensor([0, 0]), torch.ones(2))
     tensor([2., 0.])
     """
-    return xp.rows_added(input, index, source, dim, alpha)
+    return xp.index_add(input, index, source, dim, alpha)
 
 
 def _index_add_vjp_source(xp, g, index, dim, shape):
-    found = xp.index_select(g, index=index, dim=dim)
-    return xp.reshape(found, shape) if tuple(found.shape) != tuple(shape) else found
+    result = xp.index_select(g, index=index, dim=dim)
+    return xp.reshape(result, shape) if tuple(result.shape) != tuple(shape) else result
 
 
 index_add.vjp(input=lambda g: g,
@@ -274,13 +279,13 @@ index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp
 
 @linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **INDEX_OPTIONS)
 def index_copy(xp, input, index, source, *, dim):
-    """The input with the slices that the index names replaced by those of `source`.
+    """The input with the slices of `dim` at a vector of indices replaced by those of `source`.
 
     >>> import flambeau as torch
     >>> torch.index_copy(torch.zeros(2), 0, torch.tensor([1]), torch.ones(1))
     tensor([0., 1.])
     """
-    return xp.rows_copied(input, index, source, dim)
+    return xp.index_copy(input, index, source, dim)
 
 
 index_copy.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0),
@@ -292,8 +297,8 @@ index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index
 
 @op(name="index_fill", key="_index_fill_scalar", expose=(), **INDEX_OPTIONS)
 def index_fill_scalar(xp, input, index, *, dim, value):
-    """The input with a number in the slices that the index names."""
-    return xp.rows_filled(input, index, value, dim)
+    """The input with the slices of `dim` at a vector of indices filled with a scalar."""
+    return xp.index_fill(input, index, value, dim)
 
 
 index_fill_scalar.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0))
@@ -302,8 +307,8 @@ index_fill_scalar.jvp(lambda xp, index, t_input, dim: xp._index_fill_scalar(t_in
 
 @op(name="index_fill", key="_index_fill_tensor", node="IndexFillBackward1", expose=(), **INDEX_OPTIONS)
 def index_fill_tensor(xp, input, index, value, *, dim):
-    """The input with a 0-d tensor's value in the slices that the index names."""
-    return xp.rows_filled(input, index, value, dim)
+    """The input with the slices of `dim` at a vector of indices filled with a 0-d tensor's value."""
+    return xp.index_fill(input, index, value, dim)
 
 
 index_fill_tensor.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0),
@@ -316,7 +321,7 @@ index_fill_tensor.jvp(lambda xp, input, index, value, t_input, t_value, dim: xp.
 
 
 def _unsupported_in_index_reduce(input, index, source, *, reduce, include_self=True, **_):
-    """PyTorch's words for numbers that it cannot reduce; slices of several dimensions it reduces by other operators."""
+    """Return PyTorch's error for an unsupported dtype; it names the operator that PyTorch reduces slices by."""
     if input.dtype.is_complex and is_grad_enabled() and (input.requires_grad or source.requires_grad):
         return RuntimeError("index_reduce does not support automatic differentiation for outputs with complex dtype.")
     if not include_self:
@@ -333,10 +338,11 @@ def _unsupported_in_index_reduce(input, index, source, *, reduce, include_self=T
     nondifferentiable_inputs=("index",), opmath=False,
     unsupported_dtypes=dict.fromkeys(("bool", "complex"), _unsupported_in_index_reduce))
 def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
-    """The input with slices of `source` reduced into the slices that the index names.
+    """The input with slices of `source` reduced into the slices of `dim` at a vector of indices.
 
     Args:
         reduce: "prod", "mean", "amax" or "amin".
+        include_self: whether the input's elements take part in the reduction.
 
     >>> import flambeau as torch
     >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([2., 3.]), "prod")
@@ -344,7 +350,7 @@ def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    return xp.rows_reduced(input, index, source, dim, reduce, include_self)
+    return xp.index_reduce_kernel(input, index, source, dim, reduce, include_self)
 
 
 def _index_reduce_vjp(xp, g, input, index, source, out, dim, reduce, include_self, needs):
@@ -352,23 +358,23 @@ def _index_reduce_vjp(xp, g, input, index, source, out, dim, reduce, include_sel
 
     axis = wrap_dim(dim, len(input.shape))
     if len(source.shape) == 0:
-        spread = xp.reshape(index, ())
+        full_index = xp.reshape(index, ())
     else:
-        spread = xp.reshape(index, (-1,) + (1,) * (len(source.shape) - 1 - axis))
-        spread = xp.broadcast_to(spread, source.shape)
-    return _scattered_reduction_vjp(xp, g, input, spread, source, out, dim, reduce, include_self, needs,
+        full_index = xp.reshape(index, (-1,) + (1,) * (len(source.shape) - 1 - axis))
+        full_index = xp.broadcast_to(full_index, source.shape)
+    return _scattered_reduction_vjp(xp, g, input, full_index, source, out, dim, reduce, include_self, needs,
                                     "index_reduce", "source")
 
 
 index_reduce.joint_vjp(_index_reduce_vjp)
 
 
-# ----- what PyTorch records but cannot differentiate ----------------------------------------
+# ----- operators without a derivative ----------------------------------------
 
 
 @op(name="_not_differentiable", node="NotImplemented", expose=(), opmath=False)
 def _not_differentiable(xp, *inputs, value, of):
-    """A result whose node only says that there is no derivative."""
+    """`value`, with a node whose backward raises an error."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""Joining tensors, and repeating, turning and cutting them."""
+"""Concatenation, repetition, reversal, rotation, triangles, diagonals and padding."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from math import prod
 from ...shapes import wrap_dim
 from ..declare import composite, linear
 
-_MOVES = {"opmath": False, "holomorphic": False}  # only data moves
+_DATA_MOVEMENT = {"opmath": False, "holomorphic": False}
 
 
-@linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), disjoint_out=True, **_MOVES)
+@linear(promote="common", aliases=("concat", "concatenate"), expose=("torch",), disjoint_out=True, **_DATA_MOVEMENT)
 def cat(xp, *tensors, dim=0):
-    """The tensors one after another along a dimension.
+    """The tensors concatenated along dimension `dim`.
 
     >>> import flambeau as torch
     >>> torch.cat([torch.zeros(2), torch.ones(1)])
@@ -38,19 +38,19 @@ cat.joint_vjp(_cat_vjp)
 def _cat_vmap(xp, batch, *tensors, dim=0):
     k = batch.k
     shapes = [x.shape[k if b else 0:] for x, b in zip(tensors, batch.on, strict=True)]
-    like = next((s for s in shapes if tuple(s) != (0,)), (0,))  # an empty vector fits beside anything
-    if not like:
+    reference = next((s for s in shapes if tuple(s) != (0,)), (0,))  # PyTorch skips empty vectors
+    if not reference:
         raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
-    axis = wrap_dim(dim, len(like))
-    nothing = (*batch.sizes, *like[:axis], 0, *like[axis + 1:])
-    given = [x if b else batch.full(x) for x, b in zip(tensors, batch.on, strict=True)]
-    given = [xp.reshape(x, nothing) if tuple(s) == (0,) else x for x, s in zip(given, shapes, strict=True)]
+    axis = wrap_dim(dim, len(reference))
+    empty = (*batch.sizes, *reference[:axis], 0, *reference[axis + 1:])
+    given = [x if b else batch.expand_levels(x) for x, b in zip(tensors, batch.on, strict=True)]
+    given = [xp.reshape(x, empty) if tuple(s) == (0,) else x for x, s in zip(given, shapes, strict=True)]
     return xp.cat(given, dim=axis + k)
 
 
-@linear(promote="common", expose=("torch",), **_MOVES)
+@linear(promote="common", expose=("torch",), **_DATA_MOVEMENT)
 def stack(xp, *tensors, dim=0):
-    """The tensors side by side along a new dimension.
+    """The tensors concatenated along a new dimension `dim`.
 
     >>> import flambeau as torch
     >>> torch.stack([torch.zeros(2), torch.ones(2)])
@@ -63,20 +63,20 @@ def stack(xp, *tensors, dim=0):
 stack.joint_vjp(lambda xp, g, dim: xp.unbind(g, dim=dim))
 
 
-@linear(name="block_diag", key="_block_diag", promote="common", expose=(), **_MOVES)
+@linear(name="block_diag", key="_block_diag", promote="common", expose=(), **_DATA_MOVEMENT)
 def block_diag(xp, *tensors):
-    """Matrices along the diagonal of a larger one."""
+    """A block-diagonal matrix."""
     return xp.block_diag(*tensors)
 
 
 def _block_diag_vjp(xp, g, tensors_shapes):
-    found, row, column = [], 0, 0
+    result, row, column = [], 0, 0
     for shape in tensors_shapes:
         height, width = (1,) * (2 - len(shape)) + tuple(shape)
         part = xp._basic_index(g, key=(slice(row, row + height), slice(column, column + width)))
-        found.append(xp.reshape(part, shape))
+        result.append(xp.reshape(part, shape))
         row, column = row + height, column + width
-    return found
+    return result
 
 
 block_diag.joint_vjp(_block_diag_vjp)
@@ -85,7 +85,7 @@ block_diag.joint_vjp(_block_diag_vjp)
 @block_diag.vmap
 def _block_diag_vmap(xp, batch, *tensors):
     k = batch.k
-    full = [x if b else batch.full(x) for x, b in zip(tensors, batch.on, strict=True)]
+    full = [x if b else batch.expand_levels(x) for x, b in zip(tensors, batch.on, strict=True)]
     for number, x in enumerate(full):
         if x.ndim > k + 2:
             raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
@@ -98,9 +98,9 @@ def _block_diag_vmap(xp, batch, *tensors):
     return xp.cat(rows, dim=k)
 
 
-@linear(spread="repeats", expose=("method",), **_MOVES)
+@linear(spread="repeats", expose=("method",), **_DATA_MOVEMENT)
 def repeat(xp, input, *, repeats):
-    """Copies of the input, side by side, in every dimension.
+    """The input repeated `repeats[i]` times along each dimension.
 
     >>> import flambeau as torch
     >>> torch.tensor([1, 2]).repeat(2, 2)
@@ -138,9 +138,9 @@ def _repeat_vmap(xp, batch, input, repeats):
     return input.repeat((1,) * k + tuple(repeats))
 
 
-@linear(spread="dims", **_MOVES)
+@linear(spread="dims", **_DATA_MOVEMENT)
 def flip(xp, input, *, dims):
-    """The order of elements reversed along `dims`.
+    """The elements in reverse order along `dims`.
 
     >>> import flambeau as torch
     >>> torch.flip(torch.arange(3), (0,))
@@ -152,9 +152,13 @@ def flip(xp, input, *, dims):
 flip.vjp(input=lambda xp, g, dims: xp.flip(g, dims=dims))
 
 
-@linear(**_MOVES)
+@linear(**_DATA_MOVEMENT)
 def roll(xp, input, *, shifts, dims=()):
-    """Elements shifted along `dims`; what leaves at the end comes in at the beginning.
+    """The elements shifted cyclically along `dims`.
+
+    Args:
+        shifts: the number of positions, per dimension.
+        dims: the dimensions; the flattened input is shifted if empty.
 
     >>> import flambeau as torch
     >>> torch.roll(torch.arange(4), 1)
@@ -179,9 +183,9 @@ def _roll_vmap(xp, batch, input, shifts, dims=()):
     return xp.reshape(xp.roll(flat, shifts, (k,)), input.shape)
 
 
-@linear(**_MOVES)
+@linear(**_DATA_MOVEMENT)
 def rot90(xp, input, *, k=1, dims=(0, 1)):
-    """A quarter turn, `k` times, in the plane of two dimensions.
+    """The input rotated by 90° `k` times in the plane of `dims`, from the first towards the second.
 
     >>> import flambeau as torch
     >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
@@ -194,7 +198,7 @@ def rot90(xp, input, *, k=1, dims=(0, 1)):
 rot90.vjp(input=lambda xp, g, k, dims: xp.rot90(g, k=-k, dims=dims))
 
 
-@linear(expose=("torch", "method", "inplace"), **_MOVES)
+@linear(expose=("torch", "method", "inplace"), **_DATA_MOVEMENT)
 def tril(xp, input, *, diagonal=0):
     """The elements on and below a diagonal, zeros above it.
 
@@ -209,7 +213,7 @@ def tril(xp, input, *, diagonal=0):
 tril.vjp(input=lambda xp, g, diagonal: xp.tril(g, diagonal=diagonal))
 
 
-@linear(expose=("torch", "method", "inplace"), **_MOVES)
+@linear(expose=("torch", "method", "inplace"), **_DATA_MOVEMENT)
 def triu(xp, input, *, diagonal=0):
     """The elements on and above a diagonal, zeros below it.
 
@@ -237,9 +241,9 @@ _triangle_vmap(tril)
 _triangle_vmap(triu)
 
 
-@linear(**_MOVES)
+@linear(**_DATA_MOVEMENT)
 def diag_embed(xp, input, *, offset=0, dim1=-2, dim2=-1):
-    """The last dimension as the diagonal of two new ones.
+    """The last dimension as the diagonal of two new dimensions.
 
     >>> import flambeau as torch
     >>> torch.diag_embed(torch.tensor([1, 2]))
@@ -268,9 +272,12 @@ def _diag_embed_vmap(xp, batch, input, offset=0, dim1=-2, dim2=-1):
     return xp.diag_embed(input, offset=offset, dim1=wrap_dim(dim1, n) + k, dim2=wrap_dim(dim2, n) + k)
 
 
-@linear(name="constant_pad_nd", expose=("torch",), linear_in=(), **_MOVES)
+@linear(name="constant_pad_nd", expose=("torch",), linear_in=(), **_DATA_MOVEMENT)
 def constant_pad_nd(xp, input, *, pad, value=0):
-    """The input with `value` around it; `pad` gives (before, after) from the last dimension on.
+    """The input padded with `value`.
+
+    Args:
+        pad: (before, after) per dimension, from the last one on; negative widths crop.
 
     >>> import flambeau as torch
     >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
@@ -293,20 +300,20 @@ constant_pad_nd.jvp(lambda xp, t_input, pad: xp.constant_pad_nd(t_input, pad=pad
 
 
 def _declare_padding(name: str, dims: int, mode: str) -> None:
-    """Declare a padding whose border continues the input, and its gradient."""
+    """Declare reflection or replication padding, and its gradient as an operator."""
     def forward(xp, input, *, padding):
-        return xp.bordered(input, padding, mode)
+        return xp.border_pad(input, padding, mode)
 
-    forward.__doc__ = f"The last {dims} dimensions continued ({mode})."
+    forward.__doc__ = f"Padding of the last {dims} dimensions, mode {mode!r}."
     forward.__name__ = f"_{name}_pad{dims}d"
     node = f"{name.capitalize()}Pad{dims}DBackward0"
     pad = linear(forward, key=f"_{name}_pad{dims}d", name=f"{name}_pad{dims}d", node=node, expose=(),
                  batching_rule="trailing")
 
     def backward(xp, input, like, *, padding):
-        return xp.gather_border(input, tuple(like.shape), padding, mode)
+        return xp.border_pad_backward(input, tuple(like.shape), padding, mode)
 
-    backward.__doc__ = f"What `{name}_pad{dims}d` sends back."
+    backward.__doc__ = f"The vjp of `{name}_pad{dims}d`."
     key = f"_{name}_pad{dims}d_backward"
     back = linear("input", key=key, name=key, node=node.replace("Backward0", "BackwardBackward0"), expose=(),
                   batching_rule="trailing")(backward)
@@ -322,7 +329,7 @@ for _dims in (1, 2, 3):
 
 @composite
 def fliplr(xp, input):
-    """Columns in reverse order.
+    """The columns in reverse order.
 
     >>> import flambeau as torch
     >>> torch.fliplr(torch.tensor([[1, 2]]))
@@ -335,7 +342,7 @@ def fliplr(xp, input):
 
 @composite
 def flipud(xp, input):
-    """Rows in reverse order.
+    """The rows in reverse order.
 
     >>> import flambeau as torch
     >>> torch.flipud(torch.arange(3))
@@ -348,7 +355,7 @@ def flipud(xp, input):
 
 @composite(expose=("torch",))
 def hstack(xp, *tensors):
-    """The tensors joined column by column.
+    """The tensors concatenated along dimension 1; vectors along dimension 0.
 
     >>> import flambeau as torch
     >>> torch.hstack([torch.zeros(1), torch.ones(1)])
@@ -362,7 +369,7 @@ def hstack(xp, *tensors):
 
 @composite(aliases=("row_stack",), expose=("torch",))
 def vstack(xp, *tensors):
-    """The tensors joined row by row.
+    """The tensors concatenated along dimension 0, as matrices at least.
 
     >>> import flambeau as torch
     >>> torch.vstack([torch.zeros(2), torch.ones(2)])
@@ -376,7 +383,7 @@ def vstack(xp, *tensors):
 
 @composite(expose=("torch",))
 def dstack(xp, *tensors):
-    """The tensors joined along the third dimension.
+    """The tensors concatenated along dimension 2, with three dimensions at least.
 
     >>> import flambeau as torch
     >>> torch.dstack([torch.zeros(1), torch.ones(1)])
@@ -389,7 +396,7 @@ def dstack(xp, *tensors):
 
 @composite(expose=("torch",))
 def column_stack(xp, *tensors):
-    """The tensors as columns of a matrix.
+    """The tensors concatenated along dimension 1, vectors as columns.
 
     >>> import flambeau as torch
     >>> torch.column_stack([torch.zeros(2), torch.ones(2)])

@@ -6,17 +6,17 @@ A mask or an index is an input without a derivative formula: it has no gradient 
 from __future__ import annotations
 
 from ..declare import linear, op
-from .indexing import INDEX_OPTIONS, MOVES
+from .indexing import DATA_MOVEMENT, INDEX_OPTIONS
 
-_MASK = {**MOVES, "nondifferentiable_inputs": ("mask",)}
+_MASK = {**DATA_MOVEMENT, "nondifferentiable_inputs": ("mask",)}
 
 # ----- masks -------------------------------------------------------------------------------
 
 
 @op(name="masked_fill", key="_masked_fill_scalar", expose=(), **_MASK)
 def masked_fill_scalar(xp, input, mask, *, value):
-    """The input with a number where the mask is true."""
-    return xp.fill_masked(input, mask, value)
+    """The input with a scalar where the mask is true."""
+    return xp.masked_fill(input, mask, value)
 
 
 masked_fill_scalar.vjp(input=lambda xp, g, mask, input_shape: xp.sum_to_size(
@@ -26,13 +26,13 @@ masked_fill_scalar.jvp(lambda xp, mask, t_input: xp._masked_fill_scalar(t_input,
 
 @op(scalar_inputs=("value",), node="MaskedFillBackward1", expose=("torch", "method", "inplace"), **_MASK)
 def masked_fill(xp, input, mask, value):
-    """The input with `value`, a number or a 0-d tensor, where the mask is true.
+    """The input with `value`, a scalar or a 0-d tensor, where the mask is true.
 
     >>> import flambeau as torch
     >>> torch.masked_fill(torch.zeros(2), torch.tensor([True, False]), 1.)
     tensor([1., 0.])
     """
-    return xp.fill_masked(input, mask, value)
+    return xp.masked_fill(input, mask, value)
 
 
 masked_fill.scalar_overload("value", masked_fill_scalar)
@@ -52,7 +52,7 @@ def masked_select(xp, input, mask):
     >>> torch.masked_select(torch.tensor([1, 2]), torch.tensor([False, True]))
     tensor([2])
     """
-    return xp.select_masked(input, mask)
+    return xp.masked_select(input, mask)
 
 
 masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._masked_select_backward(g, mask=mask, size=input_shape))
@@ -60,11 +60,11 @@ masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._masked_select_backw
 
 @linear("input", name="_masked_select_backward", expose=(), **_MASK)
 def _masked_select_backward(xp, input, mask, *, size):
-    """A vector's elements put where a mask is true, zeros elsewhere, summed to `size`."""
+    """The vjp of `masked_select`: elements written where the mask is true, zeros elsewhere, summed to `size`."""
     from ...shapes import broadcast_shapes
 
     shape = broadcast_shapes(size, mask.shape)
-    return xp.sum_to_size(xp.scatter_masked(xp.zeros(shape, dtype=input.dtype), mask, input), size)
+    return xp.sum_to_size(xp.masked_scatter(xp.zeros(shape, dtype=input.dtype), mask, input), size)
 
 
 _masked_select_backward.vjp(input=lambda xp, g, mask: xp.masked_select(g, mask))
@@ -78,7 +78,7 @@ def masked_scatter(xp, input, mask, source):
     >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([5., 6.]))
     tensor([5., 0., 6.])
     """
-    return xp.scatter_masked(input, mask, source)
+    return xp.masked_scatter(input, mask, source)
 
 
 masked_scatter.vjp(
@@ -91,7 +91,7 @@ masked_scatter.jvp(lambda xp, input, mask, source, t_input, t_source: xp.masked_
 
 @linear("input", name="_masked_scatter_backward", expose=(), **_MASK)
 def _masked_scatter_backward(xp, input, mask, *, size):
-    """The masked elements, first, in a tensor of zeros of shape `size`."""
+    """The vjp of `masked_scatter` by its source: the masked elements first, then zeros, in shape `size`."""
     return xp.masked_scatter_gradient(input, mask, size)
 
 
@@ -110,7 +110,7 @@ def take(xp, input, index):
     >>> torch.take(torch.tensor([[4, 5], [6, 7]]), torch.tensor([0, 3]))
     tensor([4, 7])
     """
-    return xp.take_flat(input, index)
+    return xp.take(input, index)
 
 
 take.vjp(input=lambda xp, g, index, input_shape:
@@ -121,20 +121,23 @@ take.vjp(input=lambda xp, g, index, input_shape:
 def put(xp, input, index, source, *, accumulate=False):
     """The input with `source` at positions in the flattened input.
 
+    Args:
+        accumulate: whether to add the source instead of replacing elements.
+
     >>> import flambeau as torch
     >>> torch.put(torch.zeros(3), torch.tensor([1]), torch.ones(1))
     tensor([0., 1., 0.])
     """
-    return xp.put_flat(input, index, source, accumulate)
+    return xp.put(input, index, source, accumulate)
 
 
 def _put_vjp(xp, g, index, source_shape, accumulate, needs):
-    into = source = None
+    g_input = g_source = None
     if needs[0]:
-        into = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), dtype=g.dtype))
+        g_input = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), dtype=g.dtype))
     if needs[2]:
-        source = xp.reshape(xp.take(g, index), source_shape)
-    return into, None, source
+        g_source = xp.reshape(xp.take(g, index), source_shape)
+    return g_input, None, g_source
 
 
 put.joint_vjp(_put_vjp)
@@ -143,18 +146,18 @@ put.jvp(lambda xp, input, index, source, t_input, t_source, accumulate: xp.put(
     xp.zeros_like(source) if t_source is None else t_source, accumulate=accumulate))
 
 
-# ----- where something is ------------------------------------------------------------------
+# ----- nonzero ------------------------------------------------------------------
 
 
 @op(name="nonzero", key="_nonzero", expose=(), differentiable=False, opmath=False)
 def nonzero(xp, input):
-    """The indices of the elements that are not zero, a row each."""
+    """The indices of the nonzero elements, one row each."""
     return xp.nonzero(input)
 
 
 @op(differentiable=False, opmath=False)
 def argwhere(xp, input):
-    """The indices of the elements that are not zero, a row each.
+    """The indices of the nonzero elements, one row each.
 
     >>> import flambeau as torch
     >>> torch.argwhere(torch.tensor([0, 3, 4]))

@@ -1,4 +1,4 @@
-"""Random numbers as operators: what was drawn replaces or follows the input, and its gradient is zero."""
+"""Random sampling as recorded operators: the samples are drawn before, and the gradients are zero."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..declare import op
 
 
 def _declare_random(name: str, node: str, inputs: int = 1) -> None:
-    """An operator whose result was drawn beforehand: `values`."""
+    """Declare an operator whose result is the parameter `values`, drawn before the call."""
     if inputs == 1:
         def forward(input: Any, *, values: Any) -> Any:
             return values
@@ -22,8 +22,8 @@ def _declare_random(name: str, node: str, inputs: int = 1) -> None:
     declared.jvp(lambda xp, out: xp.zeros_like(out))
 
 
-#: (name, node, number of inputs) of every random operator that autograd can meet
-DRAWN = (
+#: (name, node, number of inputs) of the random operators that autograd records
+RANDOM_OPERATORS = (
     ("uniform", "UniformBackward0", 1), ("normal", "NormalBackward0", 1), ("normal", "NormalBackward1", 1),
     ("normal", "NormalBackward2", 1), ("normal", "NormalBackward3", 2), ("random", "RandomBackward0", 1),
     ("random", "RandomBackward1", 1), ("random", "RandomBackward2", 1), ("bernoulli", "BernoulliBackward0", 1),
@@ -31,5 +31,5 @@ DRAWN = (
     ("exponential", "ExponentialBackward0", 1), ("geometric", "GeometricBackward0", 1),
     ("cauchy", "CauchyBackward0", 1), ("log_normal", "LogNormalBackward0", 1), ("poisson", "PoissonBackward0", 1),
 )
-for _name, _node, _inputs in DRAWN:
+for _name, _node, _inputs in RANDOM_OPERATORS:
     _declare_random(_name, _node, _inputs)

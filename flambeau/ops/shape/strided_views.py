@@ -1,20 +1,20 @@
-"""A view's elements in its base: what writes through views, and views made stale by them, differentiate by.
+"""Gather, scatter and replacement of a strided view's elements in its base.
 
-A geometry says where the view lies in the base; it takes elements from an array shaped as
-the base, puts them back and adds them up.
+In-place writes through views, and views that are regenerated after such writes, are differentiated by these. A geometry
+(`_tensor/view_geometry.py`) describes the view's position in its base.
 """
 
 from __future__ import annotations
 
 from ..declare import linear, op
 
-_MOVES = {"opmath": False, "holomorphic": False, "expose": ()}
+_OPTIONS = {"opmath": False, "holomorphic": False, "expose": ()}
 
 
-@linear(name="_take_strided", node="AsStridedBackward0", **_MOVES)
+@linear(name="_take_strided", node="AsStridedBackward0", **_OPTIONS)
 def _take_strided(xp, input, *, geometry):
-    """The view's elements of a base."""
-    return xp.strided_part(input, geometry)
+    """The view's elements of its base."""
+    return xp.take_strided(input, geometry)
 
 
 _take_strided.vmap(lambda xp, batch, input, geometry: xp._take_strided(
@@ -22,9 +22,9 @@ _take_strided.vmap(lambda xp, batch, input, geometry: xp._take_strided(
 _take_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geometry))
 
 
-@linear(name="_embed_strided", node="AsStridedBackwardBackward0", **_MOVES)
+@linear(name="_embed_strided", node="AsStridedBackwardBackward0", **_OPTIONS)
 def _embed_strided(xp, input, *, geometry):
-    """Zeros shaped as the base, with the input added at the view's elements."""
+    """Zeros in the base's shape with the input accumulated at the view's elements."""
     return xp.embed_strided(input, geometry)
 
 
@@ -33,14 +33,14 @@ _embed_strided.vmap(lambda xp, batch, input, geometry: xp._embed_strided(
 _embed_strided.vjp(input=lambda xp, g, geometry: xp._take_strided(g, geometry=geometry))
 
 
-@op(name="_replace_strided", node="AsStridedScatterBackward0", **_MOVES)
+@op(name="_replace_strided", node="AsStridedScatterBackward0", **_OPTIONS)
 def _replace_strided(xp, input, source, *, geometry):
-    """A base with the view's elements replaced by `source`."""
+    """The base with the view's elements replaced by `source`."""
     return xp.replace_strided(input, source, geometry)
 
 
 _replace_strided.vmap(lambda xp, batch, input, source, geometry: xp._replace_strided(
-    input if batch.on[0] else batch.full(input), source if batch.on[1] else batch.full(source),
+    input if batch.on[0] else batch.expand_levels(input), source if batch.on[1] else batch.expand_levels(source),
     geometry=geometry.repeated(batch.sizes)))
 _replace_strided.vjp(
     input=lambda xp, g, geometry: xp._replace_strided(

@@ -1,4 +1,4 @@
-"""Copies of views (`transpose_copy`, ...) and views with a part replaced (`select_scatter`, ...)."""
+"""Copies of views (`transpose_copy`, ...), and copies with a view's elements replaced (`select_scatter`, ...)."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from .views import (
     view_,
 )
 
-# ----- copies under a view's name ------------------------------------------------------------
+# ----- copies of views ------------------------------------------------------------
 
 
-def _declare_copy(of: Op, name: str, example: str = "", shows: str = "") -> None:
-    """Declare the operator that gives a copy of what the view `of` shows.
+def _declare_copy(of: Op, name: str, example: str = "", shape: str = "") -> None:
+    """Declare the operator that returns a copy of the view `of`.
 
     Args:
         example: a call on a (2, 3) tensor `x`, for the docstring.
-        shows: the shape of its result, or of its first result.
+        shape: the shape of its result, or of its first result.
     """
-    forward_of, many = of.forward, of.tensor_list
+    view_forward, is_list = of.forward, of.tensor_list
 
     def forward(xp, input, **params):
-        found = forward_of(xp, input, **params)
-        return [a.copy() for a in found] if many else found.copy()
+        result = view_forward(xp, input, **params)
+        return [a.copy() for a in result] if is_list else result.copy()
 
-    doc = f"A copy of what `{of.name}` shows."
+    doc = f"A copy of the view that `{of.name}` returns."
     if example:
-        first = "[0]" if many else ""
+        first = "[0]" if is_list else ""
         doc += f"""
 
     >>> import flambeau as torch
     >>> x = torch.ones(2, 3)
     >>> torch.{name}({example}){first}.shape
-    flambeau.Size({shows})
+    flambeau.Size({shape})
     """
     rule = of.batching_rule
     if callable(rule):
@@ -88,7 +88,7 @@ _declare_copy(as_strided, "_as_strided_copy")
 
 @linear(expose=("torch", "method"), opmath=False, **VIEW_OPTIONS)
 def narrow_copy(xp, input, *, dim, start, length):
-    """A copy of `length` elements from `start` on, of dimension `dim`.
+    """A copy of the slice [start, start + length) of dimension `dim`.
 
     >>> import flambeau as torch
     >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
@@ -101,44 +101,45 @@ narrow_copy.vjp(input=lambda xp, g, input_shape, dim, start, length: xp._embed(
     g, size=input_shape, key=index_at(input_shape, dim, slice_bounds(input_shape, dim, start, start + length, 1))))
 
 
-# ----- a part replaced ---------------------------------------------------------------------
+# ----- a view's elements replaced ---------------------------------------------------------------------
 
 
 @op(argument_order=("input", "src", "dim", "index"), opmath=False, **VIEW_OPTIONS)
 def select_scatter(xp, input, src, *, dim, index):
-    """A copy of `input` with `src` as its slice number `index` of dimension `dim`.
+    """A copy of `input` with `input.select(dim, index)` replaced by `src`.
 
     >>> import flambeau as torch
     >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 0)
     tensor([[1., 1.],
             [0., 0.]])
     """
-    return xp.replace_part(input, src, xp.select(input, dim, index).shape, index_at(input.shape, dim, index), "select")
+    return xp.replace_basic_index(input, src, xp.select(input, dim, index).shape,
+                                  index_at(input.shape, dim, index), "select")
 
 
-def _without_part(xp, g, key):
+def _zero_at_key(xp, g, key):
     return g - xp._embed(xp._basic_index(g, key=key), size=g.shape, key=key)
 
 
 select_scatter.vjp(
-    input=lambda xp, g, input_shape, dim, index: _without_part(xp, g, index_at(input_shape, dim, index)),
+    input=lambda xp, g, input_shape, dim, index: _zero_at_key(xp, g, index_at(input_shape, dim, index)),
     src=lambda xp, g, input_shape, dim, index: xp._basic_index(g, key=index_at(input_shape, dim, index)))
 
 
 @op(opmath=False, **VIEW_OPTIONS)
 def slice_scatter(xp, input, src, *, dim=0, start=None, end=None, step=1):
-    """A copy of `input` with `src` as a slice of it.
+    """A copy of `input` with the slice start:end:step of dimension `dim` replaced by `src`.
 
     >>> import flambeau as torch
     >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
     tensor([0., 1., 1., 0.])
     """
-    return xp.replace_part(input, src, xp.slice(input, dim, start, end, step).shape,
+    return xp.replace_basic_index(input, src, xp.slice(input, dim, start, end, step).shape,
                            index_at(input.shape, dim, slice_bounds(input.shape, dim, start, end, step)), "slice")
 
 
 slice_scatter.vjp(
-    input=lambda xp, g, input_shape, dim, start, end, step: _without_part(
+    input=lambda xp, g, input_shape, dim, start, end, step: _zero_at_key(
         xp, g, index_at(input_shape, dim, slice_bounds(input_shape, dim, start, end, step))),
     src=lambda xp, g, input_shape, dim, start, end, step: xp._basic_index(
         g, key=index_at(input_shape, dim, slice_bounds(input_shape, dim, start, end, step))))
@@ -146,7 +147,7 @@ slice_scatter.vjp(
 
 @op(opmath=False, **VIEW_OPTIONS)
 def diagonal_scatter(xp, input, src, *, offset=0, dim1=0, dim2=1):
-    """A copy of `input` with `src` as a diagonal.
+    """A copy of `input` with `input.diagonal(offset, dim1, dim2)` replaced by `src`.
 
     >>> import flambeau as torch
     >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
@@ -164,12 +165,12 @@ diagonal_scatter.vjp(
 
 @op(name="as_strided_scatter", key="_as_strided_scatter", expose=(), opmath=False, **VIEW_OPTIONS)
 def as_strided_scatter(xp, input, src, *, size, stride, storage_offset, geometry):
-    """A copy of `input` with `src` at strided places."""
+    """A copy of `input` with `input.as_strided(size, stride, storage_offset)` replaced by `src`."""
     return xp.replace_strided(input, src, geometry)
 
 
 as_strided_scatter.vmap(lambda xp, batch, input, src, size, stride, storage_offset, geometry: xp._replace_strided(
-    input if batch.on[0] else batch.full(input), src if batch.on[1] else batch.full(src),
+    input if batch.on[0] else batch.expand_levels(input), src if batch.on[1] else batch.expand_levels(src),
     geometry=geometry.repeated(batch.sizes)))
 as_strided_scatter.vjp(
     input=lambda xp, g, geometry: xp._replace_strided(

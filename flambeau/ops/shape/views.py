@@ -1,7 +1,7 @@
-"""Views: the same memory under another shape, and the copies of the same name.
+"""Views: operators whose result shares memory with the input under another shape.
 
-The gradient of a view that shows a part is that part embedded in zeros (`_embed`), whose
-own gradient is the part again.
+The vjp of a view of a part of its input embeds the gradient in zeros (`_embed`); the vjp of `_embed` is the part
+(`_basic_index`).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 from ..declare import REGISTRY, Op, composite, linear, view
 
-VIEW_OPTIONS: dict[str, Any] = {"holomorphic": False}  # only data moves: nothing to conjugate
+VIEW_OPTIONS: dict[str, Any] = {"holomorphic": False}  # data movement: nothing to conjugate
 
 
-# ----- parts of a whole ------------------------------------------------------------------
+# ----- parts of a tensor ------------------------------------------------------------------
 
 
 @linear(name="_embed", expose=(), opmath=False, holomorphic=False)
@@ -39,12 +39,12 @@ _basic_index.vjp(input=lambda xp, g, input_shape, key: xp._embed(g, size=input_s
 
 @linear(name="_embed_diagonal", expose=(), opmath=False, holomorphic=False)
 def _embed_diagonal(xp, input, *, size, offset, dim1, dim2):
-    """Zeros of shape `size` with the input on a diagonal."""
+    """Zeros of shape `size` with the input on a diagonal, the transpose of `diagonal`."""
     return xp.embed_diagonal(input, size, offset, dim1, dim2)
 
 
 def _shift_dim(dim, n, k):
-    """A dimension of `n` behind `k` hidden ones."""
+    """Return the position of dimension `dim` of `n` behind `k` batch dimensions."""
     from ...shapes import wrap_dim
 
     return wrap_dim(dim, n) + k
@@ -58,7 +58,7 @@ _embed_diagonal.vjp(input=lambda xp, g, offset, dim1, dim2: xp.diagonal(g, offse
 
 @linear(name="_embed_windows", node="UnfoldBackwardBackward0", expose=(), opmath=False, holomorphic=False)
 def _embed_windows(xp, input, *, size, dimension, window, step):
-    """Windows, as `unfold` gives them, added where they came from."""
+    """The transpose of `unfold`: windows accumulated at their positions."""
     return xp.embed_windows(input, size, dimension, window, step)
 
 
@@ -70,14 +70,14 @@ _embed_windows.vjp(input=lambda xp, g, dimension, window, step: xp.unfold(
 
 
 def index_at(shape, dim, key):
-    """The basic index that is `key` in dimension `dim` and everything elsewhere."""
+    """Return the basic index that is `key` in dimension `dim` and `slice(None)` in those before it."""
     from ...shapes import wrap_dim
 
     return (slice(None),) * wrap_dim(dim, len(shape)) + (key,)
 
 
 def slice_bounds(shape, dim, start, end, step):
-    """Return the slice of dimension `dim` of a shape, its bounds limited as PyTorch limits them."""
+    """Return the slice of dimension `dim` of a shape, with bounds clamped as in PyTorch."""
     from ...shapes import wrap_dim
 
     length = shape[wrap_dim(dim, len(shape))]
@@ -90,7 +90,13 @@ def slice_bounds(shape, dim, start, end, step):
 
 @view(name="view", expose=("method",), spread="size", batching_rule="size", **VIEW_OPTIONS)
 def view_(xp, input, *, size):
-    """The same elements under another shape, in the same memory.
+    """The same memory under another shape.
+
+    Args:
+        size: the shape; one size may be -1, which is inferred.
+
+    Raises:
+        RuntimeError: the strides do not allow it.
 
     >>> import flambeau as torch
     >>> torch.arange(6).view(2, -1)
@@ -121,7 +127,7 @@ view_dtype.vmap(_view_dtype_vmap)
 
 @view(key="_alias", name="alias", expose=(), batching_rule="trailing", **VIEW_OPTIONS)
 def alias(xp, input):
-    """The same elements, as a view of their own."""
+    """A view of the entire input."""
     return input[...]
 
 
@@ -130,7 +136,7 @@ alias.vjp(input=lambda g: g)
 
 @linear(name="_unsafe_view", node="UnsafeViewBackward0", expose=(), opmath=False, batching_rule="size", **VIEW_OPTIONS)
 def _unsafe_view(xp, input, *, size):
-    """`view` of a fresh copy, which nobody else can see: not tracked as a view."""
+    """`view` of a temporary, not tracked as a view."""
     return xp.view(input, size)
 
 
@@ -139,7 +145,7 @@ _unsafe_view.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 @view(expose=("torch", "method"), **VIEW_OPTIONS)
 def t(xp, input):
-    """The transpose of a matrix; a vector as it is.
+    """The transpose of a matrix; a vector or scalar is returned unchanged.
 
     >>> import flambeau as torch
     >>> torch.t(torch.ones(2, 3)).shape
@@ -161,7 +167,7 @@ t.vjp(input=lambda xp, g: xp.t(g))
 
 @view(aliases=("swapaxes", "swapdims"), **VIEW_OPTIONS)
 def transpose(xp, input, *, dim0, dim1):
-    """Two dimensions swapped.
+    """The input with dimensions `dim0` and `dim1` swapped.
 
     >>> import flambeau as torch
     >>> torch.transpose(torch.ones(2, 3), 0, 1).shape
@@ -175,7 +181,7 @@ transpose.vjp(input=lambda xp, g, dim0, dim1: xp.transpose(g, dim0, dim1))
 
 @view(spread="dims", **VIEW_OPTIONS)
 def permute(xp, input, *, dims):
-    """The dimensions in another order.
+    """The input with its dimensions permuted: dimension i of the result is `dims[i]` of the input.
 
     >>> import flambeau as torch
     >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
@@ -198,7 +204,7 @@ permute.vjp(input=lambda xp, g, dims: xp.permute(g, dims=_inverse(dims)))
 
 @view(spread="size", expose=("method",), batching_rule="size", **VIEW_OPTIONS)
 def expand(xp, input, *, size, implicit=False):
-    """Dimensions of size 1 stretched, without copying. -1 keeps a size.
+    """Dimensions of size 1 expanded without a copy; -1 keeps a dimension's size.
 
     >>> import flambeau as torch
     >>> torch.tensor([[1], [2]]).expand(-1, 3)
@@ -213,7 +219,7 @@ expand.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape))
 
 @view(expose=("torch", "method"), spread="size", **VIEW_OPTIONS)
 def broadcast_to(xp, input, *, size):
-    """`expand` to a whole shape.
+    """The input broadcast to shape `size` without a copy.
 
     >>> import flambeau as torch
     >>> torch.broadcast_to(torch.ones(1), (2, 3)).shape
@@ -229,19 +235,19 @@ broadcast_to.vjp(input=lambda xp, g, input_shape: xp.sum_to_size(g, input_shape)
 
 @view(name="squeeze", key="_squeeze_all", node="SqueezeBackward0", expose=(), **VIEW_OPTIONS)
 def squeeze_all(xp, input):
-    """All dimensions of size 1 left out."""
+    """The input without its dimensions of size 1."""
     return xp.squeeze(input)
 
 
 @view(name="squeeze", key="_squeeze_dim", node="SqueezeBackward1", expose=(), **VIEW_OPTIONS)
 def squeeze_dim(xp, input, *, dim):
-    """One dimension left out, if its size is 1."""
+    """The input without dimension `dim` if its size is 1."""
     return xp.squeeze(input, dim)
 
 
 @view(name="squeeze", key="_squeeze_dims", node="SqueezeBackward2", expose=(), **VIEW_OPTIONS)
 def squeeze_dims(xp, input, *, dim):
-    """Some dimensions left out, where their sizes are 1."""
+    """The input without the dimensions `dim` whose sizes are 1."""
     return xp.squeeze(input, dim)
 
 
@@ -252,7 +258,7 @@ for _op in (squeeze_all, squeeze_dim, squeeze_dims):
 
 @view(**VIEW_OPTIONS)
 def unsqueeze(xp, input, *, dim):
-    """A new dimension of size 1 at `dim`.
+    """The input with a new dimension of size 1 at `dim`.
 
     >>> import flambeau as torch
     >>> torch.unsqueeze(torch.ones(2), 1).shape
@@ -266,7 +272,7 @@ unsqueeze.vjp(input=lambda xp, g, input_shape: xp.reshape(g, input_shape))
 
 @view(argument_order=("input", "dim", "index"), **VIEW_OPTIONS)
 def select(xp, input, *, dim, index):
-    """The slice number `index` of dimension `dim`, without that dimension.
+    """The elements at `index` of dimension `dim`, without that dimension.
 
     >>> import flambeau as torch
     >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
@@ -281,7 +287,7 @@ select.vjp(input=lambda xp, g, input_shape, dim, index: xp._embed(
 
 @view(name="slice", expose=(), **VIEW_OPTIONS)
 def slice_(xp, input, *, dim=0, start=None, end=None, step=1):
-    """From `start` up to, not including, `end`, every `step`-th, of dimension `dim`."""
+    """The slice start:end:step of dimension `dim`."""
     return xp.slice(input, dim, start, end, step)
 
 
@@ -292,6 +298,9 @@ slice_.vjp(input=lambda xp, g, input_shape, dim, start, end, step: xp._embed(
 @view(**VIEW_OPTIONS)
 def diagonal(xp, input, *, offset=0, dim1=0, dim2=1):
     """The diagonal of two dimensions, as a new last dimension.
+
+    Args:
+        offset: which diagonal; above the main one if positive, below if negative.
 
     >>> import flambeau as torch
     >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
@@ -306,7 +315,7 @@ diagonal.vjp(input=lambda xp, g, input_shape, offset, dim1, dim2: xp._embed_diag
 
 @view(name="unfold", expose=("method",), **VIEW_OPTIONS)
 def unfold(xp, input, *, dimension, size, step):
-    """All windows of `size` elements, every `step`-th, of a dimension, as a new last dimension.
+    """The windows of `size` elements, `step` apart, of a dimension, as a new last dimension.
 
     >>> import flambeau as torch
     >>> torch.arange(4).unfold(0, 2, 1)
@@ -331,7 +340,7 @@ unfold.vjp(input=lambda xp, g, input_shape, dimension, size, step: xp._embed_win
 
 @view(name="as_strided", key="_as_strided", expose=(), batching_rule="trailing", **VIEW_OPTIONS)
 def as_strided(xp, input, *, size, stride, storage_offset, geometry):
-    """Any shape and strides over the input's storage; `geometry` says where that lies in the input."""
+    """Any shape and strides over the input's storage; `geometry` describes them relative to the input."""
     return xp.strided_view(input, size, stride, storage_offset)
 
 
@@ -339,12 +348,12 @@ as_strided.vjp(input=lambda xp, g, geometry: xp._embed_strided(g, geometry=geome
                xp.zeros(geometry.base_shape, dtype=g.dtype))
 
 
-# ----- views that come in lists ------------------------------------------------------------
+# ----- lists of views ------------------------------------------------------------
 
 
 @view(tensor_list=True, multi_output_view=True, **VIEW_OPTIONS)
 def unbind(xp, input, *, dim=0):
-    """All slices of a dimension, each without it.
+    """The slices of dimension `dim`, without that dimension.
 
     >>> import flambeau as torch
     >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
@@ -358,13 +367,13 @@ unbind.vjp(input=lambda xp, gs, dim: xp.stack(gs, dim=dim))
 
 @view(name="split", key="_split", tensor_list=True, multi_output_view=True, expose=(), **VIEW_OPTIONS)
 def split(xp, input, *, split_size, dim=0):
-    """Pieces of `split_size` along a dimension, the last one smaller where it does not divide."""
+    """Chunks of `split_size` along `dim`; the last one is smaller where it does not divide."""
     return xp.split(input, split_size, dim)
 
 
 @view(tensor_list=True, multi_output_view=True, **VIEW_OPTIONS)
 def split_with_sizes(xp, input, *, split_sizes, dim=0):
-    """Pieces of the given sizes along a dimension.
+    """Chunks of the given sizes along `dim`.
 
     >>> import flambeau as torch
     >>> torch.split_with_sizes(torch.arange(3), [1, 2])
@@ -379,7 +388,7 @@ for _op in (split, split_with_sizes):
 
 @linear(name="unsafe_split", tensor_list=True, expose=("torch", "method"), opmath=False, **VIEW_OPTIONS)
 def unsafe_split(xp, input, *, split_size, dim=0):
-    """`split`, without telling autograd that the pieces share memory.
+    """`split`, with results that autograd does not track as views.
 
     >>> import flambeau as torch
     >>> torch.unsafe_split(torch.arange(3), 2)
@@ -390,7 +399,7 @@ def unsafe_split(xp, input, *, split_size, dim=0):
 
 @linear(name="unsafe_split_with_sizes", tensor_list=True, expose=("torch", "method"), opmath=False, **VIEW_OPTIONS)
 def unsafe_split_with_sizes(xp, input, *, split_sizes, dim=0):
-    """`split_with_sizes`, without telling autograd that the pieces share memory.
+    """`split_with_sizes`, with results that autograd does not track as views.
 
     >>> import flambeau as torch
     >>> torch.unsafe_split_with_sizes(torch.arange(3), [1, 2])
@@ -403,12 +412,12 @@ for _op in (unsafe_split, unsafe_split_with_sizes):
     _op.vjp(input=lambda xp, gs, input_shape, dim: xp.reshape(xp.cat(gs, dim=dim), input_shape))
 
 
-# ----- formulas ------------------------------------------------------------------------------
+# ----- composites ------------------------------------------------------------------------------
 
 
 @composite(expose=("method",))
 def view_as(input, other):
-    """`view` under the other's shape.
+    """`view` with the shape of `other`.
 
     >>> import flambeau as torch
     >>> torch.arange(4).view_as(torch.ones(2, 2))
@@ -420,7 +429,7 @@ def view_as(input, other):
 
 @composite(expose=("method",))
 def expand_as(input, other):
-    """`expand` to the other's shape.
+    """`expand` to the shape of `other`.
 
     >>> import flambeau as torch
     >>> torch.ones(1).expand_as(torch.ones(3))
@@ -431,7 +440,7 @@ def expand_as(input, other):
 
 @composite(expose=("method",))
 def reshape_as(input, other):
-    """`reshape` to the other's shape.
+    """`reshape` to the shape of `other`.
 
     >>> import flambeau as torch
     >>> torch.arange(4).reshape_as(torch.ones(2, 2))
@@ -445,11 +454,11 @@ def reshape_as(input, other):
 
 
 def _declare_variant(of: Op, key: str, node: str) -> None:
-    """Declare another use of a view (in place, by `reshape`): the same rule under the node PyTorch gives it."""
-    made = object.__new__(Op)
-    made.__dict__.update(of.__dict__)
-    made.__dict__.update(node=node, expose=(), backward_plans={}, aliases=(), key=key)
-    REGISTRY[key] = made
+    """Declare a variant of a view (in place, by `reshape`): the same formulas under another node."""
+    variant = object.__new__(Op)
+    variant.__dict__.update(of.__dict__)
+    variant.__dict__.update(node=node, expose=(), backward_plans={}, aliases=(), key=key)
+    REGISTRY[key] = variant
 
 
 for _op, _name, _node in ((view_, "_reshape_alias", "ReshapeAliasBackward0"),

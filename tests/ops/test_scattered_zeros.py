@@ -1,4 +1,4 @@
-"""Products scattered to one place with two zeros among them: one derivative, and no second."""
+"""`scatter_reduce` and `index_reduce` of products with two zeros at one position: no second derivative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Borders that continue an array: as `np.pad` makes them, and their transpose."""
+"""Reflection and replication padding on arrays against `np.pad`, and their transposes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.backends.numpy.padding import _bordered, _gather_border, _widths
+from flambeau.backends.numpy.padding import _border_pad, _border_pad_backward, _widths
 
 
 def padded(x, pad, mode):
@@ -26,9 +26,9 @@ def test_any_widths(shape, mode):
             pad = tuple(int(v) for v in rng.integers(-2, 4, 2 * dims))
             try:
                 expected = padded(x, pad, mode)
-            except ValueError:  # nothing to continue
+            except ValueError:  # no element to reflect
                 continue
-            found = _bordered(x, pad, mode)
+            found = _border_pad(x, pad, mode)
             assert found.flags.c_contiguous
             np.testing.assert_array_equal(found, expected, str(pad))
             if not x.size:
@@ -36,7 +36,7 @@ def test_any_widths(shape, mode):
             g = rng.integers(0, 50, found.shape)
             whole = np.zeros_like(x)
             np.add.at(whole.reshape(-1), padded(np.arange(x.size).reshape(shape), pad, mode).reshape(-1), g.reshape(-1))
-            back = _gather_border(g, shape, pad, mode)
+            back = _border_pad_backward(g, shape, pad, mode)
             assert back.flags.c_contiguous
             np.testing.assert_array_equal(back, whole, str(pad))
 

@@ -1,0 +1,28 @@
+"""`torch.ops.aten`: the overloads of declared operators have PyTorch's names."""
+
+from __future__ import annotations
+
+import flambeau as torch
+from flambeau.ops.aten import overload_of
+from flambeau.ops.declare import REGISTRY
+
+
+def test_scalar_overloads_belong_to_the_operator_of_tensors() -> None:
+    for key in ("_copysign_scalar", "_fmod_scalar", "_remainder_scalar", "_lerp_scalar", "_masked_fill_scalar",
+                "_rsub_scalar", "_fill_scalar"):
+        name = key.strip("_").removesuffix("_scalar")
+        assert str(overload_of(REGISTRY[key])) == f"aten.{name}.Scalar"
+
+
+def test_comparisons_have_an_overload_for_scalars() -> None:
+    x = torch.ones(2)
+    assert str(overload_of(REGISTRY["eq"], [x, x])) == "aten.eq.Tensor"
+    assert str(overload_of(REGISTRY["eq"], [x, 1])) == "aten.eq.Scalar"
+    assert overload_of(REGISTRY["eq"], [x, 1]) is torch.ops.aten.eq.Scalar
+    assert str(overload_of(REGISTRY["add"], [x, x], in_place=True)) == "aten.add_.Tensor"
+
+
+def test_no_overload_name_ends_in_an_internal_suffix() -> None:
+    for key, op in REGISTRY.items():
+        if op.kind != "composite":
+            assert not overload_of(op).overloadpacket.__name__.endswith(("_scalar", "_scaled")), key
