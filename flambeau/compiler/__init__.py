@@ -1,9 +1,8 @@
-"""Functions compiled: captured as they run, and replayed as programs of few kernels.
+"""`torch.compiler`: the public interface of the tracing compiler.
 
-`compile` is the way in. `capture` writes a run down as a graph (`flambeau.ir`), recognizing arrays by their memory
-(`storages`); `trace` says what the run amounts to, `compiled` replays it, `fast` is the short way into a program and
-`joint` the gradient of what is differentiated outside. `recollection` keeps programs for the next process, and
-`experience` what their runs have in common.
+`compile` (`api.py`) wraps a function. `tracing/` records a call as a graph (`flambeau.ir`), `guards/` holds the
+conditions under which the graph may be replayed, `execution/` runs compiled programs and their backward graphs, and
+`cache/` keeps traces and programs on disk. See `docs/internals/tracer-and-guards.md`.
 """
 
 from __future__ import annotations
@@ -46,24 +45,30 @@ if TYPE_CHECKING:
 
 
 def explain(function: Callable[..., Any]) -> Callable[..., Explanation]:
-    """A function that calls `function` a few times with its arguments, and tells what became of it.
+    """Return a function that calls `function` until it is compiled, and reports its kernels and guards.
 
-    The calls are real: whatever they change is changed.
+    The calls have their usual side effects.
+
+    Args:
+        function: a function, a module, or the result of `compile`.
+
+    Returns:
+        A callable with the arguments of `function`, which returns an `Explanation`.
 
     >>> import flambeau as torch
     >>> from flambeau import codegen
-    >>> found = torch.compile.explain(lambda x: (x * 2).exp().sum())(torch.ones(4))
-    >>> found.graph_break_count if codegen.available() else 0
+    >>> explanation = torch.compile.explain(lambda x: (x * 2).exp().sum())(torch.ones(4))
+    >>> explanation.graph_break_count if codegen.available() else 0
     0
     """
-    from .explain import make_explainer  # with all that shows programs, which a program does not need
+    from .explain import make_explainer  # imports the printers, which replay does not need
 
     return make_explainer(function)
 
 
 compile.explain = explain  # type: ignore[attr-defined]
 
-#: settings, kept as they are written and of no effect
+#: settings of `torch.compiler.config`: stored, without effect
 config = Settings("torch.compiler.config", COMPILER)
 
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "config", "cudagraph_mark_step_begin", "disable",

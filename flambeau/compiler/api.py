@@ -1,4 +1,4 @@
-"""`compile`, and what goes with it, as users call it."""
+"""The public functions of `torch.compiler`: `compile`, `disable`, backends, and PyTorch's hints to its compiler."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .errors import InvalidBackend
 from .execution.compiled_function import CompiledFunction
 from .stance import compiled_functions
 
-#: backends by name: whether they make programs
+#: backends by name: whether they compile
 _BACKENDS = {"inductor": True, "aot_eager": False, "eager": False}
-_usual = ["inductor"]
+_default_backend = ["inductor"]
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
@@ -25,30 +25,29 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
             backend: Any = None, mode: str | None = None, options: dict[str, Any] | None = None,
             name: str | None = None, disable: bool = False, recompile_limit: int | None = None,
             isolate_recompiles: bool = False, shapes_spec: Any = None, check: bool = False) -> Any:
-    """A function, or a module, whose calls are captured as they run and then replayed as compiled programs.
+    """Compile a function or a module: trace its first calls, then replay them as one program of fused kernels.
 
-    The first calls run as they always would, and are written down: forward, backward and optimizer steps, whatever
-    the function does with tensors. When two calls that look alike did the same, later ones replay it as one program:
-    few kernels, memory planned, no Python per operator. Calls of another look (shapes, dtypes, Python arguments, modes
-    of modules, grad mode) get programs of their own; hyperparameters of optimizers may change freely. What cannot be
-    replayed goes on running eagerly: `compile.explain(f)(...)` says which line is why.
+    The first calls run eagerly while a tracer records every operator: forward, backward and optimizer steps. When two
+    traces of calls with the same signature agree, later calls whose guards hold replay the program: few kernels,
+    planned memory, no Python per operator. Each signature (shapes, strides, dtypes, Python arguments, grad mode,
+    aliasing) is compiled separately; optimizers' hyperparameters are inputs and may change. A call that cannot be
+    traced runs eagerly; `compile.explain(f)(...)` reports the line that prevents it.
 
     Args:
-        model: the function or module; without one a decorator is returned.
-        fullgraph: raise where a call cannot be replayed, instead of running it eagerly.
-        dynamic: programs are made for the shapes that come; accepted, and of no effect.
-        backend: "inductor" compiles; "eager" and "aot_eager" run the function as it is. None: what
-            `compiler.set_default_backend` says, at first "inductor".
-        mode, options, name, isolate_recompiles, shapes_spec: accepted, and of no effect.
-        disable: return the function as it is.
-        recompile_limit: how many kinds of calls get programs; further ones run eagerly.
-        check: run each call eagerly as well, and compare.
+        model: the function or module. None: return a decorator.
+        fullgraph: raise `Unsupported` where a call cannot be compiled, instead of running it eagerly.
+        dynamic: accepted, without effect: each shape is compiled separately.
+        backend: "inductor" compiles; "eager" and "aot_eager" run the function unchanged. None: the default backend
+            (`compiler.set_default_backend`), initially "inductor".
+        mode, options, name, isolate_recompiles, shapes_spec: accepted, without effect.
+        disable: return `model` unchanged.
+        recompile_limit: the largest number of compiled signatures; calls with further ones run eagerly.
+        check: run each call eagerly as well, and compare the results operator by operator.
 
     Raises:
-        AssertionError: what is to be compiled cannot be called.
+        AssertionError: `model` is not callable.
         RuntimeError: an unknown backend (`torch._dynamo.exc.InvalidBackend`) or mode; with `fullgraph`, a call that
-            cannot be replayed (`Unsupported`); with `check`, a result that differs, naming the first operator whose
-            result does.
+            cannot be compiled (`Unsupported`); with `check`, a compiled result that differs from the eager one.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
 
@@ -67,26 +66,26 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
-    backend = _usual[0] if backend is None else _known(backend)
+    backend = _default_backend[0] if backend is None else _check_backend(backend)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     from ..nn import Module
 
     if disable:
         return model
-    works = _BACKENDS[backend] and codegen.available()
+    compiles = _BACKENDS[backend] and codegen.available()
     if isinstance(model, Module):
         from .module import OptimizedModule
 
-        return OptimizedModule(model, compiled(model, fullgraph, recompile_limit, check, works))
+        return OptimizedModule(model, compiled(model, fullgraph, recompile_limit, check, compiles))
     if isinstance(model, CompiledFunction):
         model = model.function
-    return compiled(model, fullgraph, recompile_limit, check, works)
+    return compiled(model, fullgraph, recompile_limit, check, compiles)
 
 
-def _known(backend: Any) -> str:
+def _check_backend(backend: Any) -> str:
     if callable(backend):
-        raise RuntimeError("backends of one's own get a graph of PyTorch's FX, which flambeau has not: backend may be "
+        raise RuntimeError("custom backends take a torch.fx graph, which flambeau does not have: backend may be "
                            f"one of {', '.join(_BACKENDS)}")
     if backend not in _BACKENDS:
         raise InvalidBackend(backend)
@@ -94,19 +93,23 @@ def _known(backend: Any) -> str:
 
 
 def compiled(function: Callable[..., Any], fullgraph: bool, recompile_limit: int | None, check: bool,
-             works: bool) -> CompiledFunction:
-    """The compiled form of a function."""
-    return CompiledFunction(function, fullgraph=fullgraph, limit=recompile_limit, check=check, enabled=works)
+             compiles: bool) -> CompiledFunction:
+    """Wrap a function in a `CompiledFunction`."""
+    return CompiledFunction(function, fullgraph=fullgraph, limit=recompile_limit, check=check, enabled=compiles)
 
 
 def reset() -> None:
-    """Forget all programs: every compiled function begins anew."""
-    for each in list(compiled_functions):
-        each.reset()
+    """Drop the programs of all compiled functions, which are then traced again.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.reset()
+    """
+    for function in list(compiled_functions):
+        function.reset()
 
 
 def is_compiling() -> bool:
-    """Whether this runs inside a compiled function that is being captured.
+    """Return whether a compiled function is being traced in this thread.
 
     >>> import flambeau as torch
     >>> torch.compiler.is_compiling()
@@ -116,55 +119,86 @@ def is_compiling() -> bool:
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether this runs inside a compiled function that is being captured: `is_compiling`."""
+    """Return whether a compiled function is being traced in this thread, as `is_compiling` does.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.is_dynamo_compiling()
+    False
+    """
     return is_compiling()
 
 
 def is_exporting() -> bool:
-    """False: there is no `torch.export`."""
+    """Return False: there is no `torch.export`.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.is_exporting()
+    False
+    """
     return False
 
 
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """A function that is never written down: a compiled function that calls it runs eagerly.
+    """Exclude a function from compilation: a compiled function that calls it runs eagerly.
 
     Args:
-        fn: the function; without one a decorator is returned.
-        recursive: accepted; what it calls is not written down either.
-        reason: what `explain` says of it.
+        fn: the function. None: return a decorator.
+        recursive: accepted, without effect: functions that `fn` calls are excluded too.
+        reason: the text that `explain` gives as the reason.
+
+    >>> import flambeau as torch
+    >>> @torch.compiler.disable(reason="logs")
+    ... def double(x):
+    ...     return x * 2
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
-    called = fn
+    function = fn
 
-    @functools.wraps(called)
-    def outside(*args: Any, **kwargs: Any) -> Any:
+    @functools.wraps(function)
+    def disabled(*args: Any, **kwargs: Any) -> Any:
         tracer = active_tracer.get()
         if tracer is not None:
-            why = f": {reason}" if reason else ""
-            tracer.graph_break(f"{getattr(called, '__name__', called)} is not to be compiled{why}")
-        return called(*args, **kwargs)
+            detail = f": {reason}" if reason else ""
+            tracer.graph_break(f"{getattr(function, '__name__', function)} is excluded from compilation{detail}")
+        return function(*args, **kwargs)
 
-    return outside
+    return disabled
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The backends that `compile` knows, without those for finding faults: they run everything eagerly.
+    """Return the names of the backends, without the debugging backends, which run everything eagerly.
+
+    Args:
+        exclude_tags: tags of backends to leave out: "debug" stands for "eager" and "aot_eager". None: list all.
 
     >>> import flambeau as torch
     >>> torch.compiler.list_backends(), torch.compiler.list_backends(None)
     (['inductor'], ['aot_eager', 'eager', 'inductor'])
     """
-    return sorted(name for name, works in _BACKENDS.items() if works or "debug" not in (exclude_tags or ()))
+    return sorted(name for name, compiles in _BACKENDS.items() if compiles or "debug" not in (exclude_tags or ()))
 
 
 def get_default_backend() -> str:
-    """What `compile` does where no backend is named."""
-    return _usual[0]
+    """Return the backend that `compile` uses if none is given.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.get_default_backend()
+    'inductor'
+    """
+    return _default_backend[0]
 
 
 def set_default_backend(backend: str | None) -> None:
-    """What `compile` is to do where no backend is named; None: "inductor".
+    """Set the backend that `compile` uses if none is given.
+
+    Args:
+        backend: one of `list_backends(None)`. None: "inductor".
+
+    Raises:
+        RuntimeError: an unknown backend (`torch._dynamo.exc.InvalidBackend`), or a callable.
 
     >>> import flambeau as torch
     >>> torch.compiler.set_default_backend("eager")
@@ -172,48 +206,81 @@ def set_default_backend(backend: str | None) -> None:
     'eager'
     >>> torch.compiler.set_default_backend(None)
     """
-    _usual[0] = "inductor" if backend is None else _known(backend)
+    _default_backend[0] = "inductor" if backend is None else _check_backend(backend)
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Nothing: there are no CUDA graphs."""
+    """Do nothing: there are no CUDA graphs.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.cudagraph_mark_step_begin()
+    """
 
 
 def allow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself: what it does with tensors is written down like anything else."""
+    """Return `fn` unchanged: its operators are traced like any others.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.allow_in_graph(abs) is abs
+    True
+    """
     return fn
 
 
 def assume_constant_result(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself: what it returns to Python is taken as it is."""
+    """Return `fn` unchanged: results that are Python objects are constants of the trace anyway.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.assume_constant_result(len) is len
+    True
+    """
     return fn
 
 
 def nested_compile_region(fn: Callable[..., Any] | None = None, **_: Any) -> Any:
-    """The function itself: what it does with tensors is written down wherever it is called."""
+    """Return `fn` unchanged (without it, a decorator that does): its operators are traced wherever it is called.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.nested_compile_region(abs) is abs
+    True
+    """
     return (lambda function: function) if fn is None else fn
 
 
 def substitute_in_graph(original_fn: Callable[..., Any], *, can_constant_fold_through: bool = False,
                         skip_signature_check: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that returns its function: captured calls run the original one.
+    """Return a decorator that returns its function unchanged: traced calls run the original function.
+
+    Args:
+        original_fn: the function that PyTorch would replace while tracing.
+        can_constant_fold_through, skip_signature_check: accepted, without effect.
 
     Raises:
-        TypeError: one of the two is no function.
+        TypeError: `original_fn`, or the decorated object, is not callable.
+
+    >>> import flambeau as torch
+    >>> @torch.compiler.substitute_in_graph(abs)
+    ... def absolute(x):
+    ...     return x if x >= 0 else -x
+    >>> absolute(-1)
+    1
     """
     if not callable(original_fn):
         raise TypeError(f"substitute_in_graph expects a function but got {type(original_fn)!r}")
 
-    def taken(traceable_fn: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(traceable_fn: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(traceable_fn):
             raise TypeError(f"@substitute_in_graph(...) expects a function but got {type(traceable_fn)!r}")
         return traceable_fn
 
-    return taken
+    return wrapper
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of tensors from one of NumPy's arrays.
+    """Return a function that converts tensors to NumPy arrays, calls `fn`, and converts arrays back to tensors.
+
+    Args:
+        fn: a function of NumPy arrays, also within lists, tuples and dicts.
 
     >>> import numpy as np
     >>> import flambeau as torch
@@ -223,22 +290,33 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
     from .._tensor import Tensor
     from .._tensor.functions import asarray
 
-    def given(x: Any) -> Any:
+    def to_array(x: Any) -> Any:
         return x.numpy() if isinstance(x, Tensor) else x
 
-    def found(x: Any) -> Any:
+    def to_tensor(x: Any) -> Any:
         return asarray(np.ascontiguousarray(x)) if isinstance(x, np.ndarray) else x
 
     @functools.wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        args, kwargs = tree_map(given, (args, kwargs))
-        return tree_map(found, fn(*args, **kwargs))
+        args, kwargs = tree_map(to_array, (args, kwargs))
+        return tree_map(to_tensor, fn(*args, **kwargs))
 
     return wrapped
 
 
 def skip_all_guards_unsafe(guard_entries: Sequence[Any]) -> list[bool]:
-    """A filter for `options={"guard_filter_fn": ...}`, which has no effect: all that was seen is looked at."""
+    """Guard filter for `options={"guard_filter_fn": ...}`, which `compile` ignores: all guards are checked.
+
+    Args:
+        guard_entries: the guards.
+
+    Returns:
+        False for each guard, as PyTorch's filter does.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.skip_all_guards_unsafe(["a guard"])
+    [False]
+    """
     return [False] * len(guard_entries)
 
 
@@ -247,18 +325,38 @@ keep_portable_guards_unsafe = skip_guard_on_globals_unsafe = skip_all_guards_uns
 
 
 def keep_tensor_guards_unsafe(guard_entries: Sequence[Any], keep_parameters: bool = False) -> list[bool]:
-    """A filter for `options={"guard_filter_fn": ...}`, which has no effect: all that was seen is looked at."""
+    """Guard filter for `options={"guard_filter_fn": ...}`, which `compile` ignores: all guards are checked.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.keep_tensor_guards_unsafe(["a guard"])
+    [False]
+    """
     return skip_all_guards_unsafe(guard_entries)
 
 
 def save_cache_artifacts() -> None:
-    """None: what is compiled is kept on disk by itself (`FLAMBEAU_CACHE_DIR`)."""
+    """Return None: programs are stored in the persistent cache (`FLAMBEAU_CACHE_DIR`) as they are compiled.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.save_cache_artifacts() is None
+    True
+    """
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
-    """None: what is compiled is kept on disk by itself (`FLAMBEAU_CACHE_DIR`)."""
+    """Return None: programs are read from the persistent cache (`FLAMBEAU_CACHE_DIR`) when they are needed.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.load_cache_artifacts(b"") is None
+    True
+    """
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """False: no processes train together."""
+    """Return False: there is no distributed training.
+
+    >>> import flambeau as torch
+    >>> torch.compiler.set_enable_guard_collectives(True)
+    False
+    """
     return False

@@ -1,4 +1,4 @@
-"""The names and first values of PyTorch's settings for its compilers, which programs read and write."""
+"""Default values of the settings of `torch._dynamo.config`, `torch._functorch.config` and `torch.compiler.config`."""
 
 from __future__ import annotations
 

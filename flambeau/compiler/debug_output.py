@@ -1,4 +1,4 @@
-"""`FLAMBEAU_DEBUG=ir,kernels`: what a compiled function was made into, when it is."""
+"""Debug output of the compiler: the graph and the kernels of each new program (`FLAMBEAU_DEBUG=ir,kernels`)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from .execution.provenance import backward_provenance
 
 
 def report(entry: CacheEntry) -> None:
-    """Print the views that are asked for of a function's programs, backward's first."""
-    origins = entry.trace.provenance
-    if origins is None:
+    """Print the enabled views of a cache entry's programs, the backward program first."""
+    provenance = entry.trace.provenance
+    if provenance is None:
         return
     if entry.backward is not None:
-        of = backward_provenance(origins, entry.backward)
-        debug_output.report(entry.backward.program, entry.backward.name, entry.libraries_before, of.names, of.lines)
-    debug_output.report(entry.program, entry.name, entry.libraries_before, origins.names, origins.lines)
+        backward = backward_provenance(provenance, entry.backward)
+        debug_output.report(entry.backward.program, entry.backward.name, entry.libraries_before, backward.names,
+                            backward.lines)
+    debug_output.report(entry.program, entry.name, entry.libraries_before, provenance.names, provenance.lines)
 
 
 __all__ = ["report"]

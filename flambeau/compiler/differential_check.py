@@ -1,4 +1,7 @@
-"""`compile(f, check=True)`: each call runs eagerly, its program runs on copies beside it, operator by operator."""
+"""The differential check of `compile(f, check=True)`: each call runs eagerly, and the program runs on copies.
+
+The results of every operator are compared, then the writes of the program as compiled.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,37 @@ from ..ir.graph.target import Target
 from ..ir.graph.value import Value
 from ..ir.schedule.program import Program
 from .execution.cache_entry import GUARDS_FAILED, CacheEntry
+from .tracing.storage_tracer import user_location
 from .tracing.trace import Trace
-from .tracing.tracer import Tracer, user_location
+from .tracing.trace_comparison import difference
+from .tracing.tracer import Tracer
 
-#: how far apart two results may be, beside their largest element, by the size of a float
-_CLOSE = {2: 2e-2, 4: 1e-4, 8: 1e-9}
+#: largest difference relative to the largest element, by the item size of the dtype in bytes
+_TOLERANCES = {2: 2e-2, 4: 1e-4, 8: 1e-9}
 
 
 class _RecordingTracer(Tracer):
-    """A capture that keeps a copy of what every operator gave."""
+    """A tracer that copies the results of every operator."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[tuple[str, str, Value, np.ndarray]] = []
+        self.operator_results: list[tuple[str, str, Value, np.ndarray]] = []
 
-    def note(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
-        where = user_location()
+    def record_results(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
+        location = user_location()
         for value, out in zip(values, outs, strict=True):
-            self.kept.append((name, where, value, np.array(out._array, copy=True)))
+            self.operator_results.append((name, location, value, np.array(out._array, copy=True)))
 
 
 def checked(function: Callable[..., Any], entry: CacheEntry, tensors: Sequence[Any], args: tuple,
             kwargs: dict[str, Any]) -> Any:
-    """The eager result of a call, after its program's was compared with it; MISSED where no program fits.
+    """Run a call eagerly, compare it with the program of a cache entry, and return the eager result.
+
+    Returns:
+        The eager result; `GUARDS_FAILED` if the entry does not apply.
 
     Raises:
-        RuntimeError: they differ; it names the first operator whose result does.
+        RuntimeError: the results differ. It names the first operator that differs.
     """
     if not entry.check_guards(tensors):
         return GUARDS_FAILED
@@ -51,46 +59,46 @@ def checked(function: Callable[..., Any], entry: CacheEntry, tensors: Sequence[A
     state = default_generator.get_state()
     tracer = _RecordingTracer()
     with tracer:
-        tracer.begin(tensors)
+        tracer.bind_arguments(tensors)
         result = function(*args, **kwargs)
-        own = Trace(tracer, tensors, result)
-    if trace.difference(own) is not None:  # it went another way this time
+        eager_trace = Trace(tracer, tensors, result)
+    if difference(trace, eager_trace) is not None:  # e.g. another branch was taken
         return result
-    done = default_generator.get_state()
+    state_after = default_generator.get_state()
     default_generator.set_state(state)
     try:
-        _compare(tracer, own, entry, before, arrays, numbers)
+        _compare(tracer, eager_trace, entry, before, arrays, numbers)
     finally:
-        default_generator.set_state(done)
+        default_generator.set_state(state_after)
     return result
 
 
-def _compare(tracer: _RecordingTracer, own: Trace, entry: CacheEntry, before: dict[int, np.ndarray],
+def _compare(tracer: _RecordingTracer, eager_trace: Trace, entry: CacheEntry, before: dict[int, np.ndarray],
              after: Sequence[np.ndarray], numbers: Sequence[int]) -> None:
-    step = Program(tracer.graph, [Target(value) for _, _, value, _ in tracer.kept])
-    found = step.run([before[number] for number in step.inputs])
-    assert found is not None
-    for (name, where, _, eager), compiled in zip(tracer.kept, found, strict=True):
-        _close(f"{name} ({where})", eager, compiled)
-    whole = entry.program
-    whole.run([before[number] for number in whole.inputs])
-    eagerly = dict(zip(numbers, after, strict=True))
-    for number in own.written_leaves:
-        _close(f"what is written to {own.sources[number][0]} {number}", eagerly[number], before[number])
+    by_operator = Program(tracer.graph, [Target(value) for _, _, value, _ in tracer.operator_results])
+    results = by_operator.run([before[number] for number in by_operator.inputs])
+    assert results is not None
+    for (name, location, _, eager), compiled in zip(tracer.operator_results, results, strict=True):
+        _assert_close(f"{name} ({location})", eager, compiled)
+    program = entry.program
+    program.run([before[number] for number in program.inputs])
+    eager_arrays = dict(zip(numbers, after, strict=True))
+    for number in eager_trace.written_leaves:
+        _assert_close(f"the write to {eager_trace.sources[number][0]} {number}", eager_arrays[number], before[number])
 
 
-def _close(name: str, eager: np.ndarray, compiled: np.ndarray) -> None:
+def _assert_close(name: str, eager: np.ndarray, compiled: np.ndarray) -> None:
     a, b = dtypes.widen(eager), dtypes.widen(compiled.reshape(eager.shape))
     if a.dtype.kind != "f":
         if not np.array_equal(a, b):
             raise RuntimeError(f"the compiled result of {name} differs from the eager one")
         return
     with np.errstate(all="ignore"):
-        values_match = (a == b) | (np.isnan(a) & np.isnan(b))
-        apart = np.where(values_match, 0, np.abs(a.astype(np.float64) - b))
+        equal = (a == b) | (np.isnan(a) & np.isnan(b))
+        difference = np.where(equal, 0, np.abs(a.astype(np.float64) - b))
         finite = np.abs(a[np.isfinite(a)])
         scale = float(finite.max()) if finite.size else 1.0
-    worst = float(apart.max()) if apart.size else 0.0
-    if not worst <= _CLOSE[eager.dtype.itemsize] * max(scale, 1e-30):
+    worst = float(difference.max()) if difference.size else 0.0
+    if not worst <= _TOLERANCES[eager.dtype.itemsize] * max(scale, 1e-30):
         raise RuntimeError(f"the compiled result of {name} differs from the eager one by {worst:.3g}, where its "
                            f"largest element is {scale:.3g}")

@@ -1,29 +1,33 @@
-"""The errors of compiled functions, which PyTorch keeps in `torch._dynamo.exc`."""
+"""`torch._dynamo.exc`: the exceptions of compiled functions."""
 
 from __future__ import annotations
 
 
 class TorchDynamoException(RuntimeError):
-    """What compiling a function may raise."""
+    """Base class of the compiler's exceptions."""
 
 
 class InvalidBackend(TorchDynamoException):
-    """A backend of a name that nobody knows."""
+    """The backend does not exist.
+
+    Args:
+        name: the backend.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.")
 
 
 class Unsupported(TorchDynamoException):
-    """A call that cannot be one program, where `fullgraph=True` says that it must be."""
+    """A call cannot be compiled, and `fullgraph=True`."""
 
 
 class FailOnRecompileLimitHit(TorchDynamoException):
-    """A call of one more kind than there may be programs for, where that is an error."""
+    """A call has a new signature, and there are `recompile_limit` compiled ones."""
 
 
 class RecompileError(TorchDynamoException):
-    """A call of another kind than those before, where `error_on_recompile` says that it is an error."""
+    """A call has a new signature, and `torch._dynamo.config.error_on_recompile` is set."""
 
 
 __all__ = ["FailOnRecompileLimitHit", "InvalidBackend", "RecompileError", "TorchDynamoException", "Unsupported"]

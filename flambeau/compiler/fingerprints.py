@@ -1,7 +1,7 @@
-"""Fingerprints: descriptions of Python objects that are the same in every process.
+"""Fingerprints: strings that describe Python objects and are equal in every process.
 
-The persistent cache compares them: numbers and texts by value, code by its instructions, library objects by module
-and name, other objects by class and by what they hold for good.
+The persistent cache compares them: constants by value, code by its instructions, library objects by module and name,
+other objects by class and by their immutable references (`permanent_references`).
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from .._tensor import Tensor
 from ..nn import Module
 from ..optim.optimizer import Optimizer
 from ..runtime.cache_store import digest
-from .guards.environment import CONSTANT_TYPES, LRU_CACHE, is_range_or_slice, is_stable_module, is_traversable
+from .guards.object_kinds import CONSTANT_TYPES, LRU_CACHE, is_range_or_slice, is_stable_module, is_traversable
 from .guards.tensor_state import is_hooked
 
 _PACKAGE = __name__.partition(".")[0]
-#: kinds of things that are all that they say; what inherits from them may be more
-_VALUES = frozenset({*CONSTANT_TYPES, type(Ellipsis), type(NotImplemented)})
-#: the number or text in what inherits from them
-_PLAINLY: dict[type, Callable[[Any], str]] = {
+#: exact types whose objects are values; subclasses may have more content
+_VALUE_TYPES = frozenset({*CONSTANT_TYPES, type(Ellipsis), type(NotImplemented)})
+#: the `repr` of the value in an object of a subclass
+_BASE_REPRS: dict[type, Callable[[Any], str]] = {
     kind: vars(kind)["__repr__"] for kind in (int, float, complex, str, bytes)}
 
 
 class BypassCache(Exception):
-    """Something that another process could not find, or could not tell from another."""
+    """An object cannot be identified or compared in another process; the program is not stored, or not loaded."""
 
 
 def is_value(x: Any) -> bool:
-    """Whether a thing is all that it says: what another process makes of the same bytes is the same."""
+    """Whether an object is a constant, which another process can restore from its `repr` or pickle."""
     if x.__class__ is frozenset:
         return all(map(is_value, x))
-    return x.__class__ in _VALUES or is_range_or_slice(x) or isinstance(x, (np.generic, np.dtype, dtypes.dtype))
+    return x.__class__ in _VALUE_TYPES or is_range_or_slice(x) or isinstance(x, (np.generic, np.dtype, dtypes.dtype))
 
 
 def library_name(x: Any) -> str | None:
-    """The module and the name of a function, class or module that is not the user's: it is the same everywhere."""
+    """Return "module:name" of a function, class or module of a library; None for other objects."""
     if isinstance(x, types.ModuleType):
         return f"{x.__name__}:" if is_stable_module(x.__name__) and sys.modules.get(x.__name__) is x else None
     if not isinstance(x, (type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)):
@@ -55,19 +55,19 @@ def library_name(x: Any) -> str | None:
     name = getattr(x, "__qualname__", None) or getattr(x, "__name__", "")
     if not is_stable_module(home):
         return None
-    for module in (home, *_HOMES) if home.startswith(_PACKAGE) else (home,):
+    for module in (home, *_EXPORTING_MODULES) if home.startswith(_PACKAGE) else (home,):
         if resolve_library_name(f"{module}:{name}") is x:
             return f"{module}:{name}"
     return None
 
 
-#: where functions of this package are found that are made by others
-_HOMES = (_PACKAGE, f"{_PACKAGE}.nn.functional", f"{_PACKAGE}.special", f"{_PACKAGE}.linalg")
+#: modules of this package that export functions made elsewhere
+_EXPORTING_MODULES = (_PACKAGE, f"{_PACKAGE}.nn.functional", f"{_PACKAGE}.special", f"{_PACKAGE}.linalg")
 
 
-def resolve_library_name(said: str) -> Any:
-    """What `named` gave the name of; None where there is nothing of the kind."""
-    module, _, name = said.partition(":")
+def resolve_library_name(library_name: str) -> Any:
+    """Return the object of a name that `library_name` gave; None if there is none."""
+    module, _, name = library_name.partition(":")
     try:
         found: Any = importlib.import_module(module)
     except ImportError:
@@ -78,7 +78,7 @@ def resolve_library_name(said: str) -> Any:
 
 
 def value_fingerprint(x: Any) -> str:
-    """A thing as every process would describe it: numbers and texts themselves, code, the kinds of all others."""
+    """Return the fingerprint of a guarded value: constants by value, functions by code, other objects by class."""
     if isinstance(x, (*CONSTANT_TYPES, np.generic, np.dtype, dtypes.dtype, range, slice)):
         return repr(x)
     if isinstance(x, tuple):
@@ -102,18 +102,18 @@ def value_fingerprint(x: Any) -> str:
 
 @functools.lru_cache(4096)
 def code_fingerprint(code: types.CodeType) -> str:
-    """What a piece of code does, by a hash."""
+    """Return a hash of a code object's instructions, names and constants."""
     parts = [code.co_qualname, code.co_code.hex(), str(code.co_names), str(code.co_varnames), str(code.co_freevars)]
     parts += [value_fingerprint(x) if not isinstance(x, frozenset) else repr(sorted(map(value_fingerprint, x)))
               for x in code.co_consts]
     return digest(*parts)
 
 
-def described(x: Any) -> str:
-    """An object as every process would describe it, apart from what is looked at elsewhere: what it holds.
+def object_fingerprint(x: Any) -> str:
+    """Return the fingerprint of an object at a source, without the contents that guards compare.
 
     Raises:
-        Unnameable: there may be more to it than anybody can see.
+        BypassCache: it may have contents that cannot be compared.
     """
     if is_value(x):
         return repr(x)
@@ -126,42 +126,43 @@ def described(x: Any) -> str:
         return f"re {x.pattern!r} {x.flags}"
     if isinstance(x, types.FunctionType):
         bound: Any = ""
-        if is_stable_module(x.__globals__.get("__name__")):  # their contents are not guarded
-            bound = library_name(x) or [described(cell.cell_contents) for cell in x.__closure__ or ()] + [
-                described(x.__defaults__ or ())]
+        if is_stable_module(x.__globals__.get("__name__")):  # closures of library functions have no guards
+            bound = library_name(x) or [object_fingerprint(cell.cell_contents) for cell in x.__closure__ or ()] + [
+                object_fingerprint(x.__defaults__ or ())]
         return f"{value_fingerprint(x)} {bound}"
     if isinstance(x, enum.Enum):
-        return f"{value_fingerprint(x)} {x.name} {_inside(x.value)}"
+        return f"{value_fingerprint(x)} {x.name} {_content_fingerprint(x.value)}"
     if isinstance(x, Tensor):
         a = x._array
         if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
             raise BypassCache(f"a tensor of class {type(x).__qualname__}")
         if x._node is not None or is_hooked(x):
-            raise BypassCache("a tensor with hooks or with a history")
+            raise BypassCache("a tensor with hooks or with a grad_fn")
         return (f"{type(x).__name__} {dtypes.OF_NUMPY.get(a.dtype, a.dtype)} {a.shape} {a.strides} "
                 f"{x._requires_grad} {x._inference}")
     if isinstance(x, np.ndarray):
         return f"array {x.dtype} {x.shape} {x.strides}"
     cls = type(x)
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_traversable(x) or (
-            is_compiled(x) or cls.__module__ in _SAID):
-        itself = next((show(x) for kind, show in _PLAINLY.items() if isinstance(x, kind)), "")
+            is_compiled(x) or cls.__module__ in _DECLARATIVE_MODULES):
+        base_value = next((show(x) for kind, show in _BASE_REPRS.items() if isinstance(x, kind)), "")
         keywords = [*x.keywords] if isinstance(x, functools.partial) else ""
-        return f"{cls.__module__}.{cls.__qualname__} {itself} {[*map(_inside, held(x))]} {keywords}"
-    raise BypassCache(f"a {cls.__module__}.{cls.__qualname__}, which may hold what nobody can see")
+        contents = [*map(_content_fingerprint, permanent_references(x))]
+        return f"{cls.__module__}.{cls.__qualname__} {base_value} {contents} {keywords}"
+    raise BypassCache(f"a {cls.__module__}.{cls.__qualname__}, whose contents cannot be compared")
 
 
 def argument_fingerprint(x: Any) -> str:
-    """An argument that is no tensor, as every process would describe it: what decides what a function does with it.
+    """Return the fingerprint of an argument that is not a tensor.
 
     Raises:
-        Unnameable: there may be more to it than anybody can see.
+        BypassCache: it may have contents that cannot be compared.
     """
-    return f"{type(x).__qualname__} {x!r}" if is_value(x) else library_name(x) or described(x)
+    return f"{type(x).__qualname__} {x!r}" if is_value(x) else library_name(x) or object_fingerprint(x)
 
 
-def held(x: Any) -> tuple[Any, ...]:
-    """What a thing holds for good, which nobody looks into later: in another process it may hold something else."""
+def permanent_references(x: Any) -> tuple[Any, ...]:
+    """Return the objects that an immutable object refers to; they have no guards, but may differ between processes."""
     if isinstance(x, tuple):
         return x
     if isinstance(x, functools.partial):
@@ -178,18 +179,18 @@ def held(x: Any) -> tuple[Any, ...]:
 
 
 def is_compiled(x: Any) -> bool:
-    """Return whether an object is a compiled function, or another object of this package's compiler."""
+    """Whether an object is a compiled function, or another object of this package's compiler."""
     return type(x).__module__.startswith(f"{_PACKAGE}.compiler")
 
 
-def _inside(x: Any) -> str:
-    """What stands in something that never changes, unless it has a place of its own, where it is described."""
-    return described(x) if isinstance(x, tuple) or is_value(x) else library_name(x) or ""
+def _content_fingerprint(x: Any) -> str:
+    """Return the fingerprint of a permanent reference; "" for objects that have a source of their own."""
+    return object_fingerprint(x) if isinstance(x, tuple) or is_value(x) else library_name(x) or ""
 
 
-#: modules whose objects say how classes are written, and nothing that changes
-_SAID = frozenset({"dataclasses", "typing", "_abc"})
-#: what holds nothing but what can be reached
+#: modules whose objects describe classes and do not change
+_DECLARATIVE_MODULES = frozenset({"dataclasses", "typing", "_abc"})
+#: classes whose contents are all reachable by sources
 _TRANSPARENT = (list, dict, set, deque, tuple, LRU_CACHE, types.CellType, types.MethodType, functools.partial,
                 staticmethod, classmethod, property)
 
@@ -197,11 +198,11 @@ __all__ = [
     "BypassCache",
     "argument_fingerprint",
     "code_fingerprint",
-    "described",
-    "held",
     "is_compiled",
     "is_value",
     "library_name",
+    "object_fingerprint",
+    "permanent_references",
     "resolve_library_name",
     "value_fingerprint",
 ]

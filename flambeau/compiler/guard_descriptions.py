@@ -1,4 +1,4 @@
-"""What a program depends on, and what keeps a function from having one, in plain words."""
+"""Descriptions of guards for `explain`, and advice on what prevents compilation."""
 
 from __future__ import annotations
 
@@ -15,71 +15,77 @@ from ..ir import printing
 from ..ir.debug_output import pluralize
 from ..trees import is_container, tree_flatten
 from .execution.cache_entry import CacheEntry
-from .guards.environment import is_range_or_slice, paths
+from .guards.guard import user_paths
+from .guards.object_kinds import is_range_or_slice
 from .tracing.provenance import Provenance, place_of
 from .tracing.provenance_tracer import arguments_of
 
-#: how a comparison with an outcome is written
+#: by comparison and outcome, the operator that holds
 _SIGNS = {(operator.eq, True): "==", (operator.eq, False): "!=", (operator.ne, True): "!=", (operator.ne, False): "==",
           (operator.lt, True): "<", (operator.lt, False): ">=", (operator.le, True): "<=", (operator.le, False): ">",
           (operator.gt, True): ">", (operator.gt, False): "<=", (operator.ge, True): ">=", (operator.ge, False): "<"}
+#: advice, by a part of the reason
 _ADVICE = (
-    ("hands a tensor's numbers to the interpreter",
-     """What Python computes from these numbers cannot be written down. Return the tensor and read it outside,
-or compute with tensors (torch.where). A condition on a tensor is no obstacle: `if loss > 3:` is compiled."""),
-    ("depends on a tensor's numbers",
-     """A program's arrays have sizes that are known beforehand. Keep the size, and mask elements instead
-(torch.where)."""),
+    ("passes a tensor's elements to Python",
+     """What Python computes from them cannot be traced. Return the tensor and read it outside, or compute with
+tensors (torch.where). A condition on a tensor is allowed: `if loss > 3:` is compiled."""),
+    ("depends on a tensor's elements",
+     "The shapes of a program's arrays are fixed. Keep the size, and mask elements instead (torch.where)."),
     ("an array that was another one in the next call",
-     "The function uses a tensor that it makes, or finds, anew each time. Pass it as an argument."),
+     "The function uses a tensor from outside that is another one in each call. Pass it as an argument."),
     (" in one call, ",
-     """Something changes from call to call that is no argument: a number, a counter, a list. Pass it as an argument,
+     """A value that is not an argument changes from call to call: a number, a counter, a list. Pass it as an argument,
 or make it a tensor that is changed in place."""),
     (" by the function, which a program does not repeat",
-     """A program computes tensors; what else the function changes would be changed no more. Return it, or make
-it a tensor that is changed in place."""),
+     """A program replays tensor operators only, not changes of Python objects. Return the value, or make it a tensor
+that is changed in place."""),
     (" changes from call to call", "Pass it as an argument, or make it a tensor that is changed in place."),
-    ("an iterator, of which", "Ask it for what comes next outside, and pass that as an argument."),
-    ("something that a program does not repeat", "Return what is to be shown, and show it outside."),
-    ("too many things outside", "Pass what the function needs of it as an argument."),
-    ("random numbers are drawn", "Draw with torch: each call of a program draws its own. Or pass the numbers."),
-    ("share memory", "Two of the function's tensors show the same memory: clone() one of them."),
-    ("what it holds is not looked at", "Pass the tensors and numbers that the function needs of it."),
+    ("an iterator, whose", "Call next() outside, and pass the item as an argument."),
+    ("a side effect, which a program does not repeat", "Return what is to be shown, and show it outside."),
+    ("too many things outside", "Pass what the function needs of them as an argument."),
+    ("random numbers are drawn", "Draw with torch: a program draws new numbers in each call. Or pass the numbers."),
+    ("share memory", "Two of the function's tensors share memory: clone() one of them."),
+    ("whose contents cannot be guarded", "Pass the tensors and numbers that the function needs of it."),
     ("no llvmlite", "Kernels are compiled by llvmlite: `pip install llvmlite`, and no FLAMBEAU_JIT=0."),
 )
-#: names that are told of what a function sees outside
-_NAMES = 12
+#: the largest number of guarded names that are listed
+_MAX_NAMES = 12
 
 
-def guards_of(entry: CacheEntry, origins: Provenance, function: Callable[..., Any],
+def guards_of(entry: CacheEntry, provenance: Provenance, function: Callable[..., Any],
               call: tuple[tuple, dict[str, Any]]) -> list[str]:
-    """What has to hold for a call to be replayed, then what may change from call to call."""
+    """Describe the guards of a cache entry; last, the inputs that may change.
+
+    Args:
+        entry: the cache entry.
+        provenance: names and lines of its trace.
+        function: the function.
+        call: the arguments of a call, positional and by keyword.
+    """
     trace = entry.trace
     found = [text for name, x in arguments_of(function, *call) for text in _argument(name, x)]
     default = str(dtypes.get_default_dtype()).rpartition(".")[2]
     found.append(f"the default dtype is {default}, and grad mode is {'on' if grad_mode.get() else 'off'}")
     for _, key, index, compare, other, outcome in trace.scalar_guards:
         found.append(f"{key}{'' if index is None else f'[{index}]'} {_SIGNS[compare, bool(outcome)]} {other}")
-    found += dict.fromkeys(_condition(g, origins) for g in trace.data_guards)
+    found += dict.fromkeys(_data_guard(g, provenance) for g in trace.data_guards)
     if trace.grad_absent:
-        found.append(f"{pluralize(len(trace.grad_absent), 'tensor')} still without .grad")
-    for has_one, said in ((True, "with"), (False, "without")):
-        if count := sum(each is has_one for _, each in trace.grad_presence):
-            found.append(f"{pluralize(count, 'tensor')} {said} a .grad, which the function looks at")
+        found.append(f"the .grad of {pluralize(len(trace.grad_absent), 'tensor')} is None")
+    for has_grad, text in ((True, "is not None"), (False, "is None")):
+        if count := sum(each is has_grad for _, each in trace.grad_presence):
+            found.append(f"the .grad of {pluralize(count, 'tensor')}, which the function reads, {text}")
     if trace.modules:
-        found.append(f"{pluralize(len(trace.modules), 'module')} as before: "
-                     "train or eval, parameters, hooks, attributes")
+        found.append(f"{pluralize(len(trace.modules), 'module')} unchanged: mode, parameters, hooks, attributes")
     optimizers = {id(optimizer) for optimizer, _ in trace.param_groups}
     if optimizers:
-        found.append(f"{pluralize(len(optimizers), 'optimizer')} as before: groups, parameters, flags, states")
-    names = dict.fromkeys(paths(entry.guards))
+        found.append(f"{pluralize(len(optimizers), 'optimizer')} unchanged: groups, parameters, options, state")
+    names = dict.fromkeys(user_paths(entry.guards))
     if names:
-        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-        found.append(f"these names mean what they meant: {', '.join([*names][:_NAMES])}{more}")
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        found.append(f"these names have the same values: {', '.join([*names][:_MAX_NAMES])}{more}")
     outside = sum(source[0] in ("tensor", "gradient of") for source in trace.sources.values())
     if outside:
-        found.append(f"{pluralize(outside, 'tensor')} found outside, "
-                     "the same as before; the numbers in them may change")
+        found.append(f"{pluralize(outside, 'tensor')} from outside: the same objects; their elements may change")
     numbers = dict.fromkeys(f"{source[2]}{'' if source[3] is None else f'[{source[3]}]'}"
                             for source in trace.sources.values() if source[0] == "number")
     if numbers:
@@ -107,16 +113,16 @@ def _argument(name: str, x: Any) -> Iterator[str]:
         yield f"{name} is the same {type(x).__name__}"
 
 
-def _condition(guard: Any, origins: Provenance) -> str:
+def _data_guard(guard: Any, provenance: Provenance) -> str:
     place = place_of(guard.where)
-    said = printing.expression(guard.value, origins.names)
-    where = guard.where if place is None else place.said
-    return f"{said} is {guard.outcome}\n  {where}"
+    condition = printing.expression(guard.value, provenance.names)
+    where = guard.where if place is None else place.text
+    return f"{condition} is {guard.outcome}\n  {where}"
 
 
-def advice(why: str) -> str | None:
-    """What can be done about a reason, if there is something to say."""
-    return next((text for part, text in _ADVICE if part in why), None)
+def advice(reason: str) -> str | None:
+    """Return advice on a reason for not compiling; None if there is none."""
+    return next((text for part, text in _ADVICE if part in reason), None)
 
 
 __all__ = ["advice", "guards_of"]

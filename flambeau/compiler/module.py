@@ -1,4 +1,4 @@
-"""A module whose calls are compiled: everything else about it is the module's own."""
+"""`OptimizedModule`: the wrapper that `compile` returns for a module."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .execution.compiled_function import CompiledFunction
 
 
 class OptimizedModule(Module):  # type: ignore[misc]
-    """A module that runs compiled; its parameters, attributes and methods are those of the module that it wraps.
+    """A module whose calls are compiled; its parameters, attributes and methods are those of the wrapped module.
 
     Attributes:
-        _orig_mod: that module. Keys of the state dict begin with its name, as in PyTorch.
+        _orig_mod: the wrapped module. Keys of the state dict begin with this name, as in PyTorch.
     """
 
     def __init__(self, module: Module, run: CompiledFunction) -> None:
@@ -24,11 +24,11 @@ class OptimizedModule(Module):  # type: ignore[misc]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
-            return super().__call__(*args, **kwargs)  # hooks of its own, around the compiled module's
+            return super().__call__(*args, **kwargs)  # the wrapper's own hooks
         return own["_run"](*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the module gives, compiled."""
+        """Call the compiled module."""
         return self.__dict__["_run"](*args, **kwargs)
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class OptimizedModule(Module):  # type: ignore[misc]
 
     @property
     def training(self) -> bool:
-        """The module's mode."""
+        """The training mode of the wrapped module."""
         module = self.__dict__.get("_modules", {}).get("_orig_mod")
         return True if module is None else module.training
 

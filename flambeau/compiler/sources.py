@@ -1,8 +1,8 @@
-"""Objects named by how they are reached from a function, so that another process finds its own in the same places.
+"""Sources: how an object is reached from a function and its arguments, so that another process finds its counterpart.
 
-Every step is one that Python takes too: an attribute, an entry of a list or a dict, an entry under a key that is an
-object itself, a member of a class. What stands at the end of the way must look like what stood there: the same code,
-the same class, tensors of the same shape, and no two ways lead to one object that led to two.
+A source is a chain of steps: attribute, container entry, dict entry under a key that is itself an object, class member.
+When it is resolved, the object must have the same fingerprint as the original, and two sources of different objects
+must not lead to one.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .fingerprints import BypassCache, described, is_compiled, is_value, library_name
+from .fingerprints import BypassCache, is_compiled, is_value, library_name, object_fingerprint
 
-#: containers of more entries than this are not looked into
-LIMIT = 10_000
-#: no more objects than this are looked at
-MOST = 50_000
-#: a step: what is done (of `_STEPS`), and with what
+#: the largest containers whose entries are visited
+MAX_ENTRIES = 10_000
+#: the largest number of objects that are visited
+MAX_OBJECTS = 50_000
+#: (kind of `_STEPS`, its operand)
 Step = tuple[str, Any]
 _MISSING: Any = object()
 
-class Place(NamedTuple):
-    """Where an object is.
+
+class Source(NamedTuple):
+    """The last step of a source, and the source from which it is taken.
 
     Attributes:
-        of: the number of the place it is reached from; -1 for where all begins.
-        step: how.
-        said: what is there, as every process would describe it.
+        base: the number of that source; -1 for a root.
+        step: the step.
+        fingerprint: the fingerprint of the object.
     """
 
-    of: int
+    base: int
     step: Step
-    said: str
+    fingerprint: str
 
 
 # ----- steps --------------------------------------------------------------------------------
@@ -51,13 +52,13 @@ def _entry(container: Any, key: Any) -> Any:
     return dict.__getitem__(container, key) if isinstance(container, dict) else container[key]
 
 
-#: what a step does with the object that it is taken from
+#: by kind of step, the function that resolves it
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "attribute": getattr, "entry": _entry, "member": _member, "class": lambda x, _: type(x)}
 
 
 def _attributes_of(thing: Any) -> tuple[str, ...]:
-    """The attributes that lead on from an object, whatever names the function uses."""
+    """Return the attributes of an object that are always visited."""
     if isinstance(thing, types.FunctionType):
         return "__globals__", "__closure__", "__defaults__", "__kwdefaults__", "__dict__", "__wrapped__"
     if isinstance(thing, types.MethodType):
@@ -78,79 +79,80 @@ def _attributes_of(thing: Any) -> tuple[str, ...]:
 
 
 def _codes_of(member: Any) -> Iterator[types.CodeType]:
-    """The code of a class's member."""
+    """Yield the code objects of a class member."""
     for f in (member, getattr(member, "__func__", None), getattr(member, "fget", None), getattr(member, "fset", None)):
         if isinstance(f, types.FunctionType):
             yield f.__code__
 
 
 class SourceTable:
-    """What can be reached from where a call begins, each object by one of the shortest ways.
+    """The objects that are reachable from the roots, each with a shortest source (breadth-first search).
 
     Args:
-        roots: where all begins: the function, and what it is given.
-        names: of dicts of names, classes and objects with slots, by identity: the names that are followed.
-        codes: code by identity: members of classes that run it are followed, too.
+        roots: the function and the arguments that are not tensors.
+        names: by identity of a module's dict, a class or an object, the attribute names that are followed.
+        codes: identities of code objects; class members with such code are followed.
 
     Attributes:
-        whole: whether all was looked at.
+        objects: the objects, by number.
+        is_complete: whether no limit was exceeded.
     """
 
     def __init__(self, roots: Sequence[Any], names: dict[int, set[str]], codes: Collection[int]) -> None:
         self._names, self._codes = names, codes
-        self.things: list[Any] = []
-        self._ways: list[tuple[int, Step]] = []
-        self._at: dict[int, int] = {}
-        self.whole = True
-        later: list[tuple[int, Any, Any]] = []  # entries under keys that are objects
+        self.objects: list[Any] = []
+        self._steps: list[tuple[int, Step]] = []
+        self._numbers: dict[int, int] = {}
+        self.is_complete = True
+        deferred: list[tuple[int, Any, Any]] = []  # dict entries whose keys are objects
         for i, root in enumerate(roots):
             self._add(-1, ("root", i), root)
         for module in [*sys.modules.values()]:
             if id(getattr(module, "__dict__", None)) in names:
                 self._add(-1, ("module", module.__name__), module)
         done = 0
-        while done < len(self.things) or later:
-            if len(self.things) > MOST:
-                self.whole = False
+        while done < len(self.objects) or deferred:
+            if len(self.objects) > MAX_OBJECTS:
+                self.is_complete = False
                 break
-            if done == len(self.things):
-                at, key, value = later.pop(0)
-                if id(key) in self._at:
+            if done == len(self.objects):
+                at, key, value = deferred.pop(0)
+                if id(key) in self._numbers:
                     self._add(at, ("under", id(key)), value)
                 continue
-            for step, child in self._children(self.things[done]):
+            for step, child in self._children(self.objects[done]):
                 if step[0] == "under":
-                    later.append((done, *child))
+                    deferred.append((done, *child))
                 else:
                     self._add(done, step, child)
             done += 1
 
     def _add(self, at: int, step: Step, thing: Any) -> None:
-        if id(thing) not in self._at and not is_value(thing) and library_name(thing) is None and not (
+        if id(thing) not in self._numbers and not is_value(thing) and library_name(thing) is None and not (
                 type(thing) is tuple and not thing):
-            self._at[id(thing)] = len(self.things)
-            self.things.append(thing)
-            self._ways.append((at, step))
+            self._numbers[id(thing)] = len(self.objects)
+            self.objects.append(thing)
+            self._steps.append((at, step))
 
     def _children(self, thing: Any) -> Iterator[tuple[Step, Any]]:
         if isinstance(thing, np.ndarray):
             return
         if isinstance(thing, (list, tuple, deque)):
-            if len(thing) > LIMIT:
-                self.whole = False
+            if len(thing) > MAX_ENTRIES:
+                self.is_complete = False
                 return
             for i, x in enumerate(thing):
                 yield ("entry", i), x
             if type(thing) in (list, tuple):
                 return
         elif isinstance(thing, dict):
-            if "__builtins__" in thing:  # the names of a module
+            if "__builtins__" in thing:  # a module's globals
                 for name in sorted(self._names.get(id(thing), ())):
                     if name in thing:
                         yield ("entry", name), thing[name]
                 return
-            if len(thing) > LIMIT:
-                self.whole = False
+            if len(thing) > MAX_ENTRIES:
+                self.is_complete = False
                 return
             for key, x in dict.items(thing):
                 yield (("entry", key), x) if is_value(key) else (("under", None), (key, x))
@@ -174,95 +176,96 @@ class SourceTable:
                 continue
             yield ("attribute", name), found
 
-    def running(self, code: types.CodeType) -> list[int]:
-        """The numbers of the functions that run a piece of code."""
-        return [at for at, x in enumerate(self.things) if isinstance(x, types.FunctionType) and x.__code__ is code]
+    def functions_with_code(self, code: types.CodeType) -> list[int]:
+        """Return the numbers of the functions with this code object."""
+        return [at for at, x in enumerate(self.objects) if isinstance(x, types.FunctionType) and x.__code__ is code]
 
     def __contains__(self, thing: Any) -> bool:
-        return id(thing) in self._at
+        return id(thing) in self._numbers
 
-    def at(self, thing: Any) -> int:
-        """The number of an object.
+    def number(self, thing: Any) -> int:
+        """Return the number of an object.
 
         Raises:
-            Unnameable: it cannot be reached, or not be described.
+            BypassCache: it has no source.
         """
-        found = self._at.get(id(thing))
-        if found is None:
+        number = self._numbers.get(id(thing))
+        if number is None:
             raise BypassCache(f"a {type(thing).__module__}.{type(thing).__qualname__} that no name leads to")
-        return found
+        return number
 
-    def class_of(self, identity: int) -> Any:
-        """The object of this identity.
+    def object_with_id(self, identity: int) -> Any:
+        """Return the object of this identity.
 
         Raises:
-            Unnameable: it cannot be reached.
+            BypassCache: it has no source.
         """
-        found = self._at.get(identity)
-        if found is None:
+        number = self._numbers.get(identity)
+        if number is None:
             raise BypassCache("a class that no name leads to")
-        return self.things[found]
+        return self.objects[number]
 
-    def places(self, wanted: Iterable[int]) -> tuple[list[Place], dict[int, int]]:
-        """The places of objects by number, with those on the ways to them; and which each number is among these."""
+    def sources(self, numbers: Iterable[int]) -> tuple[list[Source], dict[int, int]]:
+        """Return the sources of objects and of all that they are based on, and by object number the index there."""
         needed: set[int] = set()
-        stack = list(wanted)
+        stack = list(numbers)
         while stack:
             at = stack.pop()
             if at >= 0 and at not in needed:
                 needed.add(at)
-                of, (kind, key) = self._ways[at]
-                stack.append(of)
+                base, (kind, key) = self._steps[at]
+                stack.append(base)
                 if kind == "under":
-                    stack.append(self._at[key])
+                    stack.append(self._numbers[key])
         order = {at: i for i, at in enumerate(sorted(needed))}
-        found = []
+        sources = []
         for at in order:
-            of, (kind, key) = self._ways[at]
-            step = (kind, order[self._at[key]]) if kind == "under" else (kind, key)
-            found.append(Place(-1 if of < 0 else order[of], step, described(self.things[at])))
-        return found, order
+            base, (kind, key) = self._steps[at]
+            step = (kind, order[self._numbers[key]]) if kind == "under" else (kind, key)
+            sources.append(Source(-1 if base < 0 else order[base], step, object_fingerprint(self.objects[at])))
+        return sources, order
 
 
 class SourceResolver:
-    """Objects at places, looked up as they are asked for.
+    """Resolves sources in this process, on demand.
 
     Args:
-        roots: where all begins here.
+        sources: the sources.
+        roots: the roots in this process.
     """
 
-    def __init__(self, places: Sequence[Place], roots: Sequence[Any]) -> None:
-        self._places, self._roots = places, roots
-        self._things: list[Any] = [_MISSING] * len(places)
+    def __init__(self, sources: Sequence[Source], roots: Sequence[Any]) -> None:
+        self._sources, self._roots = sources, roots
+        self._objects: list[Any] = [_MISSING] * len(sources)
         self._numbers: dict[int, int] = {}
 
     def __getitem__(self, number: int) -> Any:
-        """The object at a place.
+        """Return the object of a source.
 
         Raises:
-            Unnameable: there is none, or one that does not look like it, or it is at another place, too.
+            BypassCache: there is none, its fingerprint differs, or another source leads to it too.
         """
-        thing = self._things[number]
+        thing = self._objects[number]
         if thing is not _MISSING:
             return thing
-        of, (kind, key), said = self._places[number]
+        base, (kind, key), fingerprint = self._sources[number]
         try:
             if kind == "root":
                 thing = self._roots[key]
             elif kind == "module":
                 thing = sys.modules[key]
             elif kind == "under":
-                thing = dict.__getitem__(self[of], self[key])
+                thing = dict.__getitem__(self[base], self[key])
             else:
-                thing = _STEPS[kind](self[of], key)
+                thing = _STEPS[kind](self[base], key)
         except (LookupError, AttributeError, TypeError, ValueError) as error:
             raise BypassCache(f"{kind} {key}: {error}") from None
-        if described(thing) != said:
-            raise BypassCache(f"{said} is {described(thing)} now")
+        if object_fingerprint(thing) != fingerprint:
+            raise BypassCache(f"{fingerprint} is {object_fingerprint(thing)} now")
         if self._numbers.setdefault(id(thing), number) != number:
             raise BypassCache("one object where there were two")
-        self._things[number] = thing
+        self._objects[number] = thing
         return thing
 
 
-__all__ = ["Place", "SourceResolver", "SourceTable"]
+__all__ = ["Source", "SourceResolver", "SourceTable"]

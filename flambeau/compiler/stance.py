@@ -1,4 +1,4 @@
-"""What is said of all compiled functions at once: whether they run compiled, and how many programs each may have."""
+"""Stances (`torch.compiler.set_stance`) and the dispatch policy of all compiled functions."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any, Protocol
 
 
 class Registered(Protocol):
-    """A compiled function as far as stances and `reset` need it."""
+    """The interface of a compiled function that `reset` and changes of the policy use."""
 
     def clear_call_stub(self) -> None: ...
 
     def reset(self) -> None: ...
 
 
-#: every compiled function
+#: all compiled functions
 compiled_functions: weakref.WeakSet[Registered] = weakref.WeakSet()
-#: kinds of calls that get programs, unless `compile` or a setting says otherwise
+#: the largest number of compiled signatures of a function, unless `compile` or a setting changes it
 DEFAULT_RECOMPILE_LIMIT = 64
 
-#: stances: whether calls run eagerly at all, and what becomes of those of a new kind
+#: by stance, what is done with calls whose signature is new; "force_eager" also runs known ones eagerly
 _STANCES = {"default": "compiled", "eager_then_compile": "compiled", "aot_eager_then_compile": "compiled",
             "force_eager": "eager", "eager_on_recompile": "eager", "fail_on_recompile": "fail"}
 
 
 class DispatchPolicy:
-    """How compiled functions behave now.
+    """Whether compiled functions replay, compile, run eagerly or raise.
 
     Attributes:
         stance: one of `_STANCES`.
-        disabled: whether all run eagerly, whatever the stance.
-        limit: kinds of calls that get programs.
-        fails: whether a call of one more kind is an error.
-        objects: whether a call of a second kind is an error.
-        is_usual: whether calls may go the short way, and all that is new is compiled.
+        disabled: run everything eagerly, whatever the stance (`torch._dynamo.config.disable`).
+        recompile_limit: the largest number of compiled signatures of a function.
+        fail_on_recompile_limit_hit: raise for a call with one more signature.
+        error_on_recompile: raise for a call with a second signature.
+        is_default: whether calls may use call stubs, and new signatures are compiled.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class DispatchPolicy:
         self.is_default = True
 
     def change(self, **values: Any) -> None:
-        """Give attributes other values; compiled functions look anew at what they are to do."""
+        """Set attributes, and clear the call stubs of all compiled functions, which do not check the policy."""
         vars(self).update(values)
         self.is_default = not self.disabled and _STANCES[self.stance] == "compiled"
         for function in list(compiled_functions):
@@ -52,12 +52,12 @@ class DispatchPolicy:
 
     @property
     def runs_eagerly(self) -> bool:
-        """Whether everything runs eagerly."""
+        """Whether all calls run eagerly."""
         return self.disabled or self.stance == "force_eager"
 
     @property
     def fails_on_recompile(self) -> bool:
-        """Whether a call of a new kind is an error."""
+        """Whether a call with a new signature raises."""
         return _STANCES[self.stance] == "fail"
 
 
@@ -65,17 +65,17 @@ policy = DispatchPolicy()
 
 
 class set_stance:
-    """Say whether compiled functions run compiled: from now on, in a block, or while a function runs.
+    """Set the stance of compiled functions: from now on, in a `with` block, or, as a decorator, during a function.
 
     Args:
-        stance: "default" compiles, and so do "eager_then_compile" and "aot_eager_then_compile", since the first calls
-            always run eagerly; "force_eager" runs every call eagerly; "eager_on_recompile" does so with calls of a
-            kind that was not met before, and "fail_on_recompile" raises RuntimeError for them.
-        skip_guard_eval_unsafe: accepted, and of no effect: guards are always looked at.
-        force_backend: None; others are refused.
+        stance: "default", "eager_then_compile" and "aot_eager_then_compile" compile (the first calls always run
+            eagerly); "force_eager" runs every call eagerly; "eager_on_recompile" runs calls with a new signature
+            eagerly, and "fail_on_recompile" raises RuntimeError for them.
+        skip_guard_eval_unsafe: accepted, without effect: guards are always checked.
+        force_backend: must be None.
 
     Raises:
-        RuntimeError: an unknown stance, or a backend that should be forced.
+        RuntimeError: an unknown stance, or `force_backend` is not None.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html
 
@@ -103,15 +103,15 @@ class set_stance:
         policy.change(stance=self.before)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which takes the stance whenever it runs."""
+        """Return `function`, wrapped to run with this stance."""
         policy.change(stance=self.before)
 
         @functools.wraps(function)
-        def taken(*args: Any, **kwargs: Any) -> Any:
+        def with_stance(*args: Any, **kwargs: Any) -> Any:
             with set_stance(self.stance):
                 return function(*args, **kwargs)
 
-        return taken
+        return with_stance
 
 
 __all__ = ["DEFAULT_RECOMPILE_LIMIT", "compiled_functions", "policy", "set_stance"]

@@ -1,4 +1,4 @@
-"""Tests count captures, of which what earlier processes learned would save some: here everything is new."""
+"""The persistent caches are empty here, so that tests can count traces."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from flambeau.compiler.cache import program_cache, trace_cache
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_known(monkeypatch):
-    monkeypatch.setattr(trace_cache, "load", lambda entry: [])
+def no_persistent_entries(monkeypatch):
+    monkeypatch.setattr(trace_cache, "load", lambda key: [])
     monkeypatch.setattr(program_cache, "load", lambda *call: None)

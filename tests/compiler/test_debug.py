@@ -51,7 +51,7 @@ def test_kernels_with_operands_chunks_and_lines(capsys, monkeypatch):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "kernels")
     compile_and_call(f, X, W)
     text = capsys.readouterr().err
-    assert re.match(r"f: 2 kernels, [\d,]+ bytes of memory of its own\n  kernel 0: matmul\n", text)
+    assert re.match(r"f: 2 kernels, [\d,]+ bytes of intermediate buffers\n  kernel 0: matmul\n", text)
     assert "    %2 = x @ w\n    writes %2 float32[3, 5]\n    reads x float32[3, 4], w float32[4, 5]\n" in text
     assert re.search(r"    \d+ chunks?; code (in memory|from disk|compiled in \d+ ms)\n", text)
     assert re.search(r"    from .*test_debug\.py:\d+  return torch\.softmax\(x @ w, -1\)\n", text)

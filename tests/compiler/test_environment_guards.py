@@ -1289,5 +1289,5 @@ def test_what_compiles_is_not_the_functions():
 
     from flambeau.compiler.tracing import frame_hook
 
-    assert frame_hook._kind_of_code(llvmlite.ir.types.__file__, "llvmlite.ir.types") == frame_hook._FOREIGN
+    assert frame_hook._kind_of_code(llvmlite.ir.types.__file__, "llvmlite.ir.types") == frame_hook._INTERNAL
     assert frame_hook._kind_of_code(__file__, __name__) == frame_hook._USER

@@ -59,7 +59,7 @@ def test_a_training_step_names_what_the_user_names():
     for text in ("x @ model[0].weight.mT + model[0].bias", "model[2].weight.exp_avg", "model[0].weight.grad = ",
                  "model[2].bias = ", "betas[1]", "(free to change: ", "lr", "4 modules", "return %",
                  "x is a tensor of float32[5, 4]", "target is a tensor of float32[5, 2]", "grad mode is on",
-                 "weight_decay == 0", "these names mean what they meant: model", "1 optimizer"):
+                 "weight_decay == 0", "these names have the same values: model", "1 optimizer"):
         assert text in found, text
     line = f"{HERE}{line_of('loss')}  loss = nn.functional.mse_loss(model(x), target)  # loss"
     assert f"{line}  (forward and backward)" in found
@@ -71,9 +71,9 @@ def test_what_is_kept_for_a_backward_outside():
     w = torch.randn(4, 3, requires_grad=True)
     found = explain(lambda x: torch.softmax(x @ w, -1).log().mean(), torch.randn(5, 4))
     text = str(found)
-    assert "What it returns may be differentiated: backward is a program of" in text
+    assert "Its results are differentiable: backward is a program of" in text
     assert "Kernels of backward:" in text
-    assert re.search(r"keep %\d+ for backward", text)
+    assert re.search(r"save %\d+ for backward", text)
     assert re.search(r"gradient of w = %\d+", text)
     assert "grad_output" in text
     assert len(found.kernels) > len(found.replay.program.schedule.kernels)
@@ -140,7 +140,7 @@ def test_an_operator_of_numpy_is_a_fallback_with_its_line():
     [fallback] = found.fallbacks
     assert "sort" in fallback
     assert f"{HERE}{line_of('sorting')}  y = torch.sort(x.exp())[0]  # sorting" in fallback
-    assert "Run by the interpreter, between compiled pieces:" in str(found)
+    assert "Operators that run eagerly, between compiled kernels:" in str(found)
     assert any("numpy sort" in kernel for kernel in found.kernels)
 
 
@@ -161,7 +161,7 @@ def test_a_function_that_reads_numbers_is_not_compiled_and_says_where():
     assert found.graph_break_count == 1
     assert found.kernels == found.guards == found.fallbacks == []
     [reason] = found.break_reasons
-    assert reason.startswith("item() hands a tensor's numbers to the interpreter (")
+    assert reason.startswith("item() passes a tensor's elements to Python (")
     text = str(found)
     assert text.startswith("f is not compiled: each call runs eagerly.")
     assert f"{HERE}{line_of('reading')}  if x.sum().item() > 3:  # reading" in text
@@ -250,12 +250,12 @@ def test_a_mode_in_which_operators_run_one_by_one_is_the_reason():
     made = torch.compile(lambda x: x * 2)
     with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
         text = str(torch.compile.explain(made)(torch.ones(2)))
-    assert "operators run one by one" in text
+    assert "a mode is active that is not compiled" in text
 
 
 def test_a_backend_that_runs_functions_as_they_are():
     found = torch.compile.explain(torch.compile(lambda x: x * 2, backend="eager"))(torch.ones(2))
-    assert found.break_reasons == ["its backend runs functions as they are"]
+    assert found.break_reasons == ["its backend runs functions eagerly"]
 
 
 def test_an_object_among_the_arguments():
@@ -265,7 +265,7 @@ def test_an_object_among_the_arguments():
     found = explain(lambda x, options: x * options.scale, torch.ones(2), Options())
     assert found.break_reasons == []
     found = explain(lambda x, scales: x * scales[0], torch.ones(2), array.array("d", [2.0]))
-    assert found.break_reasons == ["an argument is of class array: what it holds is not looked at"]
+    assert found.break_reasons == ["an argument is of class array, whose contents cannot be guarded"]
     assert "Pass the tensors and numbers" in str(found)
 
 

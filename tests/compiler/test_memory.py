@@ -26,7 +26,7 @@ def test_a_capture_keeps_no_array_that_the_function_drops():
 
     x = torch.ones(100)
     with torch.no_grad(), Tracer() as tracer:
-        tracer.begin([x])
+        tracer.bind_arguments([x])
         step(x)
     assert gone == [True]
     assert tracer.failure is None

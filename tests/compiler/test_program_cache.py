@@ -408,7 +408,7 @@ def test_gradients_that_are_added_to():
     after(make, 0, 0, recalled=True)
 
 
-# ----- what nobody can see ------------------------------------------------------------------
+# ----- objects that cannot be compared -------------------------------------------------------
 
 
 class Lazy:
@@ -559,7 +559,7 @@ def test_a_damaged_entry_is_made_again(tmp_path):
     after(make, 0, 0, recalled=True)
 
 
-@pytest.mark.parametrize("where", ["_Writer", "_recalled"])
+@pytest.mark.parametrize("where", ["ProgramWriter", "read_program"])
 def test_errors_of_its_own_are_warnings(monkeypatch, where):
     def broken(*args):
         raise ZeroDivisionError("on purpose")
@@ -573,7 +573,7 @@ def test_errors_of_its_own_are_warnings(monkeypatch, where):
     function, argument, _ = make(0)
     if where == "_Writer":
         monkeypatch.setenv("FLAMBEAU_CACHE_DIR", os.environ["FLAMBEAU_CACHE_DIR"] + "/other")
-    with pytest.warns(RuntimeWarning, match="error of flambeau's own: ZeroDivisionError: on purpose"):
+    with pytest.warns(RuntimeWarning, match="internal error: ZeroDivisionError: on purpose"):
         results, recalled, _ = run(function, [argument(i) for i in range(3)])
     assert torch.equal(results[2], function(data(2)))
     assert not recalled
@@ -582,9 +582,9 @@ def test_errors_of_its_own_are_warnings(monkeypatch, where):
 def test_why_it_is_not_kept():
     held = decimal.Decimal(3)
     _, _, why = run(lambda x: x * (2 if held is not None else 1), [(data(i),) for i in range(3)])
-    assert why == ["a decimal.Decimal, which may hold what nobody can see"]
+    assert why == ["a decimal.Decimal, whose contents cannot be compared"]
     said = torch.compile.explain(lambda x: x * (2 if held is not None else 1))(data(0)).next_process
-    assert said == "captures a call before any is replayed: a decimal.Decimal, which may hold what nobody can see"
+    assert said == "traces a call before it replays: a decimal.Decimal, whose contents cannot be compared"
     assert torch.compile.explain(lambda x: x * 2)(data(0)).next_process == "replays the first call"
     assert torch.compile.explain(lambda x: x.tolist())(data(0)).next_process == "runs each call eagerly"
 

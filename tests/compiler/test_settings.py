@@ -98,7 +98,7 @@ def test_settings_with_effects():
             assert f(torch.ones(n)).tolist() == [2] * n
         assert len(f._signatures) == 2
         with dynamo.config.patch("fail_on_recompile_limit_hit", True), pytest.raises(
-                dynamo.exc.FailOnRecompileLimitHit, match="2 kinds of calls"):
+                dynamo.exc.FailOnRecompileLimitHit, match="2 compiled signatures"):
             f(torch.ones(9))
         whole = torch.compile(lambda x: x + 1, fullgraph=True)
         whole(torch.ones(1))
@@ -112,7 +112,7 @@ def test_settings_with_effects():
         g = torch.compile(lambda x: x - 1)
         g(torch.ones(2))
         g(torch.ones(2))
-        with pytest.raises(dynamo.exc.RecompileError, match="differs from those before"):
+        with pytest.raises(dynamo.exc.RecompileError, match="has a new signature"):
             g(torch.ones(3))
     assert vars(policy) == vars(type(policy)())
 
@@ -187,7 +187,7 @@ def test_a_break_keeps_a_call_eager():
         assert f(torch.ones(2)).tolist() == [4, 4]
     assert replays(f) == 0
     assert "graph_break(): here" in str(dynamo.explain(f.function)(torch.ones(2)))
-    with pytest.raises(dynamo.exc.Unsupported, match="cannot be compiled as a whole"):
+    with pytest.raises(dynamo.exc.Unsupported, match="cannot be compiled as one graph"):
         torch.compile(f.function, fullgraph=True)(torch.ones(2))
 
     @dynamo.disallow_in_graph

@@ -207,7 +207,7 @@ def test_random_numbers_are_the_same_in_every_process(run):
     assert run(RANDOM, 1) == run(RANDOM, 1) == run(RANDOM, 2)
 
 
-def test_runs_of_one_name_that_saw_other_numbers_are_kept_up_to_a_limit(tmp_path, monkeypatch):
+def test_records_of_one_key_are_limited(tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     all_known = [TraceRecord(frozenset({str(i)}), frozenset({"x"}), (True, False))
@@ -220,9 +220,9 @@ def test_runs_of_one_name_that_saw_other_numbers_are_kept_up_to_a_limit(tmp_path
     assert trace_cache.load("a run") == [*all_known[-trace_cache.MAX_RECORDS:-2], all_known[-1], again]
 
 
-def test_of_what_was_seen_all_that_lasts_must_be_there():
+def test_all_common_guards_of_a_record_must_match():
     known = TraceRecord(frozenset({"a", "b"}), frozenset())
 
-    nothing = types.SimpleNamespace(seen={})
-    assert known.among(nothing) is None
-    assert TraceRecord(frozenset(), frozenset()).among(nothing) == []
+    nothing = types.SimpleNamespace(guards={})
+    assert known.matching_guards(nothing) is None
+    assert TraceRecord(frozenset(), frozenset()).matching_guards(nothing) == []

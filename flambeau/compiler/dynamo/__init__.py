@@ -1,4 +1,4 @@
-"""`torch._dynamo`: what programs ask PyTorch's capturing of functions for, by its names there."""
+"""`torch._dynamo`: PyTorch's names for tracing, its settings, and hints to its tracer."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from ..stance import DEFAULT_RECOMPILE_LIMIT, policy, set_stance
 _LIMITS = ("recompile_limit", "cache_size_limit")
 
 
-def _told(name: str, value: Any) -> None:
-    """What a setting that has an effect changes."""
+def _on_change(name: str, value: Any) -> None:
+    """Apply a new value of a setting to the dispatch policy."""
     if name == "disable":
         policy.change(disabled=bool(value))
     elif name in _LIMITS:
@@ -39,14 +39,21 @@ def _told(name: str, value: Any) -> None:
 
 
 #: settings; `disable`, `recompile_limit`, `fail_on_recompile_limit_hit` and `error_on_recompile` have effects, the
-#: others are only kept
-config = Settings("torch._dynamo.config", config_defaults.DYNAMO, _told)
+#: others are stored without effect
+config = Settings("torch._dynamo.config", config_defaults.DYNAMO, _on_change)
 patch_dynamo_config = config.patch
 
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, dynamic: bool | None = None,
              **_: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator that compiles: what `compile` was called before.
+    """Return a decorator that compiles: the deprecated form of `compile`.
+
+    Args:
+        backend, disable, dynamic: as for `compile`.
+        nopython: `fullgraph` of `compile`.
+
+    Raises:
+        RuntimeError: an unknown backend (`torch._dynamo.exc.InvalidBackend`).
 
     >>> import flambeau as torch
     >>> torch._dynamo.optimize()(lambda x: x + 1)(torch.ones(2))
@@ -56,20 +63,39 @@ def optimize(backend: Any = "inductor", *, nopython: bool = False, disable: bool
 
 
 def optimize_assert(backend: Any = "inductor", **kwargs: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator that compiles, and raises where a call cannot be one program."""
+    """Return a decorator that compiles with `fullgraph=True`.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.optimize_assert()(lambda x: x + 1)(torch.ones(2))
+    tensor([2., 2.])
+    """
     return optimize(backend, nopython=True, **kwargs)
 
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What becomes of a function: `explain(f)(...)`, or as one call; see `compile.explain`."""
-    from ..explain import make_explainer  # with all that shows programs, which a program does not need
+    """Explain a compiled function, as `explain(f)(...)` or `explain(f, ...)`; see `compile.explain`.
 
-    made = make_explainer(f)
-    return made(*args, **kwargs) if args or kwargs else made
+    Args:
+        f: the function.
+        args, kwargs: its arguments; without any, return a function that takes them.
+
+    >>> import flambeau as torch
+    >>> from flambeau import codegen
+    >>> explanation = torch._dynamo.explain(lambda x: x.exp())(torch.ones(4))
+    >>> explanation.graph_break_count if codegen.available() else 0
+    0
+    """
+    from ..explain import make_explainer  # imports the printers, which replay does not need
+
+    explainer = make_explainer(f)
+    return explainer(*args, **kwargs) if args or kwargs else explainer
 
 
 def graph_break(msg: str = "") -> None:
-    """The call that runs this is not one program: it runs eagerly.
+    """Break the graph: a compiled function that calls this runs eagerly.
+
+    Args:
+        msg: added to the reason that `explain` reports.
 
     >>> import flambeau as torch
     >>> torch._dynamo.graph_break()
@@ -83,35 +109,66 @@ skip_frame = graph_break
 
 
 def disallow_in_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is never written down, as `compiler.disable` makes it."""
+    """Exclude a function from compilation, as `compiler.disable` does.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.disallow_in_graph(len)([1, 2])
+    2
+    """
     return disable(fn)
 
 
 def nonstrict_trace(traceable_fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself: what it does with tensors is written down like anything else."""
+    """Return `traceable_fn` unchanged: its operators are traced like any others.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.nonstrict_trace(len) is len
+    True
+    """
     return traceable_fn
 
 
 def dont_skip_tracing(fn: Callable[..., Any] | None = None) -> Any:
-    """The function itself: nothing is skipped."""
+    """Return `fn` unchanged: no functions are skipped.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.dont_skip_tracing(len) is len
+    True
+    """
     return (lambda function: function) if fn is None else fn
 
 
 def mark_dynamic(t: Any, index: Any, *, hint_override: int | None = None, min: int | None = None,
                  max: int | None = None, specialize_on: list[Any] | None = None) -> None:
-    """Nothing: programs are made for the shapes that come."""
+    """Do nothing: each shape is compiled separately.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.mark_dynamic(torch.ones(2), 0)
+    """
 
 
 def maybe_mark_dynamic(t: Any, index: Any) -> None:
-    """Nothing: programs are made for the shapes that come."""
+    """Do nothing: each shape is compiled separately.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.maybe_mark_dynamic(torch.ones(2), 0)
+    """
 
 
 def mark_static(t: Any, index: Any = None) -> None:
-    """Nothing: programs are made for the shapes that come."""
+    """Do nothing: each shape is compiled separately.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.mark_static(torch.ones(2), 0)
+    """
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
-    """Nothing: there are no CUDA graphs."""
+    """Do nothing: there are no CUDA graphs.
+
+    >>> import flambeau as torch
+    >>> torch._dynamo.mark_static_address(torch.ones(2))
+    """
 
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",

@@ -1,8 +1,7 @@
-"""The gradient of a captured function as a program of its own, for results that are differentiated outside.
+"""`BackwardGraph`: the compiled backward part of a joint graph, and its autograd node `CompiledFunctionBackward`.
 
-The engine runs backward once while the function is still captured, from cotangents that are leaves; what it computes
-is a second part of the graph. It is cut where cotangents come in: whatever it needs of the forward part is handed
-over, as the saved tensors of one node, `CompiledFunctionBackward`.
+The joint graph is partitioned at the values that depend on cotangents: what these need of the forward part is returned
+by the forward program and becomes the node's saved tensors.
 """
 
 from __future__ import annotations
@@ -23,123 +22,130 @@ from ...modes import special
 from ..tracing.joint_graph import JointGraph
 from . import profiling
 
-#: leaves of a backward program: what the forward program handed over, cotangents, leaves of the forward program
+#: inputs of a backward program: values saved by the forward program, cotangents, inputs of the forward program
 _SAVED, _COTANGENT, _LEAF = range(3)
 
 
 class BackwardGraph:
-    """The program of the gradients.
+    """The backward program.
 
     Args:
-        written: leaves that the forward program writes to.
+        joint: the joint graph.
+        name: the name in debug output.
+        written: inputs that the forward program writes to.
 
     Attributes:
-        name: what it is called where it is shown.
-        saved: values of the forward program that it needs, and what was in leaves before they were written to.
-        made: values of the capture, and what they are in this program's graph.
-        leaves: numbers of the forward program's leaves that it needs.
+        saved: values of the forward program that backward needs, among them old contents of written inputs.
+        leaves: inputs of the forward program that backward needs and that are not written to.
+        rebuilt: by value of the joint graph, the value in the backward program's graph.
+        program: the program.
     """
 
     def __init__(self, joint: JointGraph, name: str, written: Collection[Value] = ()) -> None:
         self.joint, self.name = joint, name
-        wanted = [v for v in joint.gradients if v is not None]
-        saved, leaves = self._frontier(wanted, joint.cotangents)
-        # what was in a leaf before the forward program wrote to it is only there if it is kept
+        gradients = [v for v in joint.gradients if v is not None]
+        saved, leaves = self._partition(gradients, joint.cotangents)
+        # the old content of an input that the forward program overwrites must be saved
         self.saved = [*saved, *(leaf for leaf in leaves if leaf in written)]
         self.leaves = [leaf for leaf in leaves if leaf not in written]
         graph = Graph()
-        made = self.made = dict[Value, Value]()
-        self._origin: list[tuple[int, int]] = []
+        rebuilt = self.rebuilt = dict[Value, Value]()
+        self._input_sources: list[tuple[int, int]] = []
         for kind, values in ((_SAVED, self.saved), (_COTANGENT, joint.cotangents), (_LEAF, self.leaves)):
             for i, value in enumerate(values):
-                made[value] = graph.input(len(self._origin), value.shape, value.dtype)
-                self._origin.append((kind, i))
-        self.program = Program(graph, [Target(_dense(graph, _rebuilt(graph, v, made))) for v in wanted])
+                rebuilt[value] = graph.input(len(self._input_sources), value.shape, value.dtype)
+                self._input_sources.append((kind, i))
+        self.program = Program(graph, [Target(_dense(graph, _rebuild(graph, v, rebuilt))) for v in gradients])
 
     @staticmethod
-    def _frontier(wanted: Sequence[Value], cotangents: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+    def _partition(gradients: Sequence[Value], cotangents: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        """Return the computed values and the inputs of the forward part that the backward part reads."""
         order: list[Value] = []
         seen: set[Value] = set()
-        stack: list[tuple[Value, bool]] = [(v, False) for v in wanted]
+        stack: list[tuple[Value, bool]] = [(v, False) for v in gradients]
         while stack:
-            value, arguments_at_entry = stack.pop()
-            if arguments_at_entry:
+            value, operands_done = stack.pop()
+            if operands_done:
                 order.append(value)
             elif value not in seen:
                 seen.add(value)
                 stack.append((value, True))
                 stack.extend((a, False) for a in value.args)
-        guard_on_value = set(cotangents)
+        in_backward = set(cotangents)
         for value in order:
-            if any(a in guard_on_value for a in value.args):
-                guard_on_value.add(value)
+            if any(a in in_backward for a in value.args):
+                in_backward.add(value)
         saved: dict[Value, None] = {}
         leaves: dict[Value, None] = {}
-        for value in [*order, *wanted]:
-            for arg in (value.args if value in guard_on_value else (value,) if value in wanted else ()):
+        for value in [*order, *gradients]:
+            for arg in (value.args if value in in_backward else (value,) if value in gradients else ()):
                 base = arg.base
-                if base in guard_on_value or base.op == "constant":
+                if base in in_backward or base.op == "constant":
                     continue
                 (leaves if base.op == "input" else saved)[base] = None
         return list(saved), list(leaves)
 
     def run(self, saved: Sequence[np.ndarray], cotangents: Sequence[Any], leaves: Sequence[np.ndarray]) -> list[Any]:
-        """The gradients of the inputs; None where nothing arrives, as where all comes by cotangents that are None."""
-        there = [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
+        """Return the gradients of the inputs; None for inputs that get none, or only from cotangents that are None."""
+        dense = [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
                  for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
-        given = (saved, there, leaves)
+        by_kind = (saved, dense, leaves)
         arrays = []
         for number in self.program.inputs:
-            kind, i = self._origin[number]
-            arrays.append(given[kind][i])
-        new = self.program.run(arrays, watch=profiling.watch(self.program, self.name) if special[0] else None)
+            kind, i = self._input_sources[number]
+            arrays.append(by_kind[kind][i])
+        new = self.program.run(arrays, callback=profiling.watch(self.program, self.name) if special[0] else None)
         assert new is not None
-        left = iter(new)
-        found = [None if v is None else next(left).reshape(v.shape) for v in self.joint.gradients]
+        remaining = iter(new)
+        gradients = [None if v is None else next(remaining).reshape(v.shape) for v in self.joint.gradients]
         for number, dims in self.joint.layouts.items():
-            array = found[number]
+            array = gradients[number]
             assert array is not None
-            found[number] = array.transpose(dims)
+            gradients[number] = array.transpose(dims)
         missing = {i for i, g in enumerate(cotangents) if g is None}
         if not missing:
-            return found
-        return [None if uses <= missing else g for g, uses in zip(found, self.joint.uses, strict=True)]
+            return gradients
+        return [None if uses <= missing else g for g, uses in zip(gradients, self.joint.uses, strict=True)]
 
 
 def _dense(graph: Graph, value: Value) -> Value:
     return graph.copy(value) if value.op == "view" else value
 
 
-def _rebuilt(graph: Graph, wanted: Value, made: dict[Value, Value]) -> Value:
-    """The value in another graph, some of what it is computed from being known there already."""
-    stack = [wanted]
+def _rebuild(graph: Graph, root: Value, rebuilt: dict[Value, Value]) -> Value:
+    """Copy a value to another graph, except for the operands that are in `rebuilt`."""
+    stack = [root]
     while stack:
         value = stack[-1]
-        if value in made:
+        if value in rebuilt:
             stack.pop()
             continue
-        missing = [a for a in value.args if a not in made]
+        missing = [a for a in value.args if a not in rebuilt]
         if missing:
             stack.extend(missing)
             continue
         stack.pop()
         if value.op == "constant":
-            made[value] = graph.constant(value.graph.array(value))
+            rebuilt[value] = graph.constant(value.graph.array(value))
             continue
-        made[value] = graph.make(value.op, tuple(made[a] for a in value.args), value.attrs, value.shape, value.dtype)
+        args = tuple(rebuilt[a] for a in value.args)
+        rebuilt[value] = graph.make(value.op, args, value.attrs, value.shape, value.dtype)
         if value.op == "extern":
-            graph.extern_outputs[made[value]] = parts = []
+            graph.extern_outputs[rebuilt[value]] = parts = []
             for part in value.graph.extern_outputs[value]:
-                made[part] = graph.make("getitem", (made[value],), part.attrs, part.shape, part.dtype)
-                parts.append(made[part])
-    return made[wanted]
+                rebuilt[part] = graph.make("getitem", (rebuilt[value],), part.attrs, part.shape, part.dtype)
+                parts.append(rebuilt[part])
+    return rebuilt[root]
 
 
 class CompiledFunctionBackward(Node):
-    """One node for all that a compiled function computed.
+    """The autograd node of a compiled function's results.
 
     Attributes:
-        backward: the program of the gradients; None once what it needs was freed.
+        backward: the backward graph; None once the saved tensors are freed.
+        saved: arrays saved by the forward program.
+        leaves: inputs of the forward program that backward reads.
+        versions: the tensors of these inputs, and their versions.
     """
 
     __slots__ = ("backward", "leaves", "saved", "versions")
@@ -169,10 +175,10 @@ class CompiledFunctionBackward(Node):
                 raise RuntimeError("one of the variables needed for gradient computation has been modified by an "
                                    f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
                                    f"function, is at version {counter[0]}; expected version {version} instead.")
-        given = list(cotangents) if self.outputs is not None else [cotangents]
-        arrays = [g._array if tensors and g is not None else g for g in given]
-        found = backward.run(self.saved, arrays, self.leaves)
-        return [None if a is None else wrap(a) if tensors else a for a in found]
+        by_output = list(cotangents) if self.outputs is not None else [cotangents]
+        arrays = [g._array if tensors and g is not None else g for g in by_output]
+        gradients = backward.run(self.saved, arrays, self.leaves)
+        return [None if a is None else wrap(a) if tensors else a for a in gradients]
 
     def release_variables(self) -> None:
         self.backward = None
@@ -183,12 +189,16 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(FREED_MESSAGE)
 
 
-def differentiable(outputs: list[Any], backward: BackwardGraph, saved: list[np.ndarray], leaves: list[np.ndarray],
-                   arguments: Sequence[Any], read: Sequence[Any]) -> None:
-    """Hang a node that runs the backward program on the results.
+def attach_backward(outputs: list[Any], backward: BackwardGraph, saved: list[np.ndarray], leaves: list[np.ndarray],
+                    arguments: Sequence[Any], read: Sequence[Any]) -> None:
+    """Give the results a `grad_fn` that runs the backward program.
 
     Args:
-        read: the tensors of the forward program's leaves that it needs again, which may not be written to until then.
+        outputs: the differentiable results.
+        backward: the backward graph.
+        saved, leaves: see `CompiledFunctionBackward`.
+        arguments: the tensors among the call's arguments.
+        read: the tensors of `leaves`, which may not be written to before backward.
     """
     inputs = [t if at is None else arguments[at] for t, at in zip(backward.joint.inputs, backward.joint.positions,
                                                                   strict=True)]
@@ -200,4 +210,4 @@ def differentiable(outputs: list[Any], backward: BackwardGraph, saved: list[np.n
             output._output_nr = number
 
 
-__all__ = ["BackwardGraph", "CompiledFunctionBackward", "differentiable"]
+__all__ = ["BackwardGraph", "CompiledFunctionBackward", "attach_backward"]

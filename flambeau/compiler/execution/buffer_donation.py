@@ -1,7 +1,7 @@
-"""Gradients that a call replaces without reading them: the new one takes the old one's memory, if nobody else has it.
+"""Buffer donation: a gradient that a call replaces without reading it donates its memory to the new gradient.
 
-Otherwise both would be there while the program runs. An old gradient is nobody else's if nothing but its tensor refers
-to it, and nothing but it to its array; nobody can then tell that the numbers in it are others.
+Without it both exist while the program runs. Donation requires that only the tensor refers to the old gradient, and
+only the gradient to its array (by reference counts), so that no one observes the write.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.compiled.allocator import LEAST
+from ...backends.compiled.allocator import MIN_BYTES
 from ...ir.schedule.program import Program
 from ..guards.arguments import TensorRef
 from ..tracing.trace import Trace
@@ -25,37 +25,40 @@ def _references(tensor: Any) -> tuple[int, int]:
     return getrefcount(old), getrefcount(array)
 
 
-# What reference counts are, as this Python counts, of a gradient that only its tensor refers to and of its array.
-# Without the global interpreter lock a count says nothing certain.
-_GRADIENT, _ARRAY = (_references(SimpleNamespace(_grad=SimpleNamespace(_array=np.empty(1))))
-                     if getattr(sys, "_is_gil_enabled", lambda: True)() else (-1, -1))
+# Reference counts, in this Python, of a gradient that only its tensor refers to, and of its array. On a free-threaded
+# build reference counts are not exact: never donate.
+_GRADIENT_REFERENCES, _ARRAY_REFERENCES = (
+    _references(SimpleNamespace(_grad=SimpleNamespace(_array=np.empty(1))))
+    if getattr(sys, "_is_gil_enabled", lambda: True)() else (-1, -1))
 
 
 def donated_buffers(trace: Trace, program: Program) -> dict[int, TensorRef]:
-    """The arrays that a program returns which may lie where an old gradient does, by number, and whose that is.
+    """Return, by index of a result of the program, the tensor whose old gradient may donate its memory.
 
-    A run that ends before its time must leave old gradients as they were. So conditions come before the first write,
-    and no kernel raises. Small arrays are made as quickly as looked at.
+    A replay whose data guard fails must leave old gradients unchanged, so all conditions must precede the first write,
+    and no kernel may raise. Small arrays are allocated as fast as the check takes.
     """
     if program.single is None:
         return {}
     read = [source[1] for source in trace.sources.values() if source[0] == "gradient of"]
-    found: dict[int, TensorRef] = {}
-    for held, shown in trace.grad_updates:
-        if held.kind == "result" or shown is None or shown.array < 0 or any(held.same(each) for each in read):
+    donated: dict[int, TensorRef] = {}
+    for ref, layout in trace.grad_updates:
+        if ref.kind == "result" or layout is None or layout.array < 0 or any(ref.same(each) for each in read):
             continue
-        shape, dtype = program.output_specs[shown.array]
-        if np.prod(shape) * dtype.itemsize >= LEAST and program.execution_plan.writes_after_conditions(shown.array):
-            found[shown.array] = held
-    return found
+        shape, dtype = program.output_specs[layout.array]
+        if np.prod(shape) * dtype.itemsize >= MIN_BYTES and (
+                program.execution_plan.writes_after_conditions(layout.array)):
+            donated[layout.array] = ref
+    return donated
 
 
 def allocate_or_reuse(tensor: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array for a tensor's next gradient: that of the last one, if it is such an array and nobody else's."""
+    """Return an array for a tensor's next gradient: the old gradient's if it fits and is not shared, else a new one."""
     old = tensor._grad
-    if old is not None and getrefcount(old) <= _GRADIENT:
+    if old is not None and getrefcount(old) <= _GRADIENT_REFERENCES:
         array = old._array
-        if getrefcount(array) <= _ARRAY and array.shape == shape and array.dtype == dtype and array.base is None:
+        if getrefcount(array) <= _ARRAY_REFERENCES and (
+                array.shape == shape and array.dtype == dtype and array.base is None):
             flags = array.flags
             if flags.c_contiguous and flags.owndata and flags.writeable:
                 return array

@@ -1,4 +1,4 @@
-"""`torch._functorch`: the settings of how PyTorch differentiates graphs, kept as they are written and of no effect."""
+"""`torch._functorch`: the settings of AOTAutograd, stored without effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run does to tensors that are seen outside: those that it is given, and those that it gives."""
+"""Records of a trace about tensors: references to arguments and results, layouts of arrays, results to construct."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from ..._tensor.dispatch.graph_recording import as_view
 
 
 class ArrayLayout(NamedTuple):
-    """A tensor over an array: which, and how it lies there, strides and offset in bytes."""
+    """A view of an array of a program.
+
+    Attributes:
+        array: the index of a new array; for a graph input, -1 - its number.
+        shape: the shape.
+        strides: the strides in bytes.
+        offset: the offset in bytes.
+        dtype: the dtype.
+    """
 
     array: int
     shape: tuple[int, ...]
@@ -21,41 +29,41 @@ class ArrayLayout(NamedTuple):
 
 
 class TensorRef(NamedTuple):
-    """A tensor that is there before the run or after it: an argument or a result by its position, or another one."""
+    """A reference to a tensor of a call: an argument or a result by position, or a tensor from outside."""
 
     kind: str  # "argument", "result", "tensor"
     which: Any
 
     def same(self, other: TensorRef) -> bool:
-        """Whether this is the other in another call."""
+        """Whether two references of two calls correspond."""
         return self.kind == other.kind and (
             self.which is other.which if self.kind == "tensor" else self.which == other.which)
 
-    def of(self, arguments: Sequence[Any], results: Sequence[Any] = ()) -> Any:
-        """The tensor in a call."""
+    def resolve(self, arguments: Sequence[Any], results: Sequence[Any] = ()) -> Any:
+        """Return the tensor in a call with these arguments and results."""
         if self.kind == "argument":
             return arguments[self.which]
         return results[self.which] if self.kind == "result" else self.which
 
 
 class OutputTensor(NamedTuple):
-    """A result that the function made.
+    """A result tensor that the function made.
 
     Attributes:
-        kind: "new", or "leaf" where it lies in memory that was there before.
-        shown: its array.
-        requires_grad: whether it does.
-        number: which of the differentiable results it is, if it is one.
-        leaf: whether it requires grad, and has no history.
+        kind: "new", or "leaf" if it is a view of a graph input.
+        layout: its array.
+        requires_grad: its `requires_grad`.
+        number: its index among the differentiable results, or None.
+        leaf: whether it requires grad and has no grad_fn.
         parameter: whether it is a `Parameter`.
-        base: a tensor that it is a view of, or shares its base with, or at least its version.
+        base: its base, another view of that, or a tensor with the same version counter.
         is_view: whether it is a view.
-        creation: how it came to be one (see `Tensor`).
-        inference: whether it was made in inference mode.
+        creation: how the view was made (see `Tensor`).
+        inference: whether it is an inference tensor.
     """
 
     kind: str
-    shown: ArrayLayout
+    layout: ArrayLayout
     requires_grad: bool
     number: int | None
     leaf: bool = False
@@ -66,7 +74,7 @@ class OutputTensor(NamedTuple):
     inference: bool = False
 
     def same(self, other: OutputTensor) -> bool:
-        """Whether this is the other in another call."""
+        """Whether two results of two calls correspond."""
         if (self.base is None) != (other.base is None) or (
                 self.base is not None and other.base is not None and not self.base.same(other.base)):
             return False
@@ -74,12 +82,12 @@ class OutputTensor(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing to it but its array, and perhaps a history."""
+        """Whether it is a new tensor without a base, created outside inference mode."""
         return not (self.leaf or self.parameter or self.base is not None or self.inference)
 
 
 def bump_version(x: Any, times: int) -> None:
-    """Count so many writes to a tensor."""
+    """Increase a tensor's version by `times`."""
     counter = x._counter
     if counter is None:
         x._counter = [times]
@@ -87,16 +95,16 @@ def bump_version(x: Any, times: int) -> None:
         counter[0] += times
 
 
-def restore_view(tensor: Any, made: OutputTensor, beside: Any) -> None:
-    """Let a result be a view of another tensor, or share its version, as the function's result did."""
-    if not made.is_view:
-        if beside._counter is None:
-            beside._counter = [0]
-        tensor._counter = beside._counter
+def restore_view(tensor: Any, output: OutputTensor, base: Any) -> None:
+    """Make a result a view of `base`, or let it share the version counter, as the function's result did."""
+    if not output.is_view:
+        if base._counter is None:
+            base._counter = [0]
+        tensor._counter = base._counter
         return
     requires_grad = tensor._requires_grad
-    as_view(tensor, beside)
-    tensor._creation, tensor._requires_grad = made.creation, requires_grad
+    as_view(tensor, base)
+    tensor._creation, tensor._requires_grad = output.creation, requires_grad
 
 
 __all__ = ["ArrayLayout", "OutputTensor", "TensorRef", "bump_version", "restore_view"]

@@ -1,6 +1,6 @@
-"""What a piece of code names: globals, attributes, modules that it imports, and the lines on which it does.
+"""Names in bytecode: the globals, attributes and imported modules that a code object may read or write.
 
-All of it is read off the instructions, whichever way the code takes: what is named may be read, or changed.
+They are collected from all instructions, whichever branch runs.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from typing import NamedTuple
 
 _GLOBAL = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
-#: with these, attributes are reached whose names no instruction says
-_ANY = frozenset({"globals", "getattr", "setattr", "hasattr", "delattr", "vars", "__dict__", "attrgetter", "asdict",
-                  "astuple", "__getattribute__", "__getattr__", "__setattr__"})
-#: what is caught by code that goes on if an attribute is missing
-_CAUGHT = frozenset({"AttributeError", "Exception", "BaseException"})
+#: names with which code reads attributes whose names are not in its instructions
+_REFLECTION = frozenset({"globals", "getattr", "setattr", "hasattr", "delattr", "vars", "__dict__", "attrgetter",
+                         "asdict", "astuple", "__getattribute__", "__getattr__", "__setattr__"})
+#: exceptions with which code handles a missing attribute
+_ATTRIBUTE_ERRORS = frozenset({"AttributeError", "Exception", "BaseException"})
 
 
 class CodeNames(NamedTuple):
-    """What one piece of code names.
+    """The names in one code object.
 
     Attributes:
-        spaces: names of globals.
-        attributes: names of attributes, of whatever objects.
-        imports: modules.
-        anything: whether it may reach attributes by names that it does not say.
-        strings: constants that may be such names, and attributes that may be missing.
-        lines: by name, the lines on which it is set, or else read.
+        global_names: names of globals.
+        attributes: names of attributes, of any object.
+        imports: names of imported modules.
+        any_attribute: whether it may read attributes by computed names.
+        strings: constants that may be such names, and attributes whose absence it may handle.
+        lines: by name, the line on which it is first written, or else read.
     """
 
-    spaces: tuple[str, ...]
+    global_names: tuple[str, ...]
     attributes: frozenset[str]
     imports: tuple[str, ...]
-    anything: bool
+    any_attribute: bool
     strings: frozenset[str]
     lines: dict[str, int]
 
 
-_known: dict[int, tuple[types.CodeType, CodeNames]] = {}
+_cache: dict[int, tuple[types.CodeType, CodeNames]] = {}
 
 
 def code_names(code: types.CodeType) -> CodeNames:
-    """What `code` names.
+    """Return the names in a code object.
 
-    >>> found = code_names((lambda model, x: model.scale * x + shift).__code__)
-    >>> found.spaces, sorted(found.attributes)
+    >>> names = code_names((lambda model, x: model.scale * x + shift).__code__)
+    >>> names.global_names, sorted(names.attributes)
     (('shift',), ['scale'])
     """
-    known = _known.get(id(code))
-    if known is not None:
-        return known[1]
-    spaces: dict[str, None] = {}
+    cached = _cache.get(id(code))
+    if cached is not None:
+        return cached[1]
+    global_names: dict[str, None] = {}
     attributes: dict[str, None] = {}
     imports: dict[str, None] = {}
     read: dict[str, int] = {}
@@ -60,24 +60,24 @@ def code_names(code: types.CodeType) -> CodeNames:
     for each in dis.get_instructions(code):
         if each.positions is not None and each.positions.lineno is not None:
             line = each.positions.lineno
-        name, said = each.opname, each.argval
-        if name in _GLOBAL:
-            spaces[said] = None
-        elif name in _ATTRIBUTE:
-            attributes[said] = None
-        elif name == "IMPORT_NAME":
-            imports[said] = None
-        elif "DEREF" not in name:
+        opcode, name = each.opname, each.argval
+        if opcode in _GLOBAL:
+            global_names[name] = None
+        elif opcode in _ATTRIBUTE:
+            attributes[name] = None
+        elif opcode == "IMPORT_NAME":
+            imports[name] = None
+        elif "DEREF" not in opcode:
             continue
-        (written if name.startswith(("STORE", "DELETE")) else read).setdefault(said, line)
-    anything = not _ANY.isdisjoint(spaces) or not _ANY.isdisjoint(attributes)
-    strings = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()] if anything else []
-    if not _CAUGHT.isdisjoint(spaces):  # it may go on where there is none
+        (written if opcode.startswith(("STORE", "DELETE")) else read).setdefault(name, line)
+    any_attribute = not _REFLECTION.isdisjoint(global_names) or not _REFLECTION.isdisjoint(attributes)
+    strings = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()] if any_attribute else []
+    if not _ATTRIBUTE_ERRORS.isdisjoint(global_names):
         strings += attributes
-    found = CodeNames(tuple(spaces), frozenset(attributes), tuple(imports), anything, frozenset(strings),
+    names = CodeNames(tuple(global_names), frozenset(attributes), tuple(imports), any_attribute, frozenset(strings),
                       read | written)
-    _known[id(code)] = code, found
-    return found
+    _cache[id(code)] = code, names
+    return names
 
 
 __all__ = ["CodeNames", "code_names"]

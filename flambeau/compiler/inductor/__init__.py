@@ -1,10 +1,10 @@
-"""`torch._inductor`: the settings of PyTorch's generator of code, kept as they are written and of no effect."""
+"""`torch._inductor`: the settings of PyTorch's code generator, stored without effect."""
 
 from __future__ import annotations
 
 from ...settings import Settings
 
-#: any name may be written; groups are there by name
+#: any name may be set; these groups exist
 config = Settings("torch._inductor.config")
 for _group in ("aot_inductor", "cpp", "cuda", "halide", "rocm", "trace", "triton"):
     setattr(config, _group, Settings(f"torch._inductor.config.{_group}"))

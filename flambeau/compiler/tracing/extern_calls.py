@@ -1,6 +1,6 @@
-"""What a program calls between its pieces: operators as a whole, draws of random numbers, memory seen otherwise.
+"""Callables of extern kernels: eager operators, random draws and reinterpreted memory, run between compiled kernels.
 
-Each is an object that says what it does, so that it can be written down.
+They are objects instead of closures, so that the persistent cache can pickle them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ DONE = np.zeros((), np.bool_)
 
 
 class RandomDraw:
-    """A draw done anew, from the same stream: gives the numbers, and a value that says that it was done.
+    """A draw of random numbers; returns the numbers and a token, on which the next draw depends.
 
     Args:
         function: draws from an engine.
-        engine: the stream.
-        arguments: what else it takes; arrays among them are given when it is called.
-        places: which of them are given.
+        engine: the generator's engine.
+        arguments: the other arguments of `function`.
+        places: positions of the arguments that are arrays and are passed at the call.
     """
 
     __slots__ = ("arguments", "engine", "function", "places")
@@ -35,55 +35,55 @@ class RandomDraw:
         self.function, self.engine, self.places = function, engine, tuple(places)
         self.arguments = [None if i in self.places else x for i, x in enumerate(arguments)]
 
-    def __call__(self, *given: np.ndarray) -> list[np.ndarray]:
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         args = list(self.arguments)
-        for i, a in zip(self.places, given, strict=False):  # what else is given says that the draw before was done
+        for i, a in zip(self.places, arrays, strict=False):  # the last array may be the token of the previous draw
             args[i] = a
         return [np.asarray(self.function(self.engine, *args)), DONE]
 
 
 class OperatorCall:
-    """An operator applied to arrays.
+    """An operator that runs eagerly on arrays.
 
     Args:
         op: the operator.
-        fixed: its inputs; None for those that are given.
-        places: which of them are given.
-        params: its parameters; None for those that are given, too.
-        named: these by name and, where they are in a list, by their place in it.
-        keeping: lists among the parameters in which it leaves arrays, which are given back behind its results.
+        fixed: its inputs; None for those that are passed at the call.
+        places: positions of the inputs that are passed at the call.
+        params: its parameters; None for those that are passed at the call.
+        array_params: these parameters: their names and, for entries of a list, their index.
+        output_params: parameters that are lists which the operator fills with arrays; returned after its results.
     """
 
-    __slots__ = ("array_params", "fixed", "keeping", "op", "params", "places")
+    __slots__ = ("array_params", "fixed", "op", "output_params", "params", "places")
 
     def __init__(self, op: Op, fixed: Sequence[Any], places: Sequence[int], params: dict[str, Any],
-                 array_params: Sequence[tuple[str, int | None]], keeping: Sequence[str]) -> None:
+                 array_params: Sequence[tuple[str, int | None]], output_params: Sequence[str]) -> None:
         self.op, self.fixed, self.places = op, list(fixed), tuple(places)
-        self.params, self.array_params, self.keeping = dict(params), tuple(array_params), tuple(keeping)
+        self.params, self.array_params, self.output_params = dict(params), tuple(array_params), tuple(output_params)
         for name, at in array_params:
             if at is None:
                 self.params[name] = None
             else:
                 self.params[name] = [None if i == at else x for i, x in enumerate(self.params[name])]
 
-    def __call__(self, *given: np.ndarray) -> list[np.ndarray]:
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         with no_grad():
             args, count = list(self.fixed), len(self.places)
-            for i, a in zip(self.places, given[:count], strict=True):
+            for i, a in zip(self.places, arrays[:count], strict=True):
                 args[i] = wrap(a)
-            again = {name: list(value) if isinstance(value, list) else value for name, value in self.params.items()}
-            for (name, at), a in zip(self.array_params, given[count:], strict=True):
+            params = {name: list(value) if isinstance(value, list) else value for name, value in self.params.items()}
+            for (name, at), a in zip(self.array_params, arrays[count:], strict=True):
                 if at is None:
-                    again[name] = a
+                    params[name] = a
                 else:
-                    again[name][at] = a
-            found = apply(self.op, args, again)
-            return [*(t._array for t in (found if self.op.n_outputs != 1 else [found])),
-                    *(a for name in self.keeping for a in again[name])]
+                    params[name][at] = a
+            results = apply(self.op, args, params)
+            return [*(t._array for t in (results if self.op.n_outputs != 1 else [results])),
+                    *(a for name in self.output_params for a in params[name])]
 
 
 class Reinterpretation:
-    """All elements of memory, as those of another dtype."""
+    """A flat view of an array as another dtype."""
 
     __slots__ = ("dtype",)
 

@@ -1,7 +1,7 @@
-"""The joint graph: the backward part of a traced function, for results that are differentiated outside of it.
+"""The joint graph: the backward part of a trace, for results that are differentiated outside the function.
 
-The engine runs backward once while the function is still traced, from cotangents that are leaves of the graph; what
-it computes is the second part of the graph. `execution.backward_graph` cuts it off and compiles it.
+The engine runs backward once while the function is still traced, from cotangents that are inputs of the graph.
+`execution/backward_graph.py` partitions the joint graph and compiles the backward part, as AOTAutograd does.
 """
 
 from __future__ import annotations
@@ -21,17 +21,23 @@ from .aliasing import memory_order
 
 
 class JointGraph:
-    """The backward part of a capture.
+    """The backward part of a trace.
+
+    Args:
+        tracer: the tracer that records the function.
+        outputs: the differentiable results.
+        inputs: the tensors with respect to which they are differentiated.
+        arguments: the tensors among the call's arguments.
 
     Attributes:
-        count: how many results are differentiable.
-        inputs: the tensors whose gradients are wanted; None for arguments.
-        positions: of inputs that are arguments; None for others.
-        cotangents: the leaves that stand for the results' cotangents.
-        gradients: of the inputs, in the order of memory; None where nothing arrives.
-        uses: which results each of them comes from, if there are several results.
-        layouts: of those that do not lie in row-major order, by number: how the dimensions of what lies in memory are
-            to be put.
+        count: the number of differentiable results.
+        inputs: the tensors whose gradients are computed; None for arguments.
+        positions: positions of the inputs that are arguments; None for others.
+        labels: identities of the inputs, for provenance.
+        cotangents: the graph inputs that stand for the results' cotangents.
+        gradients: values of the inputs' gradients, in memory order; None for inputs that get none.
+        uses: by input, the results that its gradient depends on, if there are several results.
+        layouts: by input, the permutation from memory order, for gradients that are not row-major.
     """
 
     def __init__(self, tracer: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
@@ -43,16 +49,16 @@ class JointGraph:
         seeds = []
         for output in outputs:
             seed = wrap(np.ones(output._array.shape, output._array.dtype))
-            self.cotangents.append(tracer.given(seed).base)
+            self.cotangents.append(tracer.add_input(seed).base)
             seeds.append(seed)
-        _refuse_hooks(outputs, inputs)
+        _reject_hooks(outputs, inputs)
         with _without_hooks(inputs):
-            found = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
+            gradients = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
         if tracer.failure is not None:
             raise Unsupported(tracer.failure)
         self.gradients: list[Value | None] = []
         self.layouts: dict[int, list[int]] = {}
-        for number, g in enumerate(found):
+        for number, g in enumerate(gradients):
             if g is None:
                 self.gradients.append(None)
                 continue
@@ -62,38 +68,37 @@ class JointGraph:
                 value = tracer.graph.permute(value, order)
                 self.layouts[number] = [order.index(d) for d in range(a.ndim)]
             self.gradients.append(value)
-        self.uses = _reached(outputs, inputs) if len(outputs) > 1 else []
+        self.uses = _output_dependencies(outputs, inputs) if len(outputs) > 1 else []
 
     @classmethod
-    def again(cls, kept: dict[str, Any], values: Sequence[Value], arguments: Sequence[Any]) -> JointGraph:
-        """One that was written down, its values by number.
+    def from_saved(cls, attributes: dict[str, Any], values: Sequence[Value], arguments: Sequence[Any]) -> JointGraph:
+        """Restore a joint graph from the persistent cache.
 
         Args:
-            kept: all but `labels`, and the results.
+            attributes: all attributes but `labels` and the results, IR values by number.
+            values: the IR values of the graph.
+            arguments: the tensors among the call's arguments.
         """
         self = object.__new__(cls)
-        vars(self).update(kept)
+        vars(self).update(attributes)
         self._outputs = []
-        self.cotangents = [values[v] for v in kept["cotangents"]]
-        self.gradients = [None if v is None else values[v] for v in kept["gradients"]]
+        self.cotangents = [values[v] for v in attributes["cotangents"]]
+        self.gradients = [None if v is None else values[v] for v in attributes["gradients"]]
         self.labels = [id(t) if at is None else id(arguments[at])
                        for t, at in zip(self.inputs, self.positions, strict=True)]
         return self
 
-    def number(self, tensor: Any) -> int | None:
-        """Which of the differentiable results a tensor is."""
+    def output_index(self, tensor: Any) -> int | None:
+        """Return the index of a tensor among the differentiable results; None for any other tensor."""
         return next((i for i, x in enumerate(self._outputs) if x is tensor), None)
 
-    def forget(self) -> None:
-        """Let go of the run's own tensors."""
+    def release(self) -> None:
+        """Drop the references to the call's tensors."""
         self._outputs.clear()
 
 
-def _refuse_hooks(outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
-    """Raise Unsupported if the user's functions are to be called while the results are differentiated.
-
-    They may do anything besides, and that has to wait until somebody calls backward.
-    """
+def _reject_hooks(outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
+    """Raise Unsupported if a node between outputs and inputs has hooks, which must run when backward is called."""
     ends = {t._node for t in inputs if t._node is not None}
     pending = [t._node for t in outputs]
     seen = set(pending) | ends
@@ -110,21 +115,21 @@ def _refuse_hooks(outputs: Sequence[Any], inputs: Sequence[Any]) -> None:
 
 @contextmanager
 def _without_hooks(inputs: Sequence[Any]) -> Iterator[None]:
-    """The hooks of inputs run where the gradients of the results arrive, outside: not here."""
-    kept = [(t._hooks, [*t._hooks.items()]) for t in inputs if t._hooks]
-    for hooks, _ in kept:
+    """Disable the hooks of inputs: they run when the program's gradients are accumulated, not while tracing."""
+    saved = [(t._hooks, [*t._hooks.items()]) for t in inputs if t._hooks]
+    for hooks, _ in saved:
         hooks.clear()
     try:
         yield
     finally:
-        for hooks, items in kept:
+        for hooks, items in saved:
             hooks.update(items)
 
 
-def _reached(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozenset[int]]:
-    """By input, the outputs that the graph leads from to it."""
+def _output_dependencies(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozenset[int]]:
+    """Return, for each input, the indices of the outputs from which the autograd graph leads to it."""
     edges = [gradient_edge(x) for x in inputs]
-    found: list[set[int]] = [set() for _ in inputs]
+    dependencies: list[set[int]] = [set() for _ in inputs]
     for number, output in enumerate(outputs):
         seen: set[Any] = set()
         stack: list[Any] = [gradient_edge(output)]
@@ -133,18 +138,18 @@ def _reached(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozenset[in
             if node is not None and node not in seen:
                 seen.add(node)
                 stack.extend(node.edges)
-        for reached, edge in zip(found, edges, strict=True):
+        for numbers, edge in zip(dependencies, edges, strict=True):
             if edge in seen:
-                reached.add(number)
-    return [frozenset(reached) for reached in found]
+                numbers.add(number)
+    return [frozenset(numbers) for numbers in dependencies]
 
 
 def inputs_of(tracer: Any, arguments: Sequence[Any]) -> list[Any]:
-    """The tensors that a capture met and that require grad; arguments come first."""
+    """Return the tensors of a trace that require grad: arguments first, then lifted inputs."""
     seen = {id(t): t for t in arguments if t._requires_grad}
-    for found in tracer.lifted:
-        if isinstance(found.tensor, Tensor) and found.tensor._requires_grad:
-            seen.setdefault(id(found.tensor), found.tensor)
+    for lifted in tracer.lifted:
+        if isinstance(lifted.tensor, Tensor) and lifted.tensor._requires_grad:
+            seen.setdefault(id(lifted.tensor), lifted.tensor)
     return list(seen.values())
 
 

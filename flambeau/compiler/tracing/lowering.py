@@ -1,4 +1,4 @@
-"""Operators whose graph is not their declaration's: random numbers, and what is computed by a family of kernels."""
+"""Lowering rules of operators whose graph is not that of their declaration: random numbers, data-dependent sizes."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from ...ops.declare import REGISTRY
 
 
 class OperatorTracer(Protocol):
-    """The part of the tracer that the rules use."""
+    """The methods of the tracer that the rules use."""
 
-    def known(self, a: np.ndarray) -> Value | None: ...
+    def known_value(self, a: np.ndarray) -> Value | None: ...
 
-    def graph_break(self, why: str) -> None: ...
+    def graph_break(self, reason: str) -> None: ...
 
-    def whole(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
-              why: str) -> list[Value]: ...
+    def trace_extern_call(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                          reason: str) -> list[Value]: ...
 
 
 Rule = Callable[[OperatorTracer, Any, Sequence[Any], dict[str, Any], Sequence[Any]], list[Value]]
 
 
-def _filled(tracer: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]
-            ) -> list[Value]:
-    """What was drawn before it was written."""
-    value = tracer.known(params["values"])
+def _lower_random_fill(tracer: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any],
+                       outs: Sequence[Any]) -> list[Value]:
+    """Return the value of the numbers that were drawn for the operator."""
+    value = tracer.known_value(params["values"])
     if value is None:
-        raise Unsupported("random numbers that were laid out anew")
+        raise Unsupported("random numbers in another memory layout")
     return [value]
 
 
-def _of_unknown_size(tracer: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any],
-                     outs: Sequence[Any]) -> list[Value]:
-    """Results whose sizes depend on numbers."""
-    tracer.graph_break(f"the size of what {op.name} gives depends on a tensor's numbers")
-    return tracer.whole(op, inputs, params, outs, "")
+def _lower_dynamic_shape(tracer: OperatorTracer, op: Any, inputs: Sequence[Any], params: dict[str, Any],
+                         outs: Sequence[Any]) -> list[Value]:
+    """Break the graph: the size of the result depends on data."""
+    tracer.graph_break(f"the size of the result of {op.name} depends on a tensor's elements")
+    return tracer.trace_extern_call(op, inputs, params, outs, "")
 
 
-_UNKNOWN_SIZES = ("nonzero", "_nonzero", "argwhere", "masked_select", "_unique_all", "_unique_dim",
+_DYNAMIC_SHAPES = ("nonzero", "_nonzero", "argwhere", "masked_select", "_unique_all", "_unique_dim",
                   "_unique_consecutive", "unique_all", "unique_dim", "unique_consecutive", "bincount",
                   "repeat_interleave")
 
-LOWERED: dict[str, Rule] = dict.fromkeys(_UNKNOWN_SIZES, _of_unknown_size) | {
-    op.name: _filled for op in REGISTRY.values() if "values" in op.params}
+LOWERED: dict[str, Rule] = dict.fromkeys(_DYNAMIC_SHAPES, _lower_dynamic_shape) | {
+    op.name: _lower_random_fill for op in REGISTRY.values() if "values" in op.params}
 
 __all__ = ["LOWERED"]

@@ -1,7 +1,7 @@
-"""Update rules of optimizers over values: what `xp` is while a step is written down.
+"""The namespace `xp` that traces optimizers' update rules into IR values.
 
-A rule writes into the parameter and its state; here these are cells that hold a value, and a write gives a cell
-another one.
+An update rule writes to the parameter and its state in place. Here they are `ValueCell`s, and a write replaces the
+IR value of a cell.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .symbolic_scalars import SymbolicScalar
 
 
 class ValueCell:
-    """What a rule may write to."""
+    """A mutable reference to an IR value, which stands for a tensor that an update rule may write to."""
 
     __slots__ = ("value",)
 
@@ -34,13 +34,13 @@ class ValueCell:
 
 
 class UpdateNamespace:
-    """The functions of `optim.arithmetic`, over cells of one dtype."""
+    """The functions of `optim.arithmetic` on cells of one dtype."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.xp = namespace_of(graph)
 
-    def _of(self, x: Any, like: Any = None) -> Any:
+    def _value_of(self, x: Any, like: Any = None) -> Any:
         if isinstance(x, ValueCell):
             return x.value
         if isinstance(x, SymbolicScalar):
@@ -50,13 +50,13 @@ class UpdateNamespace:
 
     def _values(self, *operands: Any) -> list[Any]:
         like = next(x.value for x in operands if isinstance(x, ValueCell))
-        return [self._of(x, like) for x in operands]
+        return [self._value_of(x, like) for x in operands]
 
     def _apply(self, name: str, *operands: Any) -> ValueCell:
         return ValueCell(self.graph.apply(name, *self._values(*operands)))
 
-    def _write(self, x: ValueCell, made: ValueCell) -> ValueCell:
-        x.value = made.value
+    def _write(self, x: ValueCell, result: ValueCell) -> ValueCell:
+        x.value = result.value
         return x
 
     def add(self, x: Any, y: Any, alpha: Any = 1) -> ValueCell:
@@ -78,16 +78,16 @@ class UpdateNamespace:
         return self._write(x, ValueCell(old + a * factor / b))
 
     def lerp_(self, x: ValueCell, y: Any, weight: Any) -> ValueCell:
-        number = weight.concrete if isinstance(weight, SymbolicScalar) else weight
+        concrete = weight.concrete if isinstance(weight, SymbolicScalar) else weight
         old, end, factor = self._values(x, y, weight)
         span = end - old
-        if number < 0.5:
+        if concrete < 0.5:
             return self._write(x, ValueCell(old + span * factor))
         [rest] = self._values(1 - weight, x)[:1]
         return self._write(x, ValueCell(end - span * rest))
 
     def copy_(self, x: ValueCell, y: Any) -> ValueCell:
-        x.value = self._of(y)
+        x.value = self._value_of(y)
         return x
 
     def neg(self, x: Any) -> ValueCell:
@@ -109,14 +109,14 @@ class UpdateNamespace:
         return self._apply("div", x, y)
 
     def sign(self, x: Any) -> ValueCell:
-        return ValueCell(self.xp.sign(self._of(x)))
+        return ValueCell(self.xp.sign(self._value_of(x)))
 
     def maximum(self, x: Any, y: Any) -> ValueCell:
         return self._apply("maximum", x, y)
 
     def where(self, condition: Any, x: Any, y: Any) -> ValueCell:
         like = next(v.value for v in (x, y) if isinstance(v, ValueCell))
-        return ValueCell(self.graph.select(self._of(condition), self._of(x, like), self._of(y, like)))
+        return ValueCell(self.graph.select(self._value_of(condition), self._value_of(x, like), self._value_of(y, like)))
 
     def mul_(self, x: ValueCell, y: Any) -> ValueCell:
         return self._write(x, self.mul(x, y))

@@ -1,6 +1,6 @@
-"""Provenance: the user's source lines that made the values of a trace, and the names that the user has for its arrays.
+"""Provenance: the source lines of the IR values of a trace, and the user's names of its inputs.
 
-`tracing.provenance_tracer` records it.
+`provenance_tracer.py` records it; `explain` and the debug output print it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ...ir.kernels.cost_model import computed_values
 from ...ir.kernels.pointwise import Kernel
 from ...ir.schedule.scheduler import Schedule
 
-#: lines that are told of one kernel
+#: the largest number of lines that are listed for a kernel
 LINES = 4
-#: what is said of a line that a kernel is the forward or the backward of
-_WAYS = {(False,): "", (True,): "  (backward)", (False, True): "  (forward and backward)"}
+#: the suffix of a line, by the passes (False: forward, True: backward) in which it was traced
+_PASS_SUFFIXES = {(False,): "", (True,): "  (backward)", (False, True): "  (forward and backward)"}
 
 
 class Place(NamedTuple):
-    """A line of the user's program; `backward` where what it computed was differentiated."""
+    """A line of the user's program; `backward`: a value of the backward pass of an operator on that line."""
 
     file: str
     number: int
@@ -32,41 +32,40 @@ class Place(NamedTuple):
         return f"{shortened(self.file)}:{self.number}"
 
     @property
-    def said(self) -> str:
-        """The line, with what it says."""
+    def text(self) -> str:
+        """The location and the source text of the line."""
         return f"{self}  {linecache.getline(self.file, self.number).strip()}".rstrip()
 
 
 def shortened(path: str) -> str:
-    """A file's name as seen from the working directory, if it is in there."""
+    """Return a path relative to the working directory, if it is below it."""
     try:
-        found = os.path.relpath(path)
+        relative = os.path.relpath(path)
     except ValueError:  # on another drive
         return path
-    return path if found.startswith("..") else found
+    return path if relative.startswith("..") else relative
 
 
-def place_of(where: str) -> Place | None:
-    """The line that a text ends with, `... (file:line)` or `file:line`."""
-    found = re.search(r"([^()]+):(\d+)\)?$", where)
-    return None if found is None else Place(found[1], int(found[2]))
+def place_of(text: str) -> Place | None:
+    """Return the location at the end of a text, `... (file:line)` or `file:line`."""
+    match = re.search(r"([^()]+):(\d+)\)?$", text)
+    return None if match is None else Place(match[1], int(match[2]))
 
 
 class Provenance:
-    """What is known of a trace's values.
+    """Source lines and names of the values of a trace.
 
     Attributes:
-        places: the line that first asked for a value, by its number.
-        names: what leaves are called, and views of them that are what the user sees.
-        labels: what tensors are called, by identity.
+        places: by number of an IR value, the line that first computed it.
+        names: names of inputs, and of those views of inputs that are the user's tensors.
+        labels: names of tensors, by identity.
     """
 
     def __init__(self, places: dict[int, Place], names: dict[Value, str], labels: dict[int, str]) -> None:
         self.places, self.names, self.labels = places, names, labels
 
     def _place(self, schedule: Schedule, value: Value) -> Place | None:
-        """The line of a value; of one that only the schedule made, the line of what it stands for or is computed
-        from."""
+        """Return the line of a value; of a value that a rewrite made, the line of the original or of an operand."""
         pending = [value]
         while pending:
             value = pending.pop()
@@ -76,14 +75,14 @@ class Provenance:
         return None
 
     def lines(self, schedule: Schedule, kernel: Kernel) -> list[str]:
-        """The lines that a kernel comes from, in the order in which they ran."""
-        ways: dict[tuple[str, int], dict[bool, None]] = {}
+        """Return the lines that a kernel comes from, in execution order."""
+        passes: dict[tuple[str, int], dict[bool, None]] = {}
         for value in computed_values(kernel):
             place = self._place(schedule, value)
             if place is not None:
-                ways.setdefault(place[:2], {})[place.backward] = None
-        told = [Place(*line).said + _WAYS[tuple(sorted(found))] for line, found in ways.items()]
-        return told if len(told) <= LINES else [*told[:LINES - 1], f"{len(told) - LINES + 1} more lines"]
+                passes.setdefault(place[:2], {})[place.backward] = None
+        texts = [Place(*line).text + _PASS_SUFFIXES[tuple(sorted(backward))] for line, backward in passes.items()]
+        return texts if len(texts) <= LINES else [*texts[:LINES - 1], f"{len(texts) - LINES + 1} more lines"]
 
 
 __all__ = ["LINES", "Place", "Provenance", "place_of", "shortened"]

@@ -23,8 +23,9 @@ from ...trees import is_container, tree_flatten
 from .aliasing import address
 from .provenance import Place, Provenance
 from .trace import Trace
-from .tracer import _PACKAGE, Tracer
+from .tracer import Tracer
 
+_PACKAGE = __name__.partition(".")[0]
 _EVALUATE_NODE = GraphTask.evaluate.__code__
 #: how many levels of called functions are searched for named tensors
 _DEPTH = 3

@@ -1,8 +1,7 @@
-"""Numbers that a run may change from call to call without being written down anew: hyperparameters and step counts.
+"""Symbolic scalars: hyperparameters and step counts of optimizers, which are inputs of a program and not constants.
 
-A `Symbol` is a number that remembers how it was made. It calculates as a float does, and what it is when a program
-runs is worked out by the program: a scheduler may change a learning rate at any time. A comparison has to be decided
-while the run is written down; its outcome becomes a condition.
+A `SymbolicScalar` has a concrete value in this call and an IR value that computes it in the program, so a scheduler may
+change a learning rate without a recompile. A comparison is decided while tracing; its outcome becomes a guard.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ FLOAT64 = np.dtype(np.float64)
 
 
 class SymbolicScalar:
-    """A number of a run, and the value that stands for it in the graph.
+    """A number with a concrete value, and an IR value that is made when first used.
 
     Attributes:
-        concrete: what it was in this run.
-        source: where it is looked up (container, key), if it is a hyperparameter itself.
+        concrete: the number in this call.
+        source: (param group, (key, index)) of a hyperparameter; None for a computed number.
     """
 
     __slots__ = ("_make", "_value", "concrete", "source", "tracer")
@@ -36,23 +35,22 @@ class SymbolicScalar:
 
     @property
     def value(self) -> Value:
-        """A number in float64."""
+        """The IR value, of float64."""
         if self._value is None:
             assert self._make is not None
             self._value = self._make()
         return self._value
 
     def _apply(self, name: str, calculate: Callable[..., Any], *operands: Any) -> SymbolicScalar:
-        given = [x.value if isinstance(x, SymbolicScalar) else x for x in operands]
+        values = [x.value if isinstance(x, SymbolicScalar) else x for x in operands]
         numbers = [x.concrete if isinstance(x, SymbolicScalar) else x for x in operands]
-        return SymbolicScalar(self.tracer, calculate(*numbers), lambda: self.tracer.graph.apply(name, *given))
+        return SymbolicScalar(self.tracer, calculate(*numbers), lambda: self.tracer.graph.apply(name, *values))
 
     def _guard_comparison(self, compare: Callable[[Any, Any], bool], other: Any) -> bool:
-        against = other.concrete if isinstance(other, SymbolicScalar) else other
-        outcome = bool(compare(self.concrete, against))
+        outcome = bool(compare(self.concrete, concrete(other)))
         if self.source is None or isinstance(other, SymbolicScalar):
-            given = other.value if isinstance(other, SymbolicScalar) else other
-            self.tracer.guard_on_value(self.tracer.graph.apply(compare.__name__, self.value, given), outcome)
+            operand = other.value if isinstance(other, SymbolicScalar) else other
+            self.tracer.guard_on_value(self.tracer.graph.apply(compare.__name__, self.value, operand), outcome)
         else:
             self.tracer.guard_on_scalar(self.source, compare, other, outcome)
         return outcome
@@ -121,14 +119,14 @@ class SymbolicScalar:
         return self._guard_comparison(operator.ne, 0)
 
     def __float__(self) -> float:
-        self.tracer.graph_break("a hyperparameter that is handed to the interpreter")
+        self.tracer.graph_break("a hyperparameter is converted to a Python float")
         return float(self.concrete)
 
     __index__ = None
 
 
 class SymbolicParamGroup(dict[str, Any]):
-    """An optimizer's group whose numbers are symbols."""
+    """A param group whose numbers are symbolic scalars."""
 
     def __init__(self, tracer: Any, group: dict[str, Any]) -> None:
         super().__init__(group)
@@ -137,9 +135,9 @@ class SymbolicParamGroup(dict[str, Any]):
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
         if type(value) in (float, int):
-            return self._tracer.number(self._group, key, None, value)
+            return self._tracer.symbolic_scalar(self._group, key, None, value)
         if type(value) is tuple and value and all(type(x) in (float, int) for x in value):
-            return tuple(self._tracer.number(self._group, key, i, x) for i, x in enumerate(value))
+            return tuple(self._tracer.symbolic_scalar(self._group, key, i, x) for i, x in enumerate(value))
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -149,7 +147,7 @@ class SymbolicParamGroup(dict[str, Any]):
 
 
 def concrete(value: Any) -> Any:
-    """The number that a symbol was; anything else itself."""
+    """Return the concrete number of a symbolic scalar; any other object unchanged."""
     return value.concrete if isinstance(value, SymbolicScalar) else value
 
 

@@ -27,7 +27,8 @@ from ..guards.tensor_state import are_hooked, state_objects
 from . import aliasing
 from .joint_graph import JointGraph, inputs_of
 from .provenance import Provenance
-from .tracer import Tracer, hook_state
+from .storage_tracer import hook_state
+from .tracer import Tracer
 
 #: traces of one signature before its calls run eagerly for good
 MAX_TRACES = 8
