@@ -13,6 +13,7 @@ from .functionals.distance import *  # noqa: F403
 from .functionals.dropout import *  # noqa: F403
 from .functionals.embedding import *  # noqa: F403
 from .functionals.loss import *  # noqa: F403
+from .functionals.margin_loss import *  # noqa: F403
 from .functionals.normalization import *  # noqa: F403
 from .functionals.padding import *  # noqa: F403
 from .functionals.pooling import *  # noqa: F403

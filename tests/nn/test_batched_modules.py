@@ -1,4 +1,4 @@
-"""Models under `vmap`: gradients for each sample, and ensembles of models, against loops over them."""
+"""Models under `vmap`: per-sample gradients and model ensembles, compared with loops."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from flambeau.func import grad, jacrev, vmap
 F = nn.functional
 
 
-def near(found: Any, expected: Any) -> None:
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-9, atol=1e-11)
+def assert_close(actual: Any, expected: Any) -> None:
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual.detach().numpy(), expected.detach().numpy(), rtol=1e-9, atol=1e-11)
 
 
 def draw(*size: int) -> Any:
     return torch.randn(*size, dtype=torch.float64)
 
 
-# Each model is a function of its parameters and one sample (or some): what `functional_call` makes of a module.
+# Each model is a pure function of parameters and one or more samples, as `functional_call` makes it.
 
 
 def mlp(p: dict[str, Any], x: Any) -> Any:
@@ -76,32 +76,32 @@ def loss_of(model: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_gradients_for_each_sample(name: str) -> None:
+def test_per_sample_gradients(name: str) -> None:
     torch.manual_seed(0)
     model, parameters, shape = MODELS[name]
     p, x, y = parameters(), draw(6, *shape), torch.tensor([0, 2, 1, 1, 0, 2])
     loss = loss_of(model)
-    found = vmap(grad(loss), (None, 0, 0))(p, x, y)
+    actual = vmap(grad(loss), (None, 0, 0))(p, x, y)
     for k in range(6):
         expected = grad(loss)(p, x[k], y[k])
         for key in p:
-            near(found[key][k], expected[key])
+            assert_close(actual[key][k], expected[key])
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_the_gradients_of_samples_add_up_to_that_of_their_batch(name: str) -> None:
+def test_per_sample_gradients_sum_to_the_batch_gradient(name: str) -> None:
     torch.manual_seed(1)
     model, parameters, shape = MODELS[name]
     p, x, y = parameters(), draw(4, *shape), torch.tensor([0, 2, 1, 1])
-    found = vmap(grad(loss_of(model)), (None, 0, 0))(p, x, y)
-    whole = grad(lambda p: F.cross_entropy(model(p, x), y, reduction="sum"))(p)
+    actual = vmap(grad(loss_of(model)), (None, 0, 0))(p, x, y)
+    of_batch = grad(lambda p: F.cross_entropy(model(p, x), y, reduction="sum"))(p)
     for key in p:
-        near(found[key].sum(0), whole[key])
+        assert_close(actual[key].sum(0), of_batch[key])
 
 
 @pytest.mark.parametrize("samples", [None, 0])
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_an_ensemble_is_a_loop_over_its_models(name: str, samples: int | None) -> None:
+def test_ensemble_equals_loop_over_models(name: str, samples: int | None) -> None:
     torch.manual_seed(2)
     model, parameters, shape = MODELS[name]
     each = [parameters() for _ in range(3)]
@@ -112,32 +112,32 @@ def test_an_ensemble_is_a_loop_over_its_models(name: str, samples: int | None) -
     def loss(p: dict[str, Any], x: Any) -> Any:
         return F.cross_entropy(model(p, x), y)
 
-    found = vmap(model, (0, samples))(stacked, x)
+    actual = vmap(model, (0, samples))(stacked, x)
     slopes = vmap(grad(loss), (0, samples))(stacked, x)
     for k, p in enumerate(each):
         one = x if samples is None else x[k]
-        near(found[k], model(p, one))
+        assert_close(actual[k], model(p, one))
         expected = grad(loss)(p, one)
         for key in p:
-            near(slopes[key][k], expected[key])
+            assert_close(slopes[key][k], expected[key])
 
 
-def test_an_ensemble_gives_gradients_for_each_sample() -> None:
+def test_ensemble_per_sample_gradients() -> None:
     torch.manual_seed(3)
     each = [cnn_parameters() for _ in range(2)]
     stacked = {key: torch.stack([p[key] for p in each]) for key in each[0]}
     x, y = draw(3, 1, 6, 6), torch.tensor([0, 1, 2])
     loss = loss_of(cnn)
-    found = vmap(vmap(grad(loss), (None, 0, 0)), (0, None, None))(stacked, x, y)
+    actual = vmap(vmap(grad(loss), (None, 0, 0)), (0, None, None))(stacked, x, y)
     for i, p in enumerate(each):
         for k in range(3):
             expected = grad(loss)(p, x[k], y[k])
             for key in p:
-                near(found[key][i, k], expected[key])
+                assert_close(actual[key][i, k], expected[key])
 
 
-def test_a_gradient_flows_through_a_batch_of_gradients() -> None:
-    """grad of vmap of grad: the norm of each sample's gradient, differentiated by the parameters."""
+def test_gradient_of_per_sample_gradients() -> None:
+    """grad of vmap of grad: the per-sample gradient norms, differentiated with respect to the parameters."""
     torch.manual_seed(4)
     p, x, y = mlp_parameters(), draw(3, 4), torch.tensor([0, 1, 2])
     loss = loss_of(mlp)
@@ -150,24 +150,24 @@ def test_a_gradient_flows_through_a_batch_of_gradients() -> None:
         gs = [grad(loss)(p, x[k], y[k]) for k in range(3)]
         return sum((v * v).sum() for g in gs for v in g.values())
 
-    found, expected = grad(norms)(p), grad(one_by_one)(p)
+    actual, expected = grad(norms)(p), grad(one_by_one)(p)
     for key in p:
-        near(found[key], expected[key])
+        assert_close(actual[key], expected[key])
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_jacobians_by_rows_are_those_of_a_loop(name: str) -> None:
-    """`jacrev` maps the cotangents over a graph that has no batch."""
+def test_jacrev_equals_loop_over_rows(name: str) -> None:
+    """`jacrev` vmaps over cotangents; the graph itself is not batched."""
     torch.manual_seed(5)
     model, parameters, shape = MODELS[name]
     p, x = parameters(), draw(*shape)
-    found = jacrev(lambda x: model(p, x))(x)
+    actual = jacrev(lambda x: model(p, x))(x)
     for k in range(3):
-        near(found[k], grad(lambda x, k=k: model(p, x)[k])(x))
+        assert_close(actual[k], grad(lambda x, k=k: model(p, x)[k])(x))
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_batch_norm_keeps_running_averages_for_each_element(training: bool) -> None:
+def test_batch_norm_batched_running_statistics(training: bool) -> None:
     torch.manual_seed(6)
     x, mean, var = draw(3, 4, 2, 5), draw(3, 2), draw(3, 2).abs()
     weight, bias = draw(2), draw(3, 2)
@@ -176,15 +176,15 @@ def test_batch_norm_keeps_running_averages_for_each_element(training: bool) -> N
     def normalized(x: Any, m: Any, v: Any, b: Any) -> Any:
         return F.batch_norm(x, m, v, weight, b, training=training)
 
-    found = vmap(normalized)(x, means, variances, bias)
+    actual = vmap(normalized)(x, means, variances, bias)
     for k in range(3):
         m, v = mean[k].clone(), var[k].clone()
-        near(found[k], normalized(x[k], m, v, bias[k]))
-        near(means[k], m)
-        near(variances[k], v)
+        assert_close(actual[k], normalized(x[k], m, v, bias[k]))
+        assert_close(means[k], m)
+        assert_close(variances[k], v)
 
 
-def test_batch_norm_refuses_to_move_averages_that_all_elements_share() -> None:
+def test_batch_norm_rejects_update_of_unbatched_running_statistics() -> None:
     with pytest.raises(RuntimeError, match="Batch norm got a batched tensor as input while the running_mean"):
         vmap(lambda x: F.batch_norm(x, torch.zeros(2), torch.ones(2), training=True))(torch.ones(3, 4, 2))
 
@@ -199,12 +199,12 @@ def test_losses_of_classes_with_weights_and_ignored_targets(on: tuple[Any, ...],
     def loss(x: Any, t: Any, w: Any) -> Any:
         return F.cross_entropy(x, t, w, reduction=reduction, ignore_index=2, label_smoothing=0.1)
 
-    found = vmap(loss, on)(*given)
+    actual = vmap(loss, on)(*given)
     slopes = vmap(grad(lambda *a: loss(*a).sum()), on)(*given)
     for k in range(3):
         one = [x[k] if d == 0 else x for x, d in zip(given, on, strict=True)]
-        near(found[k], loss(*one))
-        near(slopes[k], grad(lambda *a: loss(*a).sum())(*one))
+        assert_close(actual[k], loss(*one))
+        assert_close(slopes[k], grad(lambda *a: loss(*a).sum())(*one))
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -219,12 +219,12 @@ def test_convolutions_with_either_operand_batched(transposed: bool, on: tuple[An
     def total(x: Any, w: Any) -> Any:
         return (convolve(x, w, stride=(2, 1), padding=1, groups=groups) ** 2).sum()
 
-    found = vmap(grad(total, (0, 1)), on)(x, w)
+    actual = vmap(grad(total, (0, 1)), on)(x, w)
     twice = vmap(grad(lambda x, w: (grad(total)(x, w) ** 2).sum(), (0, 1)), on)(x, w)
     for k in range(3):
         one = [t[k] if d == 0 else t for t, d in zip((x, w), on, strict=True)]
-        for got, want in zip(found, grad(total, (0, 1))(*one), strict=True):
-            near(got[k], want)
+        for got, want in zip(actual, grad(total, (0, 1))(*one), strict=True):
+            assert_close(got[k], want)
         expected = grad(lambda x, w: (grad(total)(x, w) ** 2).sum(), (0, 1))(*one)
         for got, want in zip(twice, expected, strict=True):
-            near(got[k], want)
+            assert_close(got[k], want)

@@ -1,4 +1,4 @@
-"""Containers: chains, lists and dicts of modules and parameters."""
+"""Containers: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
 
 from __future__ import annotations
 

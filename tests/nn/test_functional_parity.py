@@ -1,4 +1,4 @@
-"""The functionals beside PyTorch's: values, gradients, warnings, errors."""
+"""`nn.functional` compared with PyTorch: values, gradients, warnings, errors."""
 
 from __future__ import annotations
 

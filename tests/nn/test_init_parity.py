@@ -1,4 +1,4 @@
-"""Initial values beside PyTorch's: the same numbers from the same seed, the same errors and warnings."""
+"""`nn.init` compared with PyTorch: values from the same seed, errors, warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every layer beside PyTorch's: the same print, initial weights, state, values and gradients."""
+"""Every layer compared with PyTorch: repr, initial weights, state dict, outputs, gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules: what goes where, by what name it is found, what hooks see, how it prints and is saved."""
+"""`Module`: registration, lookup by path, hooks, repr, state dicts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_names():
     assert list(net.state_dict()) == ["seen", "first.weight", "first.bias", "second.weight"]
 
 
-def test_shared_members_are_seen_once():
+def test_shared_members_are_yielded_once():
     net = Net()
     net.again = net.first
     net.second_weight = net.second.weight
@@ -121,7 +121,7 @@ def test_errors(act, error, text):
     assert caught.value.args[0].replace("flambeau.", "torch.") == text
 
 
-def test_computed_parameter_is_refused():
+def test_non_leaf_parameter_is_rejected():
     p = nn.Parameter(torch.zeros(1))
     computed = (p * 2).as_subclass(nn.Parameter) if hasattr(p, "as_subclass") else None
     if computed is None or computed.grad_fn is None:
@@ -130,7 +130,7 @@ def test_computed_parameter_is_refused():
         nn.Module().register_parameter("p", computed)
 
 
-def test_kinds_replace_each_other():
+def test_reassignment_across_registries():
     m = nn.Module()
     m.x = 3
     m.x = nn.Parameter(torch.zeros(1))
@@ -163,7 +163,7 @@ def test_buffer_is_a_marked_tensor():
     assert not isinstance(torch.ones(2), nn.Buffer)
 
 
-def test_none_reserves_a_name():
+def test_none_as_member():
     m = nn.Linear(2, 2, bias=False)
     assert m.bias is None
     assert list(m.state_dict()) == ["weight"]
@@ -410,7 +410,7 @@ def test_always_call():
         m(1)
 
 
-def test_hooks_on_a_module_with_busy_names():
+def test_hooks_on_a_module_with_conflicting_names():
     class Busy(nn.Module):
         # names that a careless base class might use for itself
         def _run(self, x):

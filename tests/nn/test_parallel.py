@@ -1,4 +1,4 @@
-"""DataParallel where there is one device: the module itself, under its name."""
+"""DataParallel on a CPU: calls the wrapped module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All steps of a recurrent layer in one node: as the steps one by one, forward and back, at any order."""
+"""Fused recurrent layers (one node for all steps) compared with step-by-step evaluation, to second order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOW: list[dict[str, Any]] = [{}, {"bias": False}, {"bidirectional": True, "num_l
 
 
 def run(layer: Any, x: Any, state: Any, monkeypatch: Any, by_steps: bool) -> list[Any]:
-    """Outputs and gradients; by one node or by steps."""
+    """Outputs and gradients, fused or step by step."""
     with monkeypatch.context() as patch:
         if by_steps:
             patch.setattr(rnn, "recurrent_layer", lambda *_: None)
@@ -47,13 +47,13 @@ def made(kind: str, dtype: Any, how: dict[str, Any], transposed: bool = False) -
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("how", HOW, ids=str)
-def test_as_by_steps(kind: str, dtype: Any, how: dict[str, Any], transposed: bool, monkeypatch: Any) -> None:
+def test_fused_equals_steps(kind: str, dtype: Any, how: dict[str, Any], transposed: bool, monkeypatch: Any) -> None:
     layer, x, state = made(kind, dtype, how, transposed)
-    found = run(layer, x, state, monkeypatch, False)
+    actual = run(layer, x, state, monkeypatch, False)
     expected = run(layer, x, state, monkeypatch, True)
     close = 1e-12 if dtype is torch.float64 else 2e-5
-    assert found[0].stride() == expected[0].stride()
-    for mine, other in zip(found, expected, strict=True):
+    assert actual[0].stride() == expected[0].stride()
+    for mine, other in zip(actual, expected, strict=True):
         assert mine.shape == other.shape
         np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=close, atol=close)
 
@@ -61,22 +61,22 @@ def test_as_by_steps(kind: str, dtype: Any, how: dict[str, Any], transposed: boo
 @pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("sizes", [(7, 3, 5, 16), (1, 1, 1, 90), (4, 9, 33, 31)], ids=str)
-def test_larger_ones(kind: str, bias: bool, sizes: tuple[int, ...], monkeypatch: Any) -> None:
-    """Steps large enough for a kernel, and with states that do not lie in row-major order."""
+def test_large_steps(kind: str, bias: bool, sizes: tuple[int, ...], monkeypatch: Any) -> None:
+    """Steps large enough for a compiled kernel, and initial states that are not row-major."""
     length, batch, inputs, hidden = sizes
     torch.manual_seed(0)
     layer = getattr(torch.nn, kind)(inputs, hidden, bias=bias)
     x = torch.randn(length, batch, inputs).requires_grad_()
     states = [torch.randn(1, hidden, batch).transpose(1, 2).requires_grad_() for _ in range(2)]
     state = tuple(states) if kind == "LSTM" else states[0]
-    found = run(layer, x, state, monkeypatch, False)
+    actual = run(layer, x, state, monkeypatch, False)
     expected = run(layer, x, state, monkeypatch, True)
-    for mine, other in zip(found, expected, strict=True):
+    for mine, other in zip(actual, expected, strict=True):
         np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_gradients_against_differences(kind: str) -> None:
+def test_gradients_against_finite_differences(kind: str) -> None:
     layer, x, state = made(kind, torch.float64, {})
     states = state if isinstance(state, tuple) else (state,)
     names = [name for name, _ in layer.named_parameters()]
@@ -95,7 +95,7 @@ def test_gradients_against_differences(kind: str) -> None:
     assert torch.autograd.gradcheck(call, (x, *states, *values))
 
 
-def test_nodes_are_named_as_in_pytorch() -> None:
+def test_node_names() -> None:
     for kind, dtype, name in (("LSTM", torch.float32, "MkldnnRnnLayerBackward0"),
                               ("LSTM", torch.float64, "StackBackward0"), ("GRU", torch.float32, "StackBackward0")):
         layer, x, state = made(kind, dtype, {})
@@ -106,7 +106,7 @@ def test_nodes_are_named_as_in_pytorch() -> None:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_an_overwritten_output_is_refused(kind: str) -> None:
+def test_overwritten_output_is_detected(kind: str) -> None:
     layer, x, state = made(kind, torch.float32, {})
     output, _ = layer(x, state)
     output.mul_(2)
@@ -115,7 +115,7 @@ def test_an_overwritten_output_is_refused(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_the_last_state_is_no_view_of_the_output(kind: str) -> None:
+def test_final_state_is_not_a_view(kind: str) -> None:
     layer, x, state = made(kind, torch.float32, {})
     with torch.no_grad():
         output, last = layer(x, state)
@@ -142,7 +142,7 @@ def test_only_some_gradients(kind: str) -> None:
 
 
 def plain_run(layer: Any, x: Any, state: Any, monkeypatch: Any, apart: bool) -> list[Any]:
-    """Outputs, gradients and the graph; by one pass a step, or operator by operator."""
+    """Outputs, gradients and graph, by fused cells or operator by operator."""
     with monkeypatch.context() as patch:
         if apart:
             for module in (rnn, rnn_cells):
@@ -162,7 +162,7 @@ def plain_run(layer: Any, x: Any, state: Any, monkeypatch: Any, apart: bool) -> 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.usefixtures("products_by_kernels")
 @pytest.mark.parametrize("how", [*HOW, {"frozen": True}], ids=str)
-def test_cells_as_operators(nonlinearity: str, dtype: Any, how: dict[str, Any], monkeypatch: Any) -> None:
+def test_fused_cells_equal_operators(nonlinearity: str, dtype: Any, how: dict[str, Any], monkeypatch: Any) -> None:
     torch.manual_seed(3)
     how = dict(how)
     frozen = how.pop("frozen", False)
@@ -171,17 +171,17 @@ def test_cells_as_operators(nonlinearity: str, dtype: Any, how: dict[str, Any], 
     layer.requires_grad_(not frozen)
     rows = (2 if how.get("bidirectional") else 1) * how.get("num_layers", 1)
     state = torch.randn(rows, 5, 64, dtype=dtype).requires_grad_(not how)
-    found = plain_run(layer, x, state, monkeypatch, False)
+    actual = plain_run(layer, x, state, monkeypatch, False)
     expected = plain_run(layer, x, state, monkeypatch, True)
-    assert found[0] == expected[0]
+    assert actual[0] == expected[0]
     close = 1e-12 if dtype is torch.float64 else 2e-5
-    for mine, other in zip(found[1:], expected[1:], strict=True):
+    for mine, other in zip(actual[1:], expected[1:], strict=True):
         assert mine.stride() == other.stride()
         np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=close, atol=close)
 
 
 @pytest.mark.skipif(not codegen.available(), reason="there are no kernels")
-def test_cells_are_one_pass(monkeypatch: Any) -> None:
+def test_cells_use_the_fused_kernel(monkeypatch: Any) -> None:
     monkeypatch.setattr(rnn_cells.fn, "linear", lambda *_: pytest.fail("an operator of its own"))
     cell = torch.nn.RNNCell(48, 256)
     shares, state = torch.randn(2, 64, 256)
@@ -192,8 +192,8 @@ def test_cells_are_one_pass(monkeypatch: Any) -> None:
     assert new.grad_fn is None
 
 
-def test_cells_take_their_state_as_it_was() -> None:
-    """A state that is written to afterwards is refused backward, as by the operators."""
+def test_cell_state_version_check() -> None:
+    """Backward detects an in-place write to the state, as the operators do."""
     cell, state = torch.nn.RNNCell(48, 64), torch.zeros(8, 64)
     new = cell(torch.ones(8, 48), state)
     state.add_(1)

@@ -1,4 +1,4 @@
-"""Whole training runs beside PyTorch's: the same seed, the same losses."""
+"""Complete training runs compared with PyTorch: the same seed gives the same losses."""
 
 from __future__ import annotations
 
