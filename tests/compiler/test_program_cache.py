@@ -571,7 +571,7 @@ def test_errors_of_its_own_are_warnings(monkeypatch, where):
     run(function, [argument(i) for i in range(3)])
     monkeypatch.setattr(program_cache, where, broken)
     function, argument, _ = make(0)
-    if where == "_Writer":
+    if where == "ProgramWriter":
         monkeypatch.setenv("FLAMBEAU_CACHE_DIR", os.environ["FLAMBEAU_CACHE_DIR"] + "/other")
     with pytest.warns(RuntimeWarning, match="internal error: ZeroDivisionError: on purpose"):
         results, recalled, _ = run(function, [argument(i) for i in range(3)])
