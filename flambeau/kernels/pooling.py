@@ -225,7 +225,7 @@ def max_unpool(x: np.ndarray, indices: np.ndarray, out: Sizes) -> np.ndarray:
     """Zeros (*planes, *out) with each value at its flat index within the plane.
 
     Raises:
-        RuntimeError: an index lies outside the plane.
+        RuntimeError: an index is outside the plane.
     """
     lead = x.shape[:x.ndim - len(out)]
     size = prod(out)

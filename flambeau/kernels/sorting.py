@@ -153,7 +153,7 @@ def reorder_topk_ties(rows: np.ndarray, order: np.ndarray, ambiguous: np.ndarray
 
 
 def kthvalue(x: np.ndarray, k: int, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
-    """The k-th smallest element (from 1) along an axis, the axis gone, and its index, PyTorch's among equals."""
+    """The k-th smallest element (from 1) along an axis, which is removed, and its index, PyTorch's among equals."""
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     keys = np.moveaxis(order_keys(x), axis, -1)
@@ -166,7 +166,7 @@ def kthvalue(x: np.ndarray, k: int, axis: int = -1) -> tuple[np.ndarray, np.ndar
 
 
 def median(x: np.ndarray, axis: int = -1, ignore_nan: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The lower median along an axis, the axis gone, and its index.
+    """The lower median along an axis, which is removed, and its index.
 
     A NaN in the slice is its median, unless NaNs are ignored; a slice of NaNs alone gives NaN either way.
     """
@@ -189,7 +189,7 @@ def median(x: np.ndarray, axis: int = -1, ignore_nan: bool = False) -> tuple[np.
 
 
 def mode(x: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
-    """The most frequent value along an axis, the smallest of several, the axis gone, and an index of it.
+    """The most frequent value along an axis, the smallest of several, and an index of it; the axis is removed.
 
     NaNs differ from each other: each is counted once.
     """

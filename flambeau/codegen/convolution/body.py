@@ -90,9 +90,9 @@ class _Body:
         self.channel = b.add(b.mul(group, plan["out_channels"]), within)
         self.channels = smaller(b, plan["panel.channels"], b.sub(plan["out_channels"], within))
         # along a row the last part includes the remainder, so that it is never narrower than a tile
-        wide = b.sub(b.add(self.count["w"], b.sub(plan["part.w"], i64(1))), plan["min_last_part"])
-        parts = b.udiv(wide, plan["part.w"])
-        parts = b.select(b.icmp_signed("<", wide, plan["part.w"]), i64(1), parts)
+        covered = b.sub(b.add(self.count["w"], b.sub(plan["part.w"], i64(1))), plan["min_last_part"])
+        parts = b.udiv(covered, plan["part.w"])
+        parts = b.select(b.icmp_signed("<", covered, plan["part.w"]), i64(1), parts)
         offsets: Indices = {}
         counts: Indices = {}
         with ExitStack() as nest:

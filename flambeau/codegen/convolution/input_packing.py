@@ -98,12 +98,12 @@ def _generate(dtype: np.dtype, kind: str) -> str:
         with loop(builder, i64(0), height) as k:
             row = at(builder, plane, builder.mul(k, read["to.h"]))
             inside = builder.icmp_unsigned("<", builder.sub(k, above), valid_rows)
-            with builder.if_else(inside) as (some, none):
-                with some:
+            with builder.if_else(inside) as (valid, padding):
+                with valid:
                     _clear(builder, row, builder.mul(left, read["to.w"]))
                     _clear(builder, at(builder, row, builder.mul(builder.add(left, middle), read["to.w"])),
                            builder.mul(right, read["to.w"]))
-                with none:
+                with padding:
                     _clear(builder, row, builder.mul(width, read["to.w"]))
         with builder.if_then(builder.icmp_signed(">", builder.mul(valid_rows, middle), i64(0))):
             place = _place(builder, source, read, "from", (i, builder.add(d, j), builder.add(h, above)))

@@ -73,8 +73,8 @@ class _PanelPass:
         depth = smaller(b, b.sub(phase["count.d"], self.d), self.depth)
         height = smaller(b, b.sub(phase["count.h"], self.h), self.height)
         width = smaller(b, b.sub(phase["count.w"], self.w), self.width)
-        some = b.icmp_signed(">", smaller(b, smaller(b, depth, height), width), i64(0))
-        with b.if_then(some):
+        nonempty = b.icmp_signed(">", smaller(b, smaller(b, depth, height), width), i64(0))
+        with b.if_then(nonempty):
             rows = b.mul(self.images, b.mul(depth, height))
             last_row, last = b.sub(rows, i64(1)), b.sub(width, i64(tile.columns))
             panel = at(b, self.panel, b.mul(phase["before"], i64(tile.bytes)))

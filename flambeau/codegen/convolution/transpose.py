@@ -21,11 +21,11 @@ def columns(builder: ir.IRBuilder, dtype: np.dtype, places: Sequence[Any]) -> li
     lanes, size = len(places), dtype.itemsize
     part = min(16 // size, lanes)
     kind = ir.VectorType(memory_type(dtype), part)
-    found = []
+    result = []
     for first in range(0, lanes, part):
         loaded = [builder.load(at(builder, place, first * size), typ=kind, align=size) for place in places]
-        found += _transpose_parts(builder, [_concatenated(builder, loaded[i::part]) for i in range(part)], part)
-    return found
+        result += _transpose_parts(builder, [_concatenated(builder, loaded[i::part]) for i in range(part)], part)
+    return result
 
 
 def transposed(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
@@ -33,12 +33,12 @@ def transposed(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     lanes = len(rows)
     part = min(16 // (8 if rows[0].type.element == ir.DoubleType() else 4), lanes)
     count = lanes // part
-    found: list[Any] = []
+    result: list[Any] = []
     for p in range(count):
         pick = _order([part * p + j for j in range(part)])
         pieces = [builder.shuffle_vector(row, row, pick) for row in rows]
-        found += _transpose_parts(builder, [_concatenated(builder, pieces[i::part]) for i in range(part)], part)
-    return found
+        result += _transpose_parts(builder, [_concatenated(builder, pieces[i::part]) for i in range(part)], part)
+    return result
 
 
 def _order(places: Sequence[int]) -> ir.Constant:

@@ -84,18 +84,18 @@ class _Emitter:
         b.ret_void()
         return str(module)
 
-    def _record(self, given: Any) -> None:
+    def _record(self, index_value: Any) -> None:
         """Record an out-of-range index, if it is the first."""
         b = self.b
         first = b.icmp_signed("==", b.load(self.invalid, typ=I64), i64(0))
-        b.store(b.select(first, given, b.load(self.invalid_index, typ=I64)), self.invalid_index)
+        b.store(b.select(first, index_value, b.load(self.invalid_index, typ=I64)), self.invalid_index)
         b.store(i64(1), self.invalid)
 
-    def _resolved(self, given: Any) -> tuple[Any, Any]:
+    def _resolved(self, index_value: Any) -> tuple[Any, Any]:
         """The position of an index, and whether it is in range."""
-        b, place = self.b, given
+        b, place = self.b, index_value
         if self.wrap:
-            place = b.select(b.icmp_signed("<", given, i64(0)), b.add(given, self.size), given)
+            place = b.select(b.icmp_signed("<", index_value, i64(0)), b.add(index_value, self.size), index_value)
         return place, b.icmp_unsigned("<", place, self.size)
 
     def _scalar_index(self, pointer: Any) -> Any:
@@ -112,11 +112,11 @@ class Take(_Emitter):
     def module(self, rows: bool) -> str:
         """The module's text; with `rows` all elements of a run have the same index."""
         module = ir.Module("take")
-        n, block, across, lines, tall, rank, *strides = self._begin(module, 11)
+        n, block, across, lines, chunk_lines, rank, *strides = self._begin(module, 11)
         b = self.b
         start = b.mul(b.srem(self.chunk, across), block)
-        first = b.mul(b.sdiv(self.chunk, across), tall)
-        last = smaller(b, b.add(first, tall), lines)
+        first = b.mul(b.sdiv(self.chunk, across), chunk_lines)
+        last = smaller(b, b.add(first, chunk_lines), lines)
         count = smaller(b, block, b.sub(n, start))
         extents = at(b, self.plan, 8 * 12)
         walk = NdIterator(b, [at(b, base, b.mul(start, stride)) for base, stride in
@@ -133,8 +133,8 @@ class Take(_Emitter):
 
     def _row(self, out: Any, x: Any, index: Any, count: Any, strides: Sequence[Any]) -> None:
         b, lanes = self.b, self.lanes
-        given = self._scalar_index(index)
-        place, in_range = self._resolved(given)
+        index_value = self._scalar_index(index)
+        place, in_range = self._resolved(index_value)
         target, source, _ = self.operands
         with b.if_else(in_range) as (valid, invalid):
             with valid:
@@ -151,7 +151,7 @@ class Take(_Emitter):
                 with loop(b, i64(0), count, lanes) as j:
                     zero = constant(0, value_type(self.dtype, lanes))
                     target.store(b, zero, out, strides[0], j, lanes, first_lanes(b, b.sub(count, j), lanes))
-                self._record(given)
+                self._record(index_value)
 
     def _elements(self, bases: Sequence[Any], strides: Sequence[Any], count: Any) -> None:
         """Gather element by element, unrolled: measured no slower than gather instructions."""
@@ -169,19 +169,19 @@ class Take(_Emitter):
         """Gather element j of a run; an out-of-range index reads the zero at `zero_address`."""
         b, kind = self.b, memory_type(self.dtype)
         out, x, index = (at(b, base, b.mul(j, self._stride(i, strides[i]))) for i, base in enumerate(bases))
-        given = self._scalar_index(index)
-        place, in_range = self._resolved(given)
+        index_value = self._scalar_index(index)
+        place, in_range = self._resolved(index_value)
         address = b.add(b.ptrtoint(x, I64), b.mul(place, self.stride))
         value = b.load(b.inttoptr(b.select(in_range, address, zero_address), POINTER), typ=kind, align=1)
         b.store(value, out, align=1)
         with b.if_then(b.not_(in_range), likely=False):
-            self._record(given)
+            self._record(index_value)
 
-    def _stride(self, i: int, given: Any) -> Any:
+    def _stride(self, i: int, index_value: Any) -> Any:
         """The stride of operand i along a run, a constant where known at compile time."""
         step = self.operands[i].step
         itemsize = (self.index if i == 2 else self.dtype).itemsize
-        return i64(itemsize) if step == "c" else i64(0) if step == "b" else given
+        return i64(itemsize) if step == "c" else i64(0) if step == "b" else index_value
 
 
 class Put(_Emitter):
@@ -197,15 +197,15 @@ class Put(_Emitter):
             fill: whether to zero the output first.
         """
         module = ir.Module("put")
-        (n, block, across, lines, tall, ranges, reach, count, inner_count, source_step, index_step, rank, depth,
+        (n, block, across, lines, chunk_lines, ranges, reach, count, inner_count, source_step, index_step, rank, depth,
          *strides) = self._begin(module, 18)
         b = self.b
         part, rest = b.srem(self.chunk, ranges), b.sdiv(self.chunk, ranges)
         low = b.mul(part, reach)
         high = smaller(b, b.add(low, reach), self.size)
         start = b.mul(b.srem(rest, across), block)
-        first = b.mul(b.sdiv(rest, across), tall)
-        last = smaller(b, b.add(first, tall), lines)
+        first = b.mul(b.sdiv(rest, across), chunk_lines)
+        last = smaller(b, b.add(first, chunk_lines), lines)
         length = smaller(b, block, b.sub(n, start))
         extents = at(b, self.plan, 8 * 19)
         outer = b.gep(extents, [rank], source_etype=I64)
@@ -250,10 +250,10 @@ class Put(_Emitter):
     def _place(self, index: Any, low: Any, high: Any) -> tuple[Any, Any]:
         """The position of an index, and whether it belongs to this chunk."""
         b = self.b
-        given = self._scalar_index(index)
-        place, in_range = self._resolved(given)
+        index_value = self._scalar_index(index)
+        place, in_range = self._resolved(index_value)
         with b.if_then(b.not_(in_range), likely=False):
-            self._record(given)
+            self._record(index_value)
         owned = b.and_(b.icmp_signed(">=", place, low), b.icmp_signed("<", place, high))
         return place, b.and_(in_range, owned)
 

@@ -72,7 +72,7 @@ def _operands(plain: Spec, indexed: Spec, index: Spec, flag: Spec, dim: int) -> 
 
 
 def take(out: Spec, flag: Spec, x: Spec, index: Spec, dim: int, wrap: bool = False) -> list[Launch]:
-    """Launches of a gather: out[p] = x[p with index[p] along dim] at every position p of `out`.
+    """Launches of a gather: out[p] = x[p with index[p] along dim] at strides position p of `out`.
 
     Args:
         out: the result.
@@ -88,10 +88,10 @@ def take(out: Spec, flag: Spec, x: Spec, index: Spec, dim: int, wrap: bool = Fal
     Raises:
         TypeError, ValueError, IndexError: invalid dtypes, shapes or dimension.
     """
-    found = _operands(out, x, index, flag, dim)
-    every = [found.plain, found.indexed, found.indices]
-    empty = iteration_space.numel(found.shape) == 0
-    dims = iteration_space.collapse(found.shape, every, iteration_space.memory_order(found.shape, every))
+    operands = _operands(out, x, index, flag, dim)
+    strides = [operands.plain, operands.indexed, operands.indices]
+    empty = iteration_space.numel(operands.shape) == 0
+    dims = iteration_space.collapse(operands.shape, strides, iteration_space.memory_order(operands.shape, strides))
     if empty or not dims.extents:
         dims = iteration_space.Dims([1], [[0], [0], [0]])
     itemsize = out.dtype.itemsize
@@ -101,8 +101,8 @@ def take(out: Spec, flag: Spec, x: Spec, index: Spec, dim: int, wrap: bool = Fal
     grain = max(1, COPY_GRAIN // itemsize) if rows else INDEX_GRAIN
     across, block = iteration_space.blocks(n, grain)
     lines = 0 if empty else iteration_space.numel(dims.extents[1:])
-    down, tall = iteration_space.blocks(lines, max(1, grain // min(n, block)), 1)
-    words = [found.size, found.stride, n, block, across, lines, tall, len(dims.extents) - 1,
+    down, chunk_lines = iteration_space.blocks(lines, max(1, grain // min(n, block)), 1)
+    words = [operands.size, operands.stride, n, block, across, lines, chunk_lines, len(dims.extents) - 1,
              *(each[0] for each in dims.strides), *dims.extents[1:], *(s for each in dims.strides for s in each[1:])]
     lanes = _lanes(itemsize if rows else max(4, itemsize))
     recipe = f"take {'rows' if rows else 'elements'} {itemsize} {steps} {index.dtype} {lanes} {wrap}"
@@ -117,7 +117,7 @@ def take(out: Spec, flag: Spec, x: Spec, index: Spec, dim: int, wrap: bool = Fal
 
 def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "add", fill: bool = True,
         wrap: bool = False) -> list[Launch]:
-    """Launches of a scatter: out[p with index[p] along dim] += source[p] at every position p of `source`, in order.
+    """Launches of a scatter: out[p with index[p] along dim] += source[p] at strides position p of `source`, in order.
 
     Args:
         out: the result, of the source's shape except along `dim`; extents of 1 receive all elements.
@@ -139,21 +139,21 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
         raise ValueError(f"op {op!r} is neither add nor set")
     if op == "add" and source.dtype == BOOL:
         raise TypeError("bool arrays cannot be added")
-    found = _operands(source, out, index, flag, dim)
-    dim %= len(found.shape)
+    operands = _operands(source, out, index, flag, dim)
+    dim %= len(operands.shape)
     itemsize = out.dtype.itemsize
     # free dimensions select distinct positions of `out` whatever the index; along the others elements may collide, so
     # that they are processed in order
-    free = [d for d, stride in enumerate(found.indexed) if stride and found.shape[d] > 1]
-    colliding = [d for d in range(len(found.shape)) if d not in free]
-    every = [found.indexed, found.plain, found.indices]
+    free = [d for d, stride in enumerate(operands.indexed) if stride and operands.shape[d] > 1]
+    colliding = [d for d in range(len(operands.shape)) if d not in free]
+    strides = [operands.indexed, operands.plain, operands.indices]
 
     def collapsed(chosen: Sequence[int], order: Sequence[int]) -> iteration_space.Dims:
-        shape = [found.shape[d] for d in chosen]
-        return iteration_space.collapse(shape, [[each[d] for d in chosen] for each in every], order)
+        shape = [operands.shape[d] for d in chosen]
+        return iteration_space.collapse(shape, [[each[d] for d in chosen] for each in strides], order)
 
-    over = collapsed(free, iteration_space.memory_order(tuple([found.shape[d] for d in free]),
-                                          [[each[d] for d in free] for each in every]))
+    over = collapsed(free, iteration_space.memory_order(tuple([operands.shape[d] for d in free]),
+                                          [[each[d] for d in free] for each in strides]))
     through = collapsed(colliding, range(len(colliding)))
     count, lines = (iteration_space.numel(each.extents) for each in (through, over))
     if count == 0:
@@ -168,20 +168,21 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     n = over.extents[0] if inner_is_free else 1
     inner = [each[0] if inner_is_free else 0 for each in over.strides]
     lines //= n
-    steps = "".join("c" if stride == itemsize else "s" for stride in (inner[0], inner[1], found.stride))
+    steps = "".join("c" if stride == itemsize else "s" for stride in (inner[0], inner[1], operands.stride))
     # chunks: parts of the lines and of a line; where these are few, ranges of the destination
     share = ROW_BYTES if run else ELEMENT_ROW_BYTES
     across, block = iteration_space.blocks(n, max(1, share // itemsize), 1) if n * itemsize >= 2 * share else (1, n)
-    work = max(count, found.size) * n
-    down, tall = iteration_space.blocks(lines, max(1, INDEX_GRAIN // max(1, work)), 1)
-    ranges, reach = 1, found.size
+    work = max(count, operands.size) * n
+    down, chunk_lines = iteration_space.blocks(lines, max(1, INDEX_GRAIN // max(1, work)), 1)
+    ranges, reach = 1, operands.size
     min_chunks = min(MAX_RANGES, lines * work // INDEX_GRAIN)
     if across * down < min_chunks:
-        ranges, reach = iteration_space.blocks(found.size, -(-found.size * across * down // min_chunks), 1)
+        ranges, reach = iteration_space.blocks(operands.size, -(-operands.size * across * down // min_chunks), 1)
     # the ordered dimensions have a separate innermost loop
     inner_steps = [each[0] if through.extents else 0 for each in through.strides[1:]]
     inner_count = through.extents[0] if through.extents else 1
-    words = [found.size, found.stride, n, block, across, lines, tall, ranges, reach, count // inner_count, inner_count,
+    words = [operands.size, operands.stride, n, block, across, lines, chunk_lines, ranges, reach, count // inner_count,
+             inner_count,
              *inner_steps, len(over.extents) - first, len(through.extents[1:]), *inner,
              *over.extents[first:], *(s for each in over.strides for s in each[first:]),
              *through.extents[1:], *(s for each in through.strides for s in each[1:])]

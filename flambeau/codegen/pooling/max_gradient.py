@@ -124,13 +124,13 @@ def _clear(b: ir.IRBuilder, dense: object, to: object, channels: object, element
         intrinsic(b, "memset", ir.VoidType(), [place, ir.Constant(ir.IntType(8), 0), b.mul(count, i64(size)),
                                                ir.Constant(ir.IntType(1), 0)], [POINTER, I64])
 
-    with b.if_else(b.icmp_signed("==", dense, i64(2))) as (one, some):
+    with b.if_else(b.icmp_signed("==", dense, i64(2))) as (one, several):
         with one:
             zeros(to, b.mul(elements, channels))
-        with some, b.if_else(b.icmp_signed("==", dense, i64(1))) as (each, none):
+        with several, b.if_else(b.icmp_signed("==", dense, i64(1))) as (each, strided):
             with each, loop(b, i64(0), channels) as c:
                 zeros(at(b, to, b.mul(c, plane)), elements)
-            with none, loop(b, i64(0), elements) as e:
+            with strided, loop(b, i64(0), elements) as e:
                 row = at(b, to, b.mul(e, step))
                 with loop(b, i64(0), channels) as c:
                     b.store(constant(0.0, memory_type(dtype)), at(b, row, b.mul(c, plane)), align=size)

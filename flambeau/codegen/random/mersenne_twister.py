@@ -65,17 +65,17 @@ def _twist() -> list[str]:
     before = "entry"
     start = 0
     for part, (end, distance) in enumerate(((WORDS - _FAR, _FAR), (WORDS - 1, _FAR - WORDS))):
-        whole = start + (end - start) // _LANES * _LANES
+        vector_end = start + (end - start) // _LANES * _LANES
         lines += [f"  br label %part{part}", f"part{part}:",
                   f"  %i{part} = phi i64 [ {start}, %{before} ], [ %next{part}, %part{part} ]",
                   f"  %following{part} = add i64 %i{part}, 1",
                   f"  %distant{part} = add i64 %i{part}, {distance}",
                   f"  call void @twist.many(ptr %key, i64 %i{part}, i64 %following{part}, i64 %distant{part})",
                   f"  %next{part} = add i64 %i{part}, {_LANES}",
-                  f"  %done{part} = icmp eq i64 %next{part}, {whole}",
+                  f"  %done{part} = icmp eq i64 %next{part}, {vector_end}",
                   f"  br i1 %done{part}, label %rest{part}, label %part{part}", f"rest{part}:"]
         lines += [f"  call void @twist.one(ptr %key, i64 {i}, i64 {i + 1}, i64 {i + distance})"
-                  for i in range(whole, end)]
+                  for i in range(vector_end, end)]
         before, start = f"rest{part}", end
     last = WORDS - 1
     return [*lines, f"  call void @twist.one(ptr %key, i64 {last}, i64 0, i64 {last + _FAR - WORDS})", "  ret void",
@@ -103,13 +103,13 @@ temper:
   %there = sub i64 {WORDS}, %from
   %few = icmp ult i64 %rest, %there
   %n = select i1 %few, i64 %rest, i64 %there
-  %whole = and i64 %n, -{_LANES}
+  %vector_end = and i64 %n, -{_LANES}
   %source = getelementptr i32, ptr %key, i64 %from
   %target = getelementptr i32, ptr %out, i64 %done
   br label %many
 many:
   %i = phi i64 [ 0, %temper ], [ %i.next, %several ]
-  %enough = icmp eq i64 %i, %whole
+  %enough = icmp eq i64 %i, %vector_end
   br i1 %enough, label %one, label %several
 several:
   %source.many = getelementptr i32, ptr %source, i64 %i
@@ -118,7 +118,7 @@ several:
   %i.next = add i64 %i, {_LANES}
   br label %many
 one:
-  %j = phi i64 [ %whole, %many ], [ %j.next, %single ]
+  %j = phi i64 [ %vector_end, %many ], [ %j.next, %single ]
   %all = icmp eq i64 %j, %n
   br i1 %all, label %drawn, label %single
 single:

@@ -36,7 +36,7 @@ from .row_pass import RowPass
 
 def names(kind: Kind) -> tuple[str, ...]:
     """The module's functions: `body` for entire rows, or one `pass` per loop; and those that run after all chunks."""
-    if kind.nest.whole:
+    if kind.nest.entire_rows:
         return ("body", "finish") if kind.operands.columns or kind.totals.dtypes else ("body",)
     return tuple(f"pass{k}" for k in kind.passes) + tuple(f"then{k}" for k in kind.passes if _needs_merge(kind, k))
 
@@ -52,7 +52,7 @@ def module(kind: Kind) -> str:
     for name in names(kind):
         function = _Rows(compiled, name, kind)
         if name == "body":
-            function.whole()
+            function.body()
         elif name == "finish":
             function.finish()
         elif name.startswith("pass"):
@@ -62,9 +62,9 @@ def module(kind: Kind) -> str:
     return str(compiled)
 
 
-def _transpose_function(module: ir.Module, itemsize: int, lanes: int, back: bool) -> ir.Function:
+def _transpose_function(module: ir.Module, itemsize: int, lanes: int, inverse: bool) -> ir.Function:
     """The module's function that transposes a block: its address, row stride, elements, rows, and the square block."""
-    name = f"turn{itemsize}{'back' * back}"
+    name = f"transpose{itemsize}{'inverse' * inverse}"
     function = module.globals.get(name)
     if function is None:
         function, b = kernel_entry.begin(module, name, ir.FunctionType(ir.VoidType(), [POINTER, I64, I64, I64,
@@ -73,7 +73,7 @@ def _transpose_function(module: ir.Module, itemsize: int, lanes: int, back: bool
         function.attributes.add("noinline")
         here, distance, elements, rows, square = function.args
         dtype = np.dtype(f"u{itemsize}")
-        if back:
+        if inverse:
             store_transposed(b, dtype, square, here, distance, elements, rows, lanes)
         else:
             load_transposed(b, dtype, here, distance, elements, rows, square, lanes, lanes)
@@ -84,11 +84,11 @@ def _transpose_function(module: ir.Module, itemsize: int, lanes: int, back: bool
 class _Rows(Function):
     """A function over rows, or over the chunks' partial results."""
 
-    def whole(self) -> None:
+    def body(self) -> None:
         """`body`: all loops over the rows of a chunk."""
         b, kind = self.b, self.kind
-        first = b.mul(self.chunk, self.tall)
-        last = smaller(b, b.add(first, self.tall), self.rows)
+        first = b.mul(self.chunk, self.chunk_rows)
+        last = smaller(b, b.add(first, self.chunk_rows), self.rows)
         buffers = [self._buffer(node.dtype) for node in kind.schedule.buffers]
         squares = {k: self._buffer(kind.dtypes[k]) for k in self.transposed}
         sums = self.columns(self.chunk)
@@ -100,18 +100,18 @@ class _Rows(Function):
         with loop(b, first, last) as row:
             places = dict(zip(self.walked, walk.pointers(b), strict=True))
             pointers = places | squares
-            self._transpose_block(row, places, squares, back=False)
+            self._transpose_block(row, places, squares, inverse=False)
 
             def one(mask: Any) -> None:
                 known = self.of_row(pointers, mask)
                 for k in kind.passes:
                     state = RowPass(self, k, buffers, sums)(pointers, known, i64(0), self.n, mask)
                     known |= zip(kind.schedule.loops[k].results, self._finished(k, state), strict=True)
-                found = self._results(pointers, known, mask)
-                totals.store(accumulated, kind.totals.merge(b, totals.load(accumulated), found))
+                contributions = self._results(pointers, known, mask)
+                totals.store(accumulated, kind.totals.merge(b, totals.load(accumulated), contributions))
 
             self._block(row, one)
-            self._transpose_block(row, places, squares, back=True)
+            self._transpose_block(row, places, squares, inverse=True)
             walk.advance(b)
         if kind.totals.dtypes:
             state = totals.load(accumulated)
@@ -139,10 +139,10 @@ class _Rows(Function):
             with masked:
                 one(mask)
 
-    def _transpose_block(self, row: Any, places: dict[int, Any], squares: dict[int, Any], back: bool) -> None:
-        """Transpose contiguous rows into square blocks; or, with `back`, the blocks of outputs into rows."""
+    def _transpose_block(self, row: Any, places: dict[int, Any], squares: dict[int, Any], inverse: bool) -> None:
+        """Transpose contiguous rows into square blocks; or, with `inverse`, the blocks of outputs into rows."""
         b, lanes = self.b, self.lanes
-        chosen = [k for k in self.transposed if (k < self.first_input) == back]
+        chosen = [k for k in self.transposed if (k < self.first_input) == inverse]
         if not chosen:
             return
         rows = self.place(row)[1]
@@ -151,7 +151,7 @@ class _Rows(Function):
                 dtype = self.kind.dtypes[k]
                 here = at(b, places[k], b.mul(j, i64(dtype.itemsize)))
                 square = at(b, squares[k], b.mul(j, self.inner[k]))
-                b.call(_transpose_function(b.module, dtype.itemsize, lanes, back),
+                b.call(_transpose_function(b.module, dtype.itemsize, lanes, inverse),
                        [here, self.distances[k], b.sub(self.n, j), rows, square])
 
     def _buffer(self, dtype: np.dtype) -> Any:
@@ -185,10 +185,10 @@ class _Rows(Function):
         if not state:
             return []
         lanes = (self.lanes if self.across else 0) if lanes is None else lanes
-        found = self.kind.reducers[k].finish(self.b, state, self.n, lanes)
-        none = self.b.icmp_signed("==", self.n, i64(0))
-        return [self.or_zero(value, none) if op == "sum" else value
-                for (op, _), value in zip(self.kind.schedule.loops[k].terms, found, strict=True)]
+        results = self.kind.reducers[k].finish(self.b, state, self.n, lanes)
+        empty = self.b.icmp_signed("==", self.n, i64(0))
+        return [self.or_zero(value, empty) if op == "sum" else value
+                for (op, _), value in zip(self.kind.schedule.loops[k].terms, results, strict=True)]
 
     def _results(self, pointers: dict[int, Any], known: dict[Node, Any], mask: Any) -> list[Any]:
         """Store the per-row results; return the row's or block's contributions to the totals."""
@@ -196,9 +196,9 @@ class _Rows(Function):
         values = self.row_values([*kind.per_row, *(to_accumulator("sum", x) for x in kind.schedule.row_totals)], known)
         for i, value in enumerate(values[:len(kind.per_row)]):
             self.row_store(kind.operands.elementwise + i, value, pointers, mask)
-        found = values[len(kind.per_row):]
-        return found if mask is None else [self.b.select(mask, value, none) for value, none in
-                                           zip(found, kind.totals.identity(self.lanes), strict=True)]
+        contributions = values[len(kind.per_row):]
+        return contributions if mask is None else [self.b.select(mask, value, identity) for value, identity in
+                                           zip(contributions, kind.totals.identity(self.lanes), strict=True)]
 
     # pieces of all rows
 
@@ -292,8 +292,8 @@ class _Rows(Function):
     def finish(self) -> None:
         """`finish`: merge the chunks' column sums for a part of the columns; the first chunk also merges the totals."""
         b, lanes = self.b, self.lanes
-        start = b.mul(self.chunk, self.wide)
-        stop = smaller(b, b.add(start, self.wide), self.n)
+        start = b.mul(self.chunk, self.chunk_columns)
+        stop = smaller(b, b.add(start, self.chunk_columns), self.n)
         sums = self.columns(i64(0))
         for i, memory in sums.items():
             reducer = self.kind.sum_into(self.first_column + i)
@@ -310,10 +310,10 @@ class _Rows(Function):
     def _write_columns(self, sums: dict[int, Any], start: Any, stop: Any) -> None:
         """Store the column sums from `start` to `stop`, accumulated at these addresses."""
         b, lanes = self.b, self.lanes
-        none = b.icmp_signed("==", self.rows, i64(0))
+        empty = b.icmp_signed("==", self.rows, i64(0))
 
         def summed(value: Any, reducer: Reducer) -> Any:
-            return self.or_zero(value, none) if reducer.ops == ["sum"] else value
+            return self.or_zero(value, empty) if reducer.ops == ["sum"] else value
 
         for i, memory in sums.items():
             k = self.first_column + i
@@ -340,7 +340,7 @@ class _Rows(Function):
     def _write_totals(self, parts: Any) -> None:
         """Merge the partial totals and store them."""
         b = self.b
-        none = b.icmp_signed("==", self.rows, i64(0))
+        empty = b.icmp_signed("==", self.rows, i64(0))
         for i in range(self.kind.operands.totals):
             k = self.first_column + self.kind.operands.columns + i
             reducer = self.kind.sum_into(k)
@@ -349,5 +349,5 @@ class _Rows(Function):
             with tree_pairs(b, parts) as each:
                 here, there = ([b.gep(memory, [index], source_etype=memory_type(dtype))] for index in each)
                 single.store(here, reducer.merge(b, single.load(here), single.load(there)))
-            [value] = reducer.finish(b, [self.or_zero(single.load([memory])[0], none)], self.rows, 0)
+            [value] = reducer.finish(b, [self.or_zero(single.load([memory])[0], empty)], self.rows, 0)
             self.scalar_store(k, value, self.bases[k])

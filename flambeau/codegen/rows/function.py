@@ -32,6 +32,8 @@ from ..llvm.lowering import constant, lower
 from ..llvm.reducers import Reducer
 from ..scalar.scalar_ir import BOOL, Node, topological_order, variable
 from .loop_nest import (
+    CHUNK_COLUMNS,
+    CHUNK_ROWS,
     FIRST,
     INNER_RANK,
     OUTER_RANK,
@@ -41,8 +43,6 @@ from .loop_nest import (
     ROWS,
     RUN,
     SIDE,
-    TALL,
-    WIDE,
     WIDTH,
     LoopNest,
     N,
@@ -76,7 +76,7 @@ class Kind:
         first = operands.elementwise + operands.per_row
         self.regions = [("column", self.sum_into(first + i).dtypes[0]) for i in range(operands.columns)]
         self.regions += [("total", dtype) for dtype in self.totals.dtypes]
-        if not nest.whole:
+        if not nest.entire_rows:
             self.regions += [("state", dtype) for each in self.reducers for dtype in each.dtypes]
             self.regions += [("result", node.dtype) for each in schedule.loops for node in each.results]
 
@@ -116,9 +116,10 @@ class Function:
         data = [b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
                 for i in range(operands.number + 1)]
         *self.bases, scratch = data
-        (self.rows, self.tall, self.n, self.piece, self.run, self.side, self.pitch, self.width, self.parts, self.wide,
+        (self.rows, self.chunk_rows, self.n, self.piece, self.run, self.side, self.pitch, self.width, self.parts,
+         self.chunk_columns,
          self.outer_rank, self.inner_rank) = (word(b, self.plan, i) for i in (
-             ROWS, TALL, N, PIECE, RUN, SIDE, PITCH, WIDTH, PARTS, WIDE, OUTER_RANK, INNER_RANK))
+             ROWS, CHUNK_ROWS, N, PIECE, RUN, SIDE, PITCH, WIDTH, PARTS, CHUNK_COLUMNS, OUTER_RANK, INNER_RANK))
         self.regions = [at(b, scratch, word(b, self.plan, FIRST + i)) for i in range(len(kind.regions))]
         self.walked, self.elements = operands.walked, operands.elements
         place = FIRST + len(kind.regions)
@@ -207,12 +208,12 @@ class Function:
         """Compute per-row expressions."""
         return lower(self.b, expressions, known, self.lanes if self.across else 0)
 
-    def or_zero(self, value: Any, none: Any) -> Any:
-        """The sum, but +0 instead of -0 where it is empty (`none`)."""
+    def or_zero(self, value: Any, empty: Any) -> Any:
+        """The sum, but +0 instead of -0 where it is `empty`."""
         scalar = value.type.element if isinstance(value.type, ir.VectorType) else value.type
         if isinstance(scalar, ir.IntType):
             return value
-        return self.b.select(none, constant(0.0, value.type), value)
+        return self.b.select(empty, constant(0.0, value.type), value)
 
     # a row's elements
 
@@ -246,12 +247,12 @@ class Function:
         places, offsets = local(b, I64), local(b, I64)
         b.store(start, places)
         b.store(b.srem(start, self.run), offsets)
-        head, some, after = (b.append_basic_block(name) for name in ("runs", "run", "ran"))
+        head, body, after = (b.append_basic_block(name) for name in ("runs", "run", "ran"))
         b.branch(head)
         b.position_at_end(head)
         place = b.load(places, typ=I64)
-        b.cbranch(b.icmp_signed("<", place, stop), some, after)
-        b.position_at_end(some)
+        b.cbranch(b.icmp_signed("<", place, stop), body, after)
+        b.position_at_end(body)
         offset = b.load(offsets, typ=I64)
         length = smaller(b, b.sub(self.run, offset), b.sub(stop, place))
         if limit is not None:

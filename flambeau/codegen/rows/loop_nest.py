@@ -29,7 +29,7 @@ MAX_BUFFER_BYTES, MAX_BUFFERED_ROW = 1 << 17, 1 << 14
 MAX_SERIAL_MERGE = 1 << 15
 
 #: indices of the plan's fields
-(ROWS, TALL, N, PIECE, RUN, SIDE, PITCH, WIDTH, PARTS, WIDE, OUTER_RANK, INNER_RANK, FIRST) = range(13)
+(ROWS, CHUNK_ROWS, N, PIECE, RUN, SIDE, PITCH, WIDTH, PARTS, CHUNK_COLUMNS, OUTER_RANK, INNER_RANK, FIRST) = range(13)
 
 
 class Operands:
@@ -47,9 +47,10 @@ class Operands:
             elementwise, per_row, columns, totals, inputs)
         self.first_input = elementwise + per_row + columns + totals
         self.number = self.first_input + inputs
-        given = range(self.first_input, self.number)
-        self.walked = [*range(elementwise + per_row), *given]
-        self.elements = [*range(elementwise), *range(elementwise + per_row, elementwise + per_row + columns), *given]
+        inputs_range = range(self.first_input, self.number)
+        self.walked = [*range(elementwise + per_row), *inputs_range]
+        self.elements = [*range(elementwise), *range(elementwise + per_row, elementwise + per_row + columns),
+                         *inputs_range]
 
 
 class LoopNest(NamedTuple):
@@ -58,7 +59,7 @@ class LoopNest(NamedTuple):
     Attributes:
         lanes: elements of a vector.
         across: whether each lane has its own row.
-        whole: whether chunks are entire rows.
+        entire_rows: whether chunks are entire rows.
         steps: each operand's step kind from lane to lane: "c", "b", "s"; "t" is "s" where blocks are transposed first,
             because rows are contiguous.
         of_row: for each input, whether it is constant along a row.
@@ -71,7 +72,7 @@ class LoopNest(NamedTuple):
 
     lanes: int
     across: bool
-    whole: bool
+    entire_rows: bool
     steps: str
     of_row: tuple[bool, ...]
     long: bool
@@ -153,10 +154,10 @@ def choose_loop_nest(shape: tuple[int, ...], inner: int, strides: Sequence[Seque
     long = n > (64 if across else 64 * lanes)
     if across and not transposed and not operands.columns:
         # a block of several vectors reads at least entire cache lines
-        wide = WIDE_BLOCK * lanes if cheap else nontemporal_stores.CACHE_LINE // min(
+        block_lanes = WIDE_BLOCK * lanes if cheap else nontemporal_stores.CACHE_LINE // min(
             (sizes[i] for i in full), default=nontemporal_stores.CACHE_LINE)
-        if side >= wide:
-            lanes = max(lanes, min(wide, MAX_LANES))
+        if side >= block_lanes:
+            lanes = max(lanes, min(block_lanes, MAX_LANES))
     nest = LoopNest(lanes, across, True, "", of_row, long, outer, within, rows, n)
     few = nest.blocks < MIN_ROW_BLOCKS and rows * n > 4 * grain and n >= 4 * lanes
     if across and not few:
@@ -164,7 +165,7 @@ def choose_loop_nest(shape: tuple[int, ...], inner: int, strides: Sequence[Seque
     tail = tail_info([n], 1 if across else lanes, rows * n) if not few and nest.flat_elements else ANY_LENGTH
     nontemporal = not across and operands.elementwise > 0 and nontemporal_stores.are_faster(
         iteration_space.bytes_accessed(shape, strides, sizes))
-    return nest._replace(whole=not few, steps="".join(steps), tail=tail, nontemporal=nontemporal)
+    return nest._replace(entire_rows=not few, steps="".join(steps), tail=tail, nontemporal=nontemporal)
 
 
 def _steps(dims: iteration_space.Dims, of: Sequence[int], sizes: Sequence[int]) -> list[str]:
@@ -199,23 +200,23 @@ def plan(nest: LoopNest, operands: Operands, regions: Sequence[tuple[str, int]],
     side_lanes = lanes if nest.across else 1
     pitch = -(-rows // lanes) * lanes + lanes
     width = (-(-n // lanes) * lanes + lanes) * side_lanes
-    if nest.whole:
-        tall = max(1, grain // max(1, n * side_lanes))
+    if nest.entire_rows:
+        chunk_rows = max(1, grain // max(1, n * side_lanes))
         if operands.columns:
-            tall = max(tall, min(MAX_SEQUENTIAL_ROWS, blocks // MIN_ROW_BLOCKS))
+            chunk_rows = max(chunk_rows, min(MAX_SEQUENTIAL_ROWS, blocks // MIN_ROW_BLOCKS))
         if operands.columns or operands.totals:
-            tall = min(tall, MAX_SEQUENTIAL_ROWS)
-        chunks, tall = iteration_space.blocks(blocks, tall, 1)
+            chunk_rows = min(chunk_rows, MAX_SEQUENTIAL_ROWS)
+        chunks, chunk_rows = iteration_space.blocks(blocks, chunk_rows, 1)
         chunks, parts, piece = max(1, chunks), max(1, chunks), n
     else:
-        tall = blocks
+        chunk_rows = blocks
         chunks, piece = iteration_space.blocks(n, max(lanes, grain // max(1, blocks * side_lanes)))
         parts = chunks
-    finishing, wide = 1, n
-    if nest.whole and operands.columns * parts * width > MAX_SERIAL_MERGE:
-        finishing, wide = iteration_space.blocks(n, max(64,
+    finishing, chunk_columns = 1, n
+    if nest.entire_rows and operands.columns * parts * width > MAX_SERIAL_MERGE:
+        finishing, chunk_columns = iteration_space.blocks(n, max(64,
                                                         MAX_SERIAL_MERGE // (operands.columns * parts * side_lanes)))
-    sizes = {"column": width * (parts if nest.whole else 1), "total": parts if nest.whole else pitch,
+    sizes = {"column": width * (parts if nest.entire_rows else 1), "total": parts if nest.entire_rows else pitch,
              "state": parts * pitch, "result": pitch}
     places, scratch = [], 0
     for holds, itemsize in regions:
@@ -227,7 +228,8 @@ def plan(nest: LoopNest, operands: Operands, regions: Sequence[tuple[str, int]],
     if nest.across and extents:
         extents[0] = -(-side // lanes)
         outer_strides = [[each[0] * lanes, *each[1:]] for each in outer_strides]
-    words = [blocks, tall, n, piece, inner.extents[0] if inner.extents else 1, side, pitch, width, parts, wide,
+    words = [blocks, chunk_rows, n, piece, inner.extents[0] if inner.extents else 1, side, pitch, width, parts,
+             chunk_columns,
              len(extents), max(0, len(inner.extents) - 1), *places,
              *(each[0] if each else 0 for each in inner.strides), *(each[0] if each else 0 for each in outer.strides),
              *extents, *(stride for each in outer_strides for stride in each),

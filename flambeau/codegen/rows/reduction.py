@@ -72,13 +72,13 @@ class Kernel:
         results = tuple([np.empty(shape, dtype) for dtype in self.results])
         launching.run(program, [*results, *arrays])
         if out is not None:
-            given = (out,) if isinstance(out, np.ndarray) else tuple(out)
-            for result, each in zip(results, given, strict=True):
+            targets = (out,) if isinstance(out, np.ndarray) else tuple(out)
+            for result, each in zip(results, targets, strict=True):
                 if each.shape != result.shape or each.dtype != result.dtype:
                     raise ValueError(f"out of shape {each.shape}, {each.dtype} for a result of shape "
                                      f"{result.shape}, {result.dtype}")
                 each[...] = result
-            results = given
+            results = targets
         return results[0] if len(results) == 1 else results
 
     def _plan(self, arrays: Sequence[np.ndarray]) -> tuple[tuple[int, ...], list[Launch]]:
@@ -111,14 +111,14 @@ _row_operations: dict[tuple, rows.Rows] = {}
 def _row_operation(terms: Sequence[tuple[str, Node]], inputs: int) -> rows.Rows:
     """The row operation with one stage of these terms, whose results are per-row results."""
     key = (tuple(terms), inputs)
-    found = _row_operations.get(key)
-    if found is None:
+    operation = _row_operations.get(key)
+    if operation is None:
         made = []
         for i, (op, x) in enumerate(terms):
             to_accumulator(op, x)
             made.append(cast(variable(inputs + i, rows.term_dtype(op, x)), result_dtype(op, x)))
-        found = _row_operations[key] = rows.Rows(stages=(tuple((op, x) for op, x in terms),), per_row=tuple(made))
-    return found
+        operation = _row_operations[key] = rows.Rows(stages=(tuple((op, x) for op, x in terms),), per_row=tuple(made))
+    return operation
 
 
 def launches(terms: Sequence[tuple[str, Node]], outs: Sequence[Spec], ins: Sequence[Spec],
@@ -209,12 +209,12 @@ def several(terms: Sequence[tuple[str, Node]], inputs: Sequence[np.dtype | str |
     """
     chosen = None if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
     key = (tuple(map(tuple, terms)), tuple(inputs), chosen, keepdims)
-    found = _kernels.get(key)
-    if found is None:
+    cached = _kernels.get(key)
+    if cached is None:
         pairs = tuple([(op, expression) for op, expression in terms])
         made = Kernel(pairs, tuple(variable(0, dtype).dtype for dtype in inputs), chosen, keepdims)
-        found = _kernels.setdefault(key, made)
-    return found
+        cached = _kernels.setdefault(key, made)
+    return cached
 
 
 def kernel(expression: Node, op: str, inputs: Sequence[np.dtype | str | type],

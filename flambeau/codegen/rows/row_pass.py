@@ -104,10 +104,10 @@ class RowPass:
                 self._element(here, place, index, first_lanes(b, b.sub(length, index), self.lanes), states[0], repeated)
             return
         exact = step == 1 or tail.multiple >= self.unroll
-        whole = length if exact else b.sub(length, b.srem(length, i64(step)))
+        unrolled_end = length if exact else b.sub(length, b.srem(length, i64(step)))
 
         def vector_loop(nontemporal: bool) -> None:
-            with loop(b, i64(0), whole, step) as index:
+            with loop(b, i64(0), unrolled_end, step) as index:
                 for u, state in enumerate(states):
                     self._element(here, place, b.add(index, i64(u * single)), mask, state, repeated, nontemporal)
 
@@ -118,7 +118,7 @@ class RowPass:
         else:
             vector_loop(False)
         if not exact:
-            with loop(b, whole, length, single) as index:
+            with loop(b, unrolled_end, length, single) as index:
                 self._element(here, place, index, last(index), states[0], repeated)
 
     def _element(self, here: dict[int, Any], place: Any, index: Any, mask: Any, state: list[Any],
@@ -134,9 +134,9 @@ class RowPass:
         for node, i in self.reads.items():
             values[node] = Operand(node.dtype, "c").load(b, self.buffers[i], None, buffer_index, lanes)
         columns = [to_accumulator(rows.kind.rows.column_op(i), x) for i, x in self.loop.columns]
-        found = lower(b, [*self.reducer.expressions, *(x for _, x in self.loop.outputs), *columns,
+        lowered = lower(b, [*self.reducer.expressions, *(x for _, x in self.loop.outputs), *columns,
                           *(x for _, x in self.loop.buffered)], values, lanes)
-        terms, rest = found[:len(self.loop.terms)], found[len(self.loop.terms):]
+        terms, rest = lowered[:len(self.loop.terms)], lowered[len(self.loop.terms):]
         if terms:
             lifted = self.reducer.lift(b, terms, self._places(linear), lanes)
             if mask is not None and not self.across:

@@ -107,7 +107,7 @@ class _Kernel:
         code = self._code(nest)
         plan = loop_nest.plan(nest, self.operands, code.regions, self.grain)
         library, words = code.library, tuple(plan.words)
-        if not nest.whole:
+        if not nest.entire_rows:
             return [Launch(library, library.symbol(f"pass{k}"), plan.chunks, words,
                            code.ends.get(f"then{k}", 0), plan.scratch) for k in code.passes]
         finish = code.ends.get("finish", 0)
@@ -128,7 +128,7 @@ class _Kernel:
         return made
 
     def _code(self, nest: LoopNest) -> _Code:
-        keep = nest.whole and nest.n <= loop_nest.MAX_BUFFERED_ROW
+        keep = nest.entire_rows and nest.n <= loop_nest.MAX_BUFFERED_ROW
         made = self._schedule(nest, keep)
         if keep:
             row = (nest.n + nest.lanes) * (nest.lanes if nest.across else 1)
@@ -137,7 +137,7 @@ class _Kernel:
         keep = keep and bool(made.buffers)
         name = " ".join([str(nest.lanes), nest.steps, "".join("-r"[each] for each in nest.of_row),
                          str(nest.tail), *(
-            word for word, applies in [("across", nest.across), ("whole", nest.whole), ("long", nest.long),
+            word for word, applies in [("across", nest.across), ("entire rows", nest.entire_rows), ("long", nest.long),
                                     ("flat", nest.flat_rows), ("even", nest.flat_elements), ("keep", keep),
                                ("nontemporal", nest.nontemporal)] if applies)])
         code = self.codes.get(name)
@@ -184,14 +184,14 @@ def launches(rows: Rows, outs: Sequence[Spec], ins: Sequence[Spec], inner: int) 
     if kernel is None:
         kernel = _kernels.setdefault(key, _Kernel(*key))
     signature = (tuple(outs), tuple(ins), inner)
-    found = kernel.lists.get(signature)
-    if found is None:
-        found = _planned(kernel, outs, ins, inner)
+    cached = kernel.lists.get(signature)
+    if cached is None:
+        cached = _planned(kernel, outs, ins, inner)
         with _lock:
             if len(kernel.lists) >= CACHE_SIZE:
                 kernel.lists.clear()
-            kernel.lists[signature] = found
-    return list(found)
+            kernel.lists[signature] = cached
+    return list(cached)
 
 
 def _planned(kernel: _Kernel, outs: Sequence[Spec], ins: Sequence[Spec], inner: int) -> list[Launch]:
@@ -230,8 +230,8 @@ def _strides_of_part(shape: tuple[int, ...], first: int, last: int, out: Spec) -
     if out.shape not in (part, ones):
         raise ValueError(f"a result of shape {out.shape}, which should be {part}")
     strides = out.strides if out.shape == part else out.strides[first:last]
-    kept = [0 if extent == 1 else stride for extent, stride in zip(part, strides, strict=True)]
-    return [0] * first + kept + [0] * (len(shape) - last)
+    selected = [0 if extent == 1 else stride for extent, stride in zip(part, strides, strict=True)]
+    return [0] * first + selected + [0] * (len(shape) - last)
 
 
 __all__ = ["Rows", "in_place", "launches", "term_dtype"]

@@ -305,11 +305,11 @@ def schedule(rows: Rows, of_row: Sequence[bool], load_costs: Sequence[int], keep
         buffering.begin()
         rewritten = [(op, varying(to_opmath(x))) for op, x in terms[k]] if k < len(terms) else []
         outputs, columns = (
-            [(i, varying(to_opmath(x) if summed else x)) for i, x in enumerate(found) if place(x)[0] == k]
-            for found, summed in ((rows.elementwise, False), (rows.column_sums, True)))
+            [(i, varying(to_opmath(x) if summed else x)) for i, x in enumerate(expressions) if place(x)[0] == k]
+            for expressions, summed in ((rows.elementwise, False), (rows.column_sums, True)))
         if keep:
             rewritten = [(op, buffering(x)) for op, x in rewritten]
-            outputs, columns = ([(i, buffering(x)) for i, x in found] for found in (outputs, columns))
+            outputs, columns = ([(i, buffering(x)) for i, x in pairs] for pairs in (outputs, columns))
         loops.append(Loop(rewritten, results[k] if k < len(results) else [], outputs, columns, []))
     for number, (k, node) in enumerate(buffering.stores):
         loops[k].buffered.append((number, buffering.rewritten[k][node]))

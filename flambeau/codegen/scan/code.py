@@ -69,12 +69,12 @@ class Emitter:
         pointers, plan, chunk = body.args
         total = len(self.operands)
         bases = [b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER) for i in range(total)]
-        self.n, extent, block, parts, lines, tall, rank = (word(b, plan, i) for i in range(7))
+        self.n, extent, block, parts, lines, chunk_lines, rank = (word(b, plan, i) for i in range(7))
         self.inner = [word(b, plan, 7 + i) for i in range(total)]
         self.along = [word(b, plan, 7 + total + i) for i in range(total)]
         start = b.mul(b.srem(chunk, parts), block)
-        first = b.mul(b.sdiv(chunk, parts), tall)
-        last = smaller(b, b.add(first, tall), lines)
+        first = b.mul(b.sdiv(chunk, parts), chunk_lines)
+        last = smaller(b, b.add(first, chunk_lines), lines)
         count = smaller(b, block, b.sub(extent, start))
         extents = at(b, plan, 8 * (7 + 2 * total))
         moved = [at(b, base, b.mul(start, stride)) for base, stride in zip(bases, self.inner, strict=True)]
@@ -112,10 +112,10 @@ class Emitter:
         with loop(b, i64(0), self.n) as k:
             place = self._place(k)
             runs = [at(b, base, b.mul(place, stride)) for base, stride in zip(bases, self.along, strict=True)]
-            whole = b.sub(count, b.srem(count, i64(lanes)))
-            with loop(b, i64(0), whole, lanes) as j:
+            full_end = b.sub(count, b.srem(count, i64(lanes)))
+            with loop(b, i64(0), full_end, lanes) as j:
                 self._step_lines(memories, runs, k, j, None)
-            with loop(b, whole, count, lanes) as j:
+            with loop(b, full_end, count, lanes) as j:
                 self._step_lines(memories, runs, k, j, first_lanes(b, b.sub(count, j), lanes))
 
     def _state(self, memory: Any, type_: Any, j: Any) -> Any:
@@ -148,10 +148,10 @@ class Emitter:
                      for base, stride in zip(bases, self.inner, strict=True)]
             for place, value in zip(self.states, self._initial(), strict=True):
                 b.store(value, place)
-            whole = b.sub(self.n, b.srem(self.n, i64(2 * lanes)))
-            with loop(b, i64(0), whole, 2 * lanes) as k:
+            full_end = b.sub(self.n, b.srem(self.n, i64(2 * lanes)))
+            with loop(b, i64(0), full_end, 2 * lanes) as k:
                 self._block(lines, k)
-            with loop(b, whole, self.n) as k:
+            with loop(b, full_end, self.n) as k:
                 self._single(lines, k)
 
     @contextmanager

@@ -64,17 +64,17 @@ class Scan:
             reverse: whether to scan from its end.
         """
         shape = outs[0].shape
-        every = [*outs, *ins]
+        arrays = [*outs, *ins]
         n = shape[dim]
         if not iteration_space.numel(shape):
             return []
-        along = [each.strides[dim] if n > 1 else each.dtype.itemsize for each in every]
-        strides = [[0 if d == dim else stride for d, stride in enumerate(each.strides)] for each in every]
+        along = [each.strides[dim] if n > 1 else each.dtype.itemsize for each in arrays]
+        strides = [[0 if d == dim else stride for d, stride in enumerate(each.strides)] for each in arrays]
         others = tuple([1 if d == dim else extent for d, extent in enumerate(shape)])
         dims = iteration_space.collapse(others, strides, iteration_space.memory_order(others, strides))
         if not dims.extents:
-            dims = iteration_space.Dims([1], [[0] for _ in every])
-        sizes = [each.dtype.itemsize for each in every]
+            dims = iteration_space.Dims([1], [[0] for _ in arrays])
+        sizes = [each.dtype.itemsize for each in arrays]
         transposed = all(stride in (size, 0) for stride, size in zip(along, sizes, strict=True)) and not any(
             stride == 0 for stride in along[:len(outs)])
         steps = ("".join("c" if stride else "b" for stride in along) if transposed
@@ -86,8 +86,9 @@ class Scan:
             across, block = iteration_space.blocks(count, grain, lanes)
         else:
             across, block = _parts(count, min(MAX_LINES, max(grain // 64 * 64, MIN_LINES)))
-        down, tall = iteration_space.blocks(lines, max(1, grain // block), 1)
-        words = [n, count, block, across, lines, tall, len(dims.extents) - 1, *(each[0] for each in dims.strides),
+        down, chunk_lines = iteration_space.blocks(lines, max(1, grain // block), 1)
+        words = [n, count, block, across, lines, chunk_lines, len(dims.extents) - 1,
+                 *(each[0] for each in dims.strides),
                  *along, *dims.extents[1:], *(s for each in dims.strides for s in each[1:])]
         library = self._library([each.dtype for each in ins], "transposed" if transposed else "by lines", steps,
                                 lanes, reverse, MAX_LINES)

@@ -40,7 +40,7 @@ def order(places: Spec, repeated: Spec, x: Spec, *, descending: bool) -> list[La
         raise TypeError(f"cannot sort elements of dtype {x.dtype}")
     chunk_bytes = 2 * 8 * n
     max_chunks = min(MAX_CHUNKS, max(1, MAX_SCRATCH // max(1, chunk_bytes)))
-    chunks, tall = iteration_space.blocks(rows, max(1, GRAIN // max(1, n), -(-rows // max_chunks)), 1)
+    chunks, chunk_rows = iteration_space.blocks(rows, max(1, GRAIN // max(1, n), -(-rows // max_chunks)), 1)
 
     def generate() -> str:
         from . import radix_sort_code
@@ -48,7 +48,7 @@ def order(places: Spec, repeated: Spec, x: Spec, *, descending: bool) -> list[La
         return radix_sort_code.Emitter(descending).module()
 
     library = compilation.load(f"order {x.dtype} {descending}", ("body",), generate, "few")
-    return [Launch(library, library.symbol("body"), chunks, (n, rows, tall), 0, chunks * chunk_bytes)]
+    return [Launch(library, library.symbol("body"), chunks, (n, rows, chunk_rows), 0, chunks * chunk_bytes)]
 
 
 __all__ = ["order"]

@@ -35,12 +35,12 @@ class Emitter:
         pointers, plan, chunk = body.args
         order, repeated, x, scratch = (b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
                                        for i in range(4))
-        self.n, rows, tall = (word(b, plan, i) for i in range(3))
+        self.n, rows, chunk_rows = (word(b, plan, i) for i in range(3))
         self.counts = [as_opaque_pointer(b, local(b, I64, VALUES)) for _ in range(DIGITS)]
         packed = at(b, scratch, b.mul(chunk, b.shl(self.n, i64(4))))
         spare = b.gep(packed, [self.n], source_etype=I64)
-        first = b.mul(chunk, tall)
-        with loop(b, first, smaller(b, b.add(first, tall), rows)) as row:
+        first = b.mul(chunk, chunk_rows)
+        with loop(b, first, smaller(b, b.add(first, chunk_rows), rows)) as row:
             start = b.mul(row, self.n)
             self._pack(b.gep(x, [start], source_etype=_FLOAT), packed)
             for digit in range(DIGITS):

@@ -44,7 +44,7 @@ def order(values: Spec, places: Spec, repeated: Spec, x: Spec, *, descending: bo
         raise TypeError(f"cannot sort elements of dtype {x.dtype}")
     if not 1 <= n <= MAX_ROW:
         raise ValueError(f"rows of {n} elements")
-    chunks, tall = iteration_space.blocks(rows, max(1, GRAIN // (n * n)), 1)
+    chunks, chunk_rows = iteration_space.blocks(rows, max(1, GRAIN // (n * n)), 1)
     lanes = 2 * target.host().vector_bits // 32
 
     def generate() -> str:
@@ -53,7 +53,7 @@ def order(values: Spec, places: Spec, repeated: Spec, x: Spec, *, descending: bo
         return rank_sort_code.Emitter(lanes, descending, MAX_ROW).module()
 
     library = compilation.load(f"rank {x.dtype} {lanes} {descending} {MAX_ROW}", ("body",), generate, "few")
-    return [Launch(library, library.symbol("body"), chunks, (n, rows, tall))]
+    return [Launch(library, library.symbol("body"), chunks, (n, rows, chunk_rows))]
 
 
 __all__ = ["MAX_ROW", "order"]

@@ -53,13 +53,13 @@ class Emitter:
         pointers, plan, chunk = body.args
         values, order, repeated, x = (b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
                                       for i in range(4))
-        self.n, rows, tall = (word(b, plan, i) for i in range(3))
+        self.n, rows, chunk_rows = (word(b, plan, i) for i in range(3))
         # padded to entire blocks
         self.keys, self.sorted = (as_opaque_pointer(b, local(b, I32, self.max_row + self.lanes)) for _ in range(2))
         self.ranks = as_opaque_pointer(b, local(b, I32, self.lanes))
         self.total = local(b, self.vector)
-        first = b.mul(chunk, tall)
-        with loop(b, first, smaller(b, b.add(first, tall), rows)) as row:
+        first = b.mul(chunk, chunk_rows)
+        with loop(b, first, smaller(b, b.add(first, chunk_rows), rows)) as row:
             start = b.mul(row, self.n)
             source = b.gep(x, [start], source_etype=_FLOAT)
             self._write_keys(source)
@@ -81,11 +81,11 @@ class Emitter:
 
     def _write_keys(self, x: Any) -> None:
         b, lanes = self.b, self.lanes
-        whole = b.sub(self.n, b.srem(self.n, i64(lanes)))
-        with loop(b, i64(0), whole, lanes) as j:
+        full_end = b.sub(self.n, b.srem(self.n, i64(lanes)))
+        with loop(b, i64(0), full_end, lanes) as j:
             elements = b.load(b.gep(x, [j], source_etype=_FLOAT), typ=ir.VectorType(_FLOAT, lanes), align=1)
             b.store(self._sort_key(elements, self.vector), b.gep(self.keys, [j], source_etype=I32), align=4)
-        with loop(b, whole, self.n) as j:
+        with loop(b, full_end, self.n) as j:
             element = b.load(b.gep(x, [j], source_etype=_FLOAT), typ=_FLOAT, align=1)
             b.store(self._sort_key(element, I32), b.gep(self.keys, [j], source_etype=I32))
 
@@ -96,8 +96,8 @@ class Emitter:
         """Add to the block's ranks how many of the elements from `start` to `stop` come before its elements."""
         b = self.b
         with loop(b, start, stop) as j:
-            found = b.sext(before(splat(b, self._key(j), self.lanes), j), self.vector)
-            b.store(b.sub(b.load(self.total, typ=self.vector), found), self.total)
+            before_block = b.sext(before(splat(b, self._key(j), self.lanes), j), self.vector)
+            b.store(b.sub(b.load(self.total, typ=self.vector), before_block), self.total)
 
     def _rank(self, j: Any) -> None:
         """Compute the ranks of a block's elements."""
@@ -129,13 +129,14 @@ class Emitter:
 
     def _write_repeated(self, repeated: Any) -> None:
         b, lanes = self.b, self.lanes
-        some = local(b, ir.IntType(lanes))
-        b.store(ir.Constant(ir.IntType(lanes), 0), some)
+        any_repeated = local(b, ir.IntType(lanes))
+        b.store(ir.Constant(ir.IntType(lanes), 0), any_repeated)
         pairs = b.sub(self.n, i64(1))
         with loop(b, i64(0), pairs, lanes) as j:
             here, next_ = (b.load(b.gep(self.sorted, [b.add(j, i64(k))], source_etype=I32), typ=self.vector, align=4)
                            for k in (0, 1))
             same = b.and_(b.icmp_signed("==", here, next_), first_lanes(b, b.sub(pairs, j), lanes))
-            b.store(b.or_(b.load(some, typ=some.type.pointee), b.bitcast(same, some.type.pointee)), some)
-        found = b.load(some, typ=some.type.pointee)
-        b.store(b.zext(b.icmp_unsigned("!=", found, ir.Constant(found.type, 0)), I8), repeated)
+            b.store(b.or_(b.load(any_repeated, typ=any_repeated.type.pointee),
+                          b.bitcast(same, any_repeated.type.pointee)), any_repeated)
+        repeats = b.load(any_repeated, typ=any_repeated.type.pointee)
+        b.store(b.zext(b.icmp_unsigned("!=", repeats, ir.Constant(repeats.type, 0)), I8), repeated)

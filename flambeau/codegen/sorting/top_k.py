@@ -44,7 +44,7 @@ def top_k(values: Spec, places: Spec, ambiguous: Spec, x: Spec, *, largest: bool
         raise TypeError(f"cannot select elements of dtype {x.dtype}")
     if not 1 <= count <= min(n, MAX_K):
         raise ValueError(f"top {count} of {n} elements")
-    chunks, tall = iteration_space.blocks(rows, max(1, GRAIN // n), 1)
+    chunks, chunk_rows = iteration_space.blocks(rows, max(1, GRAIN // n), 1)
     lanes = 4 * max(2, target.host().vector_bits // 8 // x.dtype.itemsize)
 
     def generate() -> str:
@@ -53,7 +53,7 @@ def top_k(values: Spec, places: Spec, ambiguous: Spec, x: Spec, *, largest: bool
         return top_k_code.Emitter(x.dtype, lanes, largest, MAX_K).module()
 
     library = compilation.load(f"top_k {x.dtype} {lanes} {largest} {MAX_K}", ("body",), generate, "few")
-    return [Launch(library, library.symbol("body"), chunks, (n, rows, tall, count))]
+    return [Launch(library, library.symbol("body"), chunks, (n, rows, chunk_rows, count))]
 
 
 __all__ = ["MAX_K", "top_k"]

@@ -39,14 +39,14 @@ class Emitter:
         pointers, plan, chunk = body.args
         values, places, ambiguous, x = (b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER)
                                        for i in range(4))
-        n, rows, tall, self.count = (word(b, plan, i) for i in range(4))
+        n, rows, chunk_rows, self.count = (word(b, plan, i) for i in range(4))
         self.last = b.sub(self.count, i64(1))
         self.keys = as_opaque_pointer(b, local(b, self.key, self.max_k))
         self.places = as_opaque_pointer(b, local(b, I64, self.max_k))
         self.block = as_opaque_pointer(b, local(b, self.key, self.lanes))
         self.limit, self.tie = local(b, self.key), local(b, self.key)
-        first = b.mul(chunk, tall)
-        with loop(b, first, smaller(b, b.add(first, tall), rows)) as row:
+        first = b.mul(chunk, chunk_rows)
+        with loop(b, first, smaller(b, b.add(first, chunk_rows), rows)) as row:
             with loop(b, i64(0), self.count) as i:
                 b.store(self.worst, self._key(i))
             b.store(self.worst, self.limit)
@@ -76,9 +76,9 @@ class Emitter:
     def _row(self, x: Any, n: Any) -> None:
         b, lanes = self.b, self.lanes
         kind = value_type(self.dtype)
-        whole = b.sub(n, b.srem(n, i64(lanes)))
+        full_end = b.sub(n, b.srem(n, i64(lanes)))
         left = local(b, ir.IntType(lanes))
-        with loop(b, i64(0), whole, lanes) as j:
+        with loop(b, i64(0), full_end, lanes) as j:
             elements = b.load(b.gep(x, [j], source_etype=kind), typ=ir.VectorType(kind, lanes), align=1)
             keys = self._sort_key(elements, lanes)
             candidates = b.icmp_signed(">=", keys, splat(b, b.load(self.limit, typ=self.key), lanes))
@@ -87,7 +87,7 @@ class Emitter:
                 b.store(keys, self.block, align=1)
                 b.store(mask, left)
                 self._insert_candidates(left, j)
-        with loop(b, whole, n) as j:
+        with loop(b, full_end, n) as j:
             self._insert(self._sort_key(b.load(b.gep(x, [j], source_etype=kind), typ=kind, align=1), 0), j)
 
     def _insert_candidates(self, left: Any, start: Any) -> None:

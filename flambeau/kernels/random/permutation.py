@@ -73,9 +73,9 @@ def _from_swaps(z: np.ndarray, n: int) -> np.ndarray:
     """The outcome of swapping i with z[i] >= i for i = 0, 1, ..., n − 2.
 
     Position i is final after step i: it gets the element at position z[i], which was moved there by the last
-    earlier step with the same z, or is z[i] itself. Step k moves away the element `held[k]` that position k had
+    earlier step with the same z, or is z[i] itself. Step k moves away the element `source[k]` that position k had
     then, which is determined by the last step before k with z equal to k. Sorting the pairs (z, i) finds these
-    steps; chains in `held` are resolved by pointer doubling.
+    steps; chains in `source` are resolved by pointer doubling.
     """
     shift = np.int64(n.bit_length())
     steps = np.arange(n)
@@ -91,18 +91,18 @@ def _from_swaps(z: np.ndarray, n: int) -> np.ndarray:
     before[step[1:][follows]] = step[:-1][follows]
 
     last = np.append(~follows, True)
-    held = steps.copy()             # the last earlier step with z equal to k; k itself if there is none
-    held[target[last]] = step[last]
-    own = np.flatnonzero((held == steps) & (before >= 0) & (np.append(z, n - 1) == steps))
-    held[own] = before[own]
+    source = steps.copy()             # the last earlier step with z equal to k; k itself if there is none
+    source[target[last]] = step[last]
+    own = np.flatnonzero((source == steps) & (before >= 0) & (np.append(z, n - 1) == steps))
+    source[own] = before[own]
     while True:
-        further = held[held]
-        if np.array_equal(further, held):
+        further = source[source]
+        if np.array_equal(further, source):
             break
-        held = further
+        source = further
     result = np.append(z, n - 1)
     reached = before >= 0
-    result[reached] = held[before[reached]]
+    result[reached] = source[before[reached]]
     return result
 
 
