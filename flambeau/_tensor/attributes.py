@@ -19,6 +19,7 @@ def _undeletable(message: str) -> Any:
 
 
 def _volatile(self: Tensor) -> bool:
+    """Deprecated: always False."""
     warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=outside())
     return False
 

@@ -184,7 +184,12 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2, 3).ndim
+        2
+        """
         return self._array.ndim
 
     @property
@@ -218,7 +223,13 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether no recorded operator computed it: `grad_fn` is None."""
+        """Whether no recorded operator computed it: `grad_fn` is None.
+
+        >>> import flambeau as torch
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> x.is_leaf, (x * 2).is_leaf
+        (True, False)
+        """
         return self.grad_fn is None
 
     def _has_node(self) -> bool:
@@ -280,7 +291,12 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """A tensor on the same memory without a graph; writes to it are not recorded and do not bump the version."""
+        """A tensor on the same memory without a graph; writes to it are not recorded and do not bump the version.
+
+        >>> import flambeau as torch
+        >>> torch.ones(1, requires_grad=True).data
+        tensor([1.])
+        """
         out: Tensor = wrap(self._array)
         if self._inference:
             out._inference, out._counter = True, INFERENCE if inference.get() else [0]

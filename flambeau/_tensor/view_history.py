@@ -173,7 +173,12 @@ class CopySlices(Node):
 
 
 def grad_fn(self: Tensor) -> Node | None:
-    """The graph node that computed this tensor; None for a leaf."""
+    """The graph node that computed this tensor; None for a leaf.
+
+    >>> import flambeau as torch
+    >>> (torch.ones(1, requires_grad=True) * 2).grad_fn.name()
+    'MulBackward0'
+    """
     base = self._base
     if base is not None and (base._requires_grad or self._node is not None):
         assert self._counter is not None

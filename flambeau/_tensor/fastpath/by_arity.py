@@ -87,7 +87,7 @@ def _compiled_kernel(op: Op) -> tuple[Callable[..., Any], list[int]]:
 
     def compile_for(dtype: np.dtype) -> Callable[..., Any]:
         kernels = compiled_operators(REGISTRY)
-        kernel = None if kernels is None else kernels.simple(op, dtype)
+        kernel = None if kernels is None else kernels.without_parameters(op, dtype)
         if kernel is not None:
             return kernel
         limit[0] = _NO_LIMIT

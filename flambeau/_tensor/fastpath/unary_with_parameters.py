@@ -97,7 +97,7 @@ def _compiled_kernel(op: Op) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
             kernels = compiled_operators(REGISTRY)
             if kernels is None:
                 return None
-            result = kernels.of_one(op)
+            result = kernels.unary_with_parameters(op)
         return result(a, params)
 
     return run

@@ -234,6 +234,12 @@ def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
 
 
 def _norm_method(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """`torch.norm` of this tensor.
+
+    >>> import flambeau as torch
+    >>> torch.tensor([3., 4.]).norm()
+    tensor(5.)
+    """
     return norm(self, p, dim, keepdim, None, dtype)
 
 

@@ -210,6 +210,11 @@ def _div_in_place(self: Tensor, other: Any, *, rounding_mode: str | None = None)
     return _write(_rounded(rounding_mode, self, other), self, other, rounding_mode=rounding_mode)
 
 
+def _true_divide_in_place(self: Tensor, other: Any) -> Tensor:
+    """`true_divide`, in place."""
+    return _write("div", self, other)
+
+
 def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
     """The remainder of division rounded down, input - other · floor(input / other); has the sign of `other`.
 
@@ -392,7 +397,7 @@ METHODS: dict[str, Any] = {
     "addcmul": addcmul, "addcmul_": _addcmul_in_place, "addcdiv": addcdiv, "addcdiv_": _addcdiv_in_place,
     "add": add, "add_": _add_in_place, "sub": sub, "sub_": _sub_in_place, "subtract": sub, "subtract_": _sub_in_place,
     "div": div, "div_": _div_in_place, "divide": div, "divide_": _div_in_place, "true_divide": true_divide,
-    "true_divide_": lambda self, other: _write("div", self, other), "remainder": remainder, "pow": pow,
+    "true_divide_": _true_divide_in_place, "remainder": remainder, "pow": pow,
     "pow_": _pow_in_place, "square": square, "square_": _square_in_place, "float_power": float_power,
     "float_power_": _float_power_in_place, "round": round, "round_": _round_in_place, "polygamma": polygamma,
     "polygamma_": _polygamma_in_place, "mvlgamma": mvlgamma,
