@@ -147,8 +147,8 @@ def _overload_named(dotted: str, in_place: bool = False) -> OpOverload:
 def _overload_names(key: str, op: Op) -> Iterator[str]:
     name = _NAMES.get(key)
     if name is None:
-        own = op.name if op.name in REGISTRY or key.startswith("_") else key
-        name = f"{own}.default"
+        packet = op.name if op.name in REGISTRY or key.startswith("_") else key
+        name = f"{packet}.default"
     yield name
     if key in _SCALAR_SECOND:
         yield name.replace("Tensor", "Scalar_Other" if key == "xlogy" else "Scalar")

@@ -67,8 +67,9 @@ def _names_in(function: Any, seen: set[CodeType]) -> set[str]:
 def _own(column: str, name: str) -> bool:
     """Whether a namespace has a function of its own for a name."""
     if column == "arrays":
-        return name in arrays.__dict__ and getattr(arrays.__dict__[name], "func", None) is not getattr(
-            REGISTRY.get(name), "forward", name)
+        function = arrays.__dict__.get(name)
+        forward = getattr(REGISTRY.get(name), "forward", None)  # stored when first used, maybe as a partial
+        return function is not None and getattr(function, "func", function) is not forward
     if column == "tensors":
         return hasattr(functions, name)
     if column == "scalars":

@@ -126,7 +126,7 @@ record("linalg.matrix_exp", lambda make: [sample(make(3, 3)), sample(make(2, 2, 
 record("linalg.lstsq", lambda make: [sample(make(3, 2), make(3, 1), driver="gels"), sample(make(2, 3), make(2, 2)),
                                      sample(near_identity(make, 3, 3), make(3))], complex=True,
        covers=("_linalg_lstsq",))
-# their gradients are those along Hermitian matrices alone: see test_products
+# their gradients are along Hermitian matrices only: see test_matmul
 record("linalg.cholesky", lambda make: [sample(positive(make, 3))], reference=np.linalg.cholesky, differentiable=False,
        covers=("linalg_cholesky_ex",))
 record("linalg.eigh", lambda make: [sample(positive(make, 3))], differentiable=False, covers=("linalg_eigh",))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from tests.ops.test_products import leaf, tree
+from tests.ops.test_matmul import leaf, tree
 
 F = torch.nn.functional
 

@@ -420,9 +420,9 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 def _masked_scatter_backward(g: Any, mask: Any, size: tuple[int, ...]) -> Any:
     """Return the vjp of `masked_scatter` by its source: the masked elements first, then zeros."""
-    taken = g[np.broadcast_to(mask, g.shape)]
+    selected = g[np.broadcast_to(mask, g.shape)]
     out = np.zeros(int(np.prod(size, dtype=np.int64)), g.dtype)
-    out[: taken.size] = taken
+    out[: selected.size] = selected
     return out.reshape(size)
 
 

@@ -131,7 +131,7 @@ def _aminmax(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 def _arg_extremum(name: str) -> Any:
     where = getattr(ndarray, name)
 
-    def place(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    def arg_extremum(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         if not x.size:
             _check_nonempty(x, dim, name)
         if dim is None or not x.ndim:
@@ -146,7 +146,7 @@ def _arg_extremum(name: str) -> Any:
                 return result[0]
         return where(x, dim, keepdims=keepdim)
 
-    return place
+    return arg_extremum
 
 
 def flat_positions(shape: tuple[int, ...], axis: int, index: Any) -> Any:

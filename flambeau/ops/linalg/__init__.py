@@ -7,7 +7,7 @@ from . import (
     distance as distance,
 )
 from . import (
-    products as products,
+    matmul as matmul,
 )
 from . import (
     solve as solve,

@@ -69,9 +69,9 @@ def _merge_batch(xp, x, k, dim, groups):
 
     (h, …, g · m, …) becomes (…, g · h · m, …).
     """
-    h, own = prod(x.shape[:k]), x.shape[k:]
-    x = xp.reshape(x, (h, *own[:dim], groups, own[dim] // groups, *own[dim + 1:]))
-    return xp.reshape(xp.movedim(x, 0, dim + 1), (*own[:dim], h * own[dim], *own[dim + 1:]))
+    h, dims_shape = prod(x.shape[:k]), x.shape[k:]
+    x = xp.reshape(x, (h, *dims_shape[:dim], groups, dims_shape[dim] // groups, *dims_shape[dim + 1:]))
+    return xp.reshape(xp.movedim(x, 0, dim + 1), (*dims_shape[:dim], h * dims_shape[dim], *dims_shape[dim + 1:]))
 
 
 def _split_batch(xp, x, sizes, dim, groups, size):
@@ -254,11 +254,11 @@ col2im.vjp(input=lambda xp, g, kernel_size, dilation, padding, stride: xp.im2col
     g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride))
 
 
-def _flatten_vmap(own):
+def _flatten_vmap(rank):
     """Return the batching rule of an operator on `own` dimensions and one sample dimension: all batches are samples."""
     def rule(xp, batch, input, **options):
-        batch_shape = input.shape[:len(input.shape) - own]
-        compute = xp.im2col if own == 3 else xp.col2im
+        batch_shape = input.shape[:len(input.shape) - rank]
+        compute = xp.im2col if rank == 3 else xp.col2im
         result = compute(xp.reshape(input, (prod(batch_shape), *input.shape[len(batch_shape):])), **options)
         return xp.reshape(result, (*batch_shape, *result.shape[1:]))
 

@@ -12,7 +12,7 @@ from typing import Any
 from ...shapes import broadcast_shapes
 from ..declare import composite, linear, not_implemented, op
 from ..pointwise.arithmetic import neg
-from .class_rows import class_loss_gradient_vmap, class_loss_vmap
+from .nll_loss_batching import nll_loss_backward_vmap, nll_loss_vmap
 
 _LOSS: dict[str, Any] = {"expose": ("nn.functional",)}
 
@@ -330,9 +330,9 @@ _nll_loss_backward.vjp(
     grad_output=lambda xp, g, target, weight, reduction, ignore_index: xp._nll_loss(
         g, target, weight, reduction=reduction, ignore_index=ignore_index),
     input=lambda xp, input: xp.zeros_like(input))
-_nll_loss.vmap(class_loss_vmap("_nll_loss"))
-_nll_loss2d.vmap(class_loss_vmap("_nll_loss2d"))
-_nll_loss_backward.vmap(class_loss_gradient_vmap)
+_nll_loss.vmap(nll_loss_vmap("_nll_loss"))
+_nll_loss2d.vmap(nll_loss_vmap("_nll_loss2d"))
+_nll_loss_backward.vmap(nll_loss_backward_vmap)
 
 
 # ----- connectionist temporal classification -----------------------------------------------------------------------

@@ -124,10 +124,10 @@ def _gru_layer_backward(xp, input, weight_ih, weight_hh, hidden, output, bias_ih
     by_h = xp.zeros_like(hidden) if g1 is None else g1
     grads = [None] * len(steps) if g0 is None else _steps(xp, g0, backwards)
     by_input, by_state = [], []
-    for (h, r, u, n, own), grad in zip(steps[::-1], grads[::-1], strict=True):
+    for (h, r, u, n, candidate_map), grad in zip(steps[::-1], grads[::-1], strict=True):
         by_h = by_h if grad is None else by_h + grad
         by_n = by_h * (1 - u) * (1 - n * n)
-        by_r, by_u = by_n * own * r * (1 - r), by_h * (h - n) * u * (1 - u)
+        by_r, by_u = by_n * candidate_map * r * (1 - r), by_h * (h - n) * u * (1 - u)
         by_input.append(_concatenate(xp, [by_r, by_u, by_n]))
         by_state.append(_concatenate(xp, [by_r, by_u, by_n * r]))
         by_h = by_h * u + xp.matmul(by_state[-1], weight_hh)

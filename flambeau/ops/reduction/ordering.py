@@ -180,7 +180,7 @@ def unique_all(xp, input):
 
 @op(name="unique_dim", key="_unique_dim", **_UNIQUE)
 def unique_dim(xp, input, *, dim):
-    """Distinct slices along `dim`, the place of each slice among them, and their counts."""
+    """The sorted unique slices along `dim`, the index of each slice among them, and their counts."""
     return xp._unique_dim(input, dim)
 
 

@@ -387,8 +387,8 @@ def _masked_scatter_vmap(xp, batch, input, mask, source):
     flat, positions = _count_true_before(xp, batch, where)
     if int(xp.sum(flat, -1).max()) > count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
-    taken = xp.gather(xp.reshape(values, (*batch.sizes, count)), batch.k, xp.clamp(positions, 0, count - 1))
-    return xp.where(where, xp.reshape(taken, x.shape), x)
+    gathered = xp.gather(xp.reshape(values, (*batch.sizes, count)), batch.k, xp.clamp(positions, 0, count - 1))
+    return xp.where(where, xp.reshape(gathered, x.shape), x)
 
 
 @_masked_scatter_backward.vmap

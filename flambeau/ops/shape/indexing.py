@@ -197,8 +197,8 @@ def _scattered_reduction_vjp(xp, g, input, index, src, out, dim, reduce, include
     if reduce == "sum":
         for_input, for_src = g, gathered(g)
     elif reduce == "mean":
-        own = xp.ones_like(g) if include_self else xp.zeros_like(g)
-        count = own + scattered(xp.ones_like(src))
+        self_count = xp.ones_like(g) if include_self else xp.zeros_like(g)
+        count = self_count + scattered(xp.ones_like(src))
         share = g / xp.where(count == 0, xp.ones_like(count), count)
         for_input, for_src = share, gathered(share)
     elif reduce in ("amax", "amin"):

@@ -86,10 +86,10 @@ block_diag.joint_vjp(_block_diag_vjp)
 def _block_diag_vmap(xp, batch, *tensors):
     k = batch.k
     full = [x if b else batch.expand_levels(x) for x, b in zip(tensors, batch.on, strict=True)]
-    for number, x in enumerate(full):
+    for i, x in enumerate(full):
         if x.ndim > k + 2:
             raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
-                               f"{number} has {x.ndim - k} dimensions")
+                               f"{i} has {x.ndim - k} dimensions")
     full = [xp.reshape(x, (*batch.sizes, *(1,) * (k + 2 - x.ndim), *x.shape[k:])) for x in full]
     width, before, rows = sum(x.shape[-1] for x in full), 0, []
     for x in full:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import dtypes
 from ..declare import linear, not_implemented, not_implemented_error, op
-from .product_checks import (
+from .matmul_checks import (
     check_addbmm,
     check_addmm,
     check_addmv,

@@ -33,7 +33,7 @@ def _target_weights(xp, batch, target, weight, weight_on, ignore_index):
     return xp.where(is_counted, xp.reshape(weights, index.shape), 0)
 
 
-def class_loss_vmap(name):
+def nll_loss_vmap(name):
     """Return the batching rule of the loss `name` of (input, target, weight)."""
     def rule(xp, batch, input, target, weight=None, *, reduction="mean", ignore_index=-100):
         shape, target_shape = _shape(batch, 0, input), _shape(batch, 1, target)
@@ -61,7 +61,7 @@ def class_loss_vmap(name):
     return rule
 
 
-def class_loss_gradient_vmap(xp, batch, grad_output, input, target, weight=None, *, reduction, ignore_index):
+def nll_loss_backward_vmap(xp, batch, grad_output, input, target, weight=None, *, reduction, ignore_index):
     """Compute the gradient of these losses on a vmap batch."""
     shape, target_shape = _shape(batch, 1, input), _shape(batch, 2, target)
     weight_on = weight is not None and batch.on[3]
