@@ -108,19 +108,19 @@ def peaks(again: bool = False) -> Peaks:
         again: measure even if a measurement exists, and keep the larger rates.
     """
     threads = limits.count()
-    found = _cached_peaks.get(threads)
-    if found is None or again:
+    best = _cached_peaks.get(threads)
+    if best is None or again:
         name = MEASUREMENTS.key(_FORMAT, source_hash("runtime"), source_hash("codegen"), *map(str, target.host()),
                                 str(threads))
-        if found is None:
+        if best is None:
             payload = MEASUREMENTS.read(name)
-            found = None if payload is None else _parse(payload)
-        if found is None or again:
+            best = None if payload is None else _parse(payload)
+        if best is None or again:
             measured = measure()
-            found = measured if found is None else found.merge(measured)
-            MEASUREMENTS.write(name, json.dumps(found._asdict()).encode())
-        _cached_peaks[threads] = found
-    return found
+            best = measured if best is None else best.merge(measured)
+            MEASUREMENTS.write(name, json.dumps(best._asdict()).encode())
+        _cached_peaks[threads] = best
+    return best
 
 
 _cached_peaks: dict[int, Peaks] = {}

@@ -132,8 +132,8 @@ class Cache:
     def entries(self) -> Iterator[Entry]:
         """The files of the cache, temporary ones included, in no order."""
         try:
-            with os.scandir(self.folder()) as found:
-                for file in found:
+            with os.scandir(self.folder()) as files:
+                for file in files:
                     try:
                         status = file.stat(follow_symlinks=False)
                     except OSError:  # another process deleted it
@@ -236,8 +236,8 @@ def _hash_of(*parts: str, start: Any = None) -> Any:
 
 def digest(*parts: str) -> str:
     """A hash of texts."""
-    found: str = _hash_of(*parts).hexdigest()[:40]
-    return found
+    name: str = _hash_of(*parts).hexdigest()[:40]
+    return name
 
 
 @cache
@@ -254,7 +254,7 @@ def source_hash(subpackage: str) -> str:
 @cache
 def package_stamp() -> str:
     """A hash of the names, sizes and modification times of the package's source files: faster than their text."""
-    found = []
+    stamps = []
     stack = [str(_PACKAGE)]
     while stack:
         with os.scandir(stack.pop()) as entries:
@@ -263,8 +263,8 @@ def package_stamp() -> str:
                     stack.append(entry.path)
                 elif entry.name.endswith(".py"):
                     status = entry.stat()
-                    found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
-    return digest(*sorted(found))
+                    stamps.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+    return digest(*sorted(stamps))
 
 
 # ----- eviction ------------------------------------------------------------------------------
@@ -344,13 +344,13 @@ class Summary(NamedTuple):
 
 def summaries() -> list[Summary]:
     """What each cache holds."""
-    found = []
+    result = []
     for name, each in CACHES.items():
         entries = [entry for entry in each.entries() if not os.path.basename(entry.path).startswith(".")]
         times = [entry.last_use for entry in entries]
-        found.append(Summary(name, len(entries), sum(entry.size for entry in entries), min(times, default=None),
+        result.append(Summary(name, len(entries), sum(entry.size for entry in entries), min(times, default=None),
                              max(times, default=None)))
-    return found
+    return result
 
 
 def clear(name: str | None = None) -> int:

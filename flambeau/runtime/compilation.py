@@ -99,23 +99,23 @@ class Library:
 
     def addresses(self) -> dict[str, int]:
         """The addresses of the functions, compiled and linked if they are not yet."""
-        found = self._addresses
-        if found is None:
+        addresses = self._addresses
+        if addresses is None:
             with self._lock:
-                found = self._addresses
-                if found is None:
+                addresses = self._addresses
+                if addresses is None:
                     code = self.prepare()
                     start = perf_counter()
                     try:
-                        found = self._link(code)
+                        addresses = self._link(code)
                     except RuntimeError:  # undamaged, but no object code that links here
                         if self.origin != "disk":
                             raise
                         CODE.discard(self._cache_key)
-                        found = self._link(self._compile())
-                    self._addresses, self._code = found, None
+                        addresses = self._link(self._compile())
+                    self._addresses, self._code = addresses, None
                     self.seconds += perf_counter() - start
-        return found
+        return addresses
 
     @cached_property
     def _cache_key(self) -> str:
@@ -201,11 +201,11 @@ def load_cached(recipe: str, names: tuple[str, ...]) -> Library | None:
     """The library of this recipe, if this process or the persistent cache has it; else None."""
     library = _loaded.get(recipe)
     if library is None:
-        found = Library(recipe, names, None)
-        if not found.link_cached():
+        cached = Library(recipe, names, None)
+        if not cached.link_cached():
             return None
         with _lock:
-            library = _loaded.setdefault(recipe, found)
+            library = _loaded.setdefault(recipe, cached)
     return library
 
 

@@ -23,12 +23,12 @@ def l2_size() -> int:
     >>> l2_size() >= 1 << 17
     True
     """
-    found = None
+    size = None
     if sys.platform == "linux":
-        found = _l2_size_on_linux(Path(_SYSFS))
+        size = _l2_size_on_linux(Path(_SYSFS))
     elif sys.platform == "darwin":
-        found = _l2_size_on_macos()
-    return found or _DEFAULT_L2
+        size = _l2_size_on_macos()
+    return size or _DEFAULT_L2
 
 
 def _l2_size_on_linux(folder: Path) -> int | None:
@@ -44,14 +44,14 @@ def _l2_size_on_linux(folder: Path) -> int | None:
 
 
 def _l2_size_on_macos() -> int | None:
-    found, bytes_ = ctypes.c_int64(), ctypes.c_size_t(8)
+    size, length = ctypes.c_int64(), ctypes.c_size_t(8)
     try:
         system = ctypes.CDLL(None)
-        if system.sysctlbyname(b"hw.l2cachesize", ctypes.byref(found), ctypes.byref(bytes_), None, ctypes.c_size_t(0)):
+        if system.sysctlbyname(b"hw.l2cachesize", ctypes.byref(size), ctypes.byref(length), None, ctypes.c_size_t(0)):
             return None
     except (OSError, AttributeError):
         return None
-    return found.value or None
+    return size.value or None
 
 
 @cache

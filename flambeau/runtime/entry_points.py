@@ -81,8 +81,8 @@ def builtin_function_maker(name: str, source: str) -> Callable[[np.ndarray], Cal
     address = ctypes.addressof(method)
 
     def make(block: np.ndarray) -> Callable[..., Any]:
-        found: Callable[..., Any] = new(address, block, None)
-        return found
+        function: Callable[..., Any] = new(address, block, None)
+        return function
 
     return make
 

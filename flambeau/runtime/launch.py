@@ -329,8 +329,8 @@ class Condition(NamedTuple):
 
 @cache
 def _run_function() -> Callable[[Any], int]:
-    found: Callable[[Any], int] = library().function("run", ctypes.c_int64, ctypes.c_void_p)
-    return found
+    function: Callable[[Any], int] = library().function("run", ctypes.c_int64, ctypes.c_void_p)
+    return function
 
 
 class Program:

@@ -79,13 +79,13 @@ def threshold(last: int) -> int:
         last: bytes of the last-level cache.
     """
     key = limits.count(), last
-    found = _known.get(key)
-    if found is None:
+    size = _known.get(key)
+    if size is None:
         with _measuring:
-            found = _known.get(key)
-            if found is None:
-                found = _known[key] = _load_or_measure(last)
-    return found
+            size = _known.get(key)
+            if size is None:
+                size = _known[key] = _load_or_measure(last)
+    return size
 
 
 _known: dict[tuple[int, int], int] = {}
@@ -102,9 +102,9 @@ def _load_or_measure(last: int) -> int:
             return int(json.loads(payload))
         except (ValueError, TypeError):
             MEASUREMENTS.discard(name)
-    found = measure(last)
-    MEASUREMENTS.write(name, json.dumps(found).encode())
-    return found
+    size = measure(last)
+    MEASUREMENTS.write(name, json.dumps(size).encode())
+    return size
 
 
 def library() -> compilation.Library:
@@ -118,20 +118,20 @@ def measure(last: int) -> int:
     code = library()
     body = code.address("body")
     chunks = 8 * limits.count()
-    most = int(MULTIPLES[-1] * last) // 3 // (chunks * _STEP)
-    memory, address = launch.allocate_aligned(3 * most * chunks * _STEP)
+    max_blocks = int(MULTIPLES[-1] * last) // 3 // (chunks * _STEP)
+    memory, address = launch.allocate_aligned(3 * max_blocks * chunks * _STEP)
     memory[:] = 1  # not zeros, which processors write faster
     offset = address - memory.ctypes.data
-    arrays = [memory[offset + i * most * chunks * _STEP:][:most * chunks * _STEP] for i in range(3)]
-    found = 2 * int(MULTIPLES[-1] * last)
+    arrays = [memory[offset + i * max_blocks * chunks * _STEP:][:max_blocks * chunks * _STEP] for i in range(3)]
+    threshold_bytes = 2 * int(MULTIPLES[-1] * last)
     for multiple in reversed(MULTIPLES):
         size = int(multiple * last) // 3 // (chunks * _STEP) * _STEP
         ordinary, nontemporal = _shortest_times([[Launch(code, body, chunks, (size, flag))] for flag in (0, 1)],
                                                 arrays)
         if nontemporal > MARGIN * ordinary:
             break
-        found = int(multiple * last)
-    return found
+        threshold_bytes = int(multiple * last)
+    return threshold_bytes
 
 
 def _shortest_times(candidates: list[list[Launch]], arrays: list[np.ndarray]) -> list[float]:

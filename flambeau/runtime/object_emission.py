@@ -28,13 +28,13 @@ def _functions() -> dict[str, Any]:
     from llvmlite.binding import ffi
 
     path = ffi.lib._name
-    found: dict[str, Any] = {}
+    functions: dict[str, Any] = {}
     for library, names in ((ctypes.CDLL(path), _LONG_CALLS), (ctypes.PyDLL(path), _SHORT_CALLS)):
         for name in names:
             declared = getattr(ffi.lib, name)
-            found[name] = function = getattr(library, name)
+            functions[name] = function = getattr(library, name)
             function.argtypes, function.restype = declared.argtypes, declared.restype
-    return found
+    return functions
 
 
 class ThreadCompiler:

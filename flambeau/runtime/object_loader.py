@@ -113,9 +113,9 @@ def _link(code: bytes, names: Sequence[str]) -> dict[str, int]:
     # may wait in the pool's code.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
     exported = set(names)
-    found = {name_of(symbol): addresses[i] for i, symbol in enumerate(symbols)
+    exports = {name_of(symbol): addresses[i] for i, symbol in enumerate(symbols)
              if symbol[3] in offsets and symbol[1] >> 4 and name_of(symbol) in exported}
-    return {name: found[name] for name in names}
+    return {name: exports[name] for name in names}
 
 
 @cache
@@ -133,10 +133,10 @@ def _mprotect() -> Any:
 def _c_function_address(name: str) -> int:
     """The address of a function of the C library."""
     try:
-        found = getattr(_c_library(), name)
+        function = getattr(_c_library(), name)
     except AttributeError:
         raise UnsupportedObject(f"the C library has no function {name}") from None
-    return ctypes.cast(found, ctypes.c_void_p).value or 0
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 __all__ = ["UnsupportedObject", "is_supported", "load"]

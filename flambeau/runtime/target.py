@@ -31,18 +31,18 @@ class Host(NamedTuple):
 @cache
 def host() -> Host:
     """This machine."""
-    triple, cpu, found, version = _describe_host()
-    width = 512 if found.get("avx512f") and found.get("avx512vl") else 256 if found.get("avx2") else 128
+    triple, cpu, flags, version = _describe_host()
+    width = 512 if flags.get("avx512f") and flags.get("avx512vl") else 256 if flags.get("avx2") else 128
     limit = os.environ.get("FLAMBEAU_JIT_WIDTH", "")
     if limit.isdigit() and int(limit) < width:
         width = 256 if int(limit) >= 256 else 128
-        for name in found:
+        for name in flags:
             if name.startswith(_FEATURES_OF_WIDER[width]):
-                found[name] = False
-    if found.get("avx512f"):
-        found["prefer-256-bit"] = False
-    features = ",".join(("+" if on else "-") + name for name, on in sorted(found.items()))
-    converts_half = bool(found.get("f16c")) or triple.startswith(("aarch64", "arm64"))
+                flags[name] = False
+    if flags.get("avx512f"):
+        flags["prefer-256-bit"] = False
+    features = ",".join(("+" if on else "-") + name for name, on in sorted(flags.items()))
+    converts_half = bool(flags.get("f16c")) or triple.startswith(("aarch64", "arm64"))
     return Host(triple, cpu, features, width, version, converts_half)
 
 
@@ -63,11 +63,11 @@ def _describe_host() -> tuple[str, str, dict[str, bool], str]:
     import llvmlite.binding as llvm
 
     version = f"{llvmlite.__version__}/{'.'.join(map(str, llvm.llvm_version_info))}"
-    triple, cpu, found = llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    triple, cpu, flags = llvm.get_process_triple(), llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
     if entry is not None:
-        features = [sorted(name for name, on in found.items() if on is enabled) for enabled in (True, False)]
+        features = [sorted(name for name, on in flags.items() if on is enabled) for enabled in (True, False)]
         MEASUREMENTS.write(entry, json.dumps([triple, cpu, features, version]).encode())
-    return triple, cpu, found, version
+    return triple, cpu, flags, version
 
 
 def _host_fingerprint() -> str | None:

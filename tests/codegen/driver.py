@@ -1,4 +1,4 @@
-"""Compiles one function of flambeau.codegen.math.functions alone, over arrays: the smallest loop there can be."""
+"""Compiles one function of flambeau.codegen.math.functions in a minimal loop over arrays."""
 
 from __future__ import annotations
 

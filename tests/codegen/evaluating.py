@@ -1,4 +1,4 @@
-"""Expressions of `flambeau.codegen` computed by NumPy, floats in float64: what kernels are compared with."""
+"""Scalar IR evaluated by NumPy in float64: the reference for kernels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def evaluate(node: Node, variables: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def rows(work: Rows, inputs: Sequence[np.ndarray], inner: int) -> list[np.ndarray]:
-    """All that a row kernel computes, in the order of its outputs."""
+    """The outputs of a row kernel."""
     shape = np.broadcast_shapes(*(x.shape for x in inputs))
     outer, within = tuple(range(len(shape) - inner)), tuple(range(len(shape) - inner, len(shape)))
     known = [wide(x) for x in inputs]

@@ -1,4 +1,4 @@
-"""The functions with more digits than the result has, and the distance of a result from them in ulp."""
+"""Reference values in extended precision, and errors in ulp."""
 
 from __future__ import annotations
 

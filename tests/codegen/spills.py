@@ -1,4 +1,4 @@
-"""The innermost loops of products and convolutions on other processors: `python -m tests.codegen.spills CPU`.
+"""The innermost loops of matmul and convolution on other processors: `python -m tests.codegen.spills CPU`.
 
 Prints a line of JSON for every loop that multiplies: the code's name, multiplications, instructions, and vectors that
 are stored to the stack. Nothing is run, so any processor that LLVM knows will do.
@@ -48,7 +48,8 @@ def main(cpu: str) -> None:
         convolution.input_gradient([x], y, w, **options)
         convolution.weight_gradient([w], x, y, **options)
     for library in list(compilation._loaded.values()):
-        if library.recipe.startswith(("convolution sweep", "convolution gradient float", "convolution winograd sweep")):
+        if library.recipe.startswith(("convolution panel_pass", "convolution gradient float",
+                                      "convolution winograd panel_pass")):
             report(library.recipe, library.ir, library._passes)
 
 
@@ -68,7 +69,7 @@ def report(name: str, source: str, passes: bool | str) -> None:
 
 
 def innermost(assembly: str) -> list[list[str]]:
-    """The instructions of every loop that has no other one, nor a place that is jumped to, inside."""
+    """The instructions of every loop without an inner loop or a jump target."""
     lines, labels, found = assembly.splitlines(), {}, []
     for i, line in enumerate(lines):
         if label := re.match(r"(\.L\w+):", line):

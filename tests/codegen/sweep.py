@@ -1,4 +1,4 @@
-"""Measures the largest error of the functions, over every float32 if asked.
+"""Measures the largest errors of math functions, on samples or on every float32.
 
     python -m tests.codegen.sweep                      a table of all functions, in both formats, on samples
     python -m tests.codegen.sweep exp --all            exp on every one of the 2^32 patterns
@@ -27,7 +27,7 @@ def patterns(stride: int, start: int = 0, stop: int = 2**32) -> np.ndarray:
 
 
 def near_multiples(dtype: np.dtype, count: int) -> np.ndarray:
-    """The numbers nearest to multiples of π/2: where an angle's reduction loses most."""
+    """The numbers nearest to multiples of π/2, where argument reduction cancels most."""
     rng = np.random.default_rng(5)
     k = np.concatenate([np.arange(1, count // 2), np.exp(rng.uniform(0, 40, count // 2)).round()])
     return np.concatenate([s * (k * np.longdouble("1.57079632679489661923132169163975144")).astype(dtype)
@@ -35,7 +35,7 @@ def near_multiples(dtype: np.dtype, count: int) -> np.ndarray:
 
 
 def samples(name: str, dtype: np.dtype, count: int) -> tuple[np.ndarray, ...]:
-    """Random arguments over the whole range, and densely where the function does something."""
+    """Random arguments over the entire range, and densely where the function varies."""
     rng = np.random.default_rng(20)
     unsigned, bits = (np.uint32, 32) if dtype == np.float32 else (np.uint64, 64)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Code on disk, in several processes and threads; the pool of threads."""
+"""Cached object code in several processes and threads; the thread pool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ a = np.arange(100, dtype="float32")
 print(elementwise.kernel([x * y + 5], ["float32"] * 2)(a, a).sum(), elementwise.kernel([e.sqrt(x)], ["float32"])(a)[4])
 """
 
-#: the pool, two kernels, and a way to call each; and what LLVM says of this processor, where it is known by more
+#: the pool, two kernels and their entry points; and LLVM's description of this processor, if its fingerprint is known
 ENTRIES = 5 + (target._host_fingerprint() is not None)
 
 
@@ -173,7 +173,7 @@ define void @body(ptr %pointers, ptr %plan, i64 %chunk) {
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_each_chunk_runs_once(count, monkeypatch):
-    """By however many threads, and by the caller alone where there are too many chunks to tell."""
+    """With any number of threads; the caller alone runs tasks of too many chunks."""
     monkeypatch.setattr(limits, "_limit", count)
     library = compilation.load("counting", ("body",), lambda: COUNTING, False)
     for chunks in (1, 2, 3, 7, 64, 999, (1 << 20) - 1, (1 << 20) + 5):
@@ -218,7 +218,7 @@ kernel(np.ones(2_000_000, "float32"))
 
 
 def test_background_compilation_is_submitted_under_the_lock(monkeypatch):
-    """The threads may be those of another thread's block, which ends under the same lock."""
+    """The executor may belong to another thread's block, which ends under the same lock."""
     class Pool:
         def submit(self, function):
             held.append(compilation._lock._is_owned())

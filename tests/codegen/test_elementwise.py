@@ -1,3 +1,5 @@
+"""Elementwise kernels: layouts, dtypes, special values, outputs, threads."""
+
 from __future__ import annotations
 
 import threading
@@ -327,7 +329,7 @@ def test_random_expressions(node, seed):
 
 
 def test_results_do_not_depend_on_position():
-    # the same number gives the same bits wherever it lies: in a whole vector, at the end, at any stride
+    # equal inputs give equal bits at any position: in a full vector, in the tail, at any stride
     node = e.apply("div", X * X + 1.1, X + 3.3)
     kernel = elementwise.kernel([node], ["float32"])
     one = kernel(np.float32(0.7))

@@ -1,4 +1,4 @@
-"""The transcendental functions of the generator: errors in ulp, special values, every form of lane."""
+"""Transcendental functions: errors in ulp, special values, all vector widths."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_special_values(name: str, dtype: np.dtype) -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_huge_angles(name: str) -> None:
-    """The double nearest to a multiple of π/2 of all, and the neighbours of the bound between the two reductions."""
+    """The double that is closest to a multiple of π/2, and the neighbours of the bound between the two reductions."""
     if mpmath is None:
         pytest.skip("the exact values are mpmath's")
     x = np.array([float.fromhex("0x1.6ac5b262ca1ffp+849"), 1e22, 1e300, 1.7976931348623157e308, 2.0**30, -(2.0**30),

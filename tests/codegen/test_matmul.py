@@ -34,10 +34,10 @@ def product(a, b, out=None):
 
 
 def close(c, a, b):
-    """Within the error of a sum that is taken in parts: some roundings of the sum of magnitudes."""
+    """Within the error bound of blocked summation: a few ulp of the sum of magnitudes."""
     wide, other = a.astype(np.float64), b.astype(np.float64)
     depth = a.shape[-1]
-    # sums of float64 are compared with another's, which errs as much
+    # the float64 reference has errors of the same size
     factor = min(depth, 40) + 4 if c.dtype == np.float32 else min(depth, 80) + 8
     bound = factor * UNIT[c.dtype.name] * (abs(wide) @ abs(other))
     assert c.dtype == a.dtype
@@ -45,7 +45,7 @@ def close(c, a, b):
 
 
 def array_with_layout(shape, dtype, order, steps, seed):
-    """An array of this shape whose dimensions lie in this order in memory, with these steps."""
+    """An array of this shape with this memory order of its dimensions and these steps."""
     base = random(*[shape[dim] * abs(steps[dim]) for dim in order], dtype=dtype, seed=seed)
     view = base.transpose(np.argsort(order))
     return view[tuple(slice(None, None, step) for step in steps)]
@@ -294,11 +294,11 @@ def test_other_invalid_arguments():
 
 
 def test_the_error_is_that_of_blocked_summation():
-    """Better than one long sum: the root of the mean square error beside that of NumPy's BLAS."""
+    """The RMS error, compared with that of NumPy's BLAS."""
     a, b = random(64, 4000), random(4000, 64, seed=1)
     want = a.astype("f8") @ b.astype("f8")
     this = target.host()
-    # without fused sums, products are rounded, too
+    # without fma, products are rounded, too
     roundings = 1.2 if "+fma" in this.features or this.triple.startswith(("aarch64", "arm64")) else 2
     for x, y in ((a, b), (a[:2], b.T.copy().T)):
         error = np.sqrt(np.mean((product(x, y) - want[:len(x)]) ** 2))

@@ -1,4 +1,4 @@
-"""The machine's peaks: measured once, kept beside the object code, and what they say of kernels."""
+"""Peak rates: measured once, cached, and the roofline of kernels."""
 
 from __future__ import annotations
 

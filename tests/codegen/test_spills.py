@@ -1,7 +1,6 @@
-"""The innermost loops keep their sums in registers, on processors that this machine need not be.
+"""The innermost loops of matmul and convolution keep their accumulators in registers, on several processors.
 
-Where LLVM has too few registers it stores sums to the stack and loads them again at every step, which no test of
-results would notice.
+Where LLVM runs out of registers it spills accumulators to the stack at every step, which no test of results would notice.
 """
 
 from __future__ import annotations
@@ -22,6 +21,6 @@ def test_no_vectors_go_to_the_stack(cpu):
     loops = [json.loads(line) for line in done.stdout.splitlines()]
     assert len({loop["code"] for loop in loops}) > 6
     assert not [loop for loop in loops if loop["spilled"]]
-    # what is neither a product nor one of its loads is little: no loop waits for the processor's front end
+    # few instructions are neither multiply-adds nor their loads: no loop is bound by the front end
     assert all(loop["instructions"] < 3 * loop["products"] + 12 for loop in loops), max(
         loops, key=lambda loop: loop["instructions"] / loop["products"])

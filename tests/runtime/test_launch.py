@@ -1,3 +1,5 @@
+"""Launches of elementwise and reduction kernels: layouts, threads, scratch memory, overhead."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Non-temporal stores: results, where they are used, and the measured threshold."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -21,15 +23,15 @@ def random(*shape, dtype="float32", seed=0):
 
 @pytest.fixture
 def small_cache(monkeypatch):
-    """All that kernels write goes past the caches, where it may; says how to do without."""
+    """Non-temporal stores for all sizes; returns a function that enables or disables them and clears cached kernels."""
     monkeypatch.setattr(nontemporal_stores, "are_faster", lambda size: True)
 
-    def forget(past):
-        monkeypatch.setattr(nontemporal_stores, "are_faster", lambda size: past)
+    def set_enabled(enabled):
+        monkeypatch.setattr(nontemporal_stores, "are_faster", lambda size: enabled)
         rows._kernels.clear()
 
     rows._kernels.clear()
-    yield forget
+    yield set_enabled
     rows._kernels.clear()
 
 
@@ -82,8 +84,8 @@ NORM = Rows(stages=((("mean", X),), (("mean", (X - MEAN) * (X - MEAN)),)),
 def test_rows(shape, small_cache):
     found = []
     x = random(*shape)
-    for past in (False, True):
-        small_cache(past)
+    for enabled in (False, True):
+        small_cache(enabled)
         outs = [np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(shape[:1], np.float32),
                 np.zeros(shape[1:], np.float32)]
         launch.run(rows.launches(NORM, [Spec.of(each) for each in outs], [Spec.of(x)], 1), [*outs, x])
@@ -113,14 +115,14 @@ def test_never_below_the_last_level_cache(monkeypatch):
     assert cpu_cache.last_level_size.__wrapped__() == cpu_cache.DEFAULT_LAST_LEVEL
 
 
-@pytest.mark.parametrize("past", [0, 1])
-def test_the_timed_code_adds(past):
+@pytest.mark.parametrize("nontemporal", [0, 1])
+def test_the_timed_code_adds(nontemporal):
     memory, address = launch.allocate_aligned(3 * 8192)
     first = address - memory.ctypes.data
     out, x, y = (memory[first + i * 8192:][:8192].view(np.float32) for i in range(3))
     x[:], y[:], out[:] = random(2048), random(2048, seed=1), 0
     code = nontemporal_threshold.library()
-    launch.run([launch.Launch(code, code.address("body"), 4, (2048, past))], [out, x, y])
+    launch.run([launch.Launch(code, code.address("body"), 4, (2048, nontemporal))], [out, x, y])
     np.testing.assert_array_equal(out, x + y)
 
 

@@ -1,4 +1,4 @@
-"""Object code read without LLVM's linker, and LLVM's work done by several threads."""
+"""The ELF loader, and compilation by several threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from flambeau.runtime import object_emission, object_loader, target
 
-plain = pytest.mark.skipif(not object_loader.is_supported(), reason="objects of another kind")
+plain = pytest.mark.skipif(not object_loader.is_supported(), reason="the loader does not support this system")
 
 SUM = """
 @weights = internal constant [4 x double] [double 1.0, double 2.0, double 4.0, double 8.0]

@@ -199,8 +199,8 @@ class Kernel:
     def _empty(shape: tuple[int, ...], order: list[int] | None, dtype: np.dtype) -> np.ndarray:
         if order is None:
             return np.empty(shape, dtype)
-        place = sorted(range(len(order)), key=order.__getitem__)
-        return np.empty([shape[dim] for dim in order], dtype).transpose(place)
+        axes = sorted(range(len(order)), key=order.__getitem__)
+        return np.empty([shape[dim] for dim in order], dtype).transpose(axes)
 
     def _check(self, inputs: Sequence[np.ndarray]) -> None:
         for x, dtype in zip(inputs, self.inputs, strict=True):
@@ -314,11 +314,11 @@ class Kernel:
     def _body(self, steps: str, rows: bool, tail: TailInfo,
               nontemporal: bool = False) -> tuple[compilation.Library, compilation.Symbol]:
         name = f"{steps} {'rows' if rows else 'flat'} {tail}{' nontemporal' * nontemporal}"
-        found = self._bodies.get(name)
-        if found is None:
+        body = self._bodies.get(name)
+        if body is None:
             library = self._library(steps, rows, tail, nontemporal)
-            found = self._bodies[name] = library, library.symbol("body")
-        return found
+            body = self._bodies[name] = library, library.symbol("body")
+        return body
 
     def _library(self, steps: str, rows: bool, tail: TailInfo = ANY_LENGTH,
                  nontemporal: bool = False) -> compilation.Library:
@@ -368,13 +368,13 @@ def kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) -> 
 
 def _kernel(outputs: Sequence[Node], inputs: Sequence[np.dtype | str | type]) -> Kernel:
     key = (tuple(outputs), tuple(inputs))
-    found = _kernels.get(key)
-    if found is None:
+    cached = _kernels.get(key)
+    if cached is None:
         nodes, dtypes = tuple(outputs), tuple(variable(0, dtype).dtype for dtype in inputs)
-        made = Kernel(nodes, dtypes)
-        found = _kernels.setdefault((nodes, dtypes), made)
-        _kernels[key] = found
-    return found
+        new = Kernel(nodes, dtypes)
+        cached = _kernels.setdefault((nodes, dtypes), new)
+        _kernels[key] = cached
+    return cached
 
 
 def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec]) -> list[Launch]:
@@ -402,12 +402,12 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
     ...     work = launches([variable(0, "float32") * 2], [launch.Spec.of(out)], [launch.Spec.of(x)])
     ...     launch.run(work, [out, x])
     """
-    found = _kernel(outputs, [each.dtype for each in ins])
-    if len(outs) != len(found.outputs):
-        raise ValueError(f"{len(found.outputs)} outputs into {len(outs)} arrays")
+    compiled = _kernel(outputs, [each.dtype for each in ins])
+    if len(outs) != len(compiled.outputs):
+        raise ValueError(f"{len(compiled.outputs)} outputs into {len(outs)} arrays")
     shape = outs[0].shape
     strides = []
-    for each, dtype in zip(outs, found.dtypes, strict=True):
+    for each, dtype in zip(outs, compiled.dtypes, strict=True):
         if each.dtype != dtype:
             raise TypeError(f"an output of {each.dtype} for a result of {dtype}")
         if each.shape != shape:
@@ -417,8 +417,8 @@ def launches(outputs: Sequence[Node], outs: Sequence[Spec], ins: Sequence[Spec])
         strides.append(iteration_space.checked_broadcast_strides(each.shape, each.strides, shape))
     if iteration_space.numel(shape) == 0:
         return []
-    nest = found._loop_nest(shape, strides)
-    nontemporal = found._is_memory_bound and nontemporal_stores.are_faster(
-        iteration_space.bytes_accessed(shape, strides, found._sizes))
-    library, body = found._body(nest.steps, nest.rows, nest.tail, nontemporal)
+    nest = compiled._loop_nest(shape, strides)
+    nontemporal = compiled._is_memory_bound and nontemporal_stores.are_faster(
+        iteration_space.bytes_accessed(shape, strides, compiled._sizes))
+    library, body = compiled._body(nest.steps, nest.rows, nest.tail, nontemporal)
     return [Launch(library, body, nest.chunks, tuple(nest.words))]

@@ -49,12 +49,12 @@ def order_after(builder: ir.IRBuilder, pointers: Sequence[Any], values: Sequence
         register = "v" if this.vector_bits == 512 else "x"
     else:
         return list(pointers)
-    found = builder.asm(
+    ordered = builder.asm(
         ir.FunctionType(ir.LiteralStructType([POINTER] * len(pointers)),
                         [*[POINTER] * len(pointers), *[each.type for each in values]]), "",
         ",".join([*["=r"] * len(pointers), *map(str, range(len(pointers))), *[register] * len(values)]),
         [*pointers, *values], True)
-    return [builder.extract_value(found, i) for i in range(len(pointers))]
+    return [builder.extract_value(ordered, i) for i in range(len(pointers))]
 
 
 def nontemporal_if_possible(builder: ir.IRBuilder, written: Sequence[tuple[Any, int]], read: Sequence[Any],
@@ -300,8 +300,8 @@ def load_transposed(builder: ir.IRBuilder, dtype: np.dtype, base: Any, stride: A
             vectors.append(intrinsic(builder, "masked.load", vector,
                                      [address, ir.Constant(I32, 1), mask, constant(0, vector)], [vector, POINTER]))
         for q, row in enumerate(transpose_vectors(builder, vectors)):
-            place = builder.gep(tile, [builder.add(first, i64(q * pitch))], source_etype=kind)
-            builder.store(row, place, align=1)
+            target = builder.gep(tile, [builder.add(first, i64(q * pitch))], source_etype=kind)
+            builder.store(row, target, align=1)
 
 
 def store_transposed(builder: ir.IRBuilder, dtype: np.dtype, tile: Any, base: Any, stride: Any, rows: Any, columns: Any,

@@ -153,8 +153,8 @@ def to_float32(x: float) -> float:
 
 def declared(module: Value, name: str, type_: Value) -> Value:
     """The module's function of this name, which is declared if it does not exist."""
-    found = module.globals.get(name)
-    return found if found is not None else ir.Function(module, type_, name)
+    function = module.globals.get(name)
+    return function if function is not None else ir.Function(module, type_, name)
 
 
 class Mask:

@@ -297,9 +297,9 @@ def _table_type() -> Value:
 
 def _inverse_pi_table(module: Value) -> Value:
     name = "flambeau.angle.inverse_pi"
-    found = module.globals.get(name)
-    if found is not None:
-        return found
+    table = module.globals.get(name)
+    if table is not None:
+        return table
     count = 64 * (TABLE_WORDS - 2)
     digits = bits_of_inverse_pi(count)
     words = [0, 0, *((digits >> (count - 64 * (i + 1))) & (2**64 - 1) for i in range(TABLE_WORDS - 2))]

@@ -91,8 +91,8 @@ def table_lookup(table: Sequence[float], index: Integer) -> Real:
     if not count:
         undefined = ir.Constant(integers, ir.Undefined)
         first = ir.Constant(ir.IntType(32), 0)
-        found = builder.call(callee, [values, builder.insert_element(undefined, index.ir, first)])
-        return Real(context, builder.extract_element(found, first))
+        vector = builder.call(callee, [values, builder.insert_element(undefined, index.ir, first)])
+        return Real(context, builder.extract_element(vector, first))
     parts = [builder.call(callee, [values, _shuffle(builder, index.ir, range(i, i + 16), count)])
              for i in range(0, count, 16)]
     while len(parts) > 1:

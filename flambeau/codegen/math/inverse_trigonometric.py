@@ -68,10 +68,10 @@ def atan2(y: Real, x: Real) -> Real:
     high, low = HALF_PI[x.context.format.name]
     a, b = abs(y), abs(x)
     steep = a > b
-    short, long = where(steep, b, a), where(steep, a, b)
-    t = short / long
-    t = where(long.equals(0.0), 0.0, t)
-    t = where(short.equals(math.inf), 1.0, t)
+    smaller, larger = where(steep, b, a), where(steep, a, b)
+    t = smaller / larger
+    t = where(larger.equals(0.0), 0.0, t)
+    t = where(smaller.equals(math.inf), 1.0, t)
     tail = arctangent_tail(t)
     # a sum per quadrant: subtracting rounded angles would round twice
     right = where(steep, high - (t + (tail - low)), t + tail)

@@ -41,8 +41,8 @@ def emit_pack_left(module: ir.Module, dtype: np.dtype) -> ir.Function:
         ks = [builder.add(first, i64(i)) for i in range(count)]
         with loop(builder, i64(0), full_rows, high) as row:
             column = at(builder, source, builder.mul(row, i64(size)))
-            found = [builder.load(at(builder, column, builder.mul(k, by_k)), typ=vector, align=size) for k in ks]
-            for k, each in zip(ks, found, strict=True):
+            values = [builder.load(at(builder, column, builder.mul(k, by_k)), typ=vector, align=size) for k in ks]
+            for k, each in zip(ks, values, strict=True):
                 builder.store(each, place(row, k), align=size)
 
     together = builder.sub(depth, builder.srem(depth, i64(_TOGETHER)))
