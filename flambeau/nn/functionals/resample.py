@@ -146,7 +146,7 @@ def _resample_bytes(input: Tensor, dim: int, positions: list[list[int]], taps: l
         weights_per_output.append(list(weights.items()) + [(0, 0.0)] * (width - len(weights)))
     largest_weight = max(weight for weights in weights_per_output for _, weight in weights)
     precision = next((p for p in range(22) if 0.5 + largest_weight * (2 << p) >= 1 << 15), 22)  # weights fit in int16
-    index = fn.tensor([[at for at, _ in weights] for weights in weights_per_output], device=input.device)
+    index = fn.tensor([[i for i, _ in weights] for weights in weights_per_output], device=input.device)
     shape = [1] * input.dim()
     shape[dim] = size
     total: Any = 1 << (precision - 1)
@@ -186,7 +186,7 @@ def _taps(n: int, size: int, factor: float | None, mode: str,
 
 
 def _cubic(t: float, a: float = -0.75) -> tuple[float, float, float, float]:
-    """Cubic convolution weights of four neighbours; `t` in [0, 1) is the distance from the second."""
+    """Cubic convolution weights of four neighbors; `t` in [0, 1) is the distance from the second."""
     def near(x: float) -> float:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from ...modes import configured
 from .module import Module, _indent
-from .parameter_containers import ParameterDict, ParameterList
+from .parameter_containers import ParameterDict, ParameterList, checked_pairs
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -27,7 +27,7 @@ def normalize_index(length: int, index: Any) -> int:
 
 
 class _IndexedModules(Module):
-    """Submodules named "0", "1", ... in their order."""
+    """Base of containers whose submodules are named "0", "1", ..."""
 
     def _key_at(self, index: Any) -> str:
         return list(self._modules)[normalize_index(len(self), index)]
@@ -50,7 +50,7 @@ class _IndexedModules(Module):
         self._modules = dict(zip(names, self._modules.values(), strict=True))
 
     def pop(self, key: Any) -> Any:
-        """Remove the module at an index, and return it."""
+        """Remove and return the module at an index."""
         module = self[key]  # type: ignore[index]
         del self[key]
         return module
@@ -131,11 +131,11 @@ class Sequential(_IndexedModules):
             raise ValueError(f"Non-positive multiplication factor {factor} for {type(self)}")
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Append a module."""
         return self._append_all([module])
 
     def insert(self, index: int, module: Module) -> Self:
-        """Add a module before the one at `index`.
+        """Insert a module before position `index`.
 
         Raises:
             IndexError: `index` is out of range.
@@ -154,7 +154,7 @@ class Sequential(_IndexedModules):
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Self:
-        """Add all modules of another chain at the end."""
+        """Append all modules of an iterable."""
         return self._append_all(list(sequential))
 
 
@@ -194,12 +194,12 @@ class ModuleList(_IndexedModules):
         return combined
 
     def append(self, module: Module) -> Self:
-        """Add a module at the end."""
+        """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add modules at the end.
+        """Append modules.
 
         Raises:
             TypeError: `modules` is not iterable.
@@ -212,7 +212,7 @@ class ModuleList(_IndexedModules):
         return self
 
     def insert(self, index: int, module: Module) -> None:
-        """Add a module before the one at `index`."""
+        """Insert a module before position `index`."""
         configured[0] += 1
         for i in range(len(self._modules), index, -1):
             self._modules[str(i)] = self._modules[str(i - 1)]
@@ -277,7 +277,7 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Remove the module of that name, and return it."""
+        """Remove and return the module of that name."""
         module = self[key]
         del self[key]
         return module
@@ -287,7 +287,7 @@ class ModuleDict(Module):
         return self._modules.keys()
 
     def items(self) -> Any:
-        """The pairs of name and module."""
+        """The (name, module) pairs."""
         return self._modules.items()
 
     def values(self) -> Any:
@@ -295,10 +295,10 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add modules from a mapping or an iterable of pairs, replacing those of the same name.
+        """Register modules from a mapping or an iterable of pairs; existing names are replaced.
 
         Raises:
-            TypeError: `modules` is neither.
+            TypeError: `modules` is not iterable.
             ValueError: an element is not a pair.
         """
         if not isinstance(modules, Iterable):
@@ -307,17 +307,6 @@ class ModuleDict(Module):
         if isinstance(modules, ModuleDict | Mapping):
             pairs: Iterable[Any] = modules.items()
         else:
-            pairs = _checked_pairs(modules, "ModuleDict")
+            pairs = checked_pairs(modules, "ModuleDict")
         for key, module in pairs:
             self[key] = module
-
-
-def _checked_pairs(elements: Iterable[Any], owner: str) -> Iterator[Any]:
-    for i, element in enumerate(elements):
-        if not isinstance(element, Iterable):
-            raise TypeError(f"{owner} update sequence element #{i} should be Iterable; is"
-                            f"{type(element).__name__}")
-        if len(element) != 2:  # type: ignore[arg-type]
-            raise ValueError(f"{owner} update sequence element #{i} has length {len(element)}; "  # type: ignore[arg-type]
-                             "2 is required")
-        yield element

@@ -85,7 +85,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights, uniformly distributed over ±1/√fan_in."""
+        """Initialize weight and bias from U(-1/√fan_in, 1/√fan_in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)

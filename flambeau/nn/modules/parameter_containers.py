@@ -13,6 +13,18 @@ from .module import Module
 __all__ = ["ParameterDict", "ParameterList"]
 
 
+def checked_pairs(elements: Iterable[Any], owner: str) -> Iterator[Any]:
+    """Yield the elements of an iterable of pairs; raise if an element is not a pair."""
+    for i, element in enumerate(elements):
+        if not isinstance(element, Iterable):
+            raise TypeError(f"{owner} update sequence element #{i} should be Iterable; is"
+                            f"{type(element).__name__}")
+        if len(element) != 2:  # type: ignore[arg-type]
+            raise ValueError(f"{owner} update sequence element #{i} has length {len(element)}; "  # type: ignore[arg-type]
+                             "2 is required")
+        yield element
+
+
 def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
@@ -79,14 +91,14 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, value: Any) -> Self:
-        """Add a value at the end."""
+        """Append a value."""
         index = len(self)
         self._size += 1
         self[index] = value
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add values at the end.
+        """Append values.
 
         Raises:
             TypeError: `values` is not iterable, or a tensor.
@@ -172,40 +184,40 @@ class ParameterDict(Module):
         return self
 
     def copy(self) -> ParameterDict:
-        """A new dict with the same parameters."""
+        """A shallow copy."""
         return ParameterDict({key: self[key] for key in self._keys})
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, which is `default` from now on if it is missing."""
+        """The value of `key`; a missing key is first set to `default`."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all items."""
         for key in list(self._keys):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Remove a key, and return its value."""
+        """Remove a key and return its value."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Remove the last pair, and return it."""
+        """Remove and return the last (key, value) pair."""
         key, _ = self._keys.popitem()
-        self._keys[key] = None  # pop deletes it, with the attribute
+        self._keys[key] = None  # restored for pop, which deletes key and attribute
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, or `default`."""
+        """The value of `key`, or `default` if it is missing."""
         if key not in self:
             return default
         return self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A new dict that has `default` under each of `keys`."""
+        """A new dict that maps each of `keys` to `default`."""
         return ParameterDict(dict.fromkeys(keys, default))
 
     def keys(self) -> Any:
@@ -213,7 +225,7 @@ class ParameterDict(Module):
         return self._keys.keys()
 
     def items(self) -> Iterator[tuple[str, Any]]:
-        """The pairs of key and value."""
+        """The (key, value) pairs."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterator[Any]:
@@ -221,10 +233,10 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add values from a mapping or an iterable of pairs, replacing those of the same key.
+        """Set items from a mapping or an iterable of pairs; existing keys are replaced.
 
         Raises:
-            TypeError: `parameters` is neither.
+            TypeError: `parameters` is not iterable.
             ValueError: an element is not a pair.
         """
         if not isinstance(parameters, Iterable):
@@ -234,14 +246,8 @@ class ParameterDict(Module):
             for key, value in parameters.items():
                 self[key] = value
             return
-        for i, pair in enumerate(parameters):
-            if not isinstance(pair, Iterable):
-                raise TypeError(f"ParameterDict update sequence element #{i} should be Iterable; is"
-                                f"{type(pair).__name__}")
-            entry: Any = pair
-            if len(entry) != 2:
-                raise ValueError(f"ParameterDict update sequence element #{i} has length {len(entry)}; 2 is required")
-            self[entry[0]] = entry[1]
+        for key, value in checked_pairs(parameters, "ParameterDict"):
+            self[key] = value
 
     def extra_repr(self) -> str:
         return "\n".join(_describe(key, value, typename) for key, value in self.items())

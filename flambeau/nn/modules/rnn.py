@@ -129,7 +129,7 @@ class RNNBase(Module):
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     def reset_parameters(self) -> None:
-        """Draw new weights, uniformly distributed over ±1/√hidden_size."""
+        """Initialize the parameters from U(-1/√hidden_size, 1/√hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -139,7 +139,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
-        """The weights of each layer and direction."""
+        """The parameters of each layer and direction, one list each."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     @property
@@ -215,6 +215,7 @@ class RNNBase(Module):
         return fn.stack(states)
 
     def _hidden_of(self, state: Any) -> Tensor:
+        """The output h of a state."""
         return state
 
     def _run_layers(self, input: Tensor, states: Any) -> tuple[Tensor, Any]:

@@ -80,7 +80,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights, uniformly distributed over ±1/√hidden_size."""
+        """Initialize the parameters from U(-1/√hidden_size, 1/√hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
