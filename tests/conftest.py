@@ -20,17 +20,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def products_by_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Matrix products are of kernels, however small they are, if there are kernels at all."""
-    from flambeau.backends.compiled.families import matmul as products
+    """All matmuls run on compiled kernels, if there are any, however small they are."""
+    from flambeau.backends.compiled.families import matmul
 
-    found = products.kernels()
-    if found is None:
+    kernels = matmul.kernels()
+    if kernels is None:
         yield
         return
-    monkeypatch.setattr(found, "ways", {})
-    monkeypatch.setattr(found.limits, "found", dict.fromkeys(found.limits.found, 0))
+    monkeypatch.setattr(kernels, "dispatches", {})
+    monkeypatch.setattr(kernels.crossovers, "limits", dict.fromkeys(kernels.crossovers.limits, 0))
     yield
-    found.ways.clear()
+    kernels.dispatches.clear()
 
 
 def listed_skips() -> dict[tuple[str, str], int]:

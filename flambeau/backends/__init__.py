@@ -1,4 +1,4 @@
-"""Array namespaces: what an operator's lines run on. PyTorch keeps the switches of its libraries under this name."""
+"""Kernels of operators on arrays (`numpy`, `compiled`); as `torch.backends`, PyTorch's settings of its libraries."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""NumPy's floating point warnings, switched off for flambeau's own calls alone.
+"""The quiet context: flambeau's NumPy calls without NumPy's floating point warnings, and with flambeau's allocator.
 
-PyTorch computes log(0) silently; NumPy warns. Setting `np.seterr` would silence the user's
-own NumPy code as well and `np.errstate` costs more than a small operator, so the context
-variable behind them is set and reset directly: `token = set_state(IGNORE)` ...
-`reset_state(token)` (110 ns). A single ufunc is run in a context where it is set already:
-`quietly(ufunc, x, y)` (20 ns). Only one thread can be in that context: a second one gets a
-RuntimeError, and must take the other way.
+PyTorch computes log(0) silently; NumPy warns. `np.seterr` would silence the user's NumPy code too, and `np.errstate`
+costs 0.7 us, more than a small operator. So the context variable behind them is set and reset directly:
+`token = set_state(IGNORE)` ... `reset_state(token)` (110 ns). A single ufunc runs in a `contextvars` context in which
+the variable is set already: `quietly(ufunc, x, y)` (20 ns). Only one thread can be in that context at a time; others
+get a RuntimeError and have to set the variable themselves. Functions inside see none of the caller's context variables.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ try:
     IGNORE: Any = _make_extobj(all="ignore")
     set_state = _extobj_contextvar.set
     reset_state = _extobj_contextvar.reset
-except ImportError:  # another NumPy: the public, slower way
+except ImportError:  # another version of NumPy: the public, slower API
     IGNORE = None
 
     def set_state(_: Any) -> Any:
-        """Switch the warnings off; gives what `reset_state` asks for."""
+        """Switch the warnings off; return the token for `reset_state`."""
         state = np.errstate(all="ignore")
         state.__enter__()
         return state
 
     def reset_state(token: Any) -> None:
-        """Make the warnings what they were before `set_state`."""
+        """Restore the state before `set_state`."""
         token.__exit__(None, None, None)
 
 
@@ -45,7 +44,7 @@ is_inside = _inside.get
 
 
 def in_quiet(function: Any) -> None:
-    """Call a function in the context that `quietly` enters, as soon as no other thread is there."""
+    """Call a function in the quiet context, waiting until no other thread is in it."""
     if is_inside():
         function()
         return
@@ -58,17 +57,17 @@ def in_quiet(function: Any) -> None:
 
 
 def run_quietly(function: Any, *args: Any) -> Any:
-    """`quietly`, whatever other threads do, of a function that raises no RuntimeError of its own."""
+    """`quietly` from any thread, for a function that does not raise RuntimeError."""
     if is_inside():
         return function(*args)
     try:
         return quietly(function, *args)
-    except RuntimeError:  # another thread is in there
+    except RuntimeError:  # another thread is in the context
         return _ignoring(function, args, {})
 
 
 def _ignoring(function: Any, args: Any, params: Any) -> Any:
-    """A call with the warnings off, in this context."""
+    """A call in the current context with the warnings off."""
     token = set_state(IGNORE)
     try:
         return function(*args, **params)
@@ -77,7 +76,7 @@ def _ignoring(function: Any, args: Any, params: Any) -> Any:
 
 
 def _result_or_error(function: Any, args: Any, params: Any) -> tuple[Any, RuntimeError | None]:
-    """What a function gives, and its RuntimeError, which is not taken for that of a context in use."""
+    """The result and the RuntimeError of a call, to tell the latter from the error of a context in use."""
     try:
         return function(*args, **params), None
     except RuntimeError as error:
@@ -85,11 +84,11 @@ def _result_or_error(function: Any, args: Any, params: Any) -> tuple[Any, Runtim
 
 
 def run_in_quiet(function: Any, args: Any, params: Any = {}) -> Any:  # noqa: B006 - it is not changed
-    """`run_quietly` of a function that may raise anything."""
+    """`run_quietly` of a function that may raise RuntimeError."""
     if is_inside():
         return function(*args, **params)
     try:
-        found, error = quietly(_result_or_error, function, args, params)
+        result, error = quietly(_result_or_error, function, args, params)
     except RuntimeError:
         return _ignoring(function, args, params)
     if error is not None:
@@ -97,4 +96,4 @@ def run_in_quiet(function: Any, args: Any, params: Any = {}) -> Any:  # noqa: B0
             raise error
         finally:
             del error  # whose traceback refers to this frame
-    return found
+    return result

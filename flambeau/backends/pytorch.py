@@ -1,6 +1,6 @@
-"""`torch.backends`: what PyTorch's libraries can be told. None of them is here: switches are kept, without effect.
+"""`torch.backends`: PyTorch's settings of its libraries. None of the libraries is used, so settings have no effect.
 
-Each library is a module of settings, with functions beside them: `cudnn.deterministic = True`, `cudnn.flags(...)`.
+Each library is a module of settings and functions: `cudnn.deterministic = True`, `cudnn.flags(...)`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def _none() -> None:
     return None
 
 
-def _made(name: str, values: dict[str, Any] | None = None, /, **functions: Any) -> Settings:
-    """A library's module: settings, of which there may be further ones, and functions."""
+def _library(name: str, values: dict[str, Any] | None = None, /, **functions: Any) -> Settings:
+    """The module of a library, with settings and functions."""
     module = Settings(f"torch.backends.{name}")
     module.load_config(values or {})
     vars(module).update(functions)
@@ -31,11 +31,11 @@ def _made(name: str, values: dict[str, Any] | None = None, /, **functions: Any) 
 
 
 def _flags(module: Settings) -> tuple[Callable[..., tuple[Any, ...]], Callable[..., Any]]:
-    """`set_flags`, which returns what there was before, and `flags`, which sets them for a block."""
+    """`set_flags`, which returns the previous values, and `flags`, a context manager."""
     names = list(module.to_dict())
 
     def set_flags(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Write settings by their order, or by their names with or without `_` in front; None leaves one alone."""
+        """Write settings by position or by name, with or without a leading `_`; None leaves a setting unchanged."""
         before = tuple(getattr(module, name) for name in names)
         for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
             if value is not None:
@@ -44,7 +44,7 @@ def _flags(module: Settings) -> tuple[Callable[..., tuple[Any, ...]], Callable[.
 
     @contextmanager
     def flags(*args: Any, **kwargs: Any) -> Iterator[None]:
-        """Other settings in a block."""
+        """Settings for a block."""
         before = set_flags(*args, **kwargs)
         try:
             yield
@@ -54,30 +54,32 @@ def _flags(module: Settings) -> tuple[Callable[..., tuple[Any, ...]], Callable[.
     return set_flags, flags
 
 
-def _told(module: Settings) -> Settings:
+def _with_flags(module: Settings) -> Settings:
     """The module with `set_flags` and `flags`."""
     vars(module)["set_flags"], vars(module)["flags"] = _flags(module)
     return module
 
 
-cudnn = _told(_made("cudnn", {"enabled": True, "benchmark": False, "benchmark_limit": None, "deterministic": False,
-                              "allow_tf32": True, "fp32_precision": "none"},
-                    is_available=_no, version=_none, is_acceptable=lambda tensor: False))
-vars(cudnn).update({part: _made(f"cudnn.{part}", {"fp32_precision": "tf32"}) for part in ("conv", "rnn")})
-mkldnn = _told(_made("mkldnn", {"enabled": True, "deterministic": False, "allow_tf32": None, "fp32_precision": "none"},
-                     is_available=_no))
-vars(mkldnn).update({part: _made(f"mkldnn.{part}", {"fp32_precision": "none"}) for part in ("conv", "matmul", "rnn")})
-nnpack = _told(_made("nnpack", {"enabled": True}, is_available=_no))
-opt_einsum = _made("opt_einsum", {"enabled": False, "strategy": None}, is_available=_no, get_opt_einsum=_none)
-openmp = _made("openmp", is_available=_no)
-mps = _made("mps", is_available=_no, is_built=_no)
-kleidiai = _made("kleidiai", is_available=_no)
-cusparselt = _made("cusparselt", is_available=_no, version=_none, get_max_alg_id=_none)
-quantized = _made("quantized", {"engine": "none", "supported_engines": ["none"]})
+cudnn = _with_flags(_library(
+    "cudnn", {"enabled": True, "benchmark": False, "benchmark_limit": None, "deterministic": False, "allow_tf32": True,
+              "fp32_precision": "none"}, is_available=_no, version=_none, is_acceptable=lambda tensor: False))
+vars(cudnn).update({part: _library(f"cudnn.{part}", {"fp32_precision": "tf32"}) for part in ("conv", "rnn")})
+mkldnn = _with_flags(_library(
+    "mkldnn", {"enabled": True, "deterministic": False, "allow_tf32": None, "fp32_precision": "none"},
+    is_available=_no))
+vars(mkldnn).update({part: _library(f"mkldnn.{part}", {"fp32_precision": "none"})
+                     for part in ("conv", "matmul", "rnn")})
+nnpack = _with_flags(_library("nnpack", {"enabled": True}, is_available=_no))
+opt_einsum = _library("opt_einsum", {"enabled": False, "strategy": None}, is_available=_no, get_opt_einsum=_none)
+openmp = _library("openmp", is_available=_no)
+mps = _library("mps", is_available=_no, is_built=_no)
+kleidiai = _library("kleidiai", is_available=_no)
+cusparselt = _library("cusparselt", is_available=_no, version=_none, get_max_alg_id=_none)
+quantized = _library("quantized", {"engine": "none", "supported_engines": ["none"]})
 
 
 class verbose:
-    """A block in which PyTorch's library would tell what it does: there is none."""
+    """Context manager of MKL's verbose mode; it has no effect."""
 
     def __init__(self, enable: int) -> None:
         self.enable = enable
@@ -89,11 +91,11 @@ class verbose:
         pass
 
 
-mkl = _made("mkl", is_available=_no, verbose=verbose, VERBOSE_OFF=0, VERBOSE_ON=1)
+mkl = _library("mkl", is_available=_no, verbose=verbose, VERBOSE_OFF=0, VERBOSE_ON=1)
 
 
 def _capability() -> str:
-    """The widest vectors that kernels use, by PyTorch's names."""
+    """The vector instruction set that kernels use, by PyTorch's name."""
     from .. import codegen
 
     if not codegen.available():
@@ -103,11 +105,11 @@ def _capability() -> str:
     return {512: "AVX512", 256: "AVX2"}.get(target.host().vector_bits, "DEFAULT")
 
 
-cpu = _made("cpu", get_cpu_capability=_capability)
+cpu = _library("cpu", get_cpu_capability=_capability)
 
 
 def _switch(name: str, value: bool) -> tuple[Callable[[], bool], Callable[[bool], None]]:
-    """Functions that read and write a truth."""
+    """Functions that read and write a bool."""
     state = [value]
 
     def read() -> bool:
@@ -126,14 +128,15 @@ _sdp = {name: _switch(f"{name}_sdp_enabled", True) for name in ("flash", "math",
 @contextmanager
 def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
                enable_cudnn: bool = True) -> Iterator[None]:
-    """Other ways of attention in a block: there is one way, whatever is said."""
+    """Deprecated selection of attention kernels for a block; it has no effect."""
     warnings.warn("`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be "
                   "removed. Please see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated "
                   "signature.", FutureWarning, stacklevel=3)
-    wanted = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient, "cudnn": enable_cudnn}
+    requested = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient,
+                 "cudnn": enable_cudnn}
     before = {name: read() for name, (read, _) in _sdp.items()}
     try:
-        for name, value in wanted.items():
+        for name, value in requested.items():
             _sdp[name][1](value)
         yield
     finally:
@@ -141,14 +144,14 @@ def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_e
             _sdp[name][1](value)
 
 
-cuda = _made("cuda", is_built=_no, is_flash_attention_available=_no, sdp_kernel=sdp_kernel,
+cuda = _library("cuda", is_built=_no, is_flash_attention_available=_no, sdp_kernel=sdp_kernel,
              **{f"{name}_sdp_enabled": read for name, (read, _) in _sdp.items()},
              **{f"enable_{name}_sdp": write for name, (_, write) in _sdp.items()})
 vars(cuda)["matmul"] = Settings("torch.backends.cuda.matmul", {
     "allow_tf32": False, "allow_fp16_reduced_precision_reduction": True, "allow_bf16_reduced_precision_reduction": True,
     "allow_fp16_accumulation": False, "fp32_precision": "none"})
 mha_enabled, set_mha = _switch("fastpath_enabled", True)
-mha = _made("mha", get_fastpath_enabled=mha_enabled, set_fastpath_enabled=set_mha)
+mha = _library("mha", get_fastpath_enabled=mha_enabled, set_fastpath_enabled=set_mha)
 
 #: the modules by name
 MODULES: dict[str, ModuleType] = {each.__name__.rpartition(".")[2]: each for each in (

@@ -1,7 +1,6 @@
-"""Graphs of array operations, and what is made of them: kernels that are few, and run without the interpreter.
+"""The compiler's IR: graphs of array values, their lowering, fusion into kernels, scheduling and execution.
 
-A `Graph` holds `Value`s, each made once (equal operations are one value): elementwise operations, reductions,
-products, views, and whatever else is computed as a whole. `namespace` writes operators' declarations as such values;
-`clusters` groups them into kernels; `planning` orders the kernels and gives every array its memory; `program` runs
-the result. Nothing here knows of tensors or gradients.
+A `Graph` (`graph/value.py`) holds interned `Value`s: elementwise operations, reductions, matmuls, views and extern
+kernels. `lowering` traces operator declarations into values, `fusion` groups values into kernels, `schedule` orders
+the kernels and assigns memory, and `schedule/program.py` runs the result. Nothing here depends on tensors or gradients.
 """

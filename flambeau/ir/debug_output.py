@@ -1,6 +1,6 @@
-"""What `FLAMBEAU_DEBUG=ir,kernels` shows of a program: its graph, how that became kernels, where their code is from.
+"""Debug output of programs: the graph, its kernels and where their code came from (`FLAMBEAU_DEBUG=ir,kernels`).
 
-A report's text is the same for the same program, times of compilation apart.
+The text is deterministic for a program, except for compilation times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .kernels.pointwise import Kernel
 from .schedule.program import Program
 from .schedule.scheduler import Schedule
 
-#: which lines of the user's program a schedule's kernel comes from
+#: a function from a schedule's kernel to the lines of the user's program that it comes from
 SourceLines = Callable[[Schedule, Kernel], list[str]]
 
 
@@ -26,13 +26,13 @@ def _no_source_lines(schedule: Schedule, kernel: Kernel) -> list[str]:
 
 def report(program: Program, title: str, since: int, names: Mapping[Value, str] | None = None,
            lines: SourceLines = _no_source_lines) -> None:
-    """Print what `FLAMBEAU_DEBUG` asks for of a program that was just made.
+    """Print the sections that `FLAMBEAU_DEBUG` requests for a new program.
 
     Args:
-        title: what it is called.
-        since: how many libraries of code there were before it (`runtime.compilation.library_count`).
-        names: of leaves.
-        lines: what says which lines of the user's program a kernel comes from.
+        title: the heading.
+        since: the number of code libraries before this program (`runtime.compilation.library_count`).
+        names: the names of inputs.
+        lines: the source lines of a kernel.
     """
     names = names or {}
     if debug_output.is_enabled("ir"):
@@ -46,34 +46,34 @@ def report(program: Program, title: str, since: int, names: Mapping[Value, str] 
 
 def describe_kernels(program: Program, title: str, since: int, names: Mapping[Value, str],
                      lines: SourceLines = _no_source_lines) -> str:
-    """A program's kernels: what each computes from what, in how many chunks, and where its code came from."""
+    """The kernels of a program: statements, operands, numbers of chunks, and where their code came from."""
     schedule = program.schedule
-    found = [f"{title}: {pluralize(len(schedule.kernels), 'kernel')}, {schedule.arena:,} bytes of memory of its own"]
-    seen: set[int] = set()
+    text = [f"{title}: {pluralize(len(schedule.kernels), 'kernel')}, {schedule.arena:,} bytes of intermediate buffers"]
+    reported: set[int] = set()
     for number, kernel in enumerate(schedule.kernels):
         if number == schedule.kernels_before_conditions:
-            found += [f"  {line}" for line in printing.conditions(schedule, names)]
-        outs, ins = printing.operands(schedule, kernel, names)
-        found.append(f"  kernel {number}: {printing.kernel_title(kernel)}")
-        found += [f"    {line}" for line in printing.statements(kernel, names)]
-        found.append(f"    writes {', '.join(outs)}")
-        if ins:
-            found.append(f"    reads {', '.join(ins)}")
+            text += [f"  {line}" for line in printing.conditions(schedule, names)]
+        outputs, inputs = printing.operands(schedule, kernel, names)
+        text.append(f"  kernel {number}: {printing.kernel_title(kernel)}")
+        text += [f"    {line}" for line in printing.statements(kernel, names)]
+        text.append(f"    writes {', '.join(outputs)}")
+        if inputs:
+            text.append(f"    reads {', '.join(inputs)}")
         if kernel.launches:
-            shares = " + ".join(map(str, printing.chunk_counts(kernel)))
-            found.append(f"    {shares} chunk{'s' * (shares != '1')}; code {_code_origin(kernel, since, seen)}")
+            chunks = " + ".join(map(str, printing.chunk_counts(kernel)))
+            text.append(f"    {chunks} chunk{'s' * (chunks != '1')}; code {_code_origin(kernel, since, reported)}")
         else:
-            found.append("    run by the interpreter")
-        found += [f"    from {line}" for line in lines(schedule, kernel)]
+            text.append("    run by the interpreter")
+        text += [f"    from {line}" for line in lines(schedule, kernel)]
     if schedule.kernels_before_conditions >= len(schedule.kernels):
-        found += [f"  {line}" for line in printing.conditions(schedule, names)]
-    found += [f"  at the end {printing.name_of(graph_input, names)} = {printing.name_of(value, names)}"
+        text += [f"  {line}" for line in printing.conditions(schedule, names)]
+    text += [f"  at the end {printing.name_of(graph_input, names)} = {printing.name_of(value, names)}"
               for graph_input, value in schedule.deferred_copies]
-    return "\n".join(found)
+    return "\n".join(text)
 
 
 def pluralize(number: int, thing: str) -> str:
-    """A number of things: `1 kernel`, `3 kernels`.
+    """A number with its noun: `1 kernel`, `3 kernels`.
 
     >>> pluralize(1, "kernel"), pluralize(3, "kernel")
     ('1 kernel', '3 kernels')
@@ -81,19 +81,19 @@ def pluralize(number: int, thing: str) -> str:
     return f"{number} {thing}{'s' * (number != 1)}"
 
 
-def _code_origin(kernel: Kernel, since: int, seen: set[int]) -> str:
+def _code_origin(kernel: Kernel, since: int, reported: set[int]) -> str:
     libraries: dict[int, Library] = {each.library.number: each.library for each in kernel.launches}
-    told: list[str] = []
+    origins: list[str] = []
     for number, library in libraries.items():
         library.prepare()
-        if number < since or number in seen:
-            told.append("in memory")
+        if number < since or number in reported:
+            origins.append("in memory")
         elif library.origin == "disk":
-            told.append("from disk")
+            origins.append("from disk")
         else:
-            told.append(f"compiled in {library.seconds * 1e3:.0f} ms")
-        seen.add(number)
-    return ", ".join(dict.fromkeys(told))
+            origins.append(f"compiled in {library.seconds * 1e3:.0f} ms")
+        reported.add(number)
+    return ", ".join(dict.fromkeys(origins))
 
 
 def _indented(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Graphs and kernels as text: what `compile.explain`, `FLAMBEAU_DEBUG` and profiles show.
+"""Text of graphs and kernels, for `compile.explain`, `FLAMBEAU_DEBUG` and profiles.
 
-A kernel reads as lines of Python over values: `%9` is the value of that number, leaves have the names that they are
-given. What is used once stands where it is used; views that only repeat elements or lay them out anew are left out.
+A kernel is printed as Python statements over values: `%9` is value number 9, inputs have names. An expression that is
+used once is printed inline; views that only broadcast or reshape are omitted.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from .graph import view_algebra as algebra
 from .graph.extern_kernels import FallbackKernel
 from .graph.value import Graph, Value
 from .kernels.cost_model import assembled_piece, computed_values
-from .kernels.pointwise import Kernel
+from .kernels.pointwise import FALLBACK, Kernel
 from .schedule.scheduler import Schedule
 
 _INFIX = {"pow": ("**", 8), "mul": ("*", 6), "div": ("/", 6), "add": ("+", 5), "sub": ("-", 5), "matmul": ("@", 6),
           "and": ("&", 4), "xor": ("^", 3), "or": ("|", 2), "lt": ("<", 1), "le": ("<=", 1), "gt": (">", 1),
           "ge": (">=", 1), "eq": ("==", 1), "ne": ("!=", 1)}
 _PREFIX = {"neg": ("-", 7), "not": ("~", 7)}
-_TIGHT = 9
-#: what depends on its arguments' shapes
+_ATOM = 9
+#: operations whose meaning depends on their arguments' shapes
 _SHAPED = ("matmul", "convolve", "reduce")
-#: a line of a kernel is broken into statements where it would be longer
+#: an expression longer than this becomes a statement of its own
 WIDTH = 96
-#: kernels are named by so many of their operations
+#: the most operations in the title of a kernel
 MAX_OPERATIONS_IN_TITLE = 5
-#: operations that say little of a kernel
-_UNREMARKABLE = ("cast", "copy", "select", "getitem", "neg")
+#: operations left out of titles where there are others
+_OMITTED_FROM_TITLE = ("cast", "copy", "select", "getitem", "neg")
 
 Names = Mapping[Value, str]
 
@@ -43,14 +43,14 @@ def dtype_and_shape(value: Value) -> str:
 
 
 def name_of(value: Value, names: Names) -> str:
-    """What a value is called."""
+    """The name of a value; a constant's literal."""
     if value.op == "constant":
         return literal(value)
     return names.get(value) or repr(value)
 
 
 def literal(constant: Value) -> str:
-    """A constant as it would be written."""
+    """A constant as a Python literal."""
     if constant.size != 1:
         array = constant.graph.array(constant)
         counts = array.ndim == 1 and array.dtype.kind in "iu" and (array == range(array.size)).all()
@@ -59,12 +59,10 @@ def literal(constant: Value) -> str:
 
 
 def view_text(view: Value, names: Names, exact: bool = False) -> str:
-    """A value as it is read: by its own name, if it has one, else its base and how the base's elements are seen.
-
-    Views that repeat elements, or that only give them another shape, are left out.
+    """An operand: its name, or its base's name with the view applied. Broadcasts and reshapes are omitted.
 
     Args:
-        exact: another shape is told, too.
+        exact: show reshapes, too.
     """
     base = view.base
     name = name_of(base, names)
@@ -72,12 +70,12 @@ def view_text(view: Value, names: Names, exact: bool = False) -> str:
         return name
     if view in names:
         return names[view]
-    moved = _permuted_dimensions(view)
-    if moved is not None:
-        last = [*range(view.ndim - 2), view.ndim - 1, view.ndim - 2]
-        return f"{name}.mT" if moved == last else f"{name}.permute({', '.join(map(str, moved))})"
-    kept = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if s]
-    shape, strides = tuple(n for n, _ in kept), tuple(s for _, s in kept)
+    order = _permuted_dimensions(view)
+    if order is not None:
+        transposed = [*range(view.ndim - 2), view.ndim - 1, view.ndim - 2]
+        return f"{name}.mT" if order == transposed else f"{name}.permute({', '.join(map(str, order))})"
+    dims = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if s]
+    shape, strides = tuple(n for n, _ in dims), tuple(s for _, s in dims)
     if algebra.is_dense(shape, strides) and prod(shape) == base.size:
         if not exact or prod(shape) != view.size:
             return name
@@ -86,94 +84,94 @@ def view_text(view: Value, names: Names, exact: bool = False) -> str:
 
 
 def _permuted_dimensions(view: Value) -> list[int] | None:
-    """The dimensions of the base that a view shows in another order; None where it does more or less than that."""
+    """The permutation that a view is of its base; None where it is another kind of view."""
     base = view.base
     if view.offset or view.ndim != base.ndim or sorted(view.shape) != sorted(base.shape):
         return None
     dense = algebra.dense_strides(base.shape)
-    found: list[int] = []
+    order: list[int] = []
     for n, s in zip(view.shape, view.strides, strict=True):
-        place = next((d for d in range(base.ndim) if d not in found and base.shape[d] == n
+        dim = next((d for d in range(base.ndim) if d not in order and base.shape[d] == n
                       and (n == 1 or dense[d] == s)), None)
-        if place is None:
+        if dim is None:
             return None
-        found.append(place)
-    return None if found == sorted(found) else found
+        order.append(dim)
+    return None if order == sorted(order) else order
 
 
 def _slice(view: Value) -> str | None:
-    """A view as places of the base's first dimensions and slices of the others; None where it is no such thing."""
+    """A view as indices of the base's first dimensions and slices of the others; None where it is another kind."""
     base = view.base
-    dense, left = algebra.dense_strides(base.shape), view.offset
-    taken = base.ndim - view.ndim
-    if taken < 0:
+    dense, rest = algebra.dense_strides(base.shape), view.offset
+    indexed = base.ndim - view.ndim
+    if indexed < 0:
         return None
     parts: list[str] = []
     for d, (extent, stride) in enumerate(zip(base.shape, dense, strict=True)):
-        start, left = divmod(left, stride) if stride else (0, left)
-        if d < taken:
+        start, rest = divmod(rest, stride) if stride else (0, rest)
+        if d < indexed:
             parts.append(str(start))
             continue
-        n, step = view.shape[d - taken], view.strides[d - taken]
+        n, step = view.shape[d - indexed], view.strides[d - indexed]
         if n != 1 and (not stride or step % stride or not step):
             return None
         step = 1 if n == 1 else step // stride
         if start + (n - 1) * step >= extent:
             return None
-        whole = not start and step == 1 and n == extent
-        parts.append(":" if whole else f"{start}:{start + (n - 1) * step + 1}" + (f":{step}" if step != 1 else ""))
+        is_full = not start and step == 1 and n == extent
+        parts.append(":" if is_full else f"{start}:{start + (n - 1) * step + 1}" + (f":{step}" if step != 1 else ""))
     while parts and parts[-1] == ":":
         parts.pop()
     return f"[{', '.join(parts)}]" if parts else None
 
 
 def statements(kernel: Kernel, names: Names) -> list[str]:
-    """What a kernel computes, as lines of Python: one for each output, and for what is used more than once."""
-    part = assembled_piece(kernel)
-    if part is not None:
-        arg, strides, offset = part
-        where = f"{offset}:{offset + arg.size}" if algebra.is_dense(arg.shape, strides) else f"{offset}..."
-        return [f"{kernel.outputs[0]}.flat[{where}] = {view_text(arg, names)}"]
+    """The statements of a kernel: one for each output and each value that is used more than once."""
+    piece = assembled_piece(kernel)
+    if piece is not None:
+        arg, strides, offset = piece
+        index = f"{offset}:{offset + arg.size}" if algebra.is_dense(arg.shape, strides) else f"{offset}..."
+        return [f"{kernel.outputs[0]}.flat[{index}] = {view_text(arg, names)}"]
     values = computed_values(kernel)
     if values and values[0].op == "extern":
-        whole = values[0]
-        outs = ", ".join(name_of(v, names) for v in kernel.outputs)
-        return [f"{outs} = {_call_text(whole, [view_text(arg, names, True) for arg in whole.args])}"]
+        extern = values[0]
+        results = ", ".join(name_of(v, names) for v in kernel.outputs)
+        return [f"{results} = {_call_text(extern, [view_text(arg, names, True) for arg in extern.args])}"]
     uses = Counter(arg.base for value in values for arg in value.args)
-    written = {value: (repr(value), _TIGHT) for value in kernel.outputs}
+    outputs = {value: (repr(value), _ATOM) for value in kernel.outputs}
     lines: list[str] = []
     texts: dict[Value, tuple[str, int]] = {}
 
-    def said(arg: Value, exact: bool) -> tuple[str, int]:
+    def operand_text(arg: Value, exact: bool) -> tuple[str, int]:
         base = arg.base
         if base not in texts:
-            return view_text(arg, names, exact), _TIGHT
-        text, tightness = texts[base]
-        seen = view_text(arg, {base: "\0"}, exact)
-        return (text, tightness) if seen == "\0" else (seen.replace("\0", f"({text})"), _TIGHT)
+            return view_text(arg, names, exact), _ATOM
+        text, precedence = texts[base]
+        viewed = view_text(arg, {base: "\0"}, exact)
+        return (text, precedence) if viewed == "\0" else (viewed.replace("\0", f"({text})"), _ATOM)
 
     for value in values:
-        text, tightness = _operation_text(value, said)
-        if value in written or uses[value] > 1 or len(text) > WIDTH:
+        text, precedence = _operation_text(value, operand_text)
+        if value in outputs or uses[value] > 1 or len(text) > WIDTH:
             lines.append(f"{value} = {text}")
-            texts[value] = (repr(value), _TIGHT)
+            texts[value] = (repr(value), _ATOM)
         else:
-            texts[value] = (text, tightness)
+            texts[value] = (text, precedence)
     return lines
 
 
-def _call_text(whole: Value, given: list[str]) -> str:
-    """What is computed as a whole, as a call; of its parameters those that are short."""
-    kernel = whole.attrs
+def _call_text(value: Value, args: list[str]) -> str:
+    """An extern kernel as a call, with its short parameters."""
+    kernel = value.attrs
     if isinstance(kernel, FallbackKernel):
         name = str(kernel) if len(str(kernel)) <= WIDTH else f"{str(kernel)[:WIDTH - 3]}..."
-        return f"{name}({', '.join(given)})" if given or not name.endswith(")") else name
+        return f"{name}({', '.join(args)})" if args or not name.endswith(")") else name
     params = [f"{name}={value}" for name, value in kernel.params.items() if len(str(value)) <= WIDTH // 4]
-    return f"{kernel.name}({', '.join([*given, *params])})"
+    return f"{kernel.name}({', '.join([*args, *params])})"
 
 
 def expression(value: Value, names: Names) -> str:
-    """A value as one line of Python over leaves; where that is long, its number."""
+    """A value as one Python expression over inputs; its number where the expression is long."""
     lengths: dict[Value, int] = {}
     stack = [value.base]
     while stack:
@@ -187,72 +185,70 @@ def expression(value: Value, names: Names) -> str:
     if lengths[value.base] > WIDTH // 2:
         return name_of(value.base, names)
 
-    def said(arg: Value, exact: bool) -> tuple[str, int]:
+    def operand_text(arg: Value, exact: bool) -> tuple[str, int]:
         base = arg.base
         if base.op in ("input", "constant", "extern", "getitem", "assemble"):
-            return view_text(arg, names, exact), _TIGHT
-        text, tightness = _operation_text(base, said)
-        seen = view_text(arg, {base: "\0"}, exact)
-        return (text, tightness) if seen == "\0" else (seen.replace("\0", f"({text})"), _TIGHT)
+            return view_text(arg, names, exact), _ATOM
+        text, precedence = _operation_text(base, operand_text)
+        viewed = view_text(arg, {base: "\0"}, exact)
+        return (text, precedence) if viewed == "\0" else (viewed.replace("\0", f"({text})"), _ATOM)
 
-    return said(value, False)[0]
+    return operand_text(value, False)[0]
 
 
-def _operation_text(value: Value, said: Callable[[Value, bool], tuple[str, int]]) -> tuple[str, int]:
-    """One operation on what its arguments say, and how tightly it binds."""
+def _operation_text(value: Value, operand_text: Callable[[Value, bool], tuple[str, int]]) -> tuple[str, int]:
+    """One operation as text, and its operator precedence; `operand_text` gives the text of an argument."""
     op = value.op
     if op == "copy":
-        return said(value.args[0], False)
-    given = [said(arg, op in _SHAPED) for arg in value.args]
-    texts = [text for text, _ in given]
+        return operand_text(value.args[0], False)
+    operands = [operand_text(arg, op in _SHAPED) for arg in value.args]
+    texts = [text for text, _ in operands]
     if op in _INFIX:
-        sign, level = _INFIX[op]
-        left, right = ((f"({text})" if inner < level or (inner == level and at == (op != "pow")) else text)
-                       for at, (text, inner) in enumerate(given))
-        return f"{left} {sign} {right}", level
+        symbol, level = _INFIX[op]
+        left, right = ((f"({text})" if inner < level or (inner == level and is_second == (op != "pow")) else text)
+                       for is_second, (text, inner) in enumerate(operands))
+        return f"{left} {symbol} {right}", level
     if op in _PREFIX:
-        sign, level = _PREFIX[op]
-        [(text, inner)] = given
-        return f"{sign}{f'({text})' if inner <= level else text}", level
+        symbol, level = _PREFIX[op]
+        [(text, inner)] = operands
+        return f"{symbol}{f'({text})' if inner <= level else text}", level
     if op == "cast":
-        return f"{'bfloat16' if value.dtype == BFLOAT16 else value.dtype}({texts[0]})", _TIGHT
+        return f"{'bfloat16' if value.dtype == BFLOAT16 else value.dtype}({texts[0]})", _ATOM
     if op == "select":
-        return f"where({', '.join(texts)})", _TIGHT
+        return f"where({', '.join(texts)})", _ATOM
     if op == "reduce":
         name, dims, _ = value.attrs
-        every = len(dims) == value.args[0].ndim
-        return f"{name}({texts[0]}{'' if every else f', dim={dims[0] if len(dims) == 1 else dims}'})", _TIGHT
+        is_full = len(dims) == value.args[0].ndim
+        return f"{name}({texts[0]}{'' if is_full else f', dim={dims[0] if len(dims) == 1 else dims}'})", _ATOM
     if op == "convolve":
-        form, stride, padding, dilation, groups = value.attrs
-        name = {"forward": "conv", "image": "conv_transpose", "weight": "conv_weight_grad"}[form]
-        how = [f"{key}={given}" for key, given, usual in (("stride", stride, 1), ("padding", padding, 0),
-                                                          ("dilation", dilation, 1)) if any(x != usual for x in given)]
-        how += [f"groups={groups}"] * (groups != 1)
-        return f"{name}({', '.join([*texts, *how])})", _TIGHT
-    return f"{op}({', '.join(texts)})", _TIGHT
+        kind, stride, padding, dilation, groups = value.attrs
+        name = {"forward": "conv", "image": "conv_transpose", "weight": "conv_weight_grad"}[kind]
+        options = [f"{key}={numbers}" for key, numbers, default in (
+            ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)) if any(
+                n != default for n in numbers)]
+        options += [f"groups={groups}"] * (groups != 1)
+        return f"{name}({', '.join([*texts, *options])})", _ATOM
+    return f"{op}({', '.join(texts)})", _ATOM
 
 
 def kernel_title(kernel: Kernel) -> str:
-    """A kernel's name: its family and the operations that it is made of, in the order of computation.
-
-    An operation is named once.
-    """
-    if kernel.name == "foreign":
-        whole = kernel.outputs[0].args[0].attrs
-        name, *_ = re.split(r"[(\[]", str(whole))
+    """The title of a kernel: its family and its distinct operations, in the order of computation."""
+    if kernel.name == FALLBACK:
+        extern = kernel.outputs[0].args[0].attrs
+        name, *_ = re.split(r"[(\[]", str(extern))
         return f"numpy {name}"
-    found: list[str] = []
+    ops: list[str] = []
     for value in computed_values(kernel):
         op = value.attrs[0] if value.op == "reduce" else value.op
-        if op not in found and op != kernel.name and op not in ("extern", "getitem", "assemble"):
-            found.append(op)
-    told = [op for op in found if op not in _UNREMARKABLE] or found
-    more = "…" if len(told) > MAX_OPERATIONS_IN_TITLE else ""
-    return f"{kernel.name} {'+'.join(told[:MAX_OPERATIONS_IN_TITLE])}{more}".rstrip()
+        if op not in ops and op != kernel.name and op not in ("extern", "getitem", "assemble"):
+            ops.append(op)
+    shown = [op for op in ops if op not in _OMITTED_FROM_TITLE] or ops
+    ellipsis = "…" if len(shown) > MAX_OPERATIONS_IN_TITLE else ""
+    return f"{kernel.name} {'+'.join(shown[:MAX_OPERATIONS_IN_TITLE])}{ellipsis}".rstrip()
 
 
 def kernel_listing(schedule: Schedule, names: Names) -> str:
-    """The values that are computed, kernel by kernel, as the schedule runs them."""
+    """The computed values, kernel by kernel, in the order of the schedule."""
     lines: list[str] = []
     for number, kernel in enumerate(schedule.kernels):
         if number == schedule.kernels_before_conditions and schedule.conditions:
@@ -265,36 +261,36 @@ def kernel_listing(schedule: Schedule, names: Names) -> str:
 
 
 def conditions(schedule: Schedule, names: Names) -> list[str]:
-    """The truths on which all depends, where the program looks at them."""
+    """The data guards, as lines of text."""
     return [f"stop unless {name_of(value, names)} is {outcome}" for value, outcome in schedule.conditions]
 
 
 def graph_listing(graph: Graph, names: Names, count: int | None = None) -> str:
-    """The values of a graph in the order of their making, the first `count` of them."""
+    """The first `count` values of a graph, in creation order."""
     return "\n".join(_definition_text(value, names) for value in graph.values[:count])
 
 
 def _definition_text(value: Value, names: Names) -> str:
-    called = f"    # {names[value]}" if value in names else ""
+    comment = f"    # {names[value]}" if value in names else ""
     if value.op == "extern":
         why = f"    # {value.attrs.why}" if isinstance(value.attrs, FallbackKernel) and value.attrs.why else ""
         return f"%{value.number} = {_call_text(value, list(map(repr, value.args)))}{why}"
-    return value.text + called
+    return value.text + comment
 
 
 def operands(schedule: Schedule, kernel: Kernel, names: Names) -> tuple[list[str], list[str]]:
-    """A kernel's outputs and inputs, each with dtype and shape; an output may be written where a graph_input lies."""
-    over = {target.value: target.overwrites for target in schedule.targets
+    """A kernel's outputs and inputs, with dtypes and shapes; `over` names the input that an output overwrites."""
+    overwritten = {target.value: target.overwrites for target in schedule.targets
             if target.overwrites is not None
             and schedule.locations[target.value] == schedule.locations[target.overwrites]}
-    outs = [f"{name_of(v, names)} {dtype_and_shape(v)}" + (f" over {name_of(over[v], names)}" if v in over else "")
-            for v in kernel.outputs]
+    outputs = [f"{name_of(v, names)} {dtype_and_shape(v)}"
+               + (f" over {name_of(overwritten[v], names)}" if v in overwritten else "") for v in kernel.outputs]
     bases = dict.fromkeys(base for base, _ in kernel.inputs if not (base.op == "constant" and base.size == 1))
-    return outs, [f"{name_of(v, names)} {dtype_and_shape(v)}" for v in bases]
+    return outputs, [f"{name_of(v, names)} {dtype_and_shape(v)}" for v in bases]
 
 
 def chunk_counts(kernel: Kernel) -> Sequence[int]:
-    """How many chunks each launch has."""
+    """The number of chunks of each launch."""
     return [each.chunks % thread_pool.CALLER_ONLY for each in kernel.launches]
 
 

@@ -1,4 +1,4 @@
-"""Large products by kernels: values, gradients, the limits from which they are used, and where there are none."""
+"""Compiled matmuls: values, gradients, the crossover with BLAS, and without compiled kernels."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.backends.compiled.families import matmul as products
+from flambeau.backends.compiled.families import matmul
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
 @pytest.fixture
 def everywhere(tmp_path_factory, monkeypatch):
-    """All products by kernels, however small."""
+    """All matmuls run on kernels, however small."""
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
-    kernels = products.kernels()
-    monkeypatch.setattr(kernels.limits, "found", dict.fromkeys(kernels.limits.found, -1))
-    kernels.ways.clear()
-    before = products.LEAST[0]
-    products.LEAST[0] = -1
+    kernels = matmul.kernels()
+    monkeypatch.setattr(kernels.crossovers, "limits", dict.fromkeys(kernels.crossovers.limits, -1))
+    kernels.dispatches.clear()
+    before = matmul.MIN_ELEMENTS[0]
+    matmul.MIN_ELEMENTS[0] = -1
     yield kernels
-    products.LEAST[0] = before
-    kernels.ways.clear()
+    matmul.MIN_ELEMENTS[0] = before
+    kernels.dispatches.clear()
 
 
 def random(*shape, dtype=torch.float32, seed=0):
@@ -54,8 +54,8 @@ def test_a_product_and_its_gradients(everywhere, dtype, turned, wanted):
         each.requires_grad_(flag)
     out = x @ y
     near(out, x.detach().numpy().astype("f8") @ y.detach().numpy().astype("f8"))
-    assert all(way.plan is not None for way in everywhere.ways.values())
-    assert everywhere.ways
+    assert all(dispatch.plan is not None for dispatch in everywhere.dispatches.values())
+    assert everywhere.dispatches
     if any(wanted):
         g = random(23, 31, dtype=dtype, seed=2)
         out.backward(g)
@@ -129,11 +129,11 @@ def test_several_threads_at_once(everywhere):
 
 
 def limits(folder, monkeypatch, ours, theirs):
-    from flambeau.backends.compiled.blas_crossover import Limits
+    from flambeau.backends.compiled.blas_crossover import Crossovers
 
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(folder))
     monkeypatch.delenv("FLAMBEAU_KERNELS_FROM", raising=False)
-    return Limits(ours, theirs)
+    return Crossovers(ours, theirs)
 
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -148,74 +148,75 @@ def test_limits_are_measured_once_and_kept(tmp_path, monkeypatch):
     def growing(x, y):
         time.sleep(2e-3 if x.size * y.shape[-1] > 1 << 17 else 1e-4)
 
-    monkeypatch.setattr(blas_crossover, "PATIENCE", 60)
-    found = limits(tmp_path, monkeypatch, steady, growing)
-    key = F32, blas_crossover.MATRICES
-    found.settle(*key)  # its credit is not used up
-    assert found.found[key] == blas_crossover.GUESS
-    found.credit[key][0] = -1
-    found.settle(*key)
-    limit = found.found[key]
+    monkeypatch.setattr(blas_crossover, "MAX_SECONDS", 60)
+    crossovers = limits(tmp_path, monkeypatch, steady, growing)
+    key = F32, blas_crossover.MATRIX
+    crossovers.measure(*key)  # its budget is not used up
+    assert crossovers.limits[key] == blas_crossover.DEFAULT_LIMIT
+    crossovers.budget[key][0] = -1
+    crossovers.measure(*key)
+    limit = crossovers.limits[key]
     assert 1 << 16 < limit < 1 << 19
-    assert found.credit[key][0] == blas_crossover.FOREVER
+    assert crossovers.budget[key][0] == blas_crossover.NEVER
     again = limits(tmp_path, monkeypatch, None, None)
-    assert again.found[key] == limit
-    assert again.credit[key][0] == blas_crossover.FOREVER
-    assert again.credit[F32, blas_crossover.THIN][0] == blas_crossover.EARNED
+    assert again.limits[key] == limit
+    assert again.budget[key][0] == blas_crossover.NEVER
+    assert again.budget[F32, blas_crossover.NARROW][0] == blas_crossover.MEASURE_AFTER
 
 
 def test_limits_of_a_kernel_that_never_wins(tmp_path, monkeypatch):
     from flambeau.backends.compiled import blas_crossover
 
-    found = limits(tmp_path, monkeypatch, lambda x, y: time.sleep(3e-4), lambda x, y: None)
-    monkeypatch.setattr(blas_crossover, "PATIENCE", 60)
-    found.credit[F64, blas_crossover.BATCHES][0] = -1
-    found.settle(F64, blas_crossover.BATCHES)
-    assert found.found[F64, blas_crossover.BATCHES] == blas_crossover.MOST
+    crossovers = limits(tmp_path, monkeypatch, lambda x, y: time.sleep(3e-4), lambda x, y: None)
+    monkeypatch.setattr(blas_crossover, "MAX_SECONDS", 60)
+    crossovers.budget[F64, blas_crossover.BATCHED][0] = -1
+    crossovers.measure(F64, blas_crossover.BATCHED)
+    assert crossovers.limits[F64, blas_crossover.BATCHED] == blas_crossover.MAX_LIMIT
 
 
 def test_a_busy_machine_is_not_measured(tmp_path, monkeypatch):
     from flambeau.backends.compiled import blas_crossover
 
     runs = []
-    found = limits(tmp_path, monkeypatch, lambda x, y: runs.append(time.sleep(0.1)), lambda x, y: None)
-    found.credit[F32, blas_crossover.THIN][0] = -1
-    found.settle(F32, blas_crossover.THIN)
+    crossovers = limits(tmp_path, monkeypatch, lambda x, y: runs.append(time.sleep(0.1)), lambda x, y: None)
+    crossovers.budget[F32, blas_crossover.NARROW][0] = -1
+    crossovers.measure(F32, blas_crossover.NARROW)
     assert 1 <= len(runs) < 20
-    assert found.found[F32, blas_crossover.THIN] == blas_crossover.GUESS
-    assert limits(tmp_path, monkeypatch, None, None).credit[F32, blas_crossover.THIN][0] == blas_crossover.EARNED
+    assert crossovers.limits[F32, blas_crossover.NARROW] == blas_crossover.DEFAULT_LIMIT
+    again = limits(tmp_path, monkeypatch, None, None)
+    assert again.budget[F32, blas_crossover.NARROW][0] == blas_crossover.MEASURE_AFTER
 
 
 def test_a_damaged_entry_is_measured_again(tmp_path, monkeypatch):
     from flambeau.backends.compiled import blas_crossover
 
-    found = limits(tmp_path, monkeypatch, lambda x, y: None, lambda x, y: time.sleep(1e-4))
-    monkeypatch.setattr(blas_crossover, "PATIENCE", 60)
-    key = F32, blas_crossover.TURNED
-    found.credit[key][0] = -1
-    found.settle(*key)
-    assert found.found[key] < blas_crossover.GUESS
+    crossovers = limits(tmp_path, monkeypatch, lambda x, y: None, lambda x, y: time.sleep(1e-4))
+    monkeypatch.setattr(blas_crossover, "MAX_SECONDS", 60)
+    key = F32, blas_crossover.TRANSPOSED
+    crossovers.budget[key][0] = -1
+    crossovers.measure(*key)
+    assert crossovers.limits[key] < blas_crossover.DEFAULT_LIMIT
     entry, = (tmp_path / "measurements").iterdir()
     entry.write_bytes(entry.read_bytes()[:-3])
     again = limits(tmp_path, monkeypatch, None, None)
-    assert again.found[key] == blas_crossover.GUESS
-    assert again.credit[key][0] == blas_crossover.EARNED
+    assert again.limits[key] == blas_crossover.DEFAULT_LIMIT
+    assert again.budget[key][0] == blas_crossover.MEASURE_AFTER
 
 
-def test_a_used_up_credit_is_settled_while_multiplying(everywhere, tmp_path, monkeypatch):
+def test_a_used_up_budget_is_settled_while_multiplying(everywhere, tmp_path, monkeypatch):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     measured = []
-    monkeypatch.setattr(everywhere.limits, "settle", lambda *key: measured.append(key))
+    monkeypatch.setattr(everywhere.crossovers, "measure", lambda *key: measured.append(key))
     x = random(40, 40)
-    credit = everywhere.limits.credit[F32, "matrices"]
-    before, credit[0] = credit[0], 70_000
+    budget = everywhere.crossovers.budget[F32, "matrix"]
+    before, budget[0] = budget[0], 70_000
     try:
         x @ x
         assert not measured
         near(x @ x, x.numpy() @ x.numpy())
-        assert measured == [(F32, "matrices")]
+        assert measured == [(F32, "matrix")]
     finally:
-        credit[0] = before
+        budget[0] = before
 
 
 def test_without_machine_code(tmp_path):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import flambeau
-from flambeau.backends.compiled.families import convolution as large
-from flambeau.backends.compiled.families import pooling as windows
+from flambeau.backends.compiled.families import convolution, pooling
 
 torch = pytest.importorskip("torch")
 
@@ -17,9 +16,9 @@ torch = pytest.importorskip("torch")
 @pytest.fixture(autouse=True, params=["kernels", "numpy"])
 def way(monkeypatch, request):
     """Kernels for arrays of all sizes, and for none."""
-    for module in (large, windows):
+    for module, threshold in ((convolution, "MIN_MULTIPLICATIONS"), (pooling, "MIN_ELEMENTS")):
         module._kernels()
-        monkeypatch.setattr(module, "LEAST", [0 if request.param == "kernels" else 1 << 60])
+        monkeypatch.setattr(module, threshold, [0 if request.param == "kernels" else 1 << 60])
 
 
 def beside(program: Any, *shapes: tuple[int, ...], last: bool = False, dtype: str = "float32",

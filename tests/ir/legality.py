@@ -1,4 +1,4 @@
-"""What must be true of a graph, of its groups and of its schedule, whatever they compute: looked at between the passes.
+"""Verifier: invariants of a graph, its fusion groups and its schedule, checked after each pass.
 
 Each function raises AssertionError, naming the value or the kernel.
 """
@@ -88,7 +88,7 @@ def _check_assembled(value: Value) -> None:
         assert len(filled) == value.size, f"{value.text}: {value.size - len(filled)} elements are never written"
 
 
-def check_clusters(fusion: Fusion) -> None:
+def check_groups(fusion: Fusion) -> None:
     """Each value is computed in one group; what a group needs is given, stored by an earlier one, or its own."""
     done: set[Value] = set()
     homes: Counter[Value] = Counter()
@@ -114,7 +114,7 @@ def check_clusters(fusion: Fusion) -> None:
         if value.op in _GIVEN or value.op in ("view", "getitem"):
             continue
         assert homes[value] == 1, f"{value.text}: in {homes[value]} groups"
-    for value in fusion.wanted:
+    for value in fusion.outputs:
         assert value.op in _GIVEN or value in fusion.stored, f"{value.text}: asked for and not stored"
 
 
@@ -291,5 +291,5 @@ def _meet(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
 def check(schedule: Schedule) -> None:
     """All of it."""
     check_graph(schedule.graph)
-    check_clusters(schedule.fusion)
+    check_groups(schedule.fusion)
     check_plan(schedule)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flambeau import codegen
-from flambeau.ir.fusion import groups
+from flambeau.ir.fusion import intervals
 from flambeau.ir.schedule import plan_cache
 from flambeau.ir.schedule.program import Program
 from tests.ir.evaluating import evaluate, wide
@@ -29,7 +29,7 @@ def close(found, expected, tolerance):
 
 
 def runs_as_numpy(made, tolerance):
-    """Run the program twice, the second time over other numbers, and compare all that it inputs behind."""
+    """Run the program twice, the second time over other numbers, and compare all that it leaves behind."""
     program = Program(made.graph, made.targets, made.conditions)
     check(program.schedule)
     for turn in range(2):
@@ -66,8 +66,8 @@ def test_float64(block):
 
 
 def test_sums_of_columns_however_small(monkeypatch):
-    monkeypatch.setattr(groups, "COLUMNS", 0)
-    monkeypatch.setattr(groups, "ROW", 1)
+    monkeypatch.setattr(intervals, "MIN_COLUMN_SUM", 0)
+    monkeypatch.setattr(intervals, "MIN_ROW", 1)
     monkeypatch.setattr(plan_cache, "read", lambda entry, graph: None)  # plans that were made with other limits
     for seed in range(2000, 2060):
         made = Random(seed)

@@ -20,7 +20,8 @@ from ...engine.rules.fused_recurrent_backward import sum_of_step
 from ...engine.rules.inlined_rules import plan_of
 from ...modes import special, transforms
 from ...ops.declare import REGISTRY
-from ..linalg.matmul import edge_of, fast_wrap, is_fast_mm, linear_node
+from ..linalg.linear import linear_node
+from ..linalg.matmul import edge_of, fast_wrap, is_fast_mm
 from ..tensor import Tensor
 
 __all__ = ["rnn_steps"]

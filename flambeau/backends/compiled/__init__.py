@@ -1,6 +1,7 @@
-"""Operators on large arrays: their own declarations, traced over expressions, run as compiled kernels.
+"""Compiled kernels for eager operators on large arrays.
 
-`sizes` says which arrays are large. The rest is imported when the first one is met, and needs `codegen.available()`.
+`thresholds` has the sizes from which arrays are large. The other modules are imported with the first large array, and
+need `codegen.available()`. Every function here returns None (or False) where NumPy has to compute the result.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ import numpy as np
 from ... import dtypes
 from ...kernels.random import accelerated
 from ..errstate import run_quietly
-from .thresholds import DRAWN, JOINS, MET, MOVES, NARROW_CASTS, NORMALS, STEPS, SUMS, TURNS
+from .thresholds import (
+    CONCATENATIONS,
+    COPIES,
+    LARGE_SEEN,
+    NARROW_CASTS,
+    NORMALS,
+    PERMUTED_COPIES,
+    RANDOM_WORDS,
+    RECURRENT_STEPS,
+    SUMS,
+)
 
 if TYPE_CHECKING:
     from .operators import Operators
@@ -24,31 +35,31 @@ if TYPE_CHECKING:
 _operators: list[Operators | None] = []
 
 
-def ready() -> bool:
-    """Whether kernels can be compiled here; large arrays' memory is kept from then on."""
+def enable_kernels() -> bool:
+    """Prepare compiled kernels: whether there are any. The allocator serves large arrays from then on."""
     from ... import codegen
-    from .thresholds import lower
+    from .thresholds import lower_threshold
 
-    MET[0] = True
+    LARGE_SEEN[0] = True
     if not codegen.available():
         return False
     from .allocator import allocator
-    from .updates import fuses
+    from .updates import has_fma
 
     allocator()
-    if fuses():
-        lower("updates of float32", 0)
+    if has_fma():
+        lower_threshold("float32 updates", 0)
     return True
 
 
-def kernels_of(registry: dict[str, Any]) -> Operators | None:
-    """The declared operators' kernels, made ready when first asked for; None where there are none.
+def compiled_operators(registry: dict[str, Any]) -> Operators | None:
+    """The kernels of declared operators, created on first use; None where kernels cannot be compiled.
 
     Args:
         registry: the operators by name.
     """
     if not _operators:
-        if ready():
+        if enable_kernels():
             from .operators import Operators
 
             _operators.append(Operators(registry))
@@ -59,178 +70,180 @@ def kernels_of(registry: dict[str, Any]) -> Operators | None:
 
 @cache
 def _module(name: str) -> Any:
-    """A module of this package, made ready when first asked for; None where there are no kernels."""
-    return import_module(f"{__name__}.{name}") if ready() else None
+    """Import a module of this package; None where kernels cannot be compiled."""
+    return import_module(f"{__name__}.{name}") if enable_kernels() else None
 
 
-def reduced(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdim: bool) -> Any:
-    """Reductions of large arrays by their kernel (`reductions.reduced`); None: NumPy is to compute them."""
-    found = _module("families.reductions")
-    return None if found is None else found.reduced(ops, of, arrays, dim, keepdim)
+def reduce_arrays(ops: Sequence[str], of: str, arrays: Sequence[Any], dim: Any, keepdim: bool) -> Any:
+    """Reductions of large arrays (`families.reductions.reduce_arrays`)."""
+    module = _module("families.reductions")
+    return None if module is None else module.reduce_arrays(ops, of, arrays, dim, keepdim)
 
 
-def row_sum(x: np.ndarray) -> np.ndarray:
-    """The sum of a matrix' rows, a vector: NumPy adds one after the other, less exactly where they are many."""
-    found = reduced(("sum",), "", (x,), 0, False) if MET[0] and x.size > SUMS[0] else None
-    total: np.ndarray = np.add.reduce(x, 0) if found is None else found[0]
+def sum_rows(x: np.ndarray) -> np.ndarray:
+    """The sum of a matrix over dim 0; pairwise, where NumPy adds row by row and loses accuracy."""
+    sums = reduce_arrays(("sum",), "", (x,), 0, False) if LARGE_SEEN[0] and x.size > SUMS[0] else None
+    total: np.ndarray = np.add.reduce(x, 0) if sums is None else sums[0]
     return total
 
 
-def negative_share(x: np.ndarray, value: Any) -> np.ndarray | None:
-    """-e^x · value of a large matrix (`shares.negative_share`); None where there are no kernels."""
-    found = _module("families.softmax_gradient")
-    result: np.ndarray | None = None if found is None else found.negative_share(x, value)
+def scaled_negative_exp(x: np.ndarray, value: Any) -> np.ndarray | None:
+    """-e^x · value of a large matrix (`families.softmax_gradient.scaled_negative_exp`)."""
+    module = _module("families.softmax_gradient")
+    result: np.ndarray | None = None if module is None else module.scaled_negative_exp(x, value)
     return result
 
 
-def scanned(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> Any:
-    """Scans of large arrays by their kernel (`scanning.scanned`); None: NumPy is to compute them."""
-    found = _module("families.scans")
-    return None if found is None else found.scanned(name, arrays, dim, back)
+def scan_arrays(name: str, arrays: Sequence[Any], dim: int, back: bool = False) -> Any:
+    """Scans of large arrays (`families.scans.scan_arrays`)."""
+    module = _module("families.scans")
+    return None if module is None else module.scan_arrays(name, arrays, dim, back)
 
 
-def best(rows: Any, count: int, largest: bool) -> Any:
-    """Where the best elements of large arrays' rows are (`selecting.best`); None: NumPy is to find them."""
-    found = _module("families.sorting")
-    return None if found is None else found.best(rows, count, largest)
+def select_top_k(rows: Any, count: int, largest: bool) -> Any:
+    """The top k elements of rows of large arrays (`families.sorting.select_top_k`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.select_top_k(rows, count, largest)
 
 
-def ordered(rows: Any, back: bool) -> Any:
-    """Large arrays' rows in order (`selecting.ordered`); None: NumPy is to sort them."""
-    found = _module("families.sorting")
-    return None if found is None else found.ordered(rows, back)
+def sort_rows(rows: Any, back: bool) -> Any:
+    """Sorted rows of large arrays (`families.sorting.sort_rows`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.sort_rows(rows, back)
 
 
-def special(name: str, x: np.ndarray) -> np.ndarray | None:
-    """A special function of an array by its kernel (`special.computed`); None: NumPy is to compute it."""
-    found = _module("families.special")
-    return None if found is None else found.computed(name, x)
+def special_function(name: str, x: np.ndarray) -> np.ndarray | None:
+    """A special function of an array (`families.special.special_function`)."""
+    module = _module("families.special")
+    return None if module is None else module.special_function(name, x)
 
 
-def update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
+def run_update(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...],
            row_major: bool) -> bool:
-    """Run an optimizer's rule on large arrays by its kernel (`updates.update`); whether there is one."""
-    found = _module("updates")
-    return found is not None and found.update(rule, arrays, missing, scalars, row_major)
+    """Run an optimizer's update rule on large arrays (`updates.run_update`); whether there is a kernel."""
+    module = _module("updates")
+    return module is not None and module.run_update(rule, arrays, missing, scalars, row_major)
 
 
-def converted(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
-    """A large array in another dtype (`casting.converted`); None: NumPy is to convert it."""
-    found = _module("families.casting")
-    return None if found is None else found.converted(array, to)
+def convert(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
+    """A large array in another dtype (`families.casting.convert`)."""
+    module = _module("families.casting")
+    return None if module is None else module.convert(array, to)
 
 
-dtypes.convert_by(NARROW_CASTS, converted)
+dtypes.convert_by(NARROW_CASTS, convert)
 
 
-#: modules by name that do something for many numbers, once many were asked for: from then on for few, too
-_met: dict[str, Any] = {}
+#: modules by name; imported with the first large request, and used for small ones from then on
+_loaded: dict[str, Any] = {}
 
 
 def _module_for(name: str, count: int, least: int) -> Any:
-    if count > least and name not in _met:
-        _met[name] = _module(name)
-    return _met.get(name)
+    if count > least and name not in _loaded:
+        _loaded[name] = _module(name)
+    return _loaded.get(name)
 
 
-def normal_numbers(uniforms: np.ndarray) -> bool:
-    """Turn many uniforms into normal numbers in place (`normals.box_muller`); False: NumPy is to do that."""
-    found = _module_for("families.normals", uniforms.size, NORMALS[0])
-    return found is not None and found.box_muller(uniforms)
+def fill_normal(uniforms: np.ndarray) -> bool:
+    """Turn uniforms into normal numbers in place (`families.normals.box_muller`)."""
+    module = _module_for("families.normals", uniforms.size, NORMALS[0])
+    return module is not None and module.box_muller(uniforms)
 
 
-def words_of(generator: Any, count: int) -> np.ndarray | None:
-    """So many words of a generator (`words.draw`), if many were asked for, now or before; None: NumPy is to draw."""
-    found = _module_for("families.random_words", count, DRAWN[0])
-    return None if found is None else found.draw(generator, count)
+def random_words(generator: Any, count: int) -> np.ndarray | None:
+    """The next 32-bit outputs of a generator (`families.random_words.draw`)."""
+    module = _module_for("families.random_words", count, RANDOM_WORDS[0])
+    return None if module is None else module.draw(generator, count)
 
 
-def shuffled(words: np.ndarray) -> np.ndarray | None:
-    """0 ... n, shuffled by n words (`words.shuffled`), if they are many; None: NumPy is to shuffle them."""
-    found = _module("families.random_words") if words.size > DRAWN[0] else None
-    return None if found is None else np.asarray(found.shuffled(words))
+def shuffled_indices(words: np.ndarray) -> np.ndarray | None:
+    """A permutation of 0 ... n from n random words (`families.random_words.shuffled_indices`)."""
+    module = _module("families.random_words") if words.size > RANDOM_WORDS[0] else None
+    return None if module is None else np.asarray(module.shuffled_indices(words))
 
 
-accelerated.SHUFFLES.append(shuffled)
-accelerated.NORMALS.append(normal_numbers)
-accelerated.WORDS.append(words_of)
+accelerated.SHUFFLES.append(shuffled_indices)
+accelerated.NORMALS.append(fill_normal)
+accelerated.WORDS.append(random_words)
 
 
-def mover() -> Any:
-    """What copies and fills large arrays, of more than `MOVES` elements (`moving`); None: NumPy is to do that."""
+def copy_kernels() -> Any:
+    """The module of copies and fills (`families.copying`), for arrays of more than `COPIES` elements."""
     return _module("families.copying")
 
 
-def indexer() -> Any:
-    """What indexes large arrays, of more than `INDEXED` elements (`indexing`); None: NumPy is to do that."""
+def indexing_kernels() -> Any:
+    """The module of gathers and scatters (`families.indexing`), for arrays of more than `INDEXING` elements."""
     return _module("families.indexing")
 
 
-def steps_of(elements: int) -> Any:
-    """What does the steps of recurrent layers (`recurrent`), with gates of so many elements; None: NumPy is to."""
-    return _module("families.recurrent") if elements > STEPS[0] else None
+def recurrent_kernels(elements: int) -> Any:
+    """The module of recurrent steps (`families.recurrent`), for gates of that many elements."""
+    return _module("families.recurrent") if elements > RECURRENT_STEPS[0] else None
 
 
-def room(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """A new array that is to be written: a large one in memory that was used before, if there is some."""
-    kept = MET[0] or (prod(shape) > MOVES[0] and ready())
-    found: np.ndarray = run_quietly(np.empty, shape, dtype) if kept else np.empty(shape, dtype)
-    return found
+def empty_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """`np.empty`, with memory from the allocator for large arrays."""
+    from_allocator = LARGE_SEEN[0] or (prod(shape) > COPIES[0] and enable_kernels())
+    result: np.ndarray = run_quietly(np.empty, shape, dtype) if from_allocator else np.empty(shape, dtype)
+    return result
 
 
-def room_like(like: np.ndarray, dtype: np.dtype, order: Literal["C", "K"] = "K") -> np.ndarray:
-    """`room` for an array that lies in memory as another one does ("K"), or row by row."""
-    kept = MET[0] or (like.size > MOVES[0] and ready())
-    given = (like, dtype, order, False)
-    found: np.ndarray = run_quietly(np.empty_like, *given) if kept else np.empty_like(*given)
-    return found
+def empty_array_like(like: np.ndarray, dtype: np.dtype, order: Literal["C", "K"] = "K") -> np.ndarray:
+    """`np.empty_like` without subclasses, with memory from the allocator for large arrays."""
+    from_allocator = LARGE_SEEN[0] or (like.size > COPIES[0] and enable_kernels())
+    args = (like, dtype, order, False)
+    result: np.ndarray = run_quietly(np.empty_like, *args) if from_allocator else np.empty_like(*args)
+    return result
 
 
 def copy(to: np.ndarray, source: Any) -> None:
-    """Write an array or a number over an array."""
-    by = mover() if to.size > MOVES[0] or (to.size > TURNS[0] and turns(to, source)) else None
-    if by is None or not by.copy(to, source):
+    """Write an array or a scalar over an array."""
+    is_large = to.size > COPIES[0] or (to.size > PERMUTED_COPIES[0] and is_transposing_copy(to, source))
+    kernels = copy_kernels() if is_large else None
+    if kernels is None or not kernels.copy(to, source):
         to[...] = source
 
 
-def turns(to: np.ndarray, source: Any) -> bool:
-    """Whether an array's rows do not lie in memory as those do that they are copied to."""
+def is_transposing_copy(to: np.ndarray, source: Any) -> bool:
+    """Whether a copy permutes elements: the innermost strides differ."""
     strides = getattr(source, "strides", None)
     if not strides or to.shape != source.shape:
         return False
     return bool(strides[-1] != to.strides[-1])
 
 
-def pieces_mover(size: int, pieces: int) -> Any:
-    """`mover` for a result that is put together of several pieces, large enough on an average; None: NumPy is."""
-    return mover() if size > JOINS[0] and size > TURNS[0] * pieces else None
+def concat_kernels(size: int, pieces: int) -> Any:
+    """`copy_kernels` for a concatenation of `size` elements whose pieces are large on average."""
+    return copy_kernels() if size > CONCATENATIONS[0] and size > PERMUTED_COPIES[0] * pieces else None
 
 
-def copied_like(x: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """A copy of an array that lies in memory as another one of its shape does, which is dense."""
-    if x.size > TURNS[0]:
-        found = room_like(like, x.dtype)
-        copy(found, x)
-        return found
-    found = np.empty_like(like, x.dtype)
-    found[...] = x
-    return found
+def copy_with_layout(x: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """A copy of an array in the dense layout of another array of its shape."""
+    if x.size > PERMUTED_COPIES[0]:
+        result = empty_array_like(like, x.dtype)
+        copy(result, x)
+        return result
+    result = np.empty_like(like, x.dtype)
+    result[...] = x
+    return result
 
 
-def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
-    """A copy of an array: row by row, or "K", in the order in which its elements lie."""
-    if x.size <= TURNS[0]:
+def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
+    """A copy of an array: C-contiguous, or in the memory order of its elements ("K")."""
+    if x.size <= PERMUTED_COPIES[0]:
         return np.array(x, order=order, copy=True)
-    scattered = order == "C" and x.ndim and (x.strides[-1] != x.itemsize or (
-        x.size > 2 * TURNS[0] and not x.flags.c_contiguous))
-    by = mover() if scattered or x.size > MOVES[0] else None
-    if by is not None:
-        found: np.ndarray = by.copied(x, order)
-        return found
-    found = room_like(x, x.dtype, order)
-    found[...] = x
-    return found
+    is_permuted = order == "C" and x.ndim and (x.strides[-1] != x.itemsize or (
+        x.size > 2 * PERMUTED_COPIES[0] and not x.flags.c_contiguous))
+    kernels = copy_kernels() if is_permuted or x.size > COPIES[0] else None
+    if kernels is not None:
+        result: np.ndarray = kernels.new_copy(x, order)
+        return result
+    result = empty_array_like(x, x.dtype, order)
+    result[...] = x
+    return result
 
 
-__all__ = ["best", "converted", "copied", "copied_like", "copy", "indexer", "kernels_of", "mover", "negative_share",
-           "ordered", "pieces_mover", "ready", "reduced", "row_sum", "scanned", "steps_of", "update"]
+__all__ = ["compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels", "copy_with_layout",
+           "enable_kernels", "indexing_kernels", "new_copy", "recurrent_kernels", "reduce_arrays", "run_update",
+           "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sum_rows"]

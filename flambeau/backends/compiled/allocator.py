@@ -1,12 +1,12 @@
-"""The memory of large arrays, kept when it is given back: fresh pages of the system cost more than a kernel's work.
+"""Caching allocator for the memory of large arrays: page faults of fresh memory cost more than a kernel's work.
 
-NumPy takes its arrays' memory from a handler that may be set (NEP 49), by context. This one is compiled code. It hands
-blocks of less than `LEAST` bytes on to NumPy's own handler; larger ones it asks the system for, in size classes an
-eighth of a power of two apart, and keeps in lists when they are freed. What it holds, in use and idle, never exceeds
-what has been in use at the highest by more than a half, or `FLOOR` where that is more: without the half, blocks
-of other sizes drive out in every step what the next one asks for again. Idle blocks alone never exceed `MOST`.
+NumPy allocates arrays through a handler that can be set per context (NEP 49). This handler is compiled code. It passes
+requests below `MIN_BYTES` to NumPy's own handler. Larger blocks come from `mmap`, in size classes of an eighth of a
+power of two, and go to free lists when they are freed. Bytes in use and idle together never exceed 1.5 times the peak
+of bytes in use, or `MIN_HELD` if that is more; with less slack, blocks of other sizes evict in every training step what
+the next step requests. Idle bytes never exceed `MAX_IDLE`.
 
-Arrays made so are like all others: they own their memory, and it is freed when they are.
+The arrays are ordinary: they own their memory and free it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ import numpy as np
 from ...runtime import compilation
 from ..errstate import in_quiet
 
-#: bytes from which blocks are kept
-LEAST = 1 << 15
-#: bytes that may be held, whatever was in use
-FLOOR = 64 << 20
-#: bytes that may lie idle
-MOST = 1 << 30
+#: the smallest block that is cached, in bytes
+MIN_BYTES = 1 << 15
+#: bytes that may be held whatever the peak was
+MIN_HELD = 64 << 20
+#: the most idle bytes
+MAX_IDLE = 1 << 30
 
-#: words of the state: the lock, bytes in use and idle, the most ever in use, limits, NumPy's own functions, the
-#: system's, counts, and from LISTS on the first free block of every class
-_LOCK, _USED, _IDLE, _PEAK, _MOST, _FLOOR, _MALLOC, _CALLOC, _REALLOC, _FREE, _CONTEXT = range(11)
-_MMAP, _MUNMAP, _MADVISE, _KEPT, _FRESH = range(11, 16)
-_LISTS = 16
-#: size classes: eight to every power of two, from LEAST to 2⁴⁷
+#: words of the state: the lock; bytes in use, idle and at the peak; limits; NumPy's handler functions; the system's
+#: functions; counters; and from _FREE_LISTS on the first free block of every class
+_LOCK, _USED, _IDLE, _PEAK, _MAX_IDLE, _MIN_HELD, _MALLOC, _CALLOC, _REALLOC, _FREE, _CONTEXT = range(11)
+_MMAP, _MUNMAP, _MADVISE, _REUSED, _FRESH = range(11, 16)
+_FREE_LISTS = 16
+#: size classes: eight per power of two, from MIN_BYTES to 2⁴⁷
 _CLASSES = 8 * 33
-#: a block's head, before its data: the next free one, its capacity, its class, and what shows that it is one
-_HEAD = 64
-_SIGN = 0x666C616D62656175
+#: a block's header, before its data: the next free block, the capacity, the class, and a magic number xor the address
+_HEADER = 64
+_MAGIC = 0x666C616D62656175
 _PAGE = 4096
 _ANONYMOUS = 0x20 if sys.platform.startswith("linux") else 0x1000
-#: advice to use large pages, for blocks of at least as many bytes as one has
+#: MADV_HUGEPAGE, for blocks of at least one huge page
 _HUGE, _HUGE_PAGE = 14, 1 << 21
 
 _IR = """
@@ -67,7 +67,7 @@ define internal void @unlock(ptr %state) {{
   ret void
 }}
 
-define internal i1 @ours(ptr %data) {{
+define internal i1 @is_ours(ptr %data) {{
 entry:
   %address = ptrtoint ptr %data to i64
   %within = and i64 %address, {page_mask}
@@ -85,8 +85,8 @@ no:
   ret i1 false
 }}
 
-; give a block's memory back to the system
-define internal void @drop(ptr %state, ptr %block, i64 %capacity) {{
+; unmap a block
+define internal void @unmap(ptr %state, ptr %block, i64 %capacity) {{
   %length0 = add i64 %capacity, {head_and_page}
   %length = and i64 %length0, {page_start}
   %at = getelementptr i64, ptr %state, i64 {munmap}
@@ -95,7 +95,7 @@ define internal void @drop(ptr %state, ptr %block, i64 %capacity) {{
   ret void
 }}
 
-; free idle blocks, the largest first, until `more` bytes fit into what may be held; called under the lock
+; unmap idle blocks, the largest first, until `more` bytes fit the limit; called under the lock
 define internal void @make_room(ptr %state, i64 %more) {{
 entry:
   %used.at = getelementptr i64, ptr %state, i64 {used}
@@ -136,7 +136,7 @@ take:
   %capacity = load i64, ptr %capacity.at
   %left = sub i64 %idle, %capacity
   store i64 %left, ptr %idle.at
-  call void @drop(ptr %state, ptr %block, i64 %capacity)
+  call void @unmap(ptr %state, ptr %block, i64 %capacity)
   br label %freed
 freed:
   br label %check
@@ -144,7 +144,7 @@ done:
   ret void
 }}
 
-; a block of at least `size` bytes; *fresh tells whether it is full of zeros; null where there is none
+; a block of at least `size` bytes, or null; *fresh: whether it is zero-filled
 define internal ptr @take(ptr %state, i64 %size, ptr %fresh) {{
 entry:
   %less = sub i64 %size, 1
@@ -161,7 +161,7 @@ entry:
   %possible = icmp ult i64 %class, {classes}
   br i1 %possible, label %search, label %fail
 search:
-  ; this class, and those up to half as large again
+  ; this class, and classes up to half as large again
   call void @lock(ptr %state)
   %last0 = add i64 %class, 5
   %last = call i64 @llvm.umin.i64(i64 %last0, i64 {classes})
@@ -188,7 +188,7 @@ reuse:
   %idle = load i64, ptr %idle.at
   %idle.less = sub i64 %idle, %its
   store i64 %idle.less, ptr %idle.at
-  call void @count_in(ptr %state, i64 %its, i64 {kept})
+  call void @count_use(ptr %state, i64 %its, i64 {reused})
   call void @unlock(ptr %state)
   store i8 0, ptr %fresh
   %data = getelementptr i8, ptr %block, i64 {head}
@@ -223,7 +223,7 @@ sign:
   %mark = xor i64 %start, {sign}
   store i64 %mark, ptr %sign.at
   call void @lock(ptr %state)
-  call void @count_in(ptr %state, i64 %capacity, i64 {fresh})
+  call void @count_use(ptr %state, i64 %capacity, i64 {fresh})
   call void @unlock(ptr %state)
   store i8 1, ptr %fresh
   %data.new = getelementptr i8, ptr %made, i64 {head}
@@ -232,7 +232,7 @@ fail:
   ret ptr null
 }}
 
-define internal void @count_in(ptr %state, i64 %bytes, i64 %counter) {{
+define internal void @count_use(ptr %state, i64 %bytes, i64 %counter) {{
   %used.at = getelementptr i64, ptr %state, i64 {used}
   %used = load i64, ptr %used.at
   %now = add i64 %used, %bytes
@@ -298,7 +298,7 @@ other:
 
 define void @release(ptr %state, ptr %data, i64 %size) {{
 entry:
-  %mine = call i1 @ours(ptr %data)
+  %mine = call i1 @is_ours(ptr %data)
   br i1 %mine, label %keep, label %other
 keep:
   %block = getelementptr i8, ptr %data, i64 -{head}
@@ -329,7 +329,7 @@ list:
   ret void
 back:
   call void @unlock(ptr %state)
-  call void @drop(ptr %state, ptr %block, i64 %capacity)
+  call void @unmap(ptr %state, ptr %block, i64 %capacity)
   ret void
 other:
   %context.at = getelementptr i64, ptr %state, i64 {context}
@@ -348,7 +348,7 @@ first:
   %new = call ptr @allocate(ptr %state, i64 %size)
   ret ptr %new
 some:
-  %mine = call i1 @ours(ptr %data)
+  %mine = call i1 @is_ours(ptr %data)
   br i1 %mine, label %move, label %other
 move:
   %capacity.at = getelementptr i8, ptr %data, i64 {capacity_back}
@@ -372,7 +372,7 @@ other:
   ret ptr %its
 }}
 
-; give all idle blocks back
+; unmap all idle blocks
 define void @trim(ptr %state) {{
 entry:
   call void @lock(ptr %state)
@@ -389,7 +389,7 @@ take:
   store ptr %after, ptr %list.at
   %capacity.at = getelementptr i64, ptr %block, i64 1
   %capacity = load i64, ptr %capacity.at
-  call void @drop(ptr %state, ptr %block, i64 %capacity)
+  call void @unmap(ptr %state, ptr %block, i64 %capacity)
   br label %each
 empty:
   %next = add i64 %class, 1
@@ -411,13 +411,13 @@ _NAMES = ("allocate", "allocate_zeros", "reallocate", "release", "trim")
 
 
 def _generate() -> str:
-    first_log = LEAST.bit_length() - 2  # of LEAST - 1, whose class is the last of its octave
+    first_log = MIN_BYTES.bit_length() - 2  # log2 of MIN_BYTES - 1, whose class is the last of its octave
     return _IR.format(
-        page_mask=_PAGE - 1, page_start=-_PAGE, head=_HEAD, head_and_page=_HEAD + _PAGE - 1, sign=_SIGN,
-        capacity_back=8 - _HEAD, flags=2 | _ANONYMOUS, huge=_HUGE, huge_page=_HUGE_PAGE, least=LEAST,
-        first_log=first_log, classes=_CLASSES, last=_CLASSES - 1, lists=_LISTS, used=_USED, idle=_IDLE, peak=_PEAK,
-        most=_MOST, floor=_FLOOR, malloc=_MALLOC, calloc=_CALLOC, realloc=_REALLOC, free=_FREE, context=_CONTEXT,
-        mmap=_MMAP, munmap=_MUNMAP, madvise=_MADVISE, kept=_KEPT, fresh=_FRESH)
+        page_mask=_PAGE - 1, page_start=-_PAGE, head=_HEADER, head_and_page=_HEADER + _PAGE - 1, sign=_MAGIC,
+        capacity_back=8 - _HEADER, flags=2 | _ANONYMOUS, huge=_HUGE, huge_page=_HUGE_PAGE, least=MIN_BYTES,
+        first_log=first_log, classes=_CLASSES, last=_CLASSES - 1, lists=_FREE_LISTS, used=_USED, idle=_IDLE, peak=_PEAK,
+        most=_MAX_IDLE, floor=_MIN_HELD, malloc=_MALLOC, calloc=_CALLOC, realloc=_REALLOC, free=_FREE, context=_CONTEXT,
+        mmap=_MMAP, munmap=_MUNMAP, madvise=_MADVISE, reused=_REUSED, fresh=_FRESH)
 
 
 class _Handler(ctypes.Structure):
@@ -428,22 +428,27 @@ class _Handler(ctypes.Structure):
                 ("free", ctypes.c_void_p))
 
 
-class Memory(NamedTuple):
-    """Bytes and counts of large blocks: `used` now, at the highest, `idle`; how often one was kept, and was fresh."""
+class MemoryStats(NamedTuple):
+    """Statistics of large blocks.
+
+    Attributes:
+        used, peak, idle: bytes in use, their maximum, and bytes in free lists.
+        reused, fresh: how many requests were served from free lists, and by the system.
+    """
 
     used: int
-    highest: int
+    peak: int
     idle: int
-    kept: int
+    reused: int
     fresh: int
 
 
-#: what NumPy calls the capsules of its handlers
+#: NumPy's name for the capsules of its handlers
 _CAPSULE = b"mem_handler"
 
 
 class Allocator:
-    """The handler and its state, which live as long as the process: arrays may be freed at its very end."""
+    """The handler and its state, which are never freed: arrays may be freed at the end of the process."""
 
     def __init__(self) -> None:
         source = _generate()
@@ -452,23 +457,24 @@ class Allocator:
         system.mmap.restype = ctypes.c_void_p
         system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
                                 ctypes.c_long)
-        # one that is never given back holds the state
-        size = 8 * (_LISTS + _CLASSES) + ctypes.sizeof(_Handler) + len(_CAPSULE) + 1
+        # never unmapped
+        size = 8 * (_FREE_LISTS + _CLASSES) + ctypes.sizeof(_Handler) + len(_CAPSULE) + 1
         self._state: int = system.mmap(None, size, 3, 2 | _ANONYMOUS, -1, 0)
         if self._state in (None, ctypes.c_void_p(-1).value):
             raise MemoryError("no memory for the allocator's state")
         self._get, self._set, self._pointer, capsule = _numpy_handlers()
-        theirs = _Handler.from_address(self._pointer(self._get(), _CAPSULE))
-        for word, value in ((_MOST, MOST), (_FLOOR, FLOOR), (_MALLOC, theirs.malloc), (_CALLOC, theirs.calloc),
-                            (_REALLOC, theirs.realloc), (_FREE, theirs.free), (_CONTEXT, theirs.context or 0),
+        numpy_handler = _Handler.from_address(self._pointer(self._get(), _CAPSULE))
+        for word, value in ((_MAX_IDLE, MAX_IDLE), (_MIN_HELD, MIN_HELD), (_MALLOC, numpy_handler.malloc),
+                            (_CALLOC, numpy_handler.calloc), (_REALLOC, numpy_handler.realloc),
+                            (_FREE, numpy_handler.free), (_CONTEXT, numpy_handler.context or 0),
                             (_MMAP, _address(system.mmap)), (_MUNMAP, _address(system.munmap)),
                             (_MADVISE, _address(system.madvise) if sys.platform.startswith("linux") else 0)):
             self._word(word).value = value
-        handler = _Handler.from_address(self._state + 8 * (_LISTS + _CLASSES))
+        handler = _Handler.from_address(self._state + 8 * (_FREE_LISTS + _CLASSES))
         handler.name, handler.version, handler.context = b"flambeau", 1, self._state
         handler.malloc, handler.calloc = library.address("allocate"), library.address("allocate_zeros")
         handler.realloc, handler.free = library.address("reallocate"), library.address("release")
-        # NumPy compares the capsule's name whenever it frees an array: it must not go with this module
+        # NumPy compares the capsule's name whenever it frees an array, even after this module is gone
         name = ctypes.addressof(handler) + ctypes.sizeof(_Handler)
         ctypes.memmove(name, _CAPSULE, len(_CAPSULE))
         self.capsule = capsule(ctypes.addressof(handler), name, None)
@@ -478,16 +484,16 @@ class Allocator:
         return ctypes.c_int64.from_address(self._state + 8 * word)
 
     def use(self) -> None:
-        """Take the memory of this context's arrays from here, from now on."""
+        """Install the handler in the current context."""
         self._set(self.capsule)
 
     def trim(self) -> None:
-        """Give all idle memory back to the system."""
+        """Return all idle memory to the system."""
         self._trim(self._state)
 
-    def memory(self) -> Memory:
-        """What is held."""
-        return Memory(*(self._word(word).value for word in (_USED, _PEAK, _IDLE, _KEPT, _FRESH)))
+    def memory(self) -> MemoryStats:
+        """The statistics."""
+        return MemoryStats(*(self._word(word).value for word in (_USED, _PEAK, _IDLE, _REUSED, _FRESH)))
 
 
 def _address(function: Any) -> int:
@@ -495,7 +501,7 @@ def _address(function: Any) -> int:
 
 
 def _numpy_handlers() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """NumPy's functions that get and set the handler, and Python's that open and make the capsules it lies in."""
+    """NumPy's getter and setter of the handler, and Python's functions that read and make its capsule."""
     api = ctypes.pythonapi
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", api))
     capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
@@ -508,34 +514,34 @@ def _numpy_handlers() -> tuple[Callable[..., Any], Callable[..., Any], Callable[
 
 
 _allocator: Allocator | None = None
-_making = threading.Lock()
+_creation = threading.Lock()
 
 
 def allocator() -> Allocator | None:
-    """The allocator, once it is in use; None where this system has no such memory.
+    """The allocator, installed on the first call; None on systems without `mmap`.
 
-    From its first call on, operators that run quietly (`backends.errstate`) take large arrays' memory from it. Who
-    calls while another thread makes it does without: that thread may wait for the caller to be done running quietly.
+    It serves the arrays that are made in the quiet context (`backends.errstate`). While another thread installs it,
+    None is returned: that thread may wait for this one to leave the quiet context.
     """
     global _allocator
-    if _allocator is None and sys.platform != "win32" and _making.acquire(blocking=False):
+    if _allocator is None and sys.platform != "win32" and _creation.acquire(blocking=False):
         try:
             if _allocator is None:
-                made = Allocator()
-                in_quiet(made.use)
-                _allocator = made
+                new = Allocator()
+                in_quiet(new.use)
+                _allocator = new
         finally:
-            _making.release()
+            _creation.release()
     return _allocator
 
 
 def trim() -> None:
-    """Give idle memory back to the system: what is kept here, and what the C library keeps, where it can be told to."""
+    """Return idle memory to the system, that of the allocator and that of the C library (`malloc_trim`)."""
     if _allocator is not None:
         _allocator.trim()
-    theirs = None if sys.platform == "win32" else getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if theirs is not None:
-        theirs(ctypes.c_size_t(0))
+    malloc_trim = None if sys.platform == "win32" else getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if malloc_trim is not None:
+        malloc_trim(ctypes.c_size_t(0))
 
 
-__all__ = ["FLOOR", "LEAST", "MOST", "Allocator", "Memory", "allocator", "trim"]
+__all__ = ["MAX_IDLE", "MIN_BYTES", "MIN_HELD", "Allocator", "MemoryStats", "allocator", "trim"]

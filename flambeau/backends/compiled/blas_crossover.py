@@ -1,9 +1,9 @@
-"""From how much work on compiled kernels multiply matrices: measured against NumPy's BLAS, once for a machine.
+"""Crossover between compiled matmul kernels and NumPy's BLAS, measured once per machine.
 
-Products are of a *kind*: of two matrices, of one and another's transpose, with a narrow side, with a vector, or
-batches. Each kind of each dtype has a limit, the number of multiplications above which the kernel is quicker. It begins
-as a guess. When so much of a kind has been multiplied that some hundredths of a second do not matter, its limit is
-measured, and kept on disk beside the kernels for the processes to come.
+Matmuls are classified by kind: two matrices, a transposed second matrix, a narrow side, a vector, or batches. Each kind
+of each dtype has a limit, the number of multiplications above which the kernel is faster. It starts with a default.
+After enough work of a kind that some hundredths of a second do not matter, its limit is measured and stored in the
+persistent cache.
 
 `FLAMBEAU_KERNELS_FROM` sets all limits to one number.
 """
@@ -25,115 +25,115 @@ from ...runtime.cache_store import MEASUREMENTS
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
-#: sides below which a product is narrow
-NARROW = 16
-#: the limits before they are measured
-GUESS = 1 << 17
-#: no limit is higher: beyond, NumPy's BLAS asks its threads for help, which then look for work for a tenth of a second
-#: and take the processor from the kernels' own; and no limit of products with a vector
-MOST, MOST_OF_VECTORS = 1 << 18, 9215
-#: multiplications of a kind after which its limit is measured: they took a quarter of a second or so
-EARNED = 1 << 34
-#: a credit that is never used up
-FOREVER = 1 << 100
-#: how much quicker a kernel must be; and for how many seconds a kind is measured, at most
-MARGIN, PATIENCE = 0.95, 0.08
+#: sides below this are narrow
+NARROW_SIDE = 16
+#: the limit before it is measured
+DEFAULT_LIMIT = 1 << 17
+#: the largest limits, of matmuls and of matrix-vector products: above them, the threads of NumPy's BLAS take part,
+#: which then spin for 0.1 s and slow the kernels' threads down three times
+MAX_LIMIT, MAX_VECTOR_LIMIT = 1 << 18, 9215
+#: multiplications of a kind before its limit is measured: about 0.25 s of work
+MEASURE_AFTER = 1 << 34
+#: a budget that is never used up
+NEVER = 1 << 100
+#: the ratio of times below which the kernel wins; and the most seconds that one measurement takes
+MARGIN, MAX_SECONDS = 0.95, 0.08
 
-MATRICES, TURNED, THIN, VECTORS, BATCHES = KINDS = ("matrices", "turned", "thin", "vectors", "batches")
-#: the work at which kinds are measured, the largest first
-STEPS = tuple(1 << power for power in range(18, 11, -1))
-
-
-def most_of(kind: str) -> int:
-    """The highest limit of a kind."""
-    return MOST_OF_VECTORS if kind == VECTORS else MOST
+MATRIX, TRANSPOSED, NARROW, VECTOR, BATCHED = KINDS = ("matrix", "transposed", "narrow", "vector", "batched")
+#: numbers of multiplications that are measured, the largest first
+SAMPLE_SIZES = tuple(1 << power for power in range(18, 11, -1))
 
 
-def kind_of(shape: tuple[int, ...], depth: int, turned: bool) -> str:
-    """The kind of a product of this shape that sums over `depth` products."""
+def max_limit(kind: str) -> int:
+    """The largest limit of a kind."""
+    return MAX_VECTOR_LIMIT if kind == VECTOR else MAX_LIMIT
+
+
+def matmul_kind(shape: tuple[int, ...], depth: int, transposed: bool) -> str:
+    """The kind of a matmul with a result of this shape and inner extent `depth`."""
     if len(shape) > 2:
-        return BATCHES
+        return BATCHED
     if min(shape) == 1:
-        return VECTORS
-    return THIN if min(*shape, depth) < NARROW else TURNED if turned else MATRICES
+        return VECTOR
+    return NARROW if min(*shape, depth) < NARROW_SIDE else TRANSPOSED if transposed else MATRIX
 
 
-class Limits:
-    """Above how many multiplications a kernel multiplies, by dtype and kind.
+class Crossovers:
+    """The limits by dtype and kind.
 
     Args:
-        ours: multiplies by a kernel whatever the size.
-        theirs: multiplies by NumPy.
+        compiled: multiplies by a kernel, whatever the size.
+        blas: multiplies by NumPy.
 
     Attributes:
-        found: the limits.
-        credit: by dtype and kind, in a list of one number, the multiplications until the limit is to be measured.
+        limits: the number of multiplications above which a kernel is used.
+        budget: the number of multiplications until the limit is measured, in a list of one number.
     """
 
-    def __init__(self, ours: Callable[[Any, Any], Any], theirs: Callable[[Any, Any], Any]) -> None:
-        self.ours, self.theirs = ours, theirs
-        asked = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
+    def __init__(self, compiled: Callable[[Any, Any], Any], blas: Callable[[Any, Any], Any]) -> None:
+        self.compiled, self.blas = compiled, blas
+        override = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
         keys = [(dtype, kind) for dtype in (F32, F64) for kind in KINDS]
-        self.found = {key: int(asked) - 1 if asked else min(GUESS, most_of(key[1])) for key in keys}
-        self.credit = {key: [FOREVER if asked else EARNED] for key in keys}
-        self._kept: set[tuple[np.dtype, str]] = set()
-        self._measuring = threading.Lock()
-        if not asked:
+        self.limits = {key: int(override) - 1 if override else min(DEFAULT_LIMIT, max_limit(key[1])) for key in keys}
+        self.budget = {key: [NEVER if override else MEASURE_AFTER] for key in keys}
+        self._known: set[tuple[np.dtype, str]] = set()
+        self._measurement = threading.Lock()
+        if not override:
             self._read()
 
-    def settle(self, dtype: np.dtype, kind: str) -> None:
-        """Measure a limit and keep it, unless another thread is at it."""
+    def measure(self, dtype: np.dtype, kind: str) -> None:
+        """Measure a limit and store it, unless another thread is measuring."""
         key = dtype, kind
-        if not self._measuring.acquire(blocking=False):
+        if not self._measurement.acquire(blocking=False):
             return
         try:
-            if self.credit[key][0] < 0:
-                self.credit[key][0] = FOREVER
-                self._read()  # what other processes have found meanwhile
+            if self.budget[key][0] < 0:
+                self.budget[key][0] = NEVER
+                self._read()  # other processes may have measured
                 limit = self._measured(dtype, kind)
                 if limit is None:
                     return
-                self.found[key] = limit
-                self._kept.add(key)
-                named = {f"{dtype} {kind}": self.found[dtype, kind] for dtype, kind in self._kept}
-                MEASUREMENTS.write(self._entry(), json.dumps(named).encode())
+                self.limits[key] = limit
+                self._known.add(key)
+                known = {f"{dtype} {kind}": self.limits[dtype, kind] for dtype, kind in self._known}
+                MEASUREMENTS.write(self._entry(), json.dumps(known).encode())
         finally:
-            self._measuring.release()
+            self._measurement.release()
 
     @staticmethod
     def _entry() -> str:
-        return MEASUREMENTS.key("products 2", np.__version__, str(threads.count()), *map(str, target.host()))
+        return MEASUREMENTS.key("matmul crossover", np.__version__, str(threads.count()), *map(str, target.host()))
 
     def _read(self) -> None:
-        """Take the limits from disk that are there."""
+        """Read the stored limits."""
         for name, limit in json.loads(MEASUREMENTS.read(self._entry()) or b"{}").items():
             dtype, kind = name.split()
             key = np.dtype(dtype), kind
-            self.found[key], self.credit[key][0] = limit, FOREVER
-            self._kept.add(key)
+            self.limits[key], self.budget[key][0] = limit, NEVER
+            self._known.add(key)
 
     def _measured(self, dtype: np.dtype, kind: str) -> int | None:
-        """The limit of a kind: the least work from which on the kernel is quicker; None on too busy a machine."""
-        until = time.perf_counter() + PATIENCE
-        limit = most_of(kind)
-        steps = [work for work in STEPS if work <= limit]
-        examples = [_example(dtype, kind, work) for work in steps]
+        """The measured limit of a kind; None where the machine is too busy."""
+        deadline = time.perf_counter() + MAX_SECONDS
+        limit = max_limit(kind)
+        sizes = [work for work in SAMPLE_SIZES if work <= limit]
+        operands = [_sample_operands(dtype, kind, work) for work in sizes]
         times: list[list[float]] = []
-        # one after the other: the waiting threads of each are in the other's way
-        for function in (self.ours, self.theirs):
+        # one after the other, since the spinning threads of each slow the other down
+        for function in (self.compiled, self.blas):
             times.append([])
-            for example in examples:
-                times[-1].append(_quickest(function, *example))
-                if time.perf_counter() > until:
+            for pair in operands:
+                times[-1].append(_best_time(function, *pair))
+                if time.perf_counter() > deadline:
                     return None
-        for work, mine, other in zip(steps, *times, strict=True):
-            if mine > MARGIN * other:
+        for work, kernel_time, blas_time in zip(sizes, *times, strict=True):
+            if kernel_time > MARGIN * blas_time:
                 break
             limit = work - 1
         return limit
 
 
-def _quickest(function: Callable[[Any, Any], Any], x: Any, y: Any) -> float:
+def _best_time(function: Callable[[Any, Any], Any], x: Any, y: Any) -> float:
     function(x, y)
     best = float("inf")
     for _ in range(3):
@@ -143,16 +143,16 @@ def _quickest(function: Callable[[Any, Any], Any], x: Any, y: Any) -> float:
     return best
 
 
-def _example(dtype: np.dtype, kind: str, work: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two operands of this kind whose product takes about so many multiplications."""
-    if kind == THIN:
+def _sample_operands(dtype: np.dtype, kind: str, work: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two operands of a kind whose matmul takes about `work` multiplications."""
+    if kind == NARROW:
         side = round((work / 8) ** 0.5)
         return np.ones((8, side), dtype), np.ones((side, side), dtype)
-    if kind == VECTORS:
+    if kind == VECTOR:
         side = round(work ** 0.5)
         return np.ones((1, side), dtype), np.ones((side, side), dtype)
-    if kind == BATCHES:
+    if kind == BATCHED:
         return np.ones((max(2, work >> 14), 32, 16), dtype), np.ones((max(2, work >> 14), 16, 32), dtype)
     side = round(work ** (1 / 3))
     x, y = np.ones((side, side), dtype), np.ones((side, side), dtype)
-    return (x, y.T) if kind == TURNED else (x, y)
+    return (x, y.T) if kind == TRANSPOSED else (x, y)

@@ -1,4 +1,4 @@
-"""Running expressions element by element: results made, or written into arrays that are there."""
+"""Elementwise kernels: scalar expressions over arrays, into new arrays or into existing ones."""
 
 from __future__ import annotations
 
@@ -12,105 +12,109 @@ from ...codegen.elementwise import elementwise
 from ...codegen.scalar.scalar_ir import Node, topological_order
 from ...runtime import thread_pool
 from ...runtime.launch import Spec
-from .launching import Plan, Plans, made, strides_of
+from .launching import Plan, PlanCache, new_array, result_strides
 
 asarray = np.asarray
 empty = np.empty
 
 
-class Runner:
-    """Compiled code for expressions of arrays and numbers, with its plans.
+class ElementwiseKernel:
+    """A kernel of scalar expressions over arrays and Python scalars, with its launch plans.
 
     Args:
-        outputs: the expressions; variables are the arrays, then the numbers.
-        arrays: the arrays' dtypes.
-        numbers: the numbers' dtypes.
+        outputs: the expressions; the variables are the arrays, then the scalars.
+        arrays: dtypes of the arrays.
+        scalars: dtypes of the scalars.
+
+    Attributes:
+        dtypes: of the results.
+        direct_scalars: whether all scalars are float32 or float64, which entry points take as Python floats.
+        layout_operands: for each result the arrays that it depends on, which determine its strides.
     """
 
-    __slots__ = ("arrays", "dtypes", "numbers", "outputs", "plain", "plans", "used")
+    __slots__ = ("arrays", "direct_scalars", "dtypes", "layout_operands", "outputs", "plans", "scalars")
 
-    def __init__(self, outputs: Sequence[Node], arrays: Sequence[np.dtype], numbers: Sequence[np.dtype] = ()) -> None:
-        self.outputs, self.arrays, self.numbers = tuple(outputs), tuple(arrays), tuple(numbers)
+    def __init__(self, outputs: Sequence[Node], arrays: Sequence[np.dtype], scalars: Sequence[np.dtype] = ()) -> None:
+        self.outputs, self.arrays, self.scalars = tuple(outputs), tuple(arrays), tuple(scalars)
         self.dtypes = tuple(node.dtype for node in outputs)
-        self.plans = Plans()
-        self.plain = all(dtype.kind == "f" and dtype.itemsize > 2 for dtype in self.numbers)
-        #: the arrays that each output is made of, which say how it lies in memory
-        self.used = tuple(sorted({each.const for each in topological_order([node]) if each.op == "input"
+        self.plans = PlanCache()
+        self.direct_scalars = all(dtype.kind == "f" and dtype.itemsize > 2 for dtype in self.scalars)
+        self.layout_operands = tuple(sorted({each.const for each in topological_order([node]) if each.op == "input"
                                   and each.const < len(arrays)}) for node in outputs)
 
-    def __call__(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> tuple[np.ndarray, ...]:
-        """New results."""
+    def __call__(self, arrays: Sequence[np.ndarray], scalars: Sequence[Any] = ()) -> tuple[np.ndarray, ...]:
+        """New arrays with the results."""
         key = tuple([each for x in arrays for each in (x.shape, x.strides)])
-        plan = self.plans.found.get(key)
+        plan = self.plans.plans.get(key)
         if plan is None:
-            plan = self.plans.keep(key, self._plan(arrays))
-        results = tuple([made(*out) for out in plan.outs])
+            plan = self.plans.insert(key, self._plan(arrays))
+        results = tuple([new_array(*out) for out in plan.outs])
         if plan.enter is not None:
-            plan.enter(thread_pool.pool(), *results, *arrays, *self.taken(numbers))
+            plan.enter(thread_pool.pool(), *results, *arrays, *self.scalar_arguments(scalars))
         return results
 
-    def into(self, outs: Sequence[np.ndarray], arrays: Sequence[np.ndarray], numbers: Sequence[Any] = ()) -> None:
-        """Results written into arrays of the shape that the operands broadcast to.
+    def run_into(self, outs: Sequence[np.ndarray], arrays: Sequence[np.ndarray], scalars: Sequence[Any] = ()) -> None:
+        """Write the results into arrays of the broadcast shape.
 
-        Each may be one of the operands, in the same layout; else it shares no memory with them.
+        A result may be one of the operands, in the same layout; otherwise it must not share memory with them.
         """
         key = (len(outs), *[each for x in (*outs, *arrays) for each in (x.shape, x.strides)])
-        plan = self.plans.found.get(key)
+        plan = self.plans.plans.get(key)
         if plan is None:
-            plan = self.plans.keep(key, self.plan_into(outs, arrays))
+            plan = self.plans.insert(key, self.plan_into(outs, arrays))
         if plan.enter is not None:
-            plan.enter(thread_pool.pool(), *outs, *arrays, *self.taken(numbers))
+            plan.enter(thread_pool.pool(), *outs, *arrays, *self.scalar_arguments(scalars))
 
-    def taken(self, numbers: Sequence[Any]) -> Sequence[Any]:
-        """Numbers as compiled code takes them: floats as they are, others as arrays."""
-        return numbers if self.plain else list(map(asarray, numbers, self.numbers))
+    def scalar_arguments(self, scalars: Sequence[Any]) -> Sequence[Any]:
+        """Scalars as arguments of the entry point: floats as they are, others as arrays."""
+        return scalars if self.direct_scalars else list(map(asarray, scalars, self.scalars))
 
     def plan_into(self, outs: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> Plan:
-        """A plan of `into`."""
-        return self._made([Spec.of(x) for x in outs], arrays)
+        """The plan of `run_into`."""
+        return self._build([Spec.of(x) for x in outs], arrays)
 
-    def of_one(self) -> Callable[[np.ndarray], np.ndarray]:
-        """The function of one array with one result: as calling this, and quicker."""
-        found, pool = self.plans.found.get, thread_pool.pool
+    def unary(self) -> Callable[[np.ndarray], np.ndarray]:
+        """A fast function of one array with one result."""
+        lookup, pool = self.plans.plans.get, thread_pool.pool
 
         def run(a: np.ndarray) -> np.ndarray:
-            plan = found((a.shape, a.strides))
+            plan = lookup((a.shape, a.strides))
             if plan is None or plan.enter is None:
                 return self((a,))[0]
             shape, dtype, strides = plan.outs[0]
-            result = empty(shape, dtype) if strides is None else made(shape, dtype, strides)
+            result = empty(shape, dtype) if strides is None else new_array(shape, dtype, strides)
             return plan.enter(pool(), result, a)
 
         return run
 
-    def of_two(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """The function of two arrays with one result."""
-        found, pool = self.plans.found.get, thread_pool.pool
+    def binary(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """A fast function of two arrays with one result."""
+        lookup, pool = self.plans.plans.get, thread_pool.pool
 
         def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            plan = found((a.shape, a.strides, b.shape, b.strides))
+            plan = lookup((a.shape, a.strides, b.shape, b.strides))
             if plan is None or plan.enter is None:
                 return self((a, b))[0]
             shape, dtype, strides = plan.outs[0]
-            result = empty(shape, dtype) if strides is None else made(shape, dtype, strides)
+            result = empty(shape, dtype) if strides is None else new_array(shape, dtype, strides)
             return plan.enter(pool(), result, a, b)
 
         return run
 
     def _plan(self, arrays: Sequence[np.ndarray]) -> Plan:
         shape = iteration_space.broadcast([x.shape for x in arrays])
-        outs = []
-        for dtype, used in zip(self.dtypes, self.used, strict=True):
-            strides = strides_of(shape, [arrays[i] for i in used or range(len(arrays))], dtype)
-            outs.append(Spec.dense(shape, dtype) if strides is None else Spec(shape, strides, dtype))
-        return self._made(outs, arrays)
+        specs = []
+        for dtype, operands in zip(self.dtypes, self.layout_operands, strict=True):
+            strides = result_strides(shape, [arrays[i] for i in operands or range(len(arrays))], dtype)
+            specs.append(Spec.dense(shape, dtype) if strides is None else Spec(shape, strides, dtype))
+        return self._build(specs, arrays)
 
-    def _made(self, outs: Sequence[Spec], arrays: Sequence[np.ndarray]) -> Plan:
-        ins = [Spec.of(x) for x in arrays] + [Spec((), (), dtype) for dtype in self.numbers]
+    def _build(self, outs: Sequence[Spec], arrays: Sequence[np.ndarray]) -> Plan:
+        ins = [Spec.of(x) for x in arrays] + [Spec((), (), dtype) for dtype in self.scalars]
         launches = elementwise.launches(self.outputs, outs, ins)
         results = [(out.shape, out.dtype, None if out == Spec.dense(out.shape, out.dtype) else out.strides)
                    for out in outs]
-        return Plan(results, launches, self.numbers if self.plain else ())
+        return Plan(results, launches, self.scalars if self.direct_scalars else ())
 
 
-__all__ = ["Runner"]
+__all__ = ["ElementwiseKernel"]

@@ -1,6 +1,6 @@
-"""Backward on large arrays: an operator's rules, traced, as one pass over its cotangent and what it kept.
+"""Backward kernels of elementwise operators: the traced gradient rules, as one pass over cotangent and saved arrays.
 
-A gradient of an input that was broadcast is summed in the same pass that computes it.
+The gradient of a broadcast input is summed in the pass that computes it.
 """
 
 from __future__ import annotations
@@ -13,212 +13,217 @@ import numpy as np
 from ... import dtypes
 from ...codegen.scalar import scalar_ir
 from ...codegen.scalar.scalar_ir import Node
-from .elementwise import Runner
-from .families.fused_reductions import Reducer
-from .tracing.declarations import Formula, Formulas
+from .elementwise import ElementwiseKernel
+from .families.fused_reductions import ReductionKernel
+from .tracing.declarations import Formula, FormulaCache
 from .tracing.namespace import ExpressionNamespace
-from .tracing.scalars import PLAIN, Numbers
-from .tracing.symbolic_elements import Symbol, Trace, Untraceable, as_symbol
+from .tracing.scalars import SCALAR_TYPES, ScalarParameters
+from .tracing.symbolic_elements import SymbolicElement, Trace, Untraceable, as_symbol
 
 ndarray = np.ndarray
 
 
-class Rules:
-    """What one use of an operator does backward, traced: for each input that wants a gradient its expression.
+class TracedRules:
+    """The traced rules of one backward plan: an expression for each gradient that is needed.
 
     Attributes:
-        formula: the expressions, their dtypes already their inputs'.
-        computed: the same, of the dtypes that they are computed in, as sums are too.
-        places: the inputs whose gradients they are.
+        formula: the gradients, cast to their inputs' dtypes.
+        computed: the gradients in the dtypes that they are computed and summed in.
+        inputs: the indices of the inputs that they belong to.
+        runners: kernels by the gradients that they compute.
+        sums: reduction kernels of broadcast inputs, by gradient.
     """
 
-    __slots__ = ("computed", "formula", "places", "runners", "sums")
+    __slots__ = ("computed", "formula", "inputs", "runners", "sums")
 
-    def __init__(self, formula: Formula, computed: Sequence[Node], places: Sequence[int]) -> None:
-        self.formula, self.computed, self.places = formula, tuple(computed), tuple(places)
-        self.runners: dict[tuple[int, ...], Runner] = {}
-        self.sums: dict[int, Reducer] = {}
+    def __init__(self, formula: Formula, computed: Sequence[Node], inputs: Sequence[int]) -> None:
+        self.formula, self.computed, self.inputs = formula, tuple(computed), tuple(inputs)
+        self.runners: dict[tuple[int, ...], ElementwiseKernel] = {}
+        self.sums: dict[int, ReductionKernel] = {}
 
-    def run(self, arrays: Sequence[np.ndarray], numbers: Sequence[Any], shapes: Sequence[Any] | None,
+    def run(self, arrays: Sequence[np.ndarray], scalars: Sequence[Any], shapes: Sequence[Any] | None,
             count: int) -> list[Any]:
         """The gradients, by input.
 
         Args:
-            arrays: the cotangent, then what was kept.
-            shapes: the inputs' shapes; None: all are the cotangent's.
-            count: how many inputs there are.
+            arrays: the cotangent, then the saved arrays.
+            scalars: the runtime scalars.
+            shapes: of the inputs; None: all have the cotangent's.
+            count: the number of inputs.
         """
-        found: list[Any] = [None] * count
+        gradients: list[Any] = [None] * count
         formula, shape = self.formula, arrays[0].shape
-        together = []
-        for k, place in enumerate(self.places):
-            if shapes is not None and shapes[place] != shape:
-                found[place] = self._summed(k, arrays, numbers, shapes[place])
-            elif formula.same[k] == 0:
-                found[place] = arrays[0]
+        fused = []
+        for k, i in enumerate(self.inputs):
+            if shapes is not None and shapes[i] != shape:
+                gradients[i] = self._summed(k, arrays, scalars, shapes[i])
+            elif formula.passthrough[k] == 0:
+                gradients[i] = arrays[0]
             else:
-                together.append(k)
-        if together:
-            key = tuple(together)
+                fused.append(k)
+        if fused:
+            key = tuple(fused)
             runner = self.runners.get(key)
             if runner is None:
-                runner = self.runners[key] = Runner([formula.outputs[k] for k in together], formula.inputs,
-                                                    formula.numbers)
-            for k, gradient in zip(together, runner(arrays, numbers), strict=True):
-                found[self.places[k]] = gradient
-        return found
+                runner = self.runners[key] = ElementwiseKernel([formula.outputs[k] for k in fused], formula.inputs,
+                                                               formula.scalar_dtypes)
+            for k, gradient in zip(fused, runner(arrays, scalars), strict=True):
+                gradients[self.inputs[k]] = gradient
+        return gradients
 
-    def _summed(self, k: int, arrays: Sequence[np.ndarray], numbers: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    def _summed(self, k: int, arrays: Sequence[np.ndarray], scalars: Sequence[Any], shape: tuple[int, ...]) -> Any:
         reducer = self.sums.get(k)
         if reducer is None:
-            reducer = self.sums[k] = Reducer([("sum", self.computed[k])], self.formula.inputs, self.formula.numbers)
+            reducer = self.sums[k] = ReductionKernel([("sum", self.computed[k])], self.formula.inputs,
+                                                     self.formula.scalar_dtypes)
         full = arrays[0].shape
         missing = len(full) - len(shape)
         axes = tuple([dim for dim, extent in enumerate(full)
                       if dim < missing or (shape[dim - missing] == 1 and extent != 1)])
-        [total] = reducer(arrays, axes, True, numbers)
+        [total] = reducer(arrays, axes, True, scalars)
         total = total.reshape(shape)
         return dtypes.cast(total, self.formula.outputs[k].dtype)
 
 
 class Gradients:
-    """The rules of all operators over expressions."""
+    """The traced rules of all operators."""
 
     def __init__(self, xp: ExpressionNamespace) -> None:
         self.xp = xp
-        self._rules: dict[Any, Formulas] = {}
+        self._rules: dict[Any, FormulaCache] = {}
 
-    def usual(self, node: Any, g: np.ndarray, arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> Any:
-        """A function of arrays and numbers that gives the gradients, by input; None where there is none that simple.
+    def direct(self, node: Any, g: np.ndarray, arrays: Sequence[np.ndarray], scalars: Sequence[Any]) -> Any:
+        """A fast function of arrays and scalars that gives the gradients, by input; None where there is none.
 
         Args:
-            node: of an elementwise operator, whose inputs have the cotangent's shape and dtype.
-            g: its cotangent.
-            arrays, numbers: what it kept.
+            node: of an elementwise operator whose inputs have the cotangent's shape and dtype.
+            g: the cotangent.
+            arrays, scalars: the saved values.
         """
         if any(x.__class__ is not ndarray or x.dtype != g.dtype for x in arrays):
             return None
-        formula = self._formula(node, [g, *arrays], [g.dtype] * (1 + len(arrays)) + [x.__class__ for x in numbers],
-                                list(numbers), [], None)
-        if formula is None or formula.holds is not None:
+        formula = self._formula(node, [g, *arrays], [g.dtype] * (1 + len(arrays)) + [x.__class__ for x in scalars],
+                                list(scalars), [], None)
+        if formula is None or formula.guard is not None:
             return None
-        rules: Rules = formula.runner
-        count, places, values = len(node.plan.needs), rules.places, formula.values
-        if any(same is not None for same in formula.same):
-            return None if not all(same == 0 for same in formula.same) else _handing_on(count, places)
-        runner = rules.runners[tuple(range(len(places)))] = Runner(formula.outputs, formula.inputs, formula.numbers)
-        if places == tuple(range(count)):
+        rules: TracedRules = formula.runner
+        count, inputs, values = len(node.plan.needs), rules.inputs, formula.scalar_values
+        if any(source is not None for source in formula.passthrough):
+            return None if not all(source == 0 for source in formula.passthrough) else _pass_through(count, inputs)
+        runner = ElementwiseKernel(formula.outputs, formula.inputs, formula.scalar_dtypes)
+        rules.runners[tuple(range(len(inputs)))] = runner
+        if inputs == tuple(range(count)):
             if values is None:
                 return runner
-            return lambda arrays, numbers: runner(arrays, values(*numbers))
+            return lambda arrays, scalars: runner(arrays, values(*scalars))
 
-        def run(arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> list[Any]:
-            found: list[Any] = [None] * count
-            for place, gradient in zip(places, runner(arrays, () if values is None else values(*numbers)),
+        def run(arrays: Sequence[np.ndarray], scalars: Sequence[Any]) -> list[Any]:
+            gradients: list[Any] = [None] * count
+            for i, gradient in zip(inputs, runner(arrays, () if values is None else values(*scalars)),
                                        strict=True):
-                found[place] = gradient
-            return found
+                gradients[i] = gradient
+            return gradients
 
         return run
 
     def run(self, node: Any, g: np.ndarray, saved: Sequence[Any]) -> Any:
-        """The gradients of a node's inputs; None: NumPy is to compute them.
+        """The gradients of a node's inputs; None where NumPy has to compute them.
 
         Args:
             node: of an elementwise operator.
-            g: its cotangent.
-            saved: what it kept, in its plan's order: arrays, numbers.
+            g: the cotangent.
+            saved: the saved arrays and numbers, in the order of the plan.
         """
         fix = node.fix
         shapes, types, conjugate, _ = fix or (None, None, False, False)
         if conjugate:
             return None
         arrays, values = [g], []
-        kinds: list[Any] = [g.dtype]
+        argument_types: list[Any] = [g.dtype]
         for value in saved:
             if value.__class__ is ndarray:
                 arrays.append(value)
-                kinds.append(value.dtype)
-            elif value.__class__ in PLAIN:
+                argument_types.append(value.dtype)
+            elif value.__class__ in SCALAR_TYPES:
                 values.append(value)
-                kinds.append(value.__class__)
+                argument_types.append(value.__class__)
             else:
                 return None
-        fixed: list[Any] = []
+        constants: list[Any] = []
         for value in node.consts:
             if value.__class__ is float or value.__class__ is int:
                 values.append(value)
-                fixed.append(value.__class__)
+                constants.append(value.__class__)
             else:
-                fixed.append(value)
-        formula = self._formula(node, arrays, kinds, values, fixed, types)
+                constants.append(value)
+        formula = self._formula(node, arrays, argument_types, values, constants, types)
         if formula is None:
             return None
-        numbers = () if formula.values is None else formula.values(*values)
-        rules: Rules = formula.runner
-        return rules.run(arrays, numbers, shapes, len(node.plan.needs))
+        scalars = () if formula.scalar_values is None else formula.scalar_values(*values)
+        rules: TracedRules = formula.runner
+        return rules.run(arrays, scalars, shapes, len(node.plan.needs))
 
-    def _formula(self, node: Any, arrays: Sequence[np.ndarray], kinds: Sequence[Any], values: Sequence[Any],
-                 fixed: Sequence[Any], types: Any) -> Formula | None:
-        found = self._rules.get(node.plan)
-        if found is None:
-            found = self._rules[node.plan] = Formulas()
-        return found.find((*kinds, types, *fixed), values, lambda: self._traced(
-            node, len(arrays), kinds, fixed, values, types))
+    def _formula(self, node: Any, arrays: Sequence[np.ndarray], argument_types: Sequence[Any], values: Sequence[Any],
+                 constants: Sequence[Any], types: Any) -> Formula | None:
+        formulas = self._rules.get(node.plan)
+        if formulas is None:
+            formulas = self._rules[node.plan] = FormulaCache()
+        return formulas.find((*argument_types, types, *constants), values, lambda: self._traced(
+            node, len(arrays), argument_types, constants, values, types))
 
-    def _traced(self, node: Any, count: int, kinds: Sequence[Any], fixed: Sequence[Any], values: Sequence[Any],
-                types: Any) -> Formula:
+    def _traced(self, node: Any, count: int, argument_types: Sequence[Any], constants: Sequence[Any],
+                values: Sequence[Any], types: Any) -> Formula:
         plan = node.plan
-        numbers = Numbers([f"n{i}" for i in range(len(values))])
-        trace = Trace(numbers, count)
-        scalars = iter([numbers.scalar(f"n{i}", value) for i, value in enumerate(values)])
-        given: list[Any] = []
+        parameters = ScalarParameters([f"n{i}" for i in range(len(values))])
+        trace = Trace(parameters, count)
+        scalars = iter([parameters.scalar(f"n{i}", value) for i, value in enumerate(values)])
+        arguments: list[Any] = []
         position = 0
-        for kind in kinds:
-            if isinstance(kind, np.dtype):
-                element = trace.variable(position, kind)
-                given.append(Symbol(scalar_ir.to_opmath(element.node), trace))
+        for cls in argument_types:
+            if isinstance(cls, np.dtype):
+                element = trace.variable(position, cls)
+                arguments.append(SymbolicElement(scalar_ir.to_opmath(element.node), trace))
                 position += 1
             else:
-                given.append(next(scalars))
-        consts = [next(scalars) if kind in (int, float) else kind for kind in fixed]
-        every = (given[0], self.xp, plan.needs, *given[1:], *consts)
+                arguments.append(next(scalars))
+        consts = [next(scalars) if cls in (int, float) else cls for cls in constants]
+        all_arguments = (arguments[0], self.xp, plan.needs, *arguments[1:], *consts)
         if plan.joint is not None:
             function, pick = plan.joint
-            results = dict(enumerate(function(*pick(every))))
+            results = dict(enumerate(function(*pick(all_arguments))))
         else:
-            results = {i: function(*pick(every)) for i, function, pick in plan.steps}
-        like = scalar_ir.to_opmath(trace.variable(0, kinds[0]).node).dtype
+            results = {i: function(*pick(all_arguments)) for i, function, pick in plan.steps}
+        like = scalar_ir.to_opmath(trace.variable(0, argument_types[0]).node).dtype
         computed: list[Node] = []
         outputs: list[Node] = []
-        places = []
+        inputs = []
         for i, value in results.items():
             if value is None or not plan.needs[i]:
                 continue
-            wanted = kinds[0] if types is None else types[i]
-            if wanted.kind == "c":
+            dtype = argument_types[0] if types is None else types[i]
+            if dtype.kind == "c":
                 raise Untraceable("complex numbers")
-            node_of = as_symbol(value, trace, like).node
-            computed.append(node_of)
-            outputs.append(trace.variable(0, wanted).node if node_of is given[0].node and wanted == kinds[0] else
-                           scalar_ir.cast(node_of, wanted))
-            places.append(i)
-        formula = Formula(outputs, kinds_of(kinds), numbers)
-        formula.runner = Rules(formula, computed, places)
+            expression = as_symbol(value, trace, like).node
+            computed.append(expression)
+            is_cotangent = expression is arguments[0].node and dtype == argument_types[0]
+            outputs.append(trace.variable(0, dtype).node if is_cotangent else scalar_ir.cast(expression, dtype))
+            inputs.append(i)
+        formula = Formula(outputs, array_dtypes(argument_types), parameters)
+        formula.runner = TracedRules(formula, computed, inputs)
         return formula
 
 
-def _handing_on(count: int, places: Sequence[int]) -> Any:
-    """What gives the cotangent itself to these inputs."""
-    def run(arrays: Sequence[np.ndarray], numbers: Sequence[Any]) -> list[Any]:
-        return [arrays[0] if i in places else None for i in range(count)]
+def _pass_through(count: int, inputs: Sequence[int]) -> Any:
+    """A rule that passes the cotangent to these inputs."""
+    def run(arrays: Sequence[np.ndarray], scalars: Sequence[Any]) -> list[Any]:
+        return [arrays[0] if i in inputs else None for i in range(count)]
 
     return run
 
 
-def kinds_of(kinds: Sequence[Any]) -> list[np.dtype]:
-    """The dtypes of the arrays among what a node was given."""
-    return [kind for kind in kinds if isinstance(kind, np.dtype)]
+def array_dtypes(types: Sequence[Any]) -> list[np.dtype]:
+    """The dtypes among dtypes and number types."""
+    return [cls for cls in types if isinstance(cls, np.dtype)]
 
 
-__all__ = ["Gradients", "Rules"]
+__all__ = ["Gradients", "TracedRules"]

@@ -1,8 +1,8 @@
-"""Launches on arrays that exist: plans are kept by the arrays' layouts, and one call runs a plan.
+"""Launch plans: compiled launches for arrays of given layouts, cached by layout and run by one call.
 
-A *plan* says what the results look like and holds the launches, as a built-in function of Python's that is itself
-compiled here (`METH_FASTCALL`): handed the arrays, it reads where their elements lie and does the launches one after
-the other. A call through ctypes would take as long as a kernel on some thousand elements.
+A plan has the metadata of the results and a compiled entry point, a built-in function (`METH_FASTCALL`) that takes the
+arrays, reads their data pointers and runs the launches in order. A call through ctypes would take as long as a kernel
+on some thousand elements.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ...runtime.launch import Launch
 ndarray = np.ndarray
 empty = np.empty
 
-#: plans that one runner remembers
-PLANS = 1024
+#: the most plans in one cache
+MAX_PLANS = 1024
 _BYTE = np.dtype(np.uint8)
-#: words of a plan's block: how many launches, whether there is scratch memory, whether it may take long, how many
-#: numbers, which of them are doubles; those of `entrance`; then the launches, of so many words each
-_SCRATCH, _LONG, _NUMBERS, _DOUBLES, _ADDRESSES = range(1, 6)
+#: words of a plan's block: the number of launches, whether there is scratch memory, whether to release the GIL, the
+#: number of scalars, a bit mask of those that are doubles; the fields of `entry_points`; then _EACH words per launch
+_SCRATCH, _RELEASES_GIL, _SCALARS, _DOUBLES, _ADDRESSES = range(1, 6)
 _HEAD = _ADDRESSES + entry_points.FIELD_COUNT
 _EACH = 4
 _DOUBLE = np.dtype(np.float64)
@@ -190,53 +190,53 @@ leave:
 
 def _generate() -> str:
     return _IR.format(data=entry_points.DATA, run=thread_pool.RUN_OFFSET, head=_HEAD, each=_EACH,
-                      alignment=launch.ALIGNMENT, alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH, long=_LONG,
-                      numbers=_NUMBERS, doubles=_DOUBLES, type=entry_points.TYPE,
+                      alignment=launch.ALIGNMENT, alignment_mask=launch.ALIGNMENT - 1, scratch=_SCRATCH,
+                      long=_RELEASES_GIL, numbers=_SCALARS, doubles=_DOUBLES, type=entry_points.TYPE,
                       **entry_points.field_indices(_ADDRESSES))
 
 
 @cache
-def _bound() -> Callable[[np.ndarray], Callable[..., Any]]:
-    """What makes a function of a plan's block."""
+def _entry_point_maker() -> Callable[[np.ndarray], Callable[..., Any]]:
+    """The function that makes a built-in function from a plan's block."""
     return entry_points.builtin_function_maker("enter", _generate())
 
 
 class Plan:
-    """How arrays of certain layouts are computed.
+    """Launches for arrays of given layouts.
 
     Args:
-        outs: shape, dtype and strides (None where they are the usual ones) of each result.
-        launches: over the pointers of the results, the arrays, and the numbers.
-        numbers: dtypes of Python numbers that are handed over after the arrays: float32 or float64.
+        outs: shape, dtype and strides (None: row-major) of each result.
+        launches: over the pointers of the results, the arrays and the scalars.
+        scalars: dtypes of Python numbers that are passed after the arrays: float32 or float64.
 
     Attributes:
-        enter: does the work: `enter(pool, *arrays, *numbers)`, results first, returns the first array; scratch memory
-            stands before the arrays. None where there is nothing to do.
-        scratch: bytes of memory that it wants, besides what aligns it.
+        enter: the entry point, `enter(pool, *results, *arrays, *scalars)`, which returns the first result; with scratch
+            memory, `enter(pool, scratch, ...)`. None where there are no launches.
+        scratch: bytes of scratch memory, without padding for alignment.
     """
 
-    __slots__ = ("_keep", "enter", "outs", "scratch")
+    __slots__ = ("_references", "enter", "outs", "scratch")
 
     def __init__(self, outs: Sequence[tuple[tuple[int, ...], np.dtype, tuple[int, ...] | None]],
-                 launches: Sequence[Launch], numbers: Sequence[np.dtype] = ()) -> None:
+                 launches: Sequence[Launch], scalars: Sequence[np.dtype] = ()) -> None:
         self.outs = tuple(outs)
         self.scratch = max((each.scratch for each in launches), default=0)
         self.enter: Any = None
-        self._keep: list[Any] = []
+        self._references: list[Any] = []
         if not launches:
             return
-        doubles = sum(1 << i for i, dtype in enumerate(numbers) if dtype == _DOUBLE)
-        # what takes one thread some ten microseconds may keep the interpreter's lock
-        words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(numbers), doubles,
+        doubles = sum(1 << i for i, dtype in enumerate(scalars) if dtype == _DOUBLE)
+        # a plan of less than about 10 us holds the GIL
+        words = [len(launches), bool(self.scratch), any(each.shared for each in launches), len(scalars), doubles,
                  *entry_points.block_fields()]
         for each in launches:
             plan = launch.plan_array(each.words)
-            self._keep += [each.library, plan]
+            self._references += [each.library, plan]
             words += [launch.resolve(each.body), each.chunks, ctypes.addressof(plan), launch.resolve(each.then)]
-        self.enter = _bound()(np.array(words, np.int64))
+        self.enter = _entry_point_maker()(np.array(words, np.int64))
 
     def run(self, arrays: Sequence[Any]) -> None:
-        """Do the work on these arrays, results first, and numbers."""
+        """Run the launches on these results, arrays and scalars."""
         if self.enter is None:
             return
         if self.scratch:
@@ -245,41 +245,41 @@ class Plan:
             self.enter(thread_pool.pool(), *arrays)
 
 
-class Plans:
-    """Plans by the layouts that they are for; all go where there are many."""
+class PlanCache:
+    """Plans by the layouts of their arrays; cleared when full."""
 
     def __init__(self) -> None:
-        self.found: dict[Any, Plan] = {}
+        self.plans: dict[Any, Plan] = {}
         self._lock = threading.Lock()
 
-    def keep(self, key: Any, plan: Plan) -> Plan:
-        """Remember a plan."""
+    def insert(self, key: Any, plan: Plan) -> Plan:
+        """Add a plan and return it."""
         with self._lock:
-            if len(self.found) >= PLANS:
-                self.found.clear()
-            self.found[key] = plan
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
+            self.plans[key] = plan
         return plan
 
 
-def made(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None) -> np.ndarray:
-    """A new array; of the usual strides where none are given."""
+def new_array(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None) -> np.ndarray:
+    """A new array, row-major if `strides` is None."""
     return empty(shape, dtype) if strides is None else ndarray(shape, dtype, None, 0, strides)
 
 
-def strides_of(shape: tuple[int, ...], operands: Sequence[np.ndarray],
+def result_strides(shape: tuple[int, ...], operands: Sequence[np.ndarray],
                dtype: np.dtype) -> tuple[int, ...] | None:
-    """How NumPy, and PyTorch, lay out the result of operands that broadcast to a shape; None: row by row."""
+    """The strides that NumPy and PyTorch give the result of broadcast operands; None: row-major."""
     if len(shape) < 2:
         return None
     with_dims = [x for x in operands if x.ndim]
     if all(x.flags.c_contiguous and (x.shape == shape or x.ndim < len(shape)) for x in with_dims):
         return None
     flags: Any = [["readonly"]] * len(with_dims) + [["writeonly", "allocate"]]
-    given: Any = [*with_dims, None]
-    found: Any = np.nditer(given, ["zerosize_ok"], flags, op_dtypes=[*(x.dtype for x in with_dims), dtype],
+    iterated: Any = [*with_dims, None]
+    result: Any = np.nditer(iterated, ["zerosize_ok"], flags, op_dtypes=[*(x.dtype for x in with_dims), dtype],
                            itershape=shape).operands[-1]
-    strides: tuple[int, ...] = found.strides
+    strides: tuple[int, ...] = result.strides
     return None if strides == launch.Spec.dense(shape, dtype).strides else strides
 
 
-__all__ = ["Plan", "Plans", "made", "strides_of"]
+__all__ = ["Plan", "PlanCache", "new_array", "result_strides"]

@@ -1,4 +1,4 @@
-"""Elementwise operators on large arrays: kernels of their forwards, found by dtypes and parameters.
+"""Forward kernels of elementwise operators, cached by dtypes and parameters.
 
 >>> from flambeau import codegen
 >>> from flambeau.ops.declare import REGISTRY
@@ -21,25 +21,25 @@ import numpy as np
 
 from ...codegen.scalar.scalar_ir import FLOAT32
 from ...runtime import thread_pool
-from .elementwise import Runner
+from .elementwise import ElementwiseKernel
 from .gradients import Gradients
-from .launching import made
-from .tracing.declarations import Formula, Formulas, elements, result, split
+from .launching import new_array
+from .tracing.declarations import Formula, FormulaCache, operand_elements, rounded_result, split_scalars
 from .tracing.namespace import ExpressionNamespace
-from .tracing.scalars import Numbers
+from .tracing.scalars import ScalarParameters
 from .tracing.symbolic_elements import Trace, Untraceable
 
 NO_PARAMS: dict[str, Any] = {}
-#: parameters of one operator whose formula is kept at hand
-KNOWN = 256
+#: the most cached (dtype, parameters) of one operator's fast path
+MAX_FAST_PATHS = 256
 
 
-def _no_numbers(*_: Any) -> tuple[Any, ...]:
+def _no_scalars(*_: Any) -> tuple[Any, ...]:
     return ()
 
 
 class Operators:
-    """The declared operators over expressions.
+    """The kernels of declared operators.
 
     Args:
         registry: the operators by name.
@@ -48,57 +48,57 @@ class Operators:
     def __init__(self, registry: dict[str, Any]) -> None:
         self.xp = ExpressionNamespace(registry)
         self.gradients = Gradients(self.xp)
-        self._forwards: dict[Any, Formulas] = {}
+        self._forwards: dict[Any, FormulaCache] = {}
 
-    def forwards(self, op: Any) -> Formulas:
-        """The traces of an operator's forward."""
-        found = self._forwards.get(op)
-        if found is None:
-            found = self._forwards[op] = Formulas()
-        return found
+    def forwards(self, op: Any) -> FormulaCache:
+        """The traced formulas of an operator's forward."""
+        formulas = self._forwards.get(op)
+        if formulas is None:
+            formulas = self._forwards[op] = FormulaCache()
+        return formulas
 
     def kernel_for(self, op: Any, dtypes: Sequence[np.dtype], params: dict[str, Any] = NO_PARAMS,
                    compute: np.dtype | None = None, narrow: np.dtype | None = None,
                    zero_dims: Sequence[bool] = ()) -> Formula | None:
-        """The formula of an operator's forward, its kernel in `runner`; None where there is none.
+        """The formula of an operator's forward, with its kernel in `runner`; None where it cannot be traced.
 
         Args:
             op: an elementwise operator.
-            dtypes: its inputs' dtypes.
-            compute: the dtype that they are promoted to; None: they are alike.
+            dtypes: of the inputs.
+            compute: the dtype that inputs are promoted to; None: they have one dtype.
             narrow: the dtype that the result is rounded to.
             zero_dims: which inputs have no dimensions, where narrow dtypes are mixed.
         """
-        parts, names, values = split(params)
+        parts, names, values = split_scalars(params)
         return self.forwards(op).find((*dtypes, compute, narrow, *zero_dims, parts), values, lambda: self._traced(
-            op, dtypes, params, Numbers(names), compute, narrow, zero_dims))
+            op, dtypes, params, ScalarParameters(names), compute, narrow, zero_dims))
 
-    def _traced(self, op: Any, dtypes: Sequence[np.dtype], params: dict[str, Any], numbers: Numbers,
+    def _traced(self, op: Any, dtypes: Sequence[np.dtype], params: dict[str, Any], scalars: ScalarParameters,
                 compute: np.dtype | None, narrow: np.dtype | None, zero_dims: Sequence[bool]) -> Formula:
         if op.n_outputs != 1 or op.variadic:
             raise Untraceable("several results")
-        trace = Trace(numbers, len(dtypes))
+        trace = Trace(scalars, len(dtypes))
         promoted = [name not in op.unpromoted for name in op.inputs]
         rounded = [name not in op.unrounded or not zero for name, zero in
                    zip(op.inputs, zero_dims or [False] * len(dtypes), strict=False)]
-        values = elements(trace, dtypes, compute, narrow, promoted, rounded)
-        given = {name: numbers.scalar(name, value) if name in numbers.names else value
+        elements = operand_elements(trace, dtypes, compute, narrow, promoted, rounded)
+        arguments = {name: scalars.scalar(name, value) if name in scalars.names else value
                  for name, value in params.items()}
-        found = op.forward(self.xp, *values, **given) if op.takes_xp else op.forward(*values, **given)
-        formula = Formula([result(found, trace, compute or FLOAT32, narrow)], dtypes, numbers)
-        if formula.same[0] is not None:
-            raise Untraceable("gives its input back")
-        formula.runner = Runner(formula.outputs, dtypes, formula.numbers)
+        output = op.forward(self.xp, *elements, **arguments) if op.takes_xp else op.forward(*elements, **arguments)
+        formula = Formula([rounded_result(output, trace, compute or FLOAT32, narrow)], dtypes, scalars)
+        if formula.passthrough[0] is not None:
+            raise Untraceable("the result is the input")
+        formula.runner = ElementwiseKernel(formula.outputs, dtypes, formula.scalar_dtypes)
         return formula
 
     def run(self, op: Any, arrays: Sequence[np.ndarray], params: dict[str, Any], compute: np.dtype | None,
             narrow: np.dtype | None, out: np.ndarray | None = None) -> Any:
-        """An operator's result on arrays, or None: NumPy is to compute it.
+        """An operator's result on arrays; None where NumPy has to compute it.
 
         Args:
-            compute: the dtype that the arrays are promoted to, as far as they are not of it; None: they are alike.
+            compute: the dtype that the arrays are promoted to; None: they have one dtype.
             narrow: the dtype that the result is rounded to.
-            out: where it is written, if it has the result's dtype and shares memory with no other of the arrays.
+            out: the array for the result, of its dtype; shares no memory with the operands, unless it is one.
         """
         dtypes = [x.dtype for x in arrays]
         if narrow is None and compute is not None and dtypes.count(compute) == len(dtypes):
@@ -107,59 +107,59 @@ class Operators:
         formula = self.kernel_for(op, dtypes, params, compute, narrow, zero_dims)
         if formula is None:
             return None
-        numbers = () if formula.values is None else formula.values(*split(params)[2])
+        scalars = () if formula.scalar_values is None else formula.scalar_values(*split_scalars(params)[2])
         if out is None:
-            return formula.runner(arrays, numbers)[0]
+            return formula.runner(arrays, scalars)[0]
         if formula.runner.dtypes[0] != out.dtype:
             return None
-        formula.runner.into([out], arrays, numbers)
+        formula.runner.run_into([out], arrays, scalars)
         return out
 
-    def of_one(self, op: Any) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
-        """The function of an array and all parameters, by position, for an operator of one input.
+    def unary_with_parameters(self, op: Any) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
+        """A fast function of an array and a tuple of all parameters, for an operator of one input.
 
-        It gives None where NumPy is to compute the result.
+        It returns None where NumPy has to compute the result.
         """
-        # by dtype, parameters and their classes: the runner, the kernel's numbers, and the parameters they are made of
-        known: dict[Any, tuple[Runner, Callable[..., tuple[Any, ...]], tuple[int, ...]]] = {}
+        # by dtype, parameters and their classes: the kernel, the function of its scalars, the indices of its arguments
+        cache: dict[Any, tuple[ElementwiseKernel, Callable[..., tuple[Any, ...]], tuple[int, ...]]] = {}
         names, pool = op.params, thread_pool.pool
 
         def run(a: np.ndarray, params: tuple[Any, ...]) -> Any:
             key = (a.dtype, params, *map(type, params))
             try:
-                runner, values, places = known[key]
-            except (KeyError, TypeError):  # or a parameter that is no key
-                return anew(a, params, key)
-            numbers = values(*[params[i] for i in places])
-            plan = runner.plans.found.get((a.shape, a.strides))
-            if plan is None or plan.enter is None or not runner.plain:
-                return runner((a,), numbers)[0]
+                runner, values, indices = cache[key]
+            except (KeyError, TypeError):  # or an unhashable parameter
+                return trace_and_run(a, params, key)
+            scalars = values(*[params[i] for i in indices])
+            plan = runner.plans.plans.get((a.shape, a.strides))
+            if plan is None or plan.enter is None or not runner.direct_scalars:
+                return runner((a,), scalars)[0]
             shape, dtype, strides = plan.outs[0]
-            result = np.empty(shape, dtype) if strides is None else made(shape, dtype, strides)
-            return plan.enter(pool(), result, a, *numbers)
+            result = np.empty(shape, dtype) if strides is None else new_array(shape, dtype, strides)
+            return plan.enter(pool(), result, a, *scalars)
 
-        def anew(a: np.ndarray, params: tuple[Any, ...], key: Any) -> Any:
-            named = dict(zip(names, params, strict=True))
-            formula = self.kernel_for(op, [a.dtype], named)
+        def trace_and_run(a: np.ndarray, params: tuple[Any, ...], key: Any) -> Any:
+            by_name = dict(zip(names, params, strict=True))
+            formula = self.kernel_for(op, [a.dtype], by_name)
             if formula is None:
                 return None
-            numbered = split(named)[1]
-            places = tuple(i for i, name in enumerate(names) if name in numbered)
-            if len(known) >= KNOWN:
-                known.clear()
-            known[key] = formula.runner, formula.values or _no_numbers, places
+            scalar_names = split_scalars(by_name)[1]
+            indices = tuple(i for i, name in enumerate(names) if name in scalar_names)
+            if len(cache) >= MAX_FAST_PATHS:
+                cache.clear()
+            cache[key] = formula.runner, formula.scalar_values or _no_scalars, indices
             return run(a, params)
 
         return run
 
-    def simple(self, op: Any, dtype: np.dtype) -> Callable[..., np.ndarray] | None:
-        """The function of one or two arrays of one dtype, for an operator without parameters; None: there is none."""
+    def without_parameters(self, op: Any, dtype: np.dtype) -> Callable[..., np.ndarray] | None:
+        """A fast function of one or two arrays of a dtype, for an operator without parameters; None: there is none."""
         count = len(op.inputs)
         formula = self.kernel_for(op, [dtype] * count)
-        if formula is None or formula.numbers:
+        if formula is None or formula.scalar_dtypes:
             return None
-        runner: Runner = formula.runner
-        return runner.of_one() if count == 1 else runner.of_two()
+        runner: ElementwiseKernel = formula.runner
+        return runner.unary() if count == 1 else runner.binary()
 
 
 __all__ = ["Operators"]

@@ -1,7 +1,7 @@
-"""Update rules of optimizers as kernels: one pass that reads a parameter, its gradient and state, and writes them.
+"""Optimizer updates as kernels: one pass that reads a parameter, its gradient and its state, and writes them in place.
 
-A rule is traced as it stands, over functions that write into their first argument by giving its symbol another
-expression. What it left changed are the kernel's outputs, written over the arrays themselves.
+A rule is traced over symbolic elements; an in-place function assigns a new expression to its first argument. The
+arguments that have changed are the outputs of the kernel.
 """
 
 from __future__ import annotations
@@ -17,160 +17,159 @@ import numpy as np
 from ...codegen.scalar import scalar_ir
 from ...codegen.scalar.scalar_ir import Node
 from ...runtime import target, thread_pool
-from .elementwise import Runner
-from .tracing.declarations import Formula, Formulas
+from .elementwise import ElementwiseKernel
+from .tracing.declarations import Formula, FormulaCache
 from .tracing.namespace import FUNCTIONS
-from .tracing.scalars import Numbers, Scalar
-from .tracing.symbolic_elements import Symbol, Trace, binary
-
-_F = FUNCTIONS
+from .tracing.scalars import Scalar, ScalarParameters
+from .tracing.symbolic_elements import SymbolicElement, Trace, binary
 
 
 @cache
-def fuses() -> bool:
-    """Whether the processor multiplies and adds with one rounding."""
+def has_fma() -> bool:
+    """Whether the processor has fused multiply-add."""
     host = target.host()
     return host.triple.startswith(("aarch64", "arm64")) or "+fma," in host.features + ","
 
 
-def _fused(x: Symbol, y: Any, factor: Any) -> Symbol:
-    """x + factor · y, rounded once where the processor can: PyTorch's kernels do so."""
-    if not fuses():
+def _fma(x: SymbolicElement, y: Any, factor: Any) -> SymbolicElement:
+    """x + factor · y, as a fused multiply-add where the processor has it, as in PyTorch's kernels."""
+    if not has_fma():
         return x + y * factor
     dtype = x.dtype
-    return Symbol(scalar_ir.fma(x.trace.node(y, dtype), x.trace.node(factor, dtype), x.node), x.trace)
+    return SymbolicElement(scalar_ir.fma(x.trace.node(y, dtype), x.trace.node(factor, dtype), x.node), x.trace)
 
 
-def _written(x: Symbol, value: Symbol) -> Symbol:
+def _assign(x: SymbolicElement, value: SymbolicElement) -> SymbolicElement:
     x.node = value.node
     return x
 
 
-def _add(x: Symbol, y: Any, alpha: Any = 1) -> Symbol:
-    return x + y if not isinstance(alpha, Scalar) and alpha == 1 else _fused(x, y, alpha)
+def _add(x: SymbolicElement, y: Any, alpha: Any = 1) -> SymbolicElement:
+    return x + y if not isinstance(alpha, Scalar) and alpha == 1 else _fma(x, y, alpha)
 
 
-def _addcmul(x: Symbol, a: Symbol, b: Symbol, value: Any) -> Symbol:
-    return _fused(x, a * value, b)
+def _addcmul(x: SymbolicElement, a: SymbolicElement, b: SymbolicElement, value: Any) -> SymbolicElement:
+    return _fma(x, a * value, b)
 
 
-def _lerp(x: Symbol, y: Symbol, weight: Any) -> Symbol:
+def _lerp(x: SymbolicElement, y: SymbolicElement, weight: Any) -> SymbolicElement:
     if weight < 0.5:
-        return _fused(x, y - x, weight)
-    less = Symbol(x.trace.number(weight, x.dtype), x.trace) - 1
-    return _fused(y, y - x, less)
+        return _fma(x, y - x, weight)
+    less = SymbolicElement(x.trace.number(weight, x.dtype), x.trace) - 1
+    return _fma(y, y - x, less)
 
 
-def _over(function: Callable[..., Symbol]) -> Callable[..., Symbol]:
-    def write(x: Symbol, *args: Any, **kwargs: Any) -> Symbol:
-        return _written(x, function(x, *args, **kwargs))
+def _in_place(function: Callable[..., SymbolicElement]) -> Callable[..., SymbolicElement]:
+    def write(x: SymbolicElement, *args: Any, **kwargs: Any) -> SymbolicElement:
+        return _assign(x, function(x, *args, **kwargs))
 
     return write
 
 
-def _clamp(x: Symbol, low: Any, high: Any) -> Symbol:
+def _clamp(x: SymbolicElement, low: Any, high: Any) -> SymbolicElement:
     return binary("minimum", binary("maximum", x, low), high)
 
 
-def _copy_(x: Symbol, y: Symbol) -> Symbol:
-    return _written(x, y)
+def _copy_(x: SymbolicElement, y: SymbolicElement) -> SymbolicElement:
+    return _assign(x, y)
 
 
-symbols = SimpleNamespace(
-    add=_add, add_=_over(_add), addcmul=_addcmul, addcmul_=_over(_addcmul),
-    addcdiv_=_over(lambda x, a, b, value: x + a * value / b), lerp_=_over(_lerp), copy_=_copy_,
-    neg=_F["neg"], abs=_F["abs"], sqrt=_F["sqrt"], sign=_F["sign"], maximum=_F["maximum"], where=_F["where"],
+SYMBOLIC_OPERATIONS = SimpleNamespace(
+    add=_add, add_=_in_place(_add), addcmul=_addcmul, addcmul_=_in_place(_addcmul),
+    addcdiv_=_in_place(lambda x, a, b, value: x + a * value / b), lerp_=_in_place(_lerp), copy_=_copy_,
+    **{name: FUNCTIONS[name] for name in ("neg", "abs", "sqrt", "sign", "maximum", "where")},
     mul=lambda x, y: x * y, sub=lambda x, y: x - y, div=lambda x, y: x / y,
-    mul_=_over(lambda x, y: x * y), div_=_over(lambda x, y: x / y), sub_=_over(lambda x, y: x - y),
-    sqrt_=_over(_F["sqrt"]), maximum_=_over(_F["maximum"]), clamp_=_over(_clamp),
+    mul_=_in_place(lambda x, y: x * y), div_=_in_place(lambda x, y: x / y), sub_=_in_place(lambda x, y: x - y),
+    sqrt_=_in_place(FUNCTIONS["sqrt"]), maximum_=_in_place(FUNCTIONS["maximum"]), clamp_=_in_place(_clamp),
 )
 
 
-class Rule:
-    """A traced rule: which arrays it writes, and what runs it."""
+class TracedUpdate:
+    """A traced update rule: its kernel, and the arrays that it writes."""
 
     __slots__ = ("_pick", "runner")
 
-    def __init__(self, runner: Runner, places: Sequence[int]) -> None:
+    def __init__(self, runner: ElementwiseKernel, written: Sequence[int]) -> None:
         self.runner = runner
-        self._pick = operator.itemgetter(*places) if len(places) > 1 else operator.itemgetter(
-            slice(places[0], places[0] + 1))
+        self._pick = operator.itemgetter(*written) if len(written) > 1 else operator.itemgetter(
+            slice(written[0], written[0] + 1))
 
-    def __call__(self, arrays: list[np.ndarray], numbers: Sequence[Any], row_major: bool) -> None:
-        """Update the arrays, all of one shape; `row_major`: each lies row by row, without gaps."""
+    def __call__(self, arrays: list[np.ndarray], scalars: Sequence[Any], row_major: bool) -> None:
+        """Update arrays of one shape; `row_major`: all are dense in row-major order."""
         runner = self.runner
         key = arrays[0].size if row_major else tuple([each for x in arrays for each in (x.shape, x.strides)])
-        plan = runner.plans.found.get(key)
-        outs = self._pick(arrays)
+        plan = runner.plans.plans.get(key)
+        outputs = self._pick(arrays)
         if plan is None:
-            plan = runner.plans.keep(key, runner.plan_into(outs, arrays))
+            plan = runner.plans.insert(key, runner.plan_into(outputs, arrays))
         if plan.enter is not None:
-            plan.enter(thread_pool.pool(), *outs, *arrays, *numbers)
+            plan.enter(thread_pool.pool(), *outputs, *arrays, *scalars)
 
 
-_rules: dict[Callable[..., None], Formulas] = {}
-#: the update that was run last (rule, which arrays are missing, dtype, scalars), what ran it, and with which numbers
+_rules: dict[Callable[..., None], FormulaCache] = {}
+#: the last update (rule, missing arrays, dtype, scalars), its kernel and the kernel's scalars
 _last: list[tuple[Any, Any, Any]] = [(None, None, ())]
-#: scalars that give the same results if they are equal
-_PLAIN = frozenset({float, int, bool})
+#: types of scalars that give the same results if they are equal
+_SCALAR_TYPES = frozenset({float, int, bool})
 
 
-def update(rule: Callable[..., None], arrays: list[np.ndarray], missing: int, scalars: tuple[Any, ...],
+def run_update(rule: Callable[..., None], arrays: list[np.ndarray], missing: int, scalars: tuple[Any, ...],
            row_major: bool) -> bool:
     """Run `rule(xp, *arrays, *scalars)` in place, as one kernel; whether there is one.
 
     Args:
-        rule: changes some of the arrays, through the functions of `xp`.
-        arrays: float32 or float64, all of one dtype and shape, apart from each other in memory.
-        missing: bits of the places among the arrays where the rule is to find None, the first place's lowest.
-        scalars: numbers, which do not make another kernel when they change, and flags.
-        row_major: whether each array lies row by row, without gaps.
+        rule: updates some of the arrays through the functions of `xp`.
+        arrays: float32 or float64, of one dtype and shape, disjoint in memory.
+        missing: bit mask of the positions where the rule gets None, lowest bit first.
+        scalars: numbers, which may change without compiling another kernel, and flags.
+        row_major: whether all arrays are dense in row-major order.
     """
     dtype = arrays[0].dtype
-    asked = rule, missing, dtype, scalars
-    last, run, numbers = _last[0]
-    if asked == last:  # most often it is the next parameter's turn, with the same numbers
-        run(arrays, numbers, row_major)
+    call = rule, missing, dtype, scalars
+    last, kernel, values = _last[0]
+    if call == last:  # the next parameter of the same step
+        kernel(arrays, values, row_major)
         return True
-    found = _rules.get(rule)
-    if found is None:
-        found = _rules[rule] = Formulas()
+    formulas = _rules.get(rule)
+    if formulas is None:
+        formulas = _rules[rule] = FormulaCache()
     key = (dtype, missing, len(arrays), *[x.__class__ if x.__class__ is float or x.__class__ is int else x
                                           for x in scalars])
-    formula = found.find(key, scalars, lambda: _traced(rule, dtype, len(arrays), missing, scalars))
+    formula = formulas.find(key, scalars, lambda: _traced(rule, dtype, len(arrays), missing, scalars))
     if formula is None:
         return False
-    numbers = () if formula.values is None else formula.values(*scalars)
-    formula.runner(arrays, numbers, row_major)
-    if all(x.__class__ in _PLAIN for x in scalars):
-        _last[0] = asked, formula.runner, numbers
+    values = () if formula.scalar_values is None else formula.scalar_values(*scalars)
+    formula.runner(arrays, values, row_major)
+    if all(x.__class__ in _SCALAR_TYPES for x in scalars):
+        _last[0] = call, formula.runner, values
     return True
 
 
 def _traced(rule: Callable[..., None], dtype: np.dtype, count: int, missing: int, scalars: Sequence[Any]) -> Formula:
     names = [f"s{i}" for i in range(len(scalars))]
-    numbers = Numbers(names)
-    trace = Trace(numbers, count)
-    cells: list[Symbol | None] = [trace.variable(i, dtype) for i in range(count)]
+    parameters = ScalarParameters(names)
+    trace = Trace(parameters, count)
+    elements: list[SymbolicElement | None] = [trace.variable(i, dtype) for i in range(count)]
     for i in range(missing.bit_length()):
         if missing >> i & 1:
-            cells.insert(i, None)
-    before = [None if cell is None else cell.node for cell in cells]
-    rule(symbols, *cells, *[numbers.scalar(name, value) if value.__class__ is float or value.__class__ is int else
-                            value for name, value in zip(names, scalars, strict=True)])
+            elements.insert(i, None)
+    initial = [None if element is None else element.node for element in elements]
+    rule(SYMBOLIC_OPERATIONS, *elements, *[
+        parameters.scalar(name, value) if value.__class__ is float or value.__class__ is int else value
+        for name, value in zip(names, scalars, strict=True)])
     outputs: list[Node] = []
-    places = []
+    written = []
     position = 0
-    for cell, node in zip(cells, before, strict=True):
-        if cell is None:
+    for element, node in zip(elements, initial, strict=True):
+        if element is None:
             continue
-        if cell.node is not node:
-            outputs.append(scalar_ir.cast(cell.node, dtype))
-            places.append(position)
+        if element.node is not node:
+            outputs.append(scalar_ir.cast(element.node, dtype))
+            written.append(position)
         position += 1
-    formula = Formula(outputs, [dtype] * count, numbers)
-    formula.runner = Rule(Runner(outputs, formula.inputs, formula.numbers), places)
+    formula = Formula(outputs, [dtype] * count, parameters)
+    formula.runner = TracedUpdate(ElementwiseKernel(outputs, formula.inputs, formula.scalar_dtypes), written)
     return formula
 
 
-__all__ = ["fuses", "symbols", "update"]
+__all__ = ["SYMBOLIC_OPERATIONS", "has_fma", "run_update"]

@@ -1,7 +1,7 @@
-"""Gradients of large arrays whose rules take many passes: each rule as a program of fused kernels.
+"""Gradient rules that take many passes over large arrays, as programs of fused kernels.
 
-A rule is a line over `xp` like an operator's own, so it is written over values once for arrays of these shapes and
-parameters (`primitives.Programs`), and the program runs from then on.
+A rule is a function over `xp` like an operator's forward, so it is traced over IR values once per shapes and parameters
+(`composites.ProgramCache`), and the program runs from then on.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from typing import Any
 import numpy as np
 
 from ... import codegen
-from ...backends.compiled.thresholds import LEAST as SIZES
-from ...backends.compiled.thresholds import MET
+from ...backends.compiled.thresholds import LARGE_SEEN
+from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import REGISTRY
-from .composites import NOTHING, Programs
+from .composites import NO_RESULT, ProgramCache
 
 ndarray = np.ndarray
 
-#: the operators, by their keys
+#: the operators, by registry key
 OPERATORS = ("smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
              "soft_margin_loss", "glu", "linalg_vector_norm", "dist", "renorm", "var", "std", "var_mean", "std_mean",
              "logsumexp", "amax", "amin", "aminmax", "_max_all", "_min_all")
-#: from how many elements on programs are quicker than NumPy
-ELEMENTS = 4096
+#: elements from which programs are faster than NumPy
+MIN_ELEMENTS = 4096
 
 
 def with_programs(plan: BackwardPlan, arrays: Any) -> None:
-    """Let an operator's rules, run over arrays, be programs where those are large.
+    """Replace the rules of a backward plan by programs for large arrays, if the operator is in `OPERATORS`.
 
     Args:
-        plan: one use of it.
+        plan: the backward plan of one use of an operator.
         arrays: the namespace of arrays.
     """
     op = plan.op
@@ -50,28 +50,28 @@ def _wrapped(title: str, rule: Callable[..., Any], arrays: Any) -> Callable[...,
     names = rule.__code__.co_varnames[:rule.__code__.co_argcount]
     if "xp" not in names:
         return rule
-    at = names.index("xp")
-    programs = Programs(title, lambda xp: lambda *args: rule(*args[:at], xp, *args[at:]))
+    xp_index = names.index("xp")
+    programs = ProgramCache(title, lambda xp: lambda *args: rule(*args[:xp_index], xp, *args[xp_index:]))
 
     def run(*args: Any) -> Any:
-        if MET[0] and args[at] is arrays and _any_large(args) and codegen.available():
-            given = [np.asarray(x) if isinstance(x, np.generic) else x for x in args]
-            del given[at]
-            found = programs.run(given, {}) if all(map(_lies_plainly, given)) else NOTHING
-            if found is not NOTHING:
-                return found
+        if LARGE_SEEN[0] and args[xp_index] is arrays and _any_large(args) and codegen.available():
+            arguments = [np.asarray(x) if isinstance(x, np.generic) else x for x in args]
+            del arguments[xp_index]
+            result = programs.run(arguments, {}) if all(map(_is_supported, arguments)) else NO_RESULT
+            if result is not NO_RESULT:
+                return result
         return rule(*args)
 
     return run
 
 
 def _any_large(args: Sequence[Any]) -> bool:
-    return any(x.__class__ is ndarray and x.size >= ELEMENTS and x.size > SIZES[0] for x in args)
+    return any(x.__class__ is ndarray and x.size >= MIN_ELEMENTS and x.size > SIZES[0] for x in args)
 
 
-def _lies_plainly(x: Any) -> bool:
-    """Whether it is an array of floats that lies row by row, as what NumPy makes of such does; or none at all."""
+def _is_supported(x: Any) -> bool:
+    """Whether it is a float array that is C-contiguous or broadcast from a scalar; true of other objects."""
     return x.__class__ is not ndarray or (x.dtype.kind == "f" and (x.flags.c_contiguous or not any(x.strides)))
 
 
-__all__ = ["ELEMENTS", "OPERATORS", "with_programs"]
+__all__ = ["MIN_ELEMENTS", "OPERATORS", "with_programs"]

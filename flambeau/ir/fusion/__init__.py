@@ -1,1 +1,1 @@
-"""Fusion: which values one kernel computes, and the order of fusion groups."""
+"""Fusion: groups of values that are computed by one kernel."""

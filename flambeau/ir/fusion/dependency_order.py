@@ -1,7 +1,7 @@
-"""Which groups must be computed before which, while groups grow and are made one.
+"""Dependency order of fusion groups, kept transitively closed while groups grow and merge.
 
-Groups are bits of an integer; what must come before a group is an integer too, so that a question is one operation
-on integers and an answer that changes reaches all later groups in one sweep.
+Each group is a bit; the predecessors of a group are an integer of such bits. So a query is one operation on integers,
+and an update reaches all later groups in one pass.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class DependencyOrder:
-    """An order of groups, known by numbers.
+    """The dependency order of numbered groups.
 
     >>> order = DependencyOrder()
     >>> a, b, c = order.add(), order.add(), order.add()
@@ -23,10 +23,10 @@ class DependencyOrder:
         self._bits: list[int] = []
         self._before: list[int] = []
         self._alive: set[int] = set()
-        self._followed = 0  # groups that come before any, and maybe more
+        self._predecessors = 0  # a superset of the groups that precede any other
 
     def add(self) -> int:
-        """A new group's number."""
+        """Add a group and return its number."""
         number = len(self._bits)
         self._bits.append(1 << number)
         self._before.append(0)
@@ -38,24 +38,24 @@ class DependencyOrder:
         return bool(self._before[b] & self._bits[a])
 
     def add_predecessors(self, group: int, earlier: Iterable[int]) -> None:
-        """Let these groups, and all before them, come before `group`."""
+        """Record that these groups, and all their predecessors, precede `group`."""
         new = 0
         for each in earlier:
             new |= self._before[each] | self._bits[each]
         if new & ~self._before[group]:
             self._before[group] |= new
-            self._followed |= new
+            self._predecessors |= new
             self._propagate(self._bits[group], new)
 
     def merge(self, into: int, other: int) -> None:
-        """Make one group of two, known as `into`."""
+        """Merge `other` into `into`."""
         self._alive.discard(other)
         bits = self._bits[into] = self._bits[into] | self._bits[other]
         self._before[into] = (self._before[into] | self._before[other]) & ~bits
         self._propagate(bits, self._before[into] | bits)
 
     def _propagate(self, bits: int, new: int) -> None:
-        if not bits & self._followed:
+        if not bits & self._predecessors:
             return
         before = self._before
         for each in self._alive:

@@ -1,8 +1,7 @@
-"""What is computed as a whole: by launches of a family of kernels, or by a function of arrays.
+"""Extern kernels: operations that fusion does not look into, computed by a kernel family or by a Python function.
 
-A whole is a value's `attrs`, so that two equal ones are one value. `ExternKernel` runs in compiled code like every
-other
-kernel; `FallbackKernel` is called by the interpreter, between two pieces of compiled code.
+The kernel is the `attrs` of an "extern" value, so equal kernels on equal arguments are one value. `ExternKernel` runs
+in compiled code like every other kernel; `FallbackKernel` is called by the interpreter, between compiled segments.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ class ExternKernel:
     """A family of kernels with its parameters: `family(outputs, inputs, **params)` gives launches.
 
     Args:
-        name: what it is called where kernels are shown.
-        params: hashable.
-        check: called after each run with the arrays of the outputs named in `checked`; raises what they say is wrong.
+        name: shown in debug output.
+        params: hashable values.
+        check: called after each run with the output arrays whose indices are in `checked`; raises the error, if any.
     """
 
     __slots__ = ("check", "checked", "family", "key", "name", "params")
@@ -39,22 +38,22 @@ class ExternKernel:
         return hash(self.key)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value}" for name, value in self.params.items())
-        return f"{self.name}({shown})"
+        params = ", ".join(f"{name}={value}" for name, value in self.params.items())
+        return f"{self.name}({params})"
 
     def launches(self, outputs: Sequence[Spec], inputs: Sequence[Spec]) -> list[Launch]:
-        """The kernels for arrays that look so."""
+        """The launches for operands of these shapes, dtypes and strides."""
         return self.family(list(outputs), list(inputs), **self.params)
 
 
 class FallbackKernel:
-    """A function of arrays that returns arrays; each is a value of its own, even if it looks like another.
+    """A Python function of arrays that returns arrays; compared by identity, so never merged with another.
 
     Args:
-        name: what it is called where kernels are shown.
-        run: takes the arrays of the arguments and returns a sequence of arrays.
-        why: why it is no kernel.
-        stream: what it changes besides, with `snapshot()` and `restore(snapshot)`: where random numbers come from.
+        name: shown in debug output.
+        run: takes the argument arrays and returns a sequence of arrays.
+        why: why it has no compiled kernel.
+        stream: the random number stream that it advances, with `snapshot()` and `restore(snapshot)`; None for none.
     """
 
     __slots__ = ("name", "run", "stream", "why")

@@ -1,4 +1,4 @@
-"""What a program is made for."""
+"""Targets: the values that a program returns or writes over its inputs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from .value import Value
 
 
 class Target(NamedTuple):
-    """What a run leaves behind: a new array with a value, or a leaf's array overwritten with it.
+    """An output of a program: a new array, or an input's array that is overwritten.
 
     Attributes:
-        part: the shape and the strides, in elements, of what may be written of the leaf; None: all of it. What lies
-            between may be others', who write there at the same time.
+        value: the value to return or to write.
+        overwrites: the input whose array is overwritten; None: a new array is returned.
+        region: shape and strides, in elements, of the part of the input that may be written; None: all of it. Other
+            threads may write the elements in between at the same time.
     """
 
     value: Value

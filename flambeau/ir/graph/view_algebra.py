@@ -1,4 +1,4 @@
-"""The algebra of views: shapes, and strides in elements of a dense array in row-major order."""
+"""Arithmetic on views: shapes, and strides in elements of a dense row-major base."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether these strides visit 0, 1, 2, ... in row-major order (dimensions of one element may say anything).
+    """Whether these strides visit 0, 1, 2, ... in row-major order (strides of dimensions of extent 1 are ignored).
 
     >>> is_dense((2, 1, 3), (3, 7, 1))
     True
@@ -34,8 +34,8 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def reshape_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...] | None:
-    """Strides that show the same elements in the same order in another shape; None where that takes a copy.
+def reshape_strides(shape: Sequence[int], strides: Sequence[int], new_shape: Sequence[int]) -> tuple[int, ...] | None:
+    """Strides of a reshape without a copy; None where the reshape needs one.
 
     >>> reshape_strides((4, 6), (6, 1), (2, 2, 6))
     (12, 6, 1)
@@ -43,71 +43,71 @@ def reshape_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequen
     True
     """
     if prod(shape) == 0:
-        return dense_strides(wanted)
-    old = [(extent, step) for extent, step in zip(shape, strides, strict=True) if extent != 1]
-    found: list[int] = [0] * len(wanted)
-    i, j = len(old) - 1, len(wanted) - 1
+        return dense_strides(new_shape)
+    dims = [(extent, step) for extent, step in zip(shape, strides, strict=True) if extent != 1]
+    result: list[int] = [0] * len(new_shape)
+    i, j = len(dims) - 1, len(new_shape) - 1
     while j >= 0:
-        if wanted[j] == 1:
-            found[j] = 1 if j == len(wanted) - 1 else found[j + 1] * wanted[j + 1]
+        if new_shape[j] == 1:
+            result[j] = 1 if j == len(new_shape) - 1 else result[j + 1] * new_shape[j + 1]
             j -= 1
             continue
         if i < 0:
             return None
-        extent, step = old[i]
+        extent, step = dims[i]
         i -= 1
-        while extent % wanted[j] or extent < wanted[j]:  # more of the old dimensions make up this one
-            if i < 0 or old[i][1] != step * extent:
+        while extent % new_shape[j] or extent < new_shape[j]:  # several old dimensions form this one
+            if i < 0 or dims[i][1] != step * extent:
                 return None
-            extent *= old[i][0]
+            extent *= dims[i][0]
             i -= 1
-        stride = step
-        while True:  # and perhaps further wanted ones fill it
-            found[j] = stride
-            stride *= wanted[j]
-            extent //= wanted[j]
+        new_stride = step
+        while True:  # this one may split into several new dimensions
+            result[j] = new_stride
+            new_stride *= new_shape[j]
+            extent //= new_shape[j]
             j -= 1
             if extent == 1:
                 break
-            while j >= 0 and wanted[j] == 1:
-                found[j] = stride
+            while j >= 0 and new_shape[j] == 1:
+                result[j] = new_stride
                 j -= 1
             if j < 0:
                 return None
-            while extent % wanted[j]:
-                if i < 0 or old[i][1] * 1 != stride * extent:
+            while extent % new_shape[j]:
+                if i < 0 or dims[i][1] * 1 != new_stride * extent:
                     return None
-                extent *= old[i][0]
+                extent *= dims[i][0]
                 i -= 1
-    return tuple(found)
+    return tuple(result)
 
 
 def split_strides(shape: Sequence[int], strides: Sequence[int], fine: Sequence[int]) -> tuple[int, ...]:
-    """Strides in the shape `fine`, which cuts dimensions of `shape` and merges none.
+    """Strides in the shape `fine`, which splits dimensions of `shape` and merges none.
 
     >>> split_strides((4, 6), (0, 1), (2, 2, 3, 2))
     (0, 0, 2, 1)
     """
-    found: list[int] = []
+    result: list[int] = []
     j = len(fine) - 1
     for extent, step in zip(reversed(shape), reversed(strides), strict=True):
-        left, stride = extent, step
-        while left > 1:
+        rest, stride = extent, step
+        while rest > 1:
             if fine[j] != 1:
-                found.append(stride)
+                result.append(stride)
                 stride *= fine[j]
-                left //= fine[j]
+                rest //= fine[j]
             else:
-                found.append(0)
+                result.append(0)
             j -= 1
     while j >= 0:
-        found.append(0)
+        result.append(0)
         j -= 1
-    return tuple(reversed(found))
+    return tuple(reversed(result))
 
 
 def common_refinement(*shapes: Sequence[int]) -> tuple[int, ...] | None:
-    """The coarsest shape that cuts all of these shapes of one size; None where their cuts do not nest.
+    """The coarsest shape that splits every one of these shapes of equal size; None where there is none.
 
     >>> common_refinement((12, 8), (3, 32))
     (3, 4, 8)
@@ -121,11 +121,11 @@ def common_refinement(*shapes: Sequence[int]) -> tuple[int, ...] | None:
             suffix *= extent
             cuts.add(suffix)
     cuts.discard(1)
-    found: list[int] = []
-    before = 1
+    result: list[int] = []
+    previous = 1
     for cut in sorted(cuts):
-        if cut % before:
+        if cut % previous:
             return None
-        found.append(cut // before)
-        before = cut
-    return tuple(reversed(found))
+        result.append(cut // previous)
+        previous = cut
+    return tuple(reversed(result))

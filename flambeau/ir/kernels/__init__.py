@@ -1,1 +1,1 @@
-"""Kernel construction: fusion groups as scalar expressions, row kernels and extern launches."""
+"""Kernel construction: fusion groups and extern values as launches, and the cost of kernels."""

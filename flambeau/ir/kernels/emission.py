@@ -1,4 +1,4 @@
-"""From groups to kernels."""
+"""Lowering of fusion groups to kernels."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import numpy as np
 from ...codegen.elementwise import elementwise
 from ...codegen.scalar.scalar_ir import Node, variable
 from ...runtime.launch import Spec
-from ..fusion.groups import Fusion, FusionGroup, reduced_intervals
+from ..fusion.groups import Fusion, FusionGroup
+from ..fusion.intervals import reduced_intervals
 from ..graph import view_algebra as algebra
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Value
 from .pointwise import (
+    FALLBACK,
     GroupExpressions,
     Kernel,
     LaunchFactory,
@@ -27,7 +29,7 @@ from .row_kernels import row_kernels
 
 
 def lower_group(fusion: Fusion, group: FusionGroup, stored: set[Value]) -> list[Kernel]:
-    """What computes a group's stored members."""
+    """The kernels that compute the stored members of a group."""
     first = group.members[0]
     outputs = [v for v in group.members if v in stored]
     if group.contraction is not None:
@@ -44,52 +46,52 @@ def lower_group(fusion: Fusion, group: FusionGroup, stored: set[Value]) -> list[
     return _reduction_kernels(expressions, outputs)
 
 
-def _contraction_kernel(product: Value, outs: list[Spec], outputs: list[Value], extras: list[tuple[Spec, Operand]],
-             epilogue: tuple[Node, ...] | None) -> Kernel:
-    a, b = product.args
+def _contraction_kernel(contraction: Value, output_specs: list[Spec], outputs: list[Value],
+                        extras: list[tuple[Spec, Operand]], epilogue: tuple[Node, ...] | None) -> Kernel:
+    a, b = contraction.args
     x, y = (spec_of(each, each.shape, each.strides) for each in (a, b))
-    more = [spec for spec, _ in extras]
+    extra_specs = [spec for spec, _ in extras]
     factory: LaunchFactory | None = None
-    if product.op == "matmul":
+    if contraction.op == "matmul":
         from ...codegen.matmul import matmul
 
-        factory = matmul.launches, (outs, x, y, more, epilogue)
-        launches = matmul.launches(outs, x, y, more, epilogue)
+        factory = matmul.launches, (output_specs, x, y, extra_specs, epilogue)
+        launches = matmul.launches(output_specs, x, y, extra_specs, epilogue)
     else:
         from ...codegen.convolution import convolution
 
-        kind, stride, padding, dilation, groups = product.attrs
-        how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        kind, stride, padding, dilation, groups = contraction.attrs
+        geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         if kind == "weight":
             a, b = b, a
-            launches = convolution.weight_gradient(outs, y, x, **how)
+            launches = convolution.weight_gradient(output_specs, y, x, **geometry)
         else:
-            run = convolution.forward if kind == "forward" else convolution.input_gradient
-            launches = run(outs, x, y, more, epilogue=epilogue, **how)
-    places = [(each.base, each.offset * each.dtype.itemsize) for each in (a, b)]
-    return Kernel(product.op, launches, outputs, [*places, *(place for _, place in extras)],
-                  same_layout_inputs(Spec.dense(product.shape, product.dtype), extras, 2), factory=factory)
+            build = convolution.forward if kind == "forward" else convolution.input_gradient
+            launches = build(output_specs, x, y, extra_specs, epilogue=epilogue, **geometry)
+    operands = [(each.base, each.offset * each.dtype.itemsize) for each in (a, b)]
+    return Kernel(contraction.op, launches, outputs, [*operands, *(operand for _, operand in extras)],
+                  same_layout_inputs(Spec.dense(contraction.shape, contraction.dtype), extras, 2), factory=factory)
 
 
 def _epilogue_kernel(fusion: Fusion, group: FusionGroup, outputs: list[Value]) -> Kernel:
-    product = group.contraction
-    assert product is not None
+    contraction = group.contraction
+    assert contraction is not None
     expressions = _EpilogueExpressions(fusion, group)
     nodes = tuple(expressions.node(v) for v in outputs)
-    outs = [Spec.dense(product.shape, v.dtype) for v in outputs]
-    return _contraction_kernel(product, outs, outputs, expressions.inputs, nodes)
+    output_specs = [Spec.dense(contraction.shape, v.dtype) for v in outputs]
+    return _contraction_kernel(contraction, output_specs, outputs, expressions.inputs, nodes)
 
 
 class _EpilogueExpressions(GroupExpressions):
-    """A expressions whose space is the product's shape."""
+    """Expressions over the shape of the matmul or convolution."""
 
     def strides(self, arg: Value, member: Value) -> tuple[int, ...]:
         assert self.group.contraction is not None
         if not arg.shape:
             return (0,) * self.group.contraction.ndim
-        found = algebra.reshape_strides(arg.shape, arg.strides, self.group.contraction.shape)
-        assert found is not None
-        return found
+        result = algebra.reshape_strides(arg.shape, arg.strides, self.group.contraction.shape)
+        assert result is not None
+        return result
 
     def variable(self, arg: Value, member: Value) -> int:
         assert self.group.contraction is not None
@@ -98,16 +100,17 @@ class _EpilogueExpressions(GroupExpressions):
 
 
 def _extern_kernel(node: Value) -> Kernel:
-    parts = node.graph.extern_outputs[node]
+    outputs = node.graph.extern_outputs[node]
     inputs: list[Operand] = [(x.base, x.offset * x.dtype.itemsize) for x in node.args]
     if not isinstance(node.attrs, ExternKernel):
-        return Kernel("foreign", [], parts, inputs)
-    launches = node.attrs.launches([dense_spec(v) for v in parts], [spec_of(x, x.shape, x.strides) for x in node.args])
-    return Kernel(node.attrs.name, launches, parts, inputs)
+        return Kernel(FALLBACK, [], outputs, inputs)
+    launches = node.attrs.launches([dense_spec(v) for v in outputs],
+                                   [spec_of(x, x.shape, x.strides) for x in node.args])
+    return Kernel(node.attrs.name, launches, outputs, inputs)
 
 
 def as_real_pairs(spec: Spec) -> Spec:
-    """An array that is only copied: of complex numbers, as pairs of real ones."""
+    """The spec for copying an array: complex numbers as pairs of real numbers."""
     if spec.dtype.kind != "c":
         return spec
     half = np.dtype(f"f{spec.dtype.itemsize // 2}")
@@ -115,37 +118,38 @@ def as_real_pairs(spec: Spec) -> Spec:
 
 
 def _assemble_kernels(value: Value) -> list[Kernel]:
-    """A copy for each piece; first the background, where there is one."""
+    """One copy kernel for each piece, after the background, if any."""
     has_background, *places = value.attrs
     if has_background:
         places.insert(0, (algebra.dense_strides(value.shape), 0))
-    found = []
-    size = value.dtype.itemsize
+    kernels = []
+    itemsize = value.dtype.itemsize
     for arg, (strides, offset) in zip(value.args, places, strict=True):
         if arg.size == 0:
             continue
-        number = constant_node(arg)
-        ins = [] if number is not None else [as_real_pairs(spec_of(arg, arg.shape, arg.strides))]
-        out = as_real_pairs(Spec(arg.shape, tuple(s * size for s in strides), value.dtype))
-        node = variable(0, out.dtype) if number is None else number
-        inputs = [] if number is not None else [(arg.base, arg.offset * size)]
-        found.append(Kernel("copy", elementwise.launches([node], [out], ins), [value], inputs, frozenset(),
-                            (offset * size,), (elementwise.launches, ([node], [out], ins))))
-    return found
+        constant = constant_node(arg)
+        input_specs = [] if constant is not None else [as_real_pairs(spec_of(arg, arg.shape, arg.strides))]
+        output_spec = as_real_pairs(Spec(arg.shape, tuple(s * itemsize for s in strides), value.dtype))
+        node = variable(0, output_spec.dtype) if constant is None else constant
+        inputs = [] if constant is not None else [(arg.base, arg.offset * itemsize)]
+        factory = elementwise.launches, ([node], [output_spec], input_specs)
+        kernels.append(Kernel("copy", factory[0](*factory[1]), [value], inputs, frozenset(), (offset * itemsize,),
+                              factory))
+    return kernels
 
 
-# ----- rows -------------------------------------------------------------------------------
+# ----- reductions -------------------------------------------------------------------------
 
 
 def _reduction_kernels(expressions: GroupExpressions, outputs: list[Value]) -> list[Kernel]:
     group = expressions.group
     reductions = [v for v in group.members if v.op == "reduce"]
-    full = [v for v in outputs if expressions.is_full(v)]
-    if not full and not group.rows_used and all(v in outputs for v in reductions) and len(
+    per_element = [v for v in outputs if expressions.is_full(v)]
+    if not per_element and not group.rows_used and all(v in outputs for v in reductions) and len(
             {reduced_intervals(v) for v in reductions}) == 1 and all(v.op == "reduce" for v in outputs):
-        dims = reduced_intervals(reductions[0])
-        by_dims = expressions if dims == group.rows else GroupExpressions(expressions.fusion, group, dims)
-        return [reduction_kernel(by_dims, reductions)]
+        reduced = reduced_intervals(reductions[0])
+        over_dims = expressions if reduced == group.rows else GroupExpressions(expressions.fusion, group, reduced)
+        return [reduction_kernel(over_dims, reductions)]
     return row_kernels(expressions, outputs)
 
 

@@ -1,6 +1,7 @@
-"""Kernels that follow indices, as they stand in graphs: every kernel's second output says what was out of range.
+"""Gather and scatter kernels as extern values.
 
-Graphs ask for indices in range beforehand (`Namespace.requires_range`), so nobody looks at it.
+Each kernel's second output flags indices out of range. It is not read: graphs have a data guard on the range of indices
+(`Namespace.requires_range`).
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from ..graph.extern_kernels import ExternKernel
 from ..graph.value import INT64, Unsupported, Value
 
 
-def _take(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[Launch]:
+def _take_launches(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[Launch]:
     from ...codegen.indexing import indexing
 
     out, flag = outputs
     return indexing.take(out, flag, inputs[0], inputs[1], dim)
 
 
-def _put(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[Launch]:
+def _put_launches(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[Launch]:
     from ...codegen.indexing import indexing
 
     out, flag = outputs
@@ -25,24 +26,25 @@ def _put(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[Launch]:
     return indexing.put(out, flag, source, index, dim)
 
 
-def taken(x: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
-    """out[p] = x[p, but index[p] along dim]: of this shape; the index broadcasts to it.
+def take(x: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
+    """Gather along a dimension: out[p] = x[p with p[dim] = index[p]]; the index broadcasts to the result's shape.
 
     Raises:
-        Unsupported: no kernel moves elements of this size.
+        Unsupported: no kernel for elements of this size.
     """
     if x.dtype.itemsize > 8:
         raise Unsupported(f"elements of {x.dtype}")
-    return x.graph.extern(ExternKernel("take", _take, {"dim": dim}), [x, index], [(shape, x.dtype), ((2,), INT64)])[0]
+    kernel = ExternKernel("take", _take_launches, {"dim": dim})
+    return x.graph.extern(kernel, [x, index], [(shape, x.dtype), ((2,), INT64)])[0]
 
 
-def added(source: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
-    """Zeros of this shape with out[p, but index[p] along dim] += source[p].
+def scatter_add(source: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
+    """Scatter-add into zeros of this shape: out[p with p[dim] = index[p]] += source[p].
 
     Raises:
-        Unsupported: no kernel adds complex numbers so.
+        Unsupported: complex numbers.
     """
     if source.dtype.kind == "c":
         raise Unsupported("complex numbers")
-    return source.graph.extern(ExternKernel("put", _put, {"dim": dim}), [source, index],
-                              [(shape, source.dtype), ((2,), INT64)])[0]
+    kernel = ExternKernel("put", _put_launches, {"dim": dim})
+    return source.graph.extern(kernel, [source, index], [(shape, source.dtype), ((2,), INT64)])[0]

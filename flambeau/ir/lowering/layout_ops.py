@@ -1,7 +1,7 @@
-"""Elements in other places, as values: turned, shifted, repeated, continued at the border, picked by index.
+"""Layout operations over IR values: flips, rolls, repeats, padding, gathers and scatters.
 
-Part of the namespace that operators' declarations run over (`Namespace`); named as NumPy's side names them
-(`backends.numpy`).
+A mixin of the namespace that declarations are traced over (`Namespace`); primitives have the names of
+`backends.numpy`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,19 @@ import numpy as np
 
 from ...shapes import broadcast_shapes, wrap_dim, wrap_dims
 from ..graph import view_algebra as algebra
-from ..graph.value import Graph, Unsupported, Value
-from .indexed_kernels import added, taken
+from ..graph.value import Unsupported, Value
+from .data_guards import DataGuards
+from .indexed_kernels import scatter_add, take
 
-#: sums of so many shifted copies, at most: windows that are wider are added up by NumPy
-WINDOWS = 16
+#: the widest window whose gradient is a sum of shifted copies; NumPy computes wider ones
+MAX_WINDOW = 16
 FLOATS = ("float32", "float64")
 
 
-class Moves:
-    """Functions of the namespace over a graph's values."""
+class LayoutOps(DataGuards):
+    """Layout primitives of the namespace."""
 
-    graph: Graph
-
-    def requires_range(self, index: Value, count: int, but: int | None = None) -> None:
-        """Let everything depend on indices being such, `but` apart."""
-        raise NotImplementedError
-
-    # ----- whole arrays -----
+    # ----- permutations and repeats -----
 
     def flip(self, x: Value, dims: Any) -> Value:
         strides, offset = list(x.strides), x.offset
@@ -47,7 +42,7 @@ class Moves:
         if not dims and len(shifts) == 1:
             return self.graph.reshape(self.roll(self.graph.reshape(x, (x.size,)), shifts, (0,)), x.shape)
         if len(dims) != len(shifts) or not x.ndim:
-            raise Unsupported("shifts that fit no dimensions")
+            raise Unsupported("shifts that do not match the dimensions")
         for shift, dim in zip(shifts, dims, strict=True):
             axis = wrap_dim(dim, x.ndim)
             n = x.shape[axis]
@@ -69,23 +64,23 @@ class Moves:
         repeats = tuple(map(int, repeats))
         lead = len(repeats) - x.ndim
         if lead < 0 or any(r < 0 for r in repeats):
-            raise Unsupported("repeats that fit no dimensions")
+            raise Unsupported("repeats that do not match the dimensions")
         shape = (1,) * lead + x.shape
-        apart = self.graph.reshape(x, tuple(n for extent in shape for n in (1, extent)))
-        apart = self.graph.expand(apart, tuple(n for pair in zip(repeats, shape, strict=True) for n in pair))
-        return self.graph.reshape(apart, tuple(r * n for r, n in zip(repeats, shape, strict=True)))
+        split = self.graph.reshape(x, tuple(n for extent in shape for n in (1, extent)))
+        split = self.graph.expand(split, tuple(n for pair in zip(repeats, shape, strict=True) for n in pair))
+        return self.graph.reshape(split, tuple(r * n for r, n in zip(repeats, shape, strict=True)))
 
-    # ----- borders -----
+    # ----- padding -----
 
-    def bordered(self, x: Value, pad: Any, mode: str) -> Value:
-        for axis, places in _borders(x.shape, pad, mode):
-            x = self._along(x, self.graph.constant(places), axis)
+    def border_pad(self, x: Value, pad: Any, mode: str) -> Value:
+        for axis, places in _padding_indices(x.shape, pad, mode):
+            x = self._gather_axis(x, self.graph.constant(places), axis)
         return x
 
-    def gather_border(self, x: Value, size: Any, pad: Any, mode: str) -> Value:
-        for axis, places in reversed(_borders(tuple(size), pad, mode)):
+    def border_pad_backward(self, x: Value, size: Any, pad: Any, mode: str) -> Value:
+        for axis, places in reversed(_padding_indices(tuple(size), pad, mode)):
             shape = (*x.shape[:axis], size[axis], *x.shape[axis + 1:])
-            x = self._back_along(x, self.graph.constant(places), shape, axis)
+            x = self._scatter_add_axis(x, self.graph.constant(places), shape, axis)
         return x
 
     # ----- gradients of views -----
@@ -93,9 +88,9 @@ class Moves:
     def embed_diagonal(self, x: Value, size: Any, offset: int, dim1: int, dim2: int) -> Value:
         size = tuple(size)
         a, b = wrap_dim(dim1, len(size)), wrap_dim(dim2, len(size))
-        rows = algebra.dense_strides(size)
-        strides = [*(rows[d] for d in range(len(size)) if d not in (a, b)), rows[a] + rows[b]]
-        start = offset * rows[b] if offset >= 0 else -offset * rows[a]
+        dense = algebra.dense_strides(size)
+        strides = [*(dense[d] for d in range(len(size)) if d not in (a, b)), dense[a] + dense[b]]
+        start = offset * dense[b] if offset >= 0 else -offset * dense[a]
         zero = self.graph.constant(0, x.dtype)
         if not x.size:
             return self.graph.expand(zero, size)
@@ -103,93 +98,93 @@ class Moves:
 
     def embed_windows(self, x: Value, size: Any, dimension: int, window: int, step: int) -> Value:
         size = tuple(size)
-        if not size or not x.size or window > WINDOWS:
+        if not size or not x.size or window > MAX_WINDOW:
             raise Unsupported(f"windows of {window} elements")
-        axis, rows = wrap_dim(dimension, len(size)), algebra.dense_strides(size)
-        strides = tuple(step * s if d == axis else s for d, s in enumerate(rows))
+        axis, dense = wrap_dim(dimension, len(size)), algebra.dense_strides(size)
+        strides = tuple(step * s if d == axis else s for d, s in enumerate(dense))
         total: Value | None = None
         for i in range(window):
-            part = self.graph.assemble(size, self.graph.constant(0, x.dtype),
-                                       [self.graph.select_index(x, x.ndim - 1, i)], [(strides, i * rows[axis])])
-            total = part if total is None else self.graph.apply("add", total, part)
+            shifted = self.graph.assemble(size, self.graph.constant(0, x.dtype),
+                                       [self.graph.select_index(x, x.ndim - 1, i)], [(strides, i * dense[axis])])
+            total = shifted if total is None else self.graph.apply("add", total, shifted)
         assert total is not None
         return total
 
     # ----- by index -----
 
-    def _along(self, x: Value, index: Value, axis: int) -> Value:
-        """The places along a dimension that a vector of indices, known to be in range, names."""
+    def _gather_axis(self, x: Value, index: Value, axis: int) -> Value:
+        """Gather along a dimension by a vector of indices, which are in range."""
         shape = (*x.shape[:axis], index.size, *x.shape[axis + 1:])
         if not math.prod(shape):
-            raise Unsupported("an index of nothing")
-        return taken(x, self._across(index, axis, x.ndim), shape, axis)
+            raise Unsupported("an empty index")
+        return take(x, self._index_along(index, axis, x.ndim), shape, axis)
 
-    def _back_along(self, x: Value, index: Value, shape: tuple[int, ...], axis: int) -> Value:
-        """Zeros of a shape with x added at places along a dimension: the transpose of `_along`."""
+    def _scatter_add_axis(self, x: Value, index: Value, shape: tuple[int, ...], axis: int) -> Value:
+        """Scatter-add along a dimension into zeros: the transpose of `_gather_axis`."""
         if x.dtype.name not in FLOATS or not x.size:
             raise Unsupported(f"sums at indices of {x.dtype}")
-        return added(x, self._across(index, axis, x.ndim), shape, axis)
+        return scatter_add(x, self._index_along(index, axis, x.ndim), shape, axis)
 
-    def _across(self, index: Value, axis: int, ndim: int) -> Value:
+    def _index_along(self, index: Value, axis: int, ndim: int) -> Value:
         return self.graph.reshape(index, (1,) * axis + (index.size,) + (1,) * (ndim - 1 - axis))
 
-    def rows_taken(self, x: Value, index: Value, dim: int) -> Value:
+    def index_select(self, x: Value, index: Value, dim: int) -> Value:
         if not x.ndim or index.ndim > 1 or index.dtype.name not in ("int32", "int64"):
-            raise Unsupported("an index of this kind")
+            raise Unsupported("an index of this dtype or shape")
         axis = wrap_dim(dim, x.ndim)
         self.requires_range(index, x.shape[axis])
-        return self._along(x, index, axis)
+        return self._gather_axis(x, index, axis)
 
-    def rows_added(self, x: Value, index: Value, source: Value, dim: int, alpha: Any = 1) -> Value:
+    def index_add(self, x: Value, index: Value, source: Value, dim: int, alpha: Any = 1) -> Value:
         axis = wrap_dim(dim, x.ndim) if x.ndim else 0
         shape = (*x.shape[:axis], index.size, *x.shape[axis + 1:])
         if not x.ndim or index.ndim > 1 or index.dtype.name not in ("int32", "int64") or source.shape != shape or (
                 source.dtype != x.dtype):
-            raise Unsupported("an index of this kind")
+            raise Unsupported("an index of this dtype or shape")
         self.requires_range(index, x.shape[axis])
-        more = self._back_along(source if alpha == 1 else source * alpha, index, x.shape, axis)
+        more = self._scatter_add_axis(source if alpha == 1 else source * alpha, index, x.shape, axis)
         return self.graph.apply("add", x, more)
 
-    def index_at(self, x: Value, *indices: Any) -> Value:
-        first, index, shape = self._joined(x.shape, indices)
+    def index(self, x: Value, *indices: Any) -> Value:
+        first, index, shape = self._linear_index(x.shape, indices)
         merged = math.prod(x.shape[first:first + shape[1]])
         flat = self.graph.reshape(x, (*x.shape[:first], merged, *x.shape[first + shape[1]:]))
-        found = self._along(flat, self.graph.reshape(index, (index.size,)), first)
+        found = self._gather_axis(flat, self.graph.reshape(index, (index.size,)), first)
         return self.graph.reshape(found, (*x.shape[:first], *index.shape, *x.shape[first + shape[1]:]))
 
     def add_at_indices(self, x: Value, *indices: Any, size: Any) -> Value:
         size = tuple(size)
-        first, index, shape = self._joined(size, indices)
-        before, behind = size[:first], size[first + shape[1]:]
-        full = self.graph.expand(x, (*before, *index.shape, *behind))
-        flat = self.graph.reshape(full, (*before, index.size, *behind))
-        merged = (*before, math.prod(size[first:first + shape[1]]), *behind)
-        found = self._back_along(flat, self.graph.reshape(index, (index.size,)), merged, first)
-        return self.graph.reshape(found, size)
+        first, index, shape = self._linear_index(size, indices)
+        leading, trailing = size[:first], size[first + shape[1]:]
+        expanded = self.graph.expand(x, (*leading, *index.shape, *trailing))
+        flat = self.graph.reshape(expanded, (*leading, index.size, *trailing))
+        merged = (*leading, math.prod(size[first:first + shape[1]]), *trailing)
+        total = self._scatter_add_axis(flat, self.graph.reshape(index, (index.size,)), merged, first)
+        return self.graph.reshape(total, size)
 
-    def _joined(self, size: Sequence[int], indices: Sequence[Any]) -> tuple[int, Value, tuple[int, int]]:
-        """Indices of dimensions that lie side by side as one, which is never negative.
+    def _linear_index(self, size: Sequence[int], indices: Sequence[Any]) -> tuple[int, Value, tuple[int, int]]:
+        """Combine the indices of adjacent dimensions into one non-negative linear index.
 
         Returns:
-            The first of the dimensions, the index, and (the first, how many dimensions there are).
+            The first dimension, the linear index, and (first dimension, number of dimensions).
         """
-        given = indices[0] if len(indices) == 1 and isinstance(indices[0], list) else indices
-        places = [i for i, each in enumerate(given) if each is not None]
-        if not places or places != list(range(places[0], places[-1] + 1)):
-            raise Unsupported("indices of dimensions that lie apart")
-        shape = reduce(broadcast_shapes, (given[i].shape for i in places))
+        by_dim = indices[0] if len(indices) == 1 and isinstance(indices[0], list) else indices
+        dims = [i for i, each in enumerate(by_dim) if each is not None]
+        if not dims or dims != list(range(dims[0], dims[-1] + 1)):
+            raise Unsupported("indices of dimensions that are not adjacent")
+        shape = reduce(broadcast_shapes, (by_dim[i].shape for i in dims))
         total: Value | None = None
-        for i in places:
-            index, n = given[i], size[i]
+        for i in dims:
+            index, n = by_dim[i], size[i]
             if index.dtype.name not in ("int32", "int64") or not index.size:
                 raise Unsupported(f"an index of {index.dtype}")
             index = self.graph.cast(index, np.dtype(np.int64))
-            counted = self.graph.select(self.graph.apply("lt", index, 0), index + n, index)
-            self.requires_range(counted, n)
-            counted = self.graph.expand(counted, shape)
-            total = counted if total is None else total * n + counted
+            wrapped = self.graph.select(self.graph.apply("lt", index, 0), index + n, index)
+            self.requires_range(wrapped, n)
+            wrapped = self.graph.expand(wrapped, shape)
+            total = wrapped if total is None else total * n + wrapped
         assert total is not None
-        return places[0], total, (places[0], len(places))
+        return dims[0], total, (dims[0], len(dims))
 
     def _gather_dim(self, x: Value, index: Value, dim: int) -> Value:
         if not x.ndim:
@@ -197,8 +192,8 @@ class Moves:
         axis = wrap_dim(dim, x.ndim)
         full = index if index.ndim == x.ndim else self.graph.unsqueeze(index, axis)
         if not full.size:
-            raise Unsupported("an index of nothing")
-        return self.graph.reshape(taken(x, full, full.shape, axis), index.shape)
+            raise Unsupported("an empty index")
+        return self.graph.reshape(take(x, full, full.shape, axis), index.shape)
 
     def _scatter_dim(self, g: Value, index: Value, dim: int, size: Any, repeats: bool = False) -> Value:
         size = tuple(size)
@@ -209,12 +204,12 @@ class Moves:
             g, index = self.graph.unsqueeze(g, axis), self.graph.unsqueeze(index, axis)
         if index.shape[axis] != 1:
             if not index.size or g.dtype.name not in FLOATS:
-                raise Unsupported("an index of this kind")
-            return added(g, index, size, axis)
-        numbers = self.graph.constant(np.arange(size[axis]))
-        here = self.graph.apply("eq", self.graph.expand(self._across(numbers, axis, len(size)), size),
+                raise Unsupported("an index of this dtype or shape")
+            return scatter_add(g, index, size, axis)
+        positions = self.graph.constant(np.arange(size[axis]))
+        is_index = self.graph.apply("eq", self.graph.expand(self._index_along(positions, axis, len(size)), size),
                                 self.graph.expand(index, size))
-        return self.graph.select(here, self.graph.expand(g, size), self.graph.constant(0, g.dtype))
+        return self.graph.select(is_index, self.graph.expand(g, size), self.graph.constant(0, g.dtype))
 
     # ----- extrema -----
 
@@ -225,7 +220,7 @@ class Moves:
         return self._extremum("min", x, dim, keepdim)
 
     def _extremum(self, name: str, x: Value, dim: int, keepdim: bool) -> tuple[Value, Value]:
-        """The extremum along a dimension, and where it is."""
+        """The extremum along a dimension, and its index."""
         if not x.ndim or not x.size or x.dtype.kind not in "fiu":
             raise Unsupported(f"{name} of no dimensions, or of {x.dtype}")
         axis = wrap_dim(dim, x.ndim)
@@ -234,26 +229,26 @@ class Moves:
                      for each in (name, f"arg{name}"))
 
 
-def _borders(shape: tuple[int, ...], pad: Any, mode: str) -> list[tuple[int, np.ndarray]]:
-    """For each dimension that changes, which of its places the new ones show."""
-    found = []
+def _padding_indices(shape: tuple[int, ...], pad: Any, mode: str) -> list[tuple[int, np.ndarray]]:
+    """For each padded dimension, the source index of every element."""
+    result = []
     for i in range(len(pad) // 2):
         axis, before, after = len(shape) - 1 - i, int(pad[2 * i]), int(pad[2 * i + 1])
         if not before and not after:
             continue
         n = shape[axis]
-        places = np.arange(-before, n + after)
+        indices = np.arange(-before, n + after)
         if mode == "reflect":
-            places = np.abs(places)
-            places = np.where(places >= n, 2 * (n - 1) - places, places)
+            indices = np.abs(indices)
+            indices = np.where(indices >= n, 2 * (n - 1) - indices, indices)
         elif mode == "edge":
-            places = places.clip(0, n - 1)
+            indices = indices.clip(0, n - 1)
         else:
-            raise Unsupported(f"a border of mode {mode}")
-        if not places.size or places.min() < 0 or places.max() >= n:
-            raise Unsupported("a border wider than what it continues")
-        found.append((axis, places))
-    return found
+            raise Unsupported(f"padding of mode {mode}")
+        if not indices.size or indices.min() < 0 or indices.max() >= n:
+            raise Unsupported("padding wider than the array")
+        result.append((axis, indices))
+    return result
 
 
-__all__ = ["Moves"]
+__all__ = ["LayoutOps"]

@@ -1,4 +1,4 @@
-"""An operator's line over values: the graph of what it computes of arrays of certain shapes."""
+"""Tracing of declarations: the graph of what a declaration computes of arrays of given shapes."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from ..graph.target import Target
 from ..graph.value import Graph, Unsupported, Value
 from .namespace import namespace_of
 
-#: a line for a namespace
-Line = Callable[[Any], Callable[..., Any]]
+#: a function from a namespace `xp` to the declaration's function of arrays and parameters
+Declaration = Callable[[Any], Callable[..., Any]]
 
 
-class Traced(NamedTuple):
-    """A line, written over values.
+class TracedDeclaration(NamedTuple):
+    """A declaration trace_declaration into a graph.
 
     Attributes:
-        targets: what it gives, and what it keeps.
-        result: places of what it gives among the targets, None, or a tuple of such.
-        kept: the places of what goes into each list among the arguments.
-        arrays: how many arrays it was given.
+        targets: the results, then the values stored into list arguments.
+        result: target indices in the structure of the result: an index, None, or a tuple of these.
+        list_outputs: pairs of a list argument's position and the target indices of its new elements (`saved` lists).
+        arrays: the number of array arguments.
     """
 
     graph: Graph
     targets: list[Target]
     result: Any
-    kept: list[tuple[int, list[int]]]
+    list_outputs: list[tuple[int, list[int]]]
     arrays: int
 
 
-def traced(title: str, line: Line, args: Sequence[Any], params: dict[str, Any]) -> Traced:
-    """A line over values that stand for arrays.
+def trace_declaration(title: str, declaration: Declaration, args: Sequence[Any],
+                      params: dict[str, Any]) -> TracedDeclaration:
+    """Trace a declaration over values that stand for arrays.
 
     Args:
-        title: what reports call it.
-        args, params: as it is to be called with arrays.
+        title: its name in debug output and errors.
+        args, params: the arguments of a call with arrays.
 
     Raises:
-        Unsupported: it asks for what values have not.
+        Unsupported: it needs something that IR values do not have.
     """
     graph = Graph()
     graph.counts_at_runtime = True
@@ -57,33 +58,33 @@ def traced(title: str, line: Line, args: Sequence[Any], params: dict[str, Any]) 
             return view_as_array(graph, input_for_array(graph, x, count - 1), x)
         return [value_of(each) for each in x] if x.__class__ is list else x
 
-    given = [value_of(x) for x in (*args, *params.values())]
-    lists = [(i, list(x)) for i, x in enumerate(given) if x.__class__ is list]
-    run = given[:len(args)], dict(zip(params, given[len(args):], strict=True))
-    found = _written(line(namespace_of(graph)), *run)
+    values = [value_of(x) for x in (*args, *params.values())]
+    lists = [(i, list(x)) for i, x in enumerate(values) if x.__class__ is list]
+    call_args = values[:len(args)], dict(zip(params, values[len(args):], strict=True))
+    outputs = _call(declaration(namespace_of(graph)), *call_args)
     targets: list[Target] = []
 
-    def place(value: Any) -> Any:
+    def add_target(value: Any) -> Any:
         if value is None:
             return None
         if isinstance(value, (tuple, list)):
-            return tuple(place(each) for each in value)
+            return tuple(add_target(each) for each in value)
         if not isinstance(value, Value):
             raise Unsupported(f"{title} gives a {type(value).__name__}")
         targets.append(Target(value if value.op != "view" else graph.copy(value)))
         return len(targets) - 1
 
-    result = place(found)
-    kept = [(i, [place(v) for v in given[i]]) for i, before in lists if given[i] != before]
-    return Traced(graph, targets, result, kept, count)
+    result = add_target(outputs)
+    list_outputs = [(i, [add_target(v) for v in values[i]]) for i, before in lists if values[i] != before]
+    return TracedDeclaration(graph, targets, result, list_outputs, count)
 
 
-def _written(line: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
+def _call(declaration: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
-        return line(*args, **params)
+        return declaration(*args, **params)
     except (AttributeError, TypeError, ValueError, IndexError, RuntimeError) as error:
-        # the line asks of an array what a value has not, or refuses what it is given: it is to do so over arrays
+        # it uses an attribute that values lack, or rejects its arguments: it raises the same error over arrays
         raise Unsupported(str(error)) from error
 
 
-__all__ = ["Line", "Traced", "traced"]
+__all__ = ["Declaration", "TracedDeclaration", "trace_declaration"]

@@ -1,8 +1,8 @@
-"""Plans kept on disk: the next process that computes the same runs its kernels without planning them anew.
+"""Persistent cache of execution plans: a later process runs the same graph without planning it.
 
-A graph's values, what is wanted of them, the processor and the sources of what plans them name the entry. It says of
-each step which function of which library of code it is, with what numbers and where its operands lie; the code has
-entries of its own. What is called by the interpreter is named by its value in the graph, which has it.
+The key of an entry is the graph, its targets, the processor, the versions and the package's sources. An entry has for
+each step the code library, the function, its plan words and the locations of its operands; compiled code has cache
+entries of its own. Fallback kernels are stored as the number of their value in the graph.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _IRRELEVANT = frozenset({"FLAMBEAU_CACHE_DIR", "FLAMBEAU_CACHE_LIMIT", "FLAMBEAU
 
 def cache_key(graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
          effects: Sequence[Value] = ()) -> str:
-    """The name of the entry for what a program is made of."""
+    """The cache key of a program."""
     kinds: dict[np.dtype, str] = {}
     lines = [environment()]
     for value in graph.values:
         kind = kinds.get(value.dtype)
         if kind is None:
-            kind = kinds[value.dtype] = _named(value.dtype)
+            kind = kinds[value.dtype] = _dtype_name(value.dtype)
         lines.append(f"{value.op} {[x.number for x in value.args]} {value.attrs!r} {value.shape} {kind}")
     lines += [f"{t.value.number} {None if t.overwrites is None else t.overwrites.number} {t.region}" for t in targets]
     lines += [f"{value.number} {outcome}" for value, outcome in conditions]
@@ -47,7 +47,7 @@ def cache_key(graph: Graph, targets: Sequence[Target], conditions: Sequence[tupl
 
 
 def environment() -> str:
-    """What a plan depends on besides its graph and the package's sources.
+    """Everything that a plan depends on except the graph and the package's sources.
 
     That is the versions of Python, NumPy and LLVM, the processor, the number of threads, and `FLAMBEAU_` variables.
     """
@@ -60,30 +60,30 @@ def _environment(count: int, variables: tuple[tuple[str, str], ...]) -> str:
     return repr((sys.version, np.__version__, target.host(), count, variables))
 
 
-def _named(dtype: np.dtype) -> str:
+def _dtype_name(dtype: np.dtype) -> str:
     return "bfloat16" if dtype == BFLOAT16 else dtype.str
 
 
-def _dtype(said: str) -> np.dtype:
-    return BFLOAT16 if said == "bfloat16" else np.dtype(said)
+def _dtype(name: str) -> np.dtype:
+    return BFLOAT16 if name == "bfloat16" else np.dtype(name)
 
 
 # ----- writing ------------------------------------------------------------------------------
 
 
 def write(entry: str, execution_plan: ExecutionPlan, graph: Graph) -> None:
-    """Keep a program's execution_plan, unless it calls what the graph does not have."""
+    """Write an execution plan, unless it calls a fallback kernel that is not in the graph."""
     libraries: dict[int, tuple[int, Library]] = {}
 
-    def of(library: Library) -> int:
+    def library_index(library: Library) -> int:
         return libraries.setdefault(id(library), (len(libraries), library))[0]
 
-    def word(x: Word) -> Any:
-        return (of(x.library), x.name) if isinstance(x, Symbol) else x
+    def encode_word(x: Word) -> Any:
+        return (library_index(x.library), x.name) if isinstance(x, Symbol) else x
 
-    def view(x: View) -> tuple:
+    def encode_view(x: View) -> tuple:
         entry, offset, shape, strides, dtype = x
-        return entry, offset, shape, strides, _named(dtype)
+        return entry, offset, shape, strides, _dtype_name(dtype)
 
     externs = {id(value.attrs): value.number for value in graph.values if value.op == "extern"}
     steps: list[tuple] = []
@@ -92,17 +92,17 @@ def write(entry: str, execution_plan: ExecutionPlan, graph: Graph) -> None:
             number = externs.get(id(step.extern))
             if number is None:
                 return
-            steps.append((number, [*map(view, step.inputs)], [*map(view, step.outputs)], step.kernel))
+            steps.append((number, [*map(encode_view, step.inputs)], [*map(encode_view, step.outputs)], step.kernel))
             continue
-        what: Any = step.launch
-        if isinstance(what, launch.Condition):
-            said: Any = what.outcome
+        launched: Any = step.launch
+        if isinstance(launched, launch.Condition):
+            encoded: Any = launched.outcome
         else:
-            said = (of(what.library), word(what.body), what.chunks, [*map(word, what.words)], word(what.then),
-                    what.scratch)
-        steps.append((said, step.pointers, step.kernel))
-    constants = [(_named(a.dtype), a.shape, a.tobytes()) for a in execution_plan.constants]
-    output_specs = [(shape, _named(dtype)) for shape, dtype in execution_plan.output_specs]
+            encoded = (library_index(launched.library), encode_word(launched.body), launched.chunks,
+                       [*map(encode_word, launched.words)], encode_word(launched.then), launched.scratch)
+        steps.append((encoded, step.pointers, step.kernel))
+    constants = [(_dtype_name(a.dtype), a.shape, a.tobytes()) for a in execution_plan.constants]
+    output_specs = [(shape, _dtype_name(dtype)) for shape, dtype in execution_plan.output_specs]
     code = [(library.recipe, library.names) for _, library in libraries.values()]
     plan = execution_plan
     PLANS.write(entry, marshal.dumps((plan.inputs, output_specs, constants, plan.arena, plan.arena_entry, plan.entries,
@@ -113,15 +113,15 @@ def write(entry: str, execution_plan: ExecutionPlan, graph: Graph) -> None:
 
 
 def read(entry: str, graph: Graph) -> ExecutionPlan | None:
-    """The execution_plan of this name; None where there is none, or where its code is not there."""
-    if debug_output.is_enabled("llvm", "asm"):  # which are shown of what is compiled
+    """Read an execution plan; None where there is none, or where its code is not cached."""
+    if debug_output.is_enabled("llvm", "asm"):  # output of the compilation, which a cached plan does not have
         return None
     payload = PLANS.read(entry)
     if payload is None:
         return None
     try:
         return _read(payload, graph)
-    except (ValueError, TypeError, EOFError, LookupError, AttributeError):  # whole, but no plan
+    except (ValueError, TypeError, EOFError, LookupError, AttributeError):  # an intact file that is not a plan
         PLANS.discard(entry)
         return None
 
@@ -131,9 +131,9 @@ def _read(payload: bytes, graph: Graph) -> ExecutionPlan | None:
     libraries = [compilation.load_cached(recipe, names) for recipe, names in code]
     if None in libraries:
         return None
-    return ExecutionPlan(inputs, [(shape, _dtype(said)) for shape, said in output_specs],
-                  [np.frombuffer(bits, _dtype(said)).reshape(shape) for said, shape, bits in constants],
-                  arena, arena_entry, entries, [_step(step, libraries, graph) for step in steps])
+    return ExecutionPlan(inputs, [(shape, _dtype(name)) for shape, name in output_specs],
+                         [np.frombuffer(bits, _dtype(name)).reshape(shape) for name, shape, bits in constants],
+                         arena, arena_entry, entries, [_step(step, libraries, graph) for step in steps])
 
 
 def _step(step: tuple, libraries: Sequence[Any], graph: Graph) -> Step | Call:
@@ -141,20 +141,21 @@ def _step(step: tuple, libraries: Sequence[Any], graph: Graph) -> Step | Call:
         number, inputs, outputs, kernel = step
         extern: FallbackKernel | ExternKernel = graph.values[number].attrs
         return Call(extern, [*map(_view, inputs)], [*map(_view, outputs)], kernel)
-    said, pointers, kernel = step
-    if isinstance(said, bool):
-        return Step(launch.Condition(said), pointers, kernel)
-    library, body, chunks, words, then, scratch = said
+    encoded, pointers, kernel = step
+    if isinstance(encoded, bool):
+        return Step(launch.Condition(encoded), pointers, kernel)
+    library, body, chunks, words, then, scratch = encoded
 
-    def word(x: Any) -> Word:
+    def decode_word(x: Any) -> Word:
         return Symbol(libraries[x[0]], x[1]) if isinstance(x, tuple) else x
 
-    return Step(launch.Launch(libraries[library], word(body), chunks, tuple(map(word, words)), word(then), scratch),
-                pointers, kernel)
+    decoded = launch.Launch(libraries[library], decode_word(body), chunks, tuple(map(decode_word, words)),
+                            decode_word(then), scratch)
+    return Step(decoded, pointers, kernel)
 
 
-def _view(said: tuple) -> View:
-    entry, offset, shape, strides, dtype = said
+def _view(encoded: tuple) -> View:
+    entry, offset, shape, strides, dtype = encoded
     return entry, offset, shape, strides, _dtype(dtype)
 
 

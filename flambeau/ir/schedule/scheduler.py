@@ -1,8 +1,7 @@
-"""The order of kernels and the memory of arrays: a program that needs only its inputs.
+"""Scheduling: the order of kernels, and the memory location of every stored value.
 
-Every stored value gets a place: in an array that the program is to return, in the memory of a graph_input that it
-replaces,
-or in the arena, where values whose lifetimes do not meet share bytes.
+A stored value is located in a new output array, in the memory of an input that it overwrites, in a constant, or in the
+arena, where values with disjoint live ranges share bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..fusion.groups import Fusion, shows_whole_base
+from ..fusion.groups import Fusion
+from ..fusion.intervals import shows_whole_base
 from ..graph import view_algebra as algebra
 from ..graph.rewrites import merge_matmul_sums
 from ..graph.target import Target
@@ -22,28 +22,29 @@ from .memory_planner import LiveRange, assign_offsets
 
 
 class Schedule:
-    """Kernels in order, and where every value lies.
+    """The kernels of a program in order, and the location of every value.
 
     Args:
-        targets: what a run is to leave behind.
-        conditions: truths on which all depends, and what they should be: where one is not, nothing is left behind.
-        effects: values that are computed though nobody may want them.
-        captured: how many values the graph had before anything was planned; as many as it has now, if None.
+        targets: the outputs.
+        conditions: data guards: bool values and their required outcomes. Where one fails, no output is written.
+        effects: values that are computed even if no target depends on them.
+        captured: the number of values that the graph had before planning; None: as many as it has now.
 
     Attributes:
-        rewritten: values that stand for others of the graph, and these.
-        kernels: to be run one after the other.
-        early: how many of them come before the conditions are looked at.
-        places: of stored values: the table of bases' entry and an offset in bytes.
-        inputs: in the order of their entries, which are the first.
-        output_specs: shapes and dtypes of the arrays to be returned, whose entries follow; values that are given twice
-        are
+        rewritten: values created by rewrites, and the original values that they replace.
+        kernels: in order of execution.
+        kernels_before_conditions: the number of kernels that run before the data guards are checked.
+        locations: for each stored value, the table entry and an offset in bytes.
+        inputs: in the order of their entries, which come first in the table.
+        output_specs: shapes and dtypes of the new arrays, whose entries follow; a value that is returned twice is
             computed once and copied.
         constants: arrays, whose entries follow the arena's.
-        arena: its bytes. Its entry follows those of the returned arrays.
-        scratch: where in the arena the scratch memory of those kernels is that ask for any, by their numbers.
-        inside: values that are parts of others, and at which offset.
-        live_ranges: what lies in the arena, values and the scratch memory of kernels, and how long.
+        deferred_copies: inputs that are overwritten after all kernels, and the values copied over them.
+        regions: the part of each input that may be written, if not all of it.
+        arena: size in bytes. Its entry follows those of the new arrays.
+        scratch: the offset in the arena of the scratch memory of each kernel that needs some.
+        subarrays: values that are computed in place inside an assembled value, with that value and the offset.
+        live_ranges: of the values, and of the scratch memory of kernels, that are in the arena.
     """
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
@@ -54,12 +55,14 @@ class Schedule:
         self.targets = targets
         self.conditions = [(v if v.op == "input" else graph.copy(v), outcome) for v, outcome in conditions
                            if v.base.op != "constant"]
-        made = merge_matmul_sums(graph, [*(each.value for each in targets), *(v for v, _ in self.conditions), *effects])
-        self.rewritten = {new: old for old, new in made.items() if new is not old}
-        targets = self.targets = [each._replace(value=made[each.value]) for each in targets]
-        self.conditions = [(made[v], outcome) for v, outcome in self.conditions]
-        asked = [v for v, _ in self.conditions]
-        fusion = Fusion(graph, [*(each.value for each in targets), *asked, *(made[v] for v in effects)], asked)
+        replacements = merge_matmul_sums(graph, [*(each.value for each in targets), *(v for v, _ in self.conditions),
+                                                 *effects])
+        self.rewritten = {new: old for old, new in replacements.items() if new is not old}
+        targets = self.targets = [each._replace(value=replacements[each.value]) for each in targets]
+        self.conditions = [(replacements[v], outcome) for v, outcome in self.conditions]
+        guards = [v for v, _ in self.conditions]
+        outputs = [*(each.value for each in targets), *guards, *(replacements[v] for v in effects)]
+        fusion = Fusion(graph, outputs, guards)
         self.fusion = fusion
         self.kernels: list[Kernel] = []
         for group in fusion.groups[:fusion.kernels_before_conditions]:
@@ -71,7 +74,6 @@ class Schedule:
                              | {t.overwrites for t in targets if t.overwrites is not None}, key=lambda v: v.attrs)
         self.output_specs = [(t.value.shape, t.value.dtype) for t in targets if t.overwrites is None]
         self.constants: list[np.ndarray] = []
-        # inputs that are overwritten after all kernels, and the values copied over them
         self.deferred_copies: list[tuple[Value, Value]] = []
         self.regions = {t.overwrites: t.region for t in targets if t.overwrites is not None and t.region is not None}
         self.locations: dict[Value, tuple[int, int]] = {}
@@ -81,76 +83,77 @@ class Schedule:
 
     @staticmethod
     def _distinct_targets(targets: Sequence[Target]) -> list[Target]:
-        """Targets that are values of their own: not inputs, constants or views, and none twice."""
-        found: list[Target] = []
+        """Targets with values of their own: copies replace inputs, constants, views and repeated values."""
+        result: list[Target] = []
         taken: set[Value] = set()
         for target in targets:
             value, graph = target.value, target.value.graph
             if value.op in ("input", "constant", "view"):
                 value = _distinct_copy(graph, value, None)
             while value in taken and value.size:
-                value = _distinct_copy(graph, value, len(found))
+                value = _distinct_copy(graph, value, len(result))
             taken.add(value)
-            found.append(target._replace(value=value))
-        return found
+            result.append(target._replace(value=value))
+        return result
 
     # ----- memory -----
 
     def _assemble_in_place(self) -> dict[Value, tuple[Value, int]]:
-        """Values that are computed where they are wanted in an array assembled of them: the array and the offset.
+        """Values that are computed inside the array that is assembled of them: that array and the offset.
 
-        Their copies are dropped.
+        Their copy kernels are dropped.
         """
-        found: dict[Value, tuple[Value, int]] = {}
-        made = {v for kernel in self.kernels for v in kernel.outputs}
-        taken = {t.value for t in self.targets} | {v for v, _ in self.conditions}
-        replacing = {t.value for t in self.targets if t.overwrites is not None}
+        subarrays: dict[Value, tuple[Value, int]] = {}
+        computed = {v for kernel in self.kernels for v in kernel.outputs}
+        outputs = {t.value for t in self.targets} | {v for v, _ in self.conditions}
+        overwriting = {t.value for t in self.targets if t.overwrites is not None}
         dropped: set[int] = set()
         for number, kernel in enumerate(self.kernels):
             if kernel.name != "copy" or not kernel.inputs:
                 continue
-            (whole,), ((base, start),), (shift,) = kernel.outputs, kernel.inputs, kernel.output_offsets
-            has_background, *places = whole.attrs
-            if has_background or start or base not in made or base in taken or base in found or whole in replacing:
+            (assembled,), ((base, start),), (shift,) = kernel.outputs, kernel.inputs, kernel.output_offsets
+            has_background, *places = assembled.attrs
+            if (has_background or start or base not in computed or base in outputs or base in subarrays
+                    or assembled in overwriting):
                 continue
-            size = whole.dtype.itemsize
-            fits = [arg for arg, (strides, offset) in zip(whole.args, places, strict=True)
+            size = assembled.dtype.itemsize
+            in_place = [arg for arg, (strides, offset) in zip(assembled.args, places, strict=True)
                     if arg.base is base and offset * size == shift and shows_whole_base(arg)
                     and algebra.is_dense(arg.shape, strides)]
-            if fits and base.op != "getitem":
-                found[base] = (whole, shift)
+            if in_place and base.op != "getitem":
+                subarrays[base] = (assembled, shift)
                 dropped.add(number)
-        self._nest_assemblies(found, dropped)
+        self._nest_assemblies(subarrays, dropped)
         self.kernels_before_conditions -= sum(number < self.kernels_before_conditions for number in dropped)
         self.kernels = [kernel for number, kernel in enumerate(self.kernels) if number not in dropped]
-        return found
+        return subarrays
 
-    def _nest_assemblies(self, found: dict[Value, tuple[Value, int]], dropped: set[int]) -> None:
-        """Arrays assembled of neighbours in another one need no memory of their own."""
+    def _nest_assemblies(self, subarrays: dict[Value, tuple[Value, int]], dropped: set[int]) -> None:
+        """Nest arrays whose pieces are all adjacent in another assembled array."""
         copies: dict[Value, list[int]] = {}
         for number, kernel in enumerate(self.kernels):
             if kernel.name == "copy":
                 copies.setdefault(kernel.outputs[0], []).append(number)
         targets = {t.value for t in self.targets}
-        for whole, numbers in copies.items():
-            if whole.attrs[0] or whole in targets or whole in found or any(n in dropped for n in numbers) or len(
-                    numbers) != len(whole.args):
+        for assembled, numbers in copies.items():
+            if (assembled.attrs[0] or assembled in targets or assembled in subarrays
+                    or any(n in dropped for n in numbers) or len(numbers) != len(assembled.args)):
                 continue
-            size = whole.dtype.itemsize
+            size = assembled.dtype.itemsize
             starts: set[tuple[Value, int]] = set()
-            for arg, (strides, offset) in zip(whole.args, whole.attrs[1:], strict=True):
-                inside, start = found.get(arg.base, (None, 0))
-                if inside is None or not shows_whole_base(arg) or not algebra.is_dense(arg.shape, strides):
+            for arg, (strides, offset) in zip(assembled.args, assembled.attrs[1:], strict=True):
+                outer_array, start = subarrays.get(arg.base, (None, 0))
+                if outer_array is None or not shows_whole_base(arg) or not algebra.is_dense(arg.shape, strides):
                     starts.clear()
                     break
-                starts.add((inside, start - offset * size))
+                starts.add((outer_array, start - offset * size))
             if len(starts) == 1:
-                [(inside, start)] = starts
-                found[whole] = (inside, start)
+                [(outer_array, start)] = starts
+                subarrays[assembled] = (outer_array, start)
                 dropped.update(numbers)
 
     def _root(self, value: Value) -> tuple[Value, int]:
-        """The array that a value is a part of, and where in it."""
+        """The outermost array that contains a value, and the offset in it."""
         offset = 0
         while value in self.subarrays:
             value, more = self.subarrays[value]
@@ -158,29 +161,29 @@ class Schedule:
         return value, offset
 
     def _assign_locations(self, fusion: Fusion) -> None:
-        places = self.locations
+        locations = self.locations
         for i, graph_input in enumerate(self.inputs):
-            places[graph_input] = (i, 0)
+            locations[graph_input] = (i, 0)
         entry = len(self.inputs)
         for target in self.targets:
             if target.overwrites is None:
-                places[target.value] = (entry, 0)
+                locations[target.value] = (entry, 0)
                 entry += 1
         arena = entry
         entry += 1
-        made: dict[Value, int] = {}
+        first: dict[Value, int] = {}
         last: dict[Value, int] = {}
         for step, kernel in enumerate(self.kernels):
             for value in kernel.outputs:
-                made.setdefault(value, step)
+                first.setdefault(value, step)
                 last.setdefault(value, step)
                 root, _ = self._root(value)
                 last[root] = max(last.get(root, step), step)
             for value, _ in kernel.inputs:
                 last[value] = step
                 last[self._root(value)[0]] = step
-                if value.op == "constant" and value not in places:
-                    places[value] = (entry, 0)
+                if value.op == "constant" and value not in locations:
+                    locations[value] = (entry, 0)
                     self.constants.append(np.ascontiguousarray(fusion.graph.array(value)))
                     entry += 1
         for value, _ in self.conditions:
@@ -188,9 +191,9 @@ class Schedule:
                 last[value] = max(last[value], self.kernels_before_conditions)
         for target in self.targets:
             if target.overwrites is not None:
-                if self._can_overwrite(target.value, target.overwrites, made[target.value], last.get(target.overwrites,
+                if self._can_overwrite(target.value, target.overwrites, first[target.value], last.get(target.overwrites,
                                                                                                      -1)):
-                    places[target.value] = places[target.overwrites]
+                    locations[target.value] = locations[target.overwrites]
                 else:
                     self.deferred_copies.append((target.overwrites, target.value))
                     last[target.value] = len(self.kernels)
@@ -199,39 +202,40 @@ class Schedule:
         self._assign_arena_offsets(last)
 
     def _assign_arena_offsets(self, last: Mapping[Value, int]) -> None:
-        """Places for what has none yet, and for kernels' scratch memory.
+        """Assign arena offsets to values without a location, and to scratch memory.
 
         Args:
-            last: which kernel is the last to need a value.
+            last: for each value, the last kernel that reads it.
         """
-        places = self.locations
+        locations = self.locations
         live_ranges: dict[Value | int, LiveRange] = {}
         for step, kernel in enumerate(self.kernels):
             for value in kernel.outputs:
                 root, _ = self._root(value)
-                if root not in places and root not in live_ranges:
+                if root not in locations and root not in live_ranges:
                     live_ranges[root] = LiveRange(step, last[root], root.size * root.dtype.itemsize)
             scratch = max((each.scratch for each in kernel.launches), default=0)
             if scratch:
                 live_ranges[step] = LiveRange(step, step, scratch)
         self.live_ranges = live_ranges
-        starts, self.arena = assign_offsets(list(live_ranges.values()))
-        for each, start in zip(live_ranges, starts, strict=True):
+        offsets, self.arena = assign_offsets(list(live_ranges.values()))
+        for each, begin in zip(live_ranges, offsets, strict=True):
             if isinstance(each, Value):
-                places[each] = (self.arena_entry, start)
+                locations[each] = (self.arena_entry, begin)
             else:
-                self.scratch[each] = start
+                self.scratch[each] = begin
         for value in self.subarrays:
             root, offset = self._root(value)
-            places[value] = (places[root][0], places[root][1] + offset)
+            locations[value] = (locations[root][0], locations[root][1] + offset)
 
     def _can_overwrite(self, value: Value, graph_input: Value, step: int, read: int) -> bool:
-        """Whether a value may be written where a graph_input lies: nobody reads that later, or elsewhere than he
-        writes.
+        """Whether a value may be computed in the memory of an input.
+
+        That is the case if no later kernel reads the input, and the kernel itself reads it elementwise.
 
         Args:
-            step: which kernel computes the value.
-            read: the last one that reads the graph_input.
+            step: the kernel that computes the value.
+            read: the last kernel that reads the input.
         """
         if value.dtype != graph_input.dtype or value.size != graph_input.size or graph_input in self.regions:
             return False
@@ -245,7 +249,7 @@ class Schedule:
 
 
 def _distinct_copy(graph: Graph, value: Value, number: int | None) -> Value:
-    """A value of its own with the same elements; `number` tells several of them apart."""
+    """A copy as a value of its own; `number` distinguishes several copies."""
     if value.dtype.kind != "c":
         return graph.make("copy", (value,), number, value.shape, value.dtype)
     return graph.assemble(value.shape, None, [value], [(algebra.dense_strides(value.shape),

@@ -1,4 +1,4 @@
-"""What a program needs of a plan to run: steps in order, and where their arrays lie."""
+"""Execution plans: the steps of a program, and the table entries of its arrays."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from ...runtime import launch
 from ..graph.extern_kernels import ExternKernel, FallbackKernel
 
-#: where the interpreter finds a value: entry, offset, shape, strides in bytes, dtype
+#: an array for a fallback kernel: table entry, offset, shape, strides in bytes, dtype
 View = tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype]
 
 
 class Step(NamedTuple):
-    """What runs without the interpreter.
+    """A step of compiled code.
 
     Attributes:
-        launch: a kernel, or a condition.
-        pointers: of each operand, the entry and an offset in bytes.
-        kernel: its number in the plan; None for conditions.
+        launch: a kernel launch, or a data guard.
+        pointers: for each operand the table entry and an offset in bytes.
+        kernel: the number of the kernel in the schedule; None for data guards.
     """
 
     launch: launch.Launch | launch.Condition
@@ -28,7 +28,7 @@ class Step(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A function of arrays that the interpreter calls, or what it checks after a kernel."""
+    """A step of the interpreter: a fallback kernel, or the check of an extern kernel's outputs."""
 
     extern: FallbackKernel | ExternKernel
     inputs: list[View]
@@ -37,15 +37,17 @@ class Call(NamedTuple):
 
 
 class ExecutionPlan(NamedTuple):
-    """A plan, as it is run.
+    """A schedule in the form that is executed and cached.
+
+    The table of addresses has entries for the inputs, the new outputs, the arena and the constants, in this order.
 
     Attributes:
-        inputs: their numbers, in the order of their entries.
-        output_specs: shapes and dtypes of the arrays that it makes, whose entries follow.
-        constants: arrays, whose entries follow the arena's.
-        arena: bytes of what is computed on the way.
-        arena_entry, entries: the arena's entry, and how many there are.
-        steps: in their order.
+        inputs: the numbers of the inputs.
+        output_specs: shapes and dtypes of the new arrays.
+        constants: constant arrays.
+        arena: the size of the arena of intermediate values, in bytes.
+        arena_entry, entries: the table entry of the arena, and the number of entries.
+        steps: in order of execution.
     """
 
     inputs: list[int]
@@ -58,13 +60,13 @@ class ExecutionPlan(NamedTuple):
 
     @property
     def steps_before_conditions(self) -> list[Step | Call]:
-        """The steps after which a condition may yet end the run."""
+        """The steps before the last data guard, which may still end the run."""
         last = max((i for i, step in enumerate(self.steps) if isinstance(step, Step)
                     and isinstance(step.launch, launch.Condition)), default=0)
         return self.steps[:last]
 
     def writes_after_conditions(self, output: int) -> bool:
-        """Whether nothing is written to one of the arrays that it makes before the last condition is looked at."""
+        """Whether a new array is only written after the last data guard."""
         entry = len(self.inputs) + output
         return all(isinstance(step, Step) and all(entry != each for each, _ in step.pointers)
                    for step in self.steps_before_conditions)

@@ -1,1 +1,1 @@
-"""Symbolic shapes: plans and programs that serve arrays of new extents."""
+"""Symbolic shapes: shape signatures, and plans that serve arrays of other extents."""

@@ -1,16 +1,13 @@
-"""Programs for arrays of new shapes, after the pattern of those that were planned for other shapes.
+"""Shape-polymorphic plans: one plan for all arrays of a shape signature.
 
-Planning takes a hundred times as long as running: an operator whose arrays are of another shape in every call (text
-that grows, batches of unlike lengths) would do little else. But a schedule's formulas are products of extents: shapes,
-strides, sizes. So a schedule is made for extents that are prime formulas, in which all formulas can be read as such
-products,
-and once more for other primes: what both plans agree on is the pattern. For arrays of other extents its formulas are
-multiplied out, and each kernel is asked for anew; nothing else of planning is left.
+Planning takes a hundred times as long as running, which dominates where every call has a new shape (growing text,
+batches of different lengths). All numbers of a plan (shapes, strides, sizes) are products of extents. So a schedule is
+built for extents that are distinct primes, where every number factorizes into extents, and once more for other primes.
+The two schedules must agree in everything but these numbers, whose factorizations are the formulas of the plan. For
+other extents the formulas are evaluated and each kernel's launches are created anew; nothing else is planned.
 
-A pattern serves all arrays that are alike (`shape_signature`) and of about one size. What is planned must be right for
-all
-of them: lines of `namespace` may ask whether extents are equal or 1, but not which is larger, nor whether one divides
-another.
+The plan serves all arrays of one signature (`shape_signature`), which includes the order of magnitude. So declarations
+may branch on whether extents are equal or 1, but not on which one is larger, nor on divisibility.
 """
 
 from __future__ import annotations
@@ -28,32 +25,32 @@ from ..schedule.scheduler import Schedule
 from ..schedule.steps import ExecutionPlan, Step
 from .symbolic_shapes import ShapeSignature
 
-#: a product of extents: a number, and by which power of each extent it is multiplied
+#: a product of extents: a factor, and the power of each extent
 Formula = tuple[int, tuple[int, ...]]
 
 
 class NotPolymorphic(Exception):
-    """The plans differ in more than products of extents, or do what patterns do not say."""
+    """The two schedules differ in more than products of extents, or have a feature that plans cannot express."""
 
 
 class _Formulas:
-    """Numbers of two plans as formulas, each once."""
+    """The distinct formulas of the numbers of two schedules."""
 
-    def __init__(self, primes: tuple[int, ...], others: tuple[int, ...]) -> None:
-        self._primes = primes, others
+    def __init__(self, primes: tuple[int, ...], other_primes: tuple[int, ...]) -> None:
+        self._primes = primes, other_primes
         self.formulas: list[Formula] = []
-        self._places: dict[Formula, int] = {}
+        self._indices: dict[Formula, int] = {}
 
-    def place(self, x: int, y: int) -> int:
-        """The place of the formula of a number that is `x` in one schedule and `y` in the other."""
-        found = _factorize(x, self._primes[0])
-        if found != _factorize(y, self._primes[1]):
+    def index_of(self, x: int, y: int) -> int:
+        """The index of the formula that is `x` for the first primes and `y` for the second."""
+        formula = _factorize(x, self._primes[0])
+        if formula != _factorize(y, self._primes[1]):
             raise NotPolymorphic(f"{x} and {y} are not one product of extents")
-        place = self._places.get(found)
-        if place is None:
-            place = self._places[found] = len(self.formulas)
-            self.formulas.append(found)
-        return place
+        index = self._indices.get(formula)
+        if index is None:
+            index = self._indices[formula] = len(self.formulas)
+            self.formulas.append(formula)
+        return index
 
 
 def _factorize(number: int, primes: Sequence[int]) -> Formula:
@@ -70,7 +67,7 @@ def _factorize(number: int, primes: Sequence[int]) -> Formula:
 
 
 class _SymbolicSpec(NamedTuple):
-    """A spec whose formulas are places of formulas."""
+    """A `Spec` whose extents and strides are indices of formulas."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -78,24 +75,24 @@ class _SymbolicSpec(NamedTuple):
 
 
 def _unify(x: Any, y: Any, formulas: _Formulas) -> Any:
-    """What two arguments have in common: specs become such of formulas, all else must be the same."""
+    """Unify two arguments: specs become symbolic, everything else must be equal."""
     if isinstance(x, Spec):
         if x.dtype != y.dtype or len(x.shape) != len(y.shape):
-            raise NotPolymorphic("operands that differ")
-        return _SymbolicSpec(tuple(map(formulas.place, x.shape, y.shape)), tuple(map(formulas.place, x.strides,
+            raise NotPolymorphic("different operands")
+        return _SymbolicSpec(tuple(map(formulas.index_of, x.shape, y.shape)), tuple(map(formulas.index_of, x.strides,
                                                                                      y.strides)),
                      x.dtype)
     if x.__class__ is list or x.__class__ is tuple:
         if x.__class__ is not y.__class__ or len(x) != len(y):
-            raise NotPolymorphic("arguments that differ")
+            raise NotPolymorphic("different arguments")
         return x.__class__(_unify(a, b, formulas) for a, b in zip(x, y, strict=True))
     if x is not y and (isinstance(x, Node) or x.__class__ is not y.__class__ or x != y):
-        raise NotPolymorphic("expressions that differ")
+        raise NotPolymorphic("different expressions")
     return x
 
 
 def _instantiate(x: Any, values: Sequence[int]) -> Any:
-    """An argument, with formulas for formulas."""
+    """An argument with the values of the formulas in its specs."""
     kind = x.__class__
     if kind is _SymbolicSpec:
         return Spec(tuple([values[i] for i in x.shape]), tuple([values[i] for i in x.strides]), x.dtype)
@@ -103,11 +100,12 @@ def _instantiate(x: Any, values: Sequence[int]) -> Any:
 
 
 class _SymbolicKernel(NamedTuple):
-    """A kernel to be asked for.
+    """A kernel whose launches are created at instantiation.
 
     Attributes:
-        function, arguments: what gives its launches.
-        pointers: of each operand, the entry, the number of its stay in the arena or -1, and the place of its offset.
+        function, arguments: create the launches.
+        pointers: for each operand the table entry, the index of its live range in the arena or -1, and the formula of
+            its offset.
     """
 
     function: Callable[..., Any]
@@ -116,83 +114,86 @@ class _SymbolicKernel(NamedTuple):
 
 
 class PolymorphicPlan:
-    """What two plans for arrays that are alike have in common.
+    """The plan that two schedules of one signature have in common.
 
     Args:
-        schedule, other: the plans.
-        primes, others: their extents.
+        schedule, other: the schedules.
+        primes, other_primes: their extents.
 
     Raises:
-        NotPolymorphic: they differ in more than extents.
+        NotPolymorphic: the schedules differ in more than extents.
     """
 
-    def __init__(self, schedule: Schedule, other: Schedule, primes: tuple[int, ...], others: tuple[int, ...]) -> None:
+    def __init__(self, schedule: Schedule, other: Schedule, primes: tuple[int, ...],
+                 other_primes: tuple[int, ...]) -> None:
         for each in (schedule, other):
             if each.conditions or each.deferred_copies or each.subarrays:
-                raise NotPolymorphic("conditions, or memory that is shared")
-        formulas = _Formulas(primes, others)
+                raise NotPolymorphic("data guards, deferred copies or subarrays")
+        formulas = _Formulas(primes, other_primes)
         self.inputs, self.entries = [v.attrs for v in schedule.inputs], schedule.entries
         self.arena_entry = schedule.arena_entry
         if (self.inputs != [v.attrs for v in other.inputs] or self.entries != other.entries
                 or self.arena_entry != other.arena_entry or len(schedule.kernels) != len(other.kernels)):
-            raise NotPolymorphic("other kernels")
-        self.output_specs = [(tuple(map(formulas.place, shape, its)), dtype)
-                      for (shape, dtype), (its, _) in zip(schedule.output_specs, other.output_specs, strict=True)]
+            raise NotPolymorphic("different kernels")
+        self.output_specs = [(tuple(map(formulas.index_of, shape, other_shape)), dtype)
+                             for (shape, dtype), (other_shape, _) in zip(schedule.output_specs, other.output_specs,
+                                                                         strict=True)]
         self.constants = [_unify_constants(a, b, formulas) for a, b in zip(schedule.constants, other.constants,
                                                                            strict=True)]
         live_ranges = [each for each in schedule.live_ranges if not isinstance(each, int)]
-        others_stays = [each for each in other.live_ranges if not isinstance(each, int)]
-        if len(live_ranges) != len(others_stays):
-            raise NotPolymorphic("other values in memory")
+        other_ranges = [each for each in other.live_ranges if not isinstance(each, int)]
+        if len(live_ranges) != len(other_ranges):
+            raise NotPolymorphic("different values in the arena")
         self.live_ranges: list[tuple[int, int, int]] = []
-        for v, w in zip(live_ranges, others_stays, strict=True):
+        for v, w in zip(live_ranges, other_ranges, strict=True):
             x, y = schedule.live_ranges[v], other.live_ranges[w]
             if x[:2] != y[:2]:
-                raise NotPolymorphic("other times")
-            self.live_ranges.append((x.first, x.last, formulas.place(x.size, y.size)))
-        mine, its = ({value: i for i, value in enumerate(each)} for each in (live_ranges, others_stays))
+                raise NotPolymorphic("different live ranges")
+            self.live_ranges.append((x.first, x.last, formulas.index_of(x.size, y.size)))
+        range_index, other_index = ({value: i for i, value in enumerate(each)} for each in (live_ranges, other_ranges))
         self.kernels: list[_SymbolicKernel] = []
-        for one, its_like in zip(schedule.kernels, other.kernels, strict=True):
-            if one.factory is None or its_like.factory is None or one.factory[0] is not its_like.factory[0]:
-                raise NotPolymorphic(f"a kernel of {one.name}")
-            arguments = _unify(one.factory[1], its_like.factory[1], formulas)
+        for kernel, other_kernel in zip(schedule.kernels, other.kernels, strict=True):
+            if (kernel.factory is None or other_kernel.factory is None
+                    or kernel.factory[0] is not other_kernel.factory[0]):
+                raise NotPolymorphic(f"a kernel of {kernel.name}")
+            arguments = _unify(kernel.factory[1], other_kernel.factory[1], formulas)
             pointers = []
-            for (v, at), (w, its_at) in zip(_operands(one), _operands(its_like), strict=True):
-                if schedule.locations[v][0] != other.locations[w][0] or mine.get(v) != its.get(w):
-                    raise NotPolymorphic("other places")
-                if v not in mine and (schedule.locations[v][1] or other.locations[w][1]):
-                    raise NotPolymorphic("a place inside of an array")
-                pointers.append((schedule.locations[v][0], mine.get(v, -1), formulas.place(at, its_at)))
-            self.kernels.append(_SymbolicKernel(one.factory[0], arguments, pointers))
+            for (v, at), (w, other_at) in zip(_operands(kernel), _operands(other_kernel), strict=True):
+                if schedule.locations[v][0] != other.locations[w][0] or range_index.get(v) != other_index.get(w):
+                    raise NotPolymorphic("different locations")
+                if v not in range_index and (schedule.locations[v][1] or other.locations[w][1]):
+                    raise NotPolymorphic("an operand inside an array")
+                pointers.append((schedule.locations[v][0], range_index.get(v, -1), formulas.index_of(at, other_at)))
+            self.kernels.append(_SymbolicKernel(kernel.factory[0], arguments, pointers))
         self.formulas = formulas.formulas
 
     def instantiate(self, extents: Sequence[int]) -> ExecutionPlan:
-        """The course for these extents."""
+        """The execution plan for these extents."""
         values = [factor * prod([extent ** power for extent, power in zip(extents, powers, strict=True) if power])
                   for factor, powers in self.formulas]
         launches = [each.function(*_instantiate(each.arguments, values)) for each in self.kernels]
         live_ranges = [LiveRange(first, last, values[size]) for first, last, size in self.live_ranges]
         scratch: dict[int, int] = {}
-        for number, found in enumerate(launches):
-            wanted = max((each.scratch for each in found), default=0)
-            if wanted:
+        for number, created in enumerate(launches):
+            scratch_bytes = max((each.scratch for each in created), default=0)
+            if scratch_bytes:
                 scratch[number] = len(live_ranges)
-                live_ranges.append(LiveRange(number, number, wanted))
+                live_ranges.append(LiveRange(number, number, scratch_bytes))
         starts, arena = assign_offsets(live_ranges)
         steps: list[Any] = []
-        for number, (kernel, found) in enumerate(zip(self.kernels, launches, strict=True)):
-            pointers = [(entry, values[offset] + (starts[stay] if stay >= 0 else 0))
-                        for entry, stay, offset in kernel.pointers]
+        for number, (kernel, created) in enumerate(zip(self.kernels, launches, strict=True)):
+            pointers = [(entry, values[offset] + (starts[live_range] if live_range >= 0 else 0))
+                        for entry, live_range, offset in kernel.pointers]
             if number in scratch:
                 pointers.append((self.arena_entry, starts[scratch[number]]))
-            steps += [Step(each, pointers, number) for each in found]
+            steps += [Step(each, pointers, number) for each in created]
         output_specs = [(tuple([values[i] for i in shape]), dtype) for shape, dtype in self.output_specs]
         constants = [each.array(values) for each in self.constants]
         return ExecutionPlan(list(self.inputs), output_specs, constants, arena, self.arena_entry, self.entries, steps)
 
 
 def _operands(kernel: Any) -> list[tuple[Any, int]]:
-    """A kernel's operands, and at which offset in bytes they begin."""
+    """A kernel's operands with their offsets in bytes."""
     shifts = kernel.output_offsets or (0,) * len(kernel.outputs)
     return [*zip(kernel.outputs, shifts, strict=True), *kernel.inputs]
 
@@ -201,70 +202,78 @@ class _SymbolicConstant(NamedTuple):
     """A constant array.
 
     Attributes:
-        kept: the array, if it is the same for all extents.
-        shape: by formulas, if it is 0, 1, 2, ... in a shape.
-        number: the place of a formula, if it is a number of elements, or so many `less`.
+        literal: the array, if it is the same for all extents; else it gives the dtype.
+        shape: the formulas of the extents of an arange; None for others.
+        formula: the formula of an element count; None for others.
+        less: what is subtracted from the element count (1 for an unbiased variance).
     """
 
-    kept: np.ndarray
+    literal: np.ndarray
     shape: tuple[int, ...] | None = None
-    number: int | None = None
+    formula: int | None = None
     less: int = 0
 
     def array(self, values: Sequence[int]) -> np.ndarray:
-        """The array, for the values of the formulas."""
-        if self.number is not None:
-            return np.array([values[self.number] - self.less], self.kept.dtype)
+        """The array for these values of the formulas."""
+        if self.formula is not None:
+            return np.array([values[self.formula] - self.less], self.literal.dtype)
         if self.shape is None:
-            return self.kept
+            return self.literal
         shape = [values[i] for i in self.shape]
-        return np.arange(prod(shape), dtype=self.kept.dtype).reshape(shape)
+        return np.arange(prod(shape), dtype=self.literal.dtype).reshape(shape)
 
 
 def _unify_constants(a: np.ndarray, b: np.ndarray, formulas: _Formulas) -> _SymbolicConstant:
     if a.dtype != b.dtype or a.ndim != b.ndim:
-        raise NotPolymorphic("constants that differ")
+        raise NotPolymorphic("different constants")
     if a.shape == b.shape and a.tobytes() == b.tobytes():
         return _SymbolicConstant(a)
     if a.size == b.size == 1 and a.dtype.kind == "f" and all(x.item().is_integer() and x.item() > 0 for x in (a, b)):
-        for less in (0, 1):  # of as many elements, or of one less: a variance's
+        for less in (0, 1):  # n, or n - 1 of an unbiased variance
             try:
-                return _SymbolicConstant(a, number=formulas.place(int(a.item()) + less, int(b.item()) + less),
+                return _SymbolicConstant(a, formula=formulas.index_of(int(a.item()) + less, int(b.item()) + less),
                                          less=less)
             except NotPolymorphic:
                 continue
     if a.dtype.kind not in "iu" or any(not np.array_equal(x.reshape(-1), np.arange(x.size)) for x in (a, b)):
-        raise NotPolymorphic("constants that differ")
-    return _SymbolicConstant(a, tuple(map(formulas.place, a.shape, b.shape)))
+        raise NotPolymorphic("different constants")
+    return _SymbolicConstant(a, tuple(map(formulas.index_of, a.shape, b.shape)))
 
 
 def primes_for(extents: Sequence[int], fixed: Sequence[int], taken: Sequence[int] = ()) -> tuple[int, ...]:
-    """A prime number for each extent, all different, near it, and a divisor of none of the fixed formulas.
+    """A distinct prime near each extent, none of which divides a fixed number.
 
     >>> primes_for([64, 100, 3], [12])
     (67, 101, 5)
     """
-    found: list[int] = []
+    primes: list[int] = []
     for extent in extents:
         candidate = max(extent, 3)
-        while (candidate in found or candidate in taken or any(n % candidate == 0 for n in fixed if n)
+        while (candidate in primes or candidate in taken or any(n % candidate == 0 for n in fixed if n)
                or any(candidate % d == 0 for d in range(2, int(candidate ** 0.5) + 1))):
             candidate += 1
-        found.append(candidate)
-    return tuple(found)
+        primes.append(candidate)
+    return tuple(primes)
 
 
-def build_polymorphic_plan(like: ShapeSignature, planned: Callable[[list[np.ndarray]], Schedule]) -> PolymorphicPlan:
-    """The pattern of what is planned for arrays that are alike.
+def build_polymorphic_plan(signature: ShapeSignature,
+                           build_schedule: Callable[[list[np.ndarray]], Schedule]) -> PolymorphicPlan:
+    """Build the plan of a signature from two schedules.
+
+    Args:
+        signature: the arrays.
+        build_schedule: schedules the computation of arrays of these shapes.
 
     Raises:
-        NotPolymorphic: there is none; also what `planned` raises.
+        NotPolymorphic: there is no such plan; also whatever `build_schedule` raises.
     """
-    fixed = [number for _, dims, nested in like.arrays for pair in (*dims, *nested) for number in pair if number > 1]
-    primes = primes_for(like.extents, fixed)
-    others = primes_for(like.extents, fixed, primes)
-    return PolymorphicPlan(planned(like.arrays_of_extents(primes)), planned(like.arrays_of_extents(others)), primes,
-                           others)
+    fixed = [number for _, dims, stride_rules in signature.arrays for pair in (*dims, *stride_rules)
+             for number in pair if number > 1]
+    primes = primes_for(signature.extents, fixed)
+    other_primes = primes_for(signature.extents, fixed, primes)
+    schedule = build_schedule(signature.arrays_of_extents(primes))
+    other = build_schedule(signature.arrays_of_extents(other_primes))
+    return PolymorphicPlan(schedule, other, primes, other_primes)
 
 
 __all__ = ["NotPolymorphic", "PolymorphicPlan", "build_polymorphic_plan", "primes_for"]

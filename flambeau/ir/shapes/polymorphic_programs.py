@@ -1,4 +1,4 @@
-"""The form of an operator's programs: their pattern, and how their results are put together."""
+"""Shape-polymorphic programs: a polymorphic plan and the structure of its results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..graph.value import Unsupported
-from ..lowering.tracing import Line, Traced, traced
+from ..lowering.tracing import Declaration, TracedDeclaration, trace_declaration
 from ..schedule.program import Program
 from ..schedule.scheduler import Schedule
 from .polymorphic_plans import NotPolymorphic, PolymorphicPlan, build_polymorphic_plan
@@ -16,53 +16,54 @@ from .symbolic_shapes import ShapeSignature
 
 
 class PolymorphicProgram(NamedTuple):
-    """What programs for arrays that are alike have in common.
+    """The programs of one shape signature.
 
     Attributes:
-        pattern: of their plans.
-        result, kept, arrays: as in `lines.Traced`.
+        plan: their execution plan, symbolic in the extents.
+        result, list_outputs, arrays: as in `tracing.TracedDeclaration`.
     """
 
-    pattern: PolymorphicPlan
+    plan: PolymorphicPlan
     result: Any
-    kept: list[tuple[int, list[int]]]
+    list_outputs: list[tuple[int, list[int]]]
     arrays: int
 
     def program(self, extents: Sequence[int]) -> Program:
         """The program for these extents."""
-        return Program.from_execution_plan(self.pattern.instantiate(extents))
+        return Program.from_execution_plan(self.plan.instantiate(extents))
 
 
-def build_polymorphic_program(title: str, line: Line, args: Sequence[Any], params: dict[str, Any],
-                              like: ShapeSignature) -> PolymorphicProgram | None:
-    """The form of an operator's programs; None where there is none.
+def build_polymorphic_program(title: str, declaration: Declaration, args: Sequence[Any], params: dict[str, Any],
+                              signature: ShapeSignature) -> PolymorphicProgram | None:
+    """Build the polymorphic program of a declaration; None where the shapes cannot be symbolic.
 
     Args:
-        title, line: of the operator, as `lines.traced` takes them.
-        args, params: as it is called; other arrays take the place of those among them.
-        like: what the arrays have in common.
+        title, declaration: as `tracing.trace_declaration` takes them.
+        args, params: the arguments of a call; arrays of other extents replace the arrays among them.
+        signature: the signature of the arrays.
     """
-    made: list[Traced] = []
+    traces: list[TracedDeclaration] = []
 
-    def planned(arrays: list[np.ndarray]) -> Schedule:
-        left = iter(arrays)
+    def build_schedule(arrays: list[np.ndarray]) -> Schedule:
+        replacements = iter(arrays)
 
-        def other(x: Any) -> Any:
+        def replace(x: Any) -> Any:
             if x.__class__ is np.ndarray:
-                return next(left)
-            return [other(each) for each in x] if x.__class__ is list else x
+                return next(replacements)
+            return [replace(each) for each in x] if x.__class__ is list else x
 
-        given = [other(x) for x in (*args, *params.values())]
-        found = traced(title, line, given[:len(args)], dict(zip(params, given[len(args):], strict=True)))
-        made.append(found)
-        return Schedule(found.graph, found.targets, found.graph.conditions)
+        values = [replace(x) for x in (*args, *params.values())]
+        traced = trace_declaration(title, declaration, values[:len(args)],
+                                   dict(zip(params, values[len(args):], strict=True)))
+        traces.append(traced)
+        return Schedule(traced.graph, traced.targets, traced.graph.conditions)
 
     try:
-        pattern = build_polymorphic_plan(like, planned)
+        plan = build_polymorphic_plan(signature, build_schedule)
     except (NotPolymorphic, Unsupported):
         return None
-    first, second = made
-    return PolymorphicProgram(pattern, *first[2:]) if first[2:] == second[2:] else None
+    first, second = traces
+    return PolymorphicProgram(plan, *first[2:]) if first[2:] == second[2:] else None
 
 
 __all__ = ["PolymorphicProgram", "build_polymorphic_program"]

@@ -1,7 +1,7 @@
-"""Arrays that are alike: what they have in common, and the extents in which they differ.
+"""Shape signatures: a list of arrays up to the values of its extents.
 
-Two sets of arrays are *alike* if the same of their extents are equal, those of 1 are the same, and strides arise from
-extents in the same way.
+Two lists of arrays have the same signature if they agree in which extents are equal, in which extents are 1, and in how
+strides follow from extents.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 
 
 class ShapeSignature(NamedTuple):
-    """What arrays that are alike have in common, and the extents in which they differ.
+    """The signature of a list of arrays, and its extents.
 
     Attributes:
-        key: what they have in common.
-        extents: those that may be others, each once.
-        arrays: of each array, its dtype, its dimensions (the number of an extent, or -1 and the extent itself), and its
-            strides: the dimension whose elements follow each other at this distance, or -1 and the stride.
+        key: equal for all lists of this signature.
+        extents: the symbolic extents, each distinct one once.
+        arrays: for each array its dtype, its dimensions ((symbol, 0), or (-1, extent) where it is fixed), and its
+            strides ((d, 0): stride times extent of dimension d; or (-1, stride) where it is fixed).
     """
 
     key: tuple[Any, ...]
@@ -27,29 +27,29 @@ class ShapeSignature(NamedTuple):
     arrays: tuple[tuple[np.dtype, tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]], ...]
 
     def arrays_of_extents(self, extents: Sequence[int]) -> list[np.ndarray]:
-        """Arrays that are alike, of other extents; they have no memory."""
-        found = []
-        for dtype, dims, nested in self.arrays:
-            shape = [extents[number] if number >= 0 else extent for number, extent in dims]
+        """Arrays of this signature and these extents; every array is one element with strides, not to be read."""
+        arrays = []
+        for dtype, dims, stride_rules in self.arrays:
+            shape = [extents[symbol] if symbol >= 0 else extent for symbol, extent in dims]
             strides: list[int | None] = [None] * len(shape)
 
             def stride(dim: int, shape: list[int] = shape, strides: list[int | None] = strides,
-                       nested: tuple[tuple[int, int], ...] = nested) -> int:
-                within, known = nested[dim]
+                       stride_rules: tuple[tuple[int, int], ...] = stride_rules) -> int:
+                inner, constant = stride_rules[dim]
                 if strides[dim] is None:
-                    strides[dim] = known if within < 0 else shape[within] * stride(within)
+                    strides[dim] = constant if inner < 0 else shape[inner] * stride(inner)
                 return strides[dim]  # type: ignore[return-value]
 
-            laid = [stride(dim) for dim in range(len(shape))]
-            found.append(np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, laid, writeable=False))
-        return found
+            all_strides = [stride(dim) for dim in range(len(shape))]
+            arrays.append(np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, all_strides, writeable=False))
+        return arrays
 
 
 def shape_signature(arrays: Sequence[np.ndarray], fixed: frozenset[int] = frozenset()) -> ShapeSignature | None:
-    """What these arrays have in common with others; None where one of them has no elements.
+    """The signature of these arrays; None where one of them has no elements.
 
     Args:
-        fixed: extents that are to be the same in others.
+        fixed: extents that are part of the signature instead of symbolic.
 
     >>> a, b = shape_signature([np.ones((3, 4)), np.ones(4)]), shape_signature([np.ones((5, 7)), np.ones(7)])
     >>> a.key == b.key, a.extents, b.extents
@@ -59,29 +59,29 @@ def shape_signature(arrays: Sequence[np.ndarray], fixed: frozenset[int] = frozen
     >>> shape_signature([np.ones((4, 3)).T, np.ones(4)]).key == a.key
     False
     """
-    numbers: dict[int, int] = {}
-    found = []
+    symbols: dict[int, int] = {}
+    described = []
     for a in arrays:
         if not a.size:
             return None
         shape, strides = a.shape, a.strides
-        dims, nested = [], []
+        dims, stride_rules = [], []
         for dim, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
             if extent == 1:
                 dims.append((-1, 1))
-                nested.append((-1, a.itemsize))
+                stride_rules.append((-1, a.itemsize))
                 continue
-            dims.append((-1, extent) if extent in fixed else (numbers.setdefault(extent, len(numbers)), 0))
-            within = -1
-            for k, (other, its) in enumerate(zip(shape, strides, strict=True)):
-                if k != dim and other > 1 and its > 0 and its * other == stride:
-                    within = k
+            dims.append((-1, extent) if extent in fixed else (symbols.setdefault(extent, len(symbols)), 0))
+            inner = -1
+            for k, (other, inner_stride) in enumerate(zip(shape, strides, strict=True)):
+                if k != dim and other > 1 and inner_stride > 0 and inner_stride * other == stride:
+                    inner = k
                     break
-            nested.append((within, 0 if within >= 0 else stride))
-        found.append((a.dtype, tuple(dims), tuple(nested)))
-    kept = tuple(found)
-    # by size too, roughly: plans for little and for much differ
-    return ShapeSignature((kept, max(a.size for a in arrays).bit_length() // 4), tuple(numbers), kept)
+            stride_rules.append((inner, 0 if inner >= 0 else stride))
+        described.append((a.dtype, tuple(dims), tuple(stride_rules)))
+    arrays_key = tuple(described)
+    # the order of magnitude too, since thresholds make plans differ by size
+    return ShapeSignature((arrays_key, max(a.size for a in arrays).bit_length() // 4), tuple(symbols), arrays_key)
 
 
 __all__ = ["ShapeSignature", "shape_signature"]

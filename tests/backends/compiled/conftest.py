@@ -20,9 +20,9 @@ def compiled_code(tmp_path_factory):
 @pytest.fixture
 def everything_large():
     """Arrays of any size run on kernels."""
-    before = thresholds.set_all(0)
+    before = thresholds.set_thresholds(0)
     yield
-    thresholds.restore(before)
+    thresholds.restore_thresholds(before)
 
 
 class Ways:
@@ -30,11 +30,11 @@ class Ways:
 
     @staticmethod
     def _run(elements, function):
-        before = thresholds.set_all(elements)
+        before = thresholds.set_thresholds(elements)
         try:
             return function()
         finally:
-            thresholds.restore(before)
+            thresholds.restore_thresholds(before)
 
     def numpy(self, function):
         return self._run(1 << 60, function)

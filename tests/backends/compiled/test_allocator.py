@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.backends.compiled.allocator import LEAST, Allocator, allocator
+from flambeau.backends.compiled.allocator import MIN_BYTES, Allocator, allocator
 from flambeau.backends.errstate import quietly
 
 
@@ -40,7 +40,7 @@ def test_memory_given_back_is_taken_again(memory):
 
 def test_small_arrays_are_numpys_own_affair(memory):
     before = memory.memory()
-    x = [quietly(np.empty, n, np.uint8) for n in (0, 1, 100, LEAST - 1)]
+    x = [quietly(np.empty, n, np.uint8) for n in (0, 1, 100, MIN_BYTES - 1)]
     assert memory.memory() == before
     del x
 
@@ -50,7 +50,7 @@ def test_other_arrays_are_untouched(memory):
     assert np._core.multiarray.get_handler_name(x) == "default_allocator"
 
 
-@pytest.mark.parametrize("size", [LEAST, LEAST + 1, 50_000, 1 << 16, (1 << 16) + 1, 1_000_003, (1 << 21) + 8])
+@pytest.mark.parametrize("size", [MIN_BYTES, MIN_BYTES + 1, 50_000, 1 << 16, (1 << 16) + 1, 1_000_003, (1 << 21) + 8])
 def test_blocks_hold_what_was_asked_for(memory, size):
     x, y = (quietly(np.empty, size, np.uint8) for _ in range(2))
     x[:], y[:] = 1, 2
@@ -82,7 +82,7 @@ def test_arrays_that_grow_and_shrink(memory):
 
 
 def test_little_more_is_held_than_was_ever_in_use(memory):
-    sizes = np.random.default_rng(0).integers(LEAST, 3 << 20, 300)
+    sizes = np.random.default_rng(0).integers(MIN_BYTES, 3 << 20, 300)
     blocks = []
     held = []
     floor = memory._word(5)
@@ -93,7 +93,7 @@ def test_little_more_is_held_than_was_ever_in_use(memory):
             if k % 7 == 0:
                 del blocks[:5]
             now = memory.memory()
-            held.append(now.used + now.idle - now.highest - now.highest // 2)
+            held.append(now.used + now.idle - now.peak - now.peak // 2)
         assert max(held) <= 0
     finally:
         floor.value = before
@@ -121,7 +121,7 @@ def test_threads(memory):
         mine = []
         for _ in range(300):
             try:
-                x = quietly(np.empty, int(random.integers(LEAST, 1 << 18)), np.uint8)
+                x = quietly(np.empty, int(random.integers(MIN_BYTES, 1 << 18)), np.uint8)
             except RuntimeError:  # another thread is in there
                 continue
             x[:] = k
@@ -146,7 +146,7 @@ def test_operators_take_their_memory_from_it(memory):
     before = memory.memory()
     y = torch.exp(x) * 2.5
     z = torch.relu(y - 1)
-    assert memory.memory().kept + memory.memory().fresh >= before.kept + before.fresh + 4
+    assert memory.memory().reused + memory.memory().fresh >= before.reused + before.fresh + 4
     del y, z
     after = memory.memory()
     torch.exp(x)
@@ -184,7 +184,7 @@ def test_who_asks_while_another_thread_makes_it_does_not_wait(monkeypatch):
     from flambeau.backends.compiled import allocator as module
 
     monkeypatch.setattr(module, "_allocator", None)
-    with module._making:
+    with module._creation:
         assert module.allocator() is None
 
 
@@ -232,4 +232,4 @@ def test_steps_take_the_memory_of_those_before(memory, name):
     step()
     after = memory.memory()
     assert after.fresh == before.fresh
-    assert after.kept > before.kept
+    assert after.reused > before.reused

@@ -61,9 +61,9 @@ def test_layouts(of, source, to, ways):
 
 
 def test_what_numpy_keeps():
-    assert casting._runner(np.dtype(np.complex64), np.dtype(np.float32)) is None
-    assert casting._runner(np.dtype(np.float32), np.dtype(np.uint64)) is None
-    assert casting._runner(np.dtype(np.float32), np.dtype(np.uint16)) is not None
+    assert casting._kernel(np.dtype(np.complex64), np.dtype(np.float32)) is None
+    assert casting._kernel(np.dtype(np.float32), np.dtype(np.uint64)) is None
+    assert casting._kernel(np.dtype(np.float32), np.dtype(np.uint16)) is not None
 
 
 @pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])

@@ -16,9 +16,9 @@ DTYPES = ["float32", "float64", "int64", "int32", "bool", "uint8", "float16", "b
 def _everything_is_large(monkeypatch):
     from flambeau.backends.compiled import thresholds
 
-    before = thresholds.set_all(1)
+    before = thresholds.set_thresholds(1)
     yield
-    thresholds.restore(before)
+    thresholds.restore_thresholds(before)
 
 
 def patterns(dtype, shape):
@@ -74,7 +74,7 @@ def test_what_overlaps_is_left_to_numpy():
 
 @pytest.mark.skipif(not codegen.available(), reason="there is no compiler")
 def test_memory_is_used_again():
-    by = compiled.mover()
+    by = compiled.copy_kernels()
     first = by.zeros((1 << 10, 1 << 10), np.dtype(np.float32))
     assert first.flags.owndata
     assert not first.any()

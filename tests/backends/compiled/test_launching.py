@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flambeau.backends.compiled.elementwise import Runner
-from flambeau.backends.compiled.families.fused_reductions import Reducer
-from flambeau.backends.compiled.launching import PLANS, strides_of
+from flambeau.backends.compiled.elementwise import ElementwiseKernel
+from flambeau.backends.compiled.families.fused_reductions import ReductionKernel
+from flambeau.backends.compiled.launching import MAX_PLANS, result_strides
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.runtime.launch import Spec
 
@@ -41,7 +41,7 @@ def operands(draw):
 def test_results_lie_in_memory_as_numpys_do(arrays):
     x, y = arrays
     expected = np.asarray(x + y)
-    [found] = Runner([X + Y], [F32, F32])((x, y))
+    [found] = ElementwiseKernel([X + Y], [F32, F32])((x, y))
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     assert found.strides == expected.strides
     np.testing.assert_array_equal(found, expected)
@@ -49,34 +49,34 @@ def test_results_lie_in_memory_as_numpys_do(arrays):
 
 def test_the_usual_layout_is_said_so():
     x = np.ones((3, 4), np.float32)
-    assert strides_of((3, 4), [x, x[0]], F32) is None
-    assert strides_of((3, 4), [x.T.copy().T], F32) == (4, 12)
-    assert strides_of((0, 4), [np.ones((0, 4), np.float32).T.copy().T], F32) in (None, (4, 0), (4, 4), (16, 4))
+    assert result_strides((3, 4), [x, x[0]], F32) is None
+    assert result_strides((3, 4), [x.T.copy().T], F32) == (4, 12)
+    assert result_strides((0, 4), [np.ones((0, 4), np.float32).T.copy().T], F32) in (None, (4, 0), (4, 4), (16, 4))
     assert Spec.dense((3, 4), F32).strides == (16, 4)
 
 
 def test_numbers_of_several_dtypes():
     x = np.arange(5, dtype=np.float32)
     wide = e.cast(X, F64) * e.variable(1, F64) + e.cast(e.variable(2, F32), F64)
-    [found] = Runner([wide], [F32], [F64, F32])((x,), (0.1, 0.1))
+    [found] = ElementwiseKernel([wide], [F32], [F64, F32])((x,), (0.1, 0.1))
     np.testing.assert_array_equal(found, x.astype("f8") * 0.1 + np.float64(np.float32(0.1)))
     n = e.variable(0, I64)
-    [found] = Runner([n + e.variable(1, I64)], [I64], [I64])((np.arange(3),), (2**60,))
+    [found] = ElementwiseKernel([n + e.variable(1, I64)], [I64], [I64])((np.arange(3),), (2**60,))
     assert found.tolist() == [2**60, 2**60 + 1, 2**60 + 2]
-    [total] = Reducer([("sum", X * e.variable(1, F32))], [F32], [F32])((x,), None, False, (0.5,))
+    [total] = ReductionKernel([("sum", X * e.variable(1, F32))], [F32], [F32])((x,), None, False, (0.5,))
     assert total == 5
 
 
 def test_writing_into_operands():
     x, y = np.arange(5, dtype=np.float32), np.ones(5, np.float32)
-    runner = Runner([X + Y, X * Y], [F32, F32])
-    runner.into([x, y], (x, y))
+    runner = ElementwiseKernel([X + Y, X * Y], [F32, F32])
+    runner.run_into([x, y], (x, y))
     assert x.tolist() == [1, 2, 3, 4, 5]
     assert y.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_functions_of_one_and_two_arrays():
-    one, two = Runner([-X], [F32]).of_one(), Runner([X - Y], [F32, F32]).of_two()
+    one, two = ElementwiseKernel([-X], [F32]).unary(), ElementwiseKernel([X - Y], [F32, F32]).binary()
     for shape in ((3,), (2, 3), ()):
         x = np.ones(shape, np.float32)
         for _ in range(2):  # planned, and as planned
@@ -87,27 +87,27 @@ def test_functions_of_one_and_two_arrays():
 
 
 def test_what_is_no_array_is_refused():
-    runner = Runner([X + Y], [F32, F32])
+    runner = ElementwiseKernel([X + Y], [F32, F32])
     x = np.ones((), np.float32)
     assert runner((x, x))[0] == 2
     for other in (np.float32(1), np.ma.masked_array(x), np.ones((), np.float32).view(np.recarray)):
         with pytest.raises(TypeError, match="a kernel takes arrays"):
             runner((x, other))
     with pytest.raises(TypeError, match="must be real number"):
-        Runner([X * e.variable(1, F32)], [F32], [F32])((x,), ("2",))
+        ElementwiseKernel([X * e.variable(1, F32)], [F32], [F32])((x,), ("2",))
 
 
 def test_many_layouts():
-    runner = Runner([-X], [F32])
-    for n in range(PLANS + 3):
+    runner = ElementwiseKernel([-X], [F32])
+    for n in range(MAX_PLANS + 3):
         assert runner((np.zeros(n, np.float32),))[0].shape == (n,)
-    assert len(runner.plans.found) <= PLANS
+    assert len(runner.plans.plans) <= MAX_PLANS
 
 
 def test_results_are_counted_as_pythons_own():
     import sys
 
-    runner = Runner([X + Y], [F32, F32]).of_two()
+    runner = ElementwiseKernel([X + Y], [F32, F32]).binary()
     x = np.ones(100, np.float32)
     runner(x, x)
     found = runner(x, x)

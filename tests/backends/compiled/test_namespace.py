@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from flambeau.backends.compiled.elementwise import Runner
+from flambeau.backends.compiled.elementwise import ElementwiseKernel
 from flambeau.backends.compiled.tracing.namespace import FUNCTIONS, ExpressionNamespace
-from flambeau.backends.compiled.tracing.scalars import Numbers
-from flambeau.backends.compiled.tracing.symbolic_elements import Trace, Untraceable, promoted
+from flambeau.backends.compiled.tracing.scalars import ScalarParameters
+from flambeau.backends.compiled.tracing.symbolic_elements import Trace, Untraceable, promoted_dtype
 from flambeau.backends.numpy import ArrayNamespace, primitives
 from flambeau.ops.declare import REGISTRY
 
@@ -26,10 +26,10 @@ def by_kernel(name, arrays, *numbers):
 
 def all_by_kernel(names, arrays, *numbers):
     """The functions' results, from one kernel."""
-    trace = Trace(Numbers(()), len(arrays))
+    trace = Trace(ScalarParameters(()), len(arrays))
     symbols = [trace.variable(i, a.dtype) for i, a in enumerate(arrays)]
     nodes = [FUNCTIONS[name](*symbols, *numbers).node for name in names]
-    return Runner(nodes, [a.dtype for a in arrays])(arrays)
+    return ElementwiseKernel(nodes, [a.dtype for a in arrays])(arrays)
 
 
 def all_close(names, arrays):
@@ -110,20 +110,20 @@ def test_powers_by_numbers(exponent):
     with np.errstate(all="ignore"):
         expected = ARRAYS.pow_scalar(x, exponent)
     if exponent == 1.0:
-        assert FUNCTIONS["pow_scalar"](Trace(Numbers(()), 1).variable(0, F32), exponent).node.op == "input"
+        assert FUNCTIONS["pow_scalar"](Trace(ScalarParameters(()), 1).variable(0, F32), exponent).node.op == "input"
     else:
         close(by_kernel("pow_scalar", [x], exponent), expected, exponent)
 
 
 def test_numbers_widen_only_to_a_higher_kind():
-    trace = Trace(Numbers(()), 2)
+    trace = Trace(ScalarParameters(()), 2)
     f, i = trace.variable(0, F32), trace.variable(1, I64)
     assert (f * 2.5).dtype == F32
     assert (f * 2).dtype == F32
     assert (i * 2).dtype == I64
     assert (i * 2.5).dtype == F64
     assert (f + i).dtype == F64
-    assert promoted(f, True) == F32
+    assert promoted_dtype(f, True) == F32
     assert (i / i).dtype == F64
 
 
@@ -133,12 +133,12 @@ def test_numbers_widen_only_to_a_higher_kind():
 ])
 def test_what_has_no_expression_says_so(ask):
     with pytest.raises((Untraceable, TypeError)):
-        ask(Trace(Numbers(()), 1).variable(0, F32))
+        ask(Trace(ScalarParameters(()), 1).variable(0, F32))
 
 
 def test_declared_operators_are_found_by_name():
     xp = ExpressionNamespace(REGISTRY)
-    x = Trace(Numbers(()), 1).variable(0, F32)
+    x = Trace(ScalarParameters(()), 1).variable(0, F32)
     assert xp.silu(x).dtype == F32
     assert xp._threshold_backward(x, x, threshold=0).dtype == F32
     with pytest.raises(Untraceable, match="softmax is not elementwise"):

@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.backends.compiled import thresholds
-from flambeau.backends.compiled.elementwise import Runner
+from flambeau.backends.compiled.elementwise import ElementwiseKernel
 
 #: pairs of shapes of fewer than a thousand elements that broadcast to more
 PAIRS = [((60, 1), (1, 70)), ((60, 1), (70,)), ((70,), (60, 1)), ((8, 1, 30), (1, 20, 30)), ((8, 1, 30), (20, 1)),
@@ -18,16 +18,16 @@ PAIRS = [((60, 1), (1, 70)), ((60, 1), (70,)), ((70,), (60, 1)), ((8, 1, 30), (1
 def runs(monkeypatch):
     """From a thousand elements on arrays run on kernels; the shapes that they had."""
     seen = []
-    call = Runner.__call__
+    call = ElementwiseKernel.__call__
 
     def watched(self, arrays, numbers=()):
         seen.append([x.shape for x in arrays])
         return call(self, arrays, numbers)
 
-    monkeypatch.setattr(Runner, "__call__", watched)
-    before = thresholds.set_all(1000)
+    monkeypatch.setattr(ElementwiseKernel, "__call__", watched)
+    before = thresholds.set_thresholds(1000)
     yield seen
-    thresholds.restore(before)
+    thresholds.restore_thresholds(before)
 
 
 def array(shape, dtype=np.float32, seed=0):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 def by_kernel():
     from flambeau.backends.compiled.families import normals
 
-    if normals._runner() is None:
+    if normals._kernel() is None:
         pytest.skip("this processor rounds sums of products twice")
     return normals.box_muller
 
@@ -54,11 +54,11 @@ def test_few_blocks(by_kernel, monkeypatch, blocks):
 
 
 def test_few_numbers_are_left_to_numpy_until_many_were_asked_for(monkeypatch):
-    monkeypatch.setattr(compiled, "_met", {})
+    monkeypatch.setattr(compiled, "_loaded", {})
     monkeypatch.setattr(compiled, "NORMALS", [255])
-    assert not compiled.normal_numbers(np.zeros(16, np.float32))
-    if compiled.normal_numbers(np.zeros(256, np.float32)):
-        assert compiled.normal_numbers(np.zeros(16, np.float32))
+    assert not compiled.fill_normal(np.zeros(16, np.float32))
+    if compiled.fill_normal(np.zeros(256, np.float32)):
+        assert compiled.fill_normal(np.zeros(16, np.float32))
 
 
 @pytest.mark.parametrize("size", [16, 17, 250, 4096, 70001])

@@ -1,4 +1,4 @@
-"""Programs after the pattern of others give the bits of programs that are planned, for arrays of any extents."""
+"""Shape-polymorphic programs give the bits of planned programs, for arrays of any extents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import flambeau as torch
 from flambeau import codegen
 from flambeau.ir.decompositions import composites
-from flambeau.ir.shapes import polymorphic_programs as forming
+from flambeau.ir.shapes import polymorphic_programs
 from flambeau.runtime import compilation
 
 F = torch.nn.functional
@@ -18,32 +18,32 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="no machine code
 
 
 @pytest.fixture
-def forms(monkeypatch):
-    """Runs functions with every program planned, then with all after patterns; the titles of those that had one."""
-    every = [each for each in gc.get_objects() if type(each) is composites.Programs]
-    made: list[str] = []
-    form = forming.build_polymorphic_program
+def planned_and_polymorphic(monkeypatch):
+    """Run a function with planned programs, then with polymorphic ones; also give the titles of the latter."""
+    caches = [each for each in gc.get_objects() if type(each) is composites.ProgramCache]
+    titles: list[str] = []
+    build = polymorphic_programs.build_polymorphic_program
 
-    def looked_for(title, *args):
-        found = form(title, *args)
-        if found is not None:
-            made.append(title)
-        return found
+    def recording(title, *args):
+        program = build(title, *args)
+        if program is not None:
+            titles.append(title)
+        return program
 
     def both(run):
         results = []
-        for few in (1 << 30, 0):
-            monkeypatch.setattr(composites, "FEW", few)
-            for each in every:
-                each.found.clear()
-                each.forms.clear()
+        for limit in (1 << 30, 0):
+            monkeypatch.setattr(composites, "PLANS_BEFORE_POLYMORPHIC", limit)
+            for each in caches:
+                each.programs.clear()
+                each.polymorphic.clear()
             results.append(run())
-        for each in every:
-            each.found.clear()
-            each.forms.clear()
-        return *results, made
+        for each in caches:
+            each.programs.clear()
+            each.polymorphic.clear()
+        return *results, titles
 
-    monkeypatch.setattr(forming, "build_polymorphic_program", looked_for)
+    monkeypatch.setattr(polymorphic_programs, "build_polymorphic_program", recording)
     return both
 
 
@@ -102,35 +102,36 @@ LENGTHS = (61, 64, 100, 50, 128, 97, 1, 200, 75)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_patterns_give_the_bits_of_plans(forms, name):
+def test_patterns_give_the_bits_of_plans(planned_and_polymorphic, name):
     def run():
         return [CALLS[name](n) for n in LENGTHS if n > 1 or name not in ("batch_norm", "std(0)")]
 
-    planned, found, _ = forms(run)
+    planned, found, _ = planned_and_polymorphic(run)
     for one, other in zip(planned, found, strict=True):
         for a, b in zip(one, other, strict=True):
             np.testing.assert_array_equal(b, a)
 
 
-def test_what_grows_has_patterns(forms):
+def test_growing_sequences_have_polymorphic_programs(planned_and_polymorphic):
     names = ("softmax", "layer_norm", "attention", "causal attention", "attention with a mask", "cross_entropy", "tril")
-    made = forms(lambda: [CALLS[name](n) for name in names for n in LENGTHS])[2]
-    assert {"operator softmax", "operator layer_norm", "operator attend", "operator log_softmax", "operator tril",
-            "operator _attention_backward", "operator _layer_norm_backward", "operator _softmax_backward"} <= set(made)
+    made = planned_and_polymorphic(lambda: [CALLS[name](n) for name in names for n in LENGTHS])[2]
+    assert {"operator softmax", "operator layer_norm", "operator scaled_dot_product_attention", "operator log_softmax",
+            "operator tril", "operator _attention_backward", "operator _layer_norm_backward",
+            "operator _softmax_backward"} <= set(made)
 
 
-def test_patterns_are_looked_for_once_there_are_some(monkeypatch):
-    planned, formed = [], []
-    program, form = composites._program, forming.build_polymorphic_program
-    monkeypatch.setattr(composites, "_program", lambda *a: planned.append(a[0]) or program(*a))
-    monkeypatch.setattr(forming, "build_polymorphic_program", lambda *a: formed.append(a[0]) or form(*a))
-    programs = composites.Programs("softmax", lambda xp: xp.softmax)
+def test_polymorphic_program_is_built_after_some_plans(monkeypatch):
+    planned, built = [], []
+    program, build = composites._plan_program, polymorphic_programs.build_polymorphic_program
+    monkeypatch.setattr(composites, "_plan_program", lambda *a: planned.append(a[0]) or program(*a))
+    monkeypatch.setattr(polymorphic_programs, "build_polymorphic_program", lambda *a: built.append(a[0]) or build(*a))
+    programs = composites.ProgramCache("softmax", lambda xp: xp.softmax)
     for n in range(60, 70):
         x = np.random.default_rng(0).standard_normal((n, 100)).astype(np.float32)
         found = programs.run((x,), {"dim": -1})
         np.testing.assert_allclose(found.sum(-1), 1, rtol=1e-5)
         programs.run((x,), {"dim": -1})
-    assert (len(planned), len(formed)) == (composites.FEW, 1)
+    assert (len(planned), len(built)) == (composites.PLANS_BEFORE_POLYMORPHIC, 1)
 
 
 COUNTED = {
@@ -143,7 +144,7 @@ COUNTED = {
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_numbers_of_elements_are_no_part_of_the_code(name):
+def test_element_counts_are_not_in_the_code(name):
     COUNTED[name](256)
     before = compilation.library_count()
     lengths = (320, 384, 448)  # after which nothing is left of a row
@@ -152,21 +153,21 @@ def test_numbers_of_elements_are_no_part_of_the_code(name):
     assert compilation.library_count() - before < len(lengths)  # a longer row may be of another kind, once
 
 
-def test_what_else_depends_on_extents_is_planned():
-    """A factor is written into the code: these have no pattern, and are right."""
-    programs = composites.Programs("mean", lambda xp: lambda x: xp.sum(x * (1 / x.shape[0]), 0))
+def test_other_dependence_on_extents_is_planned():
+    """A factor in the code depends on an extent: there is no polymorphic program."""
+    programs = composites.ProgramCache("mean", lambda xp: lambda x: xp.sum(x * (1 / x.shape[0]), 0))
     for n in range(60, 70):
         x = np.random.default_rng(0).standard_normal((n, 100)).astype(np.float32)
         np.testing.assert_allclose(programs.run((x,), {}), x.mean(0), rtol=1e-3, atol=1e-6)
-    assert all(form is None or isinstance(form, int) for form in programs.forms.values())
+    assert all(form is None or isinstance(form, int) for form in programs.polymorphic.values())
 
 
-def test_programs_for_many_lengths_keep_little_memory():
-    programs = composites.Programs("attention", lambda xp: xp.attend)
+def test_programs_of_many_lengths_retain_little_memory():
+    programs = composites.ProgramCache("attention", lambda xp: xp.scaled_dot_product_attention)
     for n in range(60, 70):
         q, k, v = (x.numpy() for x in heads(1, n))
         programs.run((q, k, v), {"attn_mask": None, "is_causal": False, "scale": 0.1, "saved": []})
-    made = [each.program for each in programs.found.values()]
+    made = [each.program for each in programs.programs.values()]
     assert len(made) == 10
-    assert all(each.execution_plan.arena > composites.KEPT for each in made)
+    assert all(each.execution_plan.arena > composites.MAX_RETAINED_ARENA for each in made)
     assert not any("arena" in each.__dict__ for each in made)

@@ -45,8 +45,8 @@ def test_a_generator_of_another_make_is_left_to_numpy(words, monkeypatch):
 
 
 def test_few_words_are_left_to_numpy_until_many_were_asked_for(monkeypatch):
-    monkeypatch.setattr(compiled, "_met", {})
-    monkeypatch.setattr(compiled, "DRAWN", [1023])
+    monkeypatch.setattr(compiled, "_loaded", {})
+    monkeypatch.setattr(compiled, "RANDOM_WORDS", [1023])
     generator = Engine(0)._ready()
     assert compiled.random_words(generator, 1023) is None
     assert len(compiled.random_words(generator, 1024)) == 1024

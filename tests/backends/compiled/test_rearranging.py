@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.backends.compiled import copied, copied_like
+from flambeau.backends.compiled import copy_with_layout, new_copy
 from flambeau.codegen.elementwise import elementwise
 from flambeau.codegen.scalar.scalar_ir import variable
 
@@ -88,12 +88,12 @@ def test_copies_of_turned_arrays(shape, dtype, ways):
     x = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
     for order in ((0, 2, 1), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
         for view in (x.transpose(order), x.transpose(order)[..., ::-1], x[:, ::-1, ::-1].transpose(order)):
-            assert (ways.kernels(lambda view=view: copied(view)) == view).all()
-            same = ways.kernels(lambda view=view: copied(view, "K"))
+            assert (ways.kernels(lambda view=view: new_copy(view)) == view).all()
+            same = ways.kernels(lambda view=view: new_copy(view, "K"))
             assert (same == view).all()
             assert same.strides == view.copy(order="K").strides
             like = np.empty(view.shape, dtype, order="F")
-            found = ways.kernels(lambda view=view, like=like: copied_like(view, like))
+            found = ways.kernels(lambda view=view, like=like: copy_with_layout(view, like))
             assert (found == view).all()
             assert found.strides == like.strides
 

@@ -126,14 +126,14 @@ def test_second_derivatives(ways):
 def test_rules_have_programs(monkeypatch, ways):
     """What is listed is not left to NumPy without a word."""
     made = []
-    program = composites._program
+    program = composites._plan_program
 
     def watched(title, *args):
         found = program(title, *args)
         made.append((title, found is not None))
         return found
 
-    monkeypatch.setattr(composites, "_program", watched)
+    monkeypatch.setattr(composites, "_plan_program", watched)
     x = array((51, 102))
 
     def run():
@@ -151,7 +151,7 @@ def test_rules_have_programs(monkeypatch, ways):
 def test_keys_are_operators():
     from flambeau.ops.declare import REGISTRY
 
-    assert all(key in REGISTRY for key in (*gradient_rules.OPERATORS, *composites.LINES))
+    assert all(key in REGISTRY for key in (*gradient_rules.OPERATORS, *composites.DECOMPOSED_OPERATORS))
 
 
 @pytest.mark.parametrize("shape", [(50, 100), (20, 30, 40), (400, 700), (3, 4), (0, 5), (4, 5000)], ids=str)

@@ -4,16 +4,16 @@ import math
 
 import pytest
 
-from flambeau.backends.compiled.tracing.scalars import Numbers, Scalar
+from flambeau.backends.compiled.tracing.scalars import Scalar, ScalarParameters
 
 
 def test_arithmetic_is_done_anew_with_other_numbers():
-    numbers = Numbers(("lr", "beta", "step"))
-    lr, beta, step = (numbers.scalar(*pair) for pair in (("lr", 0.1), ("beta", 0.9), ("step", 3.0)))
+    parameters = ScalarParameters(("lr", "beta", "step"))
+    lr, beta, step = (parameters.scalar(*pair) for pair in (("lr", 0.1), ("beta", 0.9), ("step", 3.0)))
     formulas = [lr / (1 - beta**step), -lr, 2 * lr - 1, abs(lr - 5) % 3, 7 // lr, +lr, (1 - beta) ** 0.5, 2**step]
     for formula in formulas:
-        numbers.keep(formula, float)
-    holds, values = numbers.functions()
+        parameters.add_runtime_scalar(formula, float)
+    holds, values = parameters.functions()
     assert holds is None
     for case in ((0.1, 0.9, 3.0), (0.25, 0.5, 7.0)):
         a, b, s = case
@@ -22,10 +22,10 @@ def test_arithmetic_is_done_anew_with_other_numbers():
 
 
 def test_one_scalar_is_kept_once():
-    numbers = Numbers(("x",))
-    x = numbers.scalar("x", 2.0)
-    assert numbers.keep(x * 2, float) == numbers.keep(x * 2, float) == 0
-    assert numbers.keep(x, float) == 1
+    parameters = ScalarParameters(("x",))
+    x = parameters.scalar("x", 2.0)
+    assert parameters.add_runtime_scalar(x * 2, float) == parameters.add_runtime_scalar(x * 2, float) == 0
+    assert parameters.add_runtime_scalar(x, float) == 1
 
 
 @pytest.mark.parametrize(("ask", "like", "unlike"), [
@@ -39,9 +39,9 @@ def test_one_scalar_is_kept_once():
     (lambda x: x > x * 0.5, (1.0,), (-1.0,)),
 ])
 def test_answers_are_guards(ask, like, unlike):
-    numbers = Numbers(("x",))
-    ask(numbers.scalar("x", 2.0))
-    holds, _ = numbers.functions()
+    parameters = ScalarParameters(("x",))
+    ask(parameters.scalar("x", 2.0))
+    holds, _ = parameters.functions()
     for value in like:
         assert holds is None or holds(value)
     for value in unlike:
@@ -49,23 +49,23 @@ def test_answers_are_guards(ask, like, unlike):
 
 
 def test_a_fixed_nan_is_found_again():
-    numbers = Numbers(("x",))
-    assert math.isnan(numbers.scalar("x", math.nan).fixed())
-    holds, _ = numbers.functions()
+    parameters = ScalarParameters(("x",))
+    assert math.isnan(parameters.scalar("x", math.nan).specialized())
+    holds, _ = parameters.functions()
     assert holds(math.nan)
     assert not holds(1.0)
 
 
 def test_integers_can_be_counted_by():
-    numbers = Numbers(("n",))
-    n = numbers.scalar("n", 3)
+    parameters = ScalarParameters(("n",))
+    n = parameters.scalar("n", 3)
     assert [int(n), list(range(n))] == [3, [0, 1, 2]]
     assert f"{n:d}" == "3"
     assert "3" in repr(n)
 
 
 def test_scalars_have_nothing_to_do_with_other_things():
-    x = Numbers(("x",)).scalar("x", 2.0)
+    x = ScalarParameters(("x",)).scalar("x", 2.0)
     with pytest.raises(TypeError):
         x + "a"
     with pytest.raises(TypeError):

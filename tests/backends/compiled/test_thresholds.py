@@ -11,29 +11,29 @@ from flambeau.backends.compiled import thresholds
 
 
 def test_each_operator_has_one_limit():
-    assert thresholds.limit_of("mul") is thresholds.limit_of("mul")
-    assert thresholds.limit_of("mul")[0] > thresholds.limit_of("gelu")[0]
-    assert thresholds.LEAST[0] <= min(thresholds.limit_of(name)[0] for name in ("mul", "gelu", "exp"))
+    assert thresholds.threshold_of("mul") is thresholds.threshold_of("mul")
+    assert thresholds.threshold_of("mul")[0] > thresholds.threshold_of("gelu")[0]
+    assert thresholds.MIN_ELEMENTS[0] <= min(thresholds.threshold_of(name)[0] for name in ("mul", "gelu", "exp"))
 
 
 def test_limits_are_restored():
-    limits = [thresholds.limit_of(name) for name in ("mul", "gelu")] + [thresholds.SUMS]
+    limits = [thresholds.threshold_of(name) for name in ("mul", "gelu")] + [thresholds.SUMS]
     values = [limit[0] for limit in limits]
-    before = thresholds.set_all(7)
+    before = thresholds.set_thresholds(7)
     assert [limit[0] for limit in limits] == [6, 6, 6]
-    thresholds.restore(before)
+    thresholds.restore_thresholds(before)
     assert [limit[0] for limit in limits] == values
 
 
 def test_a_pause_is_a_pause():
-    limit = thresholds.limit_of("mul")
+    limit = thresholds.threshold_of("mul")
     before = limit[0]
-    thresholds.pause()
-    thresholds.pause()
+    thresholds.pause_kernels()
+    thresholds.pause_kernels()
     assert limit[0] > 1 << 60
-    thresholds.resume()
+    thresholds.resume_kernels()
     assert limit[0] > 1 << 60
-    thresholds.resume()
+    thresholds.resume_kernels()
     assert limit[0] == before
 
 
@@ -81,5 +81,5 @@ def test_small_programs_load_nothing():
 
 def test_the_environment_sets_all_limits():
     code = ("from flambeau.backends.compiled.thresholds import *; "
-            "print(LEAST[0], SUMS[0], limit_of('x')[0], limit_of('mul')[0])")
+            "print(MIN_ELEMENTS[0], SUMS[0], threshold_of('x')[0], threshold_of('mul')[0])")
     assert run(code, FLAMBEAU_KERNELS_FROM="10") == ["9"] * 4

@@ -7,7 +7,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.backends.compiled import thresholds, update, updates
+from flambeau.backends.compiled import run_update, thresholds, updates
 from flambeau.optim import adam
 
 OPTIMIZERS = [
@@ -58,11 +58,11 @@ def test_another_learning_rate_is_not_another_kernel(monkeypatch):
     monkeypatch.setattr(updates, "_rules", {})
     trained("Adam", {"lr": 0.1}, steps=2)
     formulas = updates._rules[adam.rule]
-    before = sum(map(len, formulas._found.values()))
+    before = sum(map(len, formulas._formulas.values()))
     trained("Adam", {"lr": 0.2, "betas": (0.8, 0.99), "eps": 1e-6}, steps=12, schedule=lambda step: 0.1 / (step + 1))
-    assert sum(map(len, formulas._found.values())) == before
+    assert sum(map(len, formulas._formulas.values())) == before
     trained("Adam", {"lr": 0.2, "weight_decay": 0.1}, steps=2)  # a rule that goes another way
-    assert sum(map(len, formulas._found.values())) == before + 1
+    assert sum(map(len, formulas._formulas.values())) == before + 1
 
 
 @pytest.mark.usefixtures("everything_large")
@@ -71,7 +71,7 @@ def test_rules_that_cannot_be_traced_stay_with_numpy():
         param[...] = grad * scale if hasattr(param, "__array__") else param.sum()
 
     x, g = np.ones(5000, np.float32), np.full(5000, 2, np.float32)
-    assert not update(rule, [x, g], 0, (0.5,), True)
+    assert not run_update(rule, [x, g], 0, (0.5,), True)
     np.testing.assert_array_equal(x, 1)
 
 
@@ -93,10 +93,10 @@ def test_arrays_that_only_one_thread_may_update(spoil):
     np.testing.assert_array_equal(x.detach().numpy(), before * 0.5 if spoil == "shared" else before - 0.5)
 
 
-@pytest.mark.skipif(not codegen.available() or not updates.fuses(), reason="products are rounded here")
+@pytest.mark.skipif(not codegen.available() or not updates.has_fma(), reason="products are rounded here")
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIMIZERS])
 def test_small_parameters_are_updated_to_the_same_bits(ways, name, options):
-    for size in (40, thresholds.UPDATES[0]):
+    for size in (40, thresholds.OPTIMIZER_UPDATES[0]):
         expected, found = ways.both(lambda size=size: trained(name, options, shape=(size,), steps=5))
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
@@ -125,7 +125,7 @@ def test_the_numbers_of_the_last_update_are_used_again_only_where_they_are_the_s
             z = z if some else None
             right = expected(x, y, z, a, flag)
             arrays = [each for each in (x, y, z) if each is not None]
-            assert updates.update(rule, arrays, 0 if some else 0b100, (a, flag), True)
+            assert updates.run_update(rule, arrays, 0 if some else 0b100, (a, flag), True)
             assert x.tolist() == right.tolist()
 
 
@@ -137,5 +137,5 @@ def test_arrays_in_column_order_and_in_both_orders_are_updated_where_they_lie():
         x, y = (np.array(np.arange(12.0).reshape(3, 4) * k, np.float32, order=order) for k, order in zip(
             (1, 4), orders, strict=True))
         right = x + 0.5 * y
-        assert updates.update(rule, [x, y], 0, (0.5,), False)
+        assert updates.run_update(rule, [x, y], 0, (0.5,), False)
         assert x.tolist() == right.tolist()

@@ -1,6 +1,6 @@
-"""Convolutions of large arrays and their gradients, by compiled kernels; small ones are quicker by NumPy's.
+"""Convolution kernels for large arrays, and their gradients.
 
-Images that lie in memory with their channels last give images that do, as in PyTorch.
+Channels-last images give channels-last results, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from ...errstate import run_quietly
 
 ndarray = np.ndarray
 
-#: multiplications from which on kernels are asked: fewer are not worth their being compiled
-LEAST = [1 << 15]
+#: the number of multiplications from which kernels are used: fewer are not worth a compilation
+MIN_MULTIPLICATIONS = [1 << 15]
 
 
 def channels_last(x: ndarray) -> bool:
-    """Whether an array (N, C, *spatial) lies in memory with its channels last, and not row by row as well."""
+    """Whether an array (N, C, *spatial) is channels-last and not also C-contiguous."""
     if x.flags.c_contiguous or x.ndim < 3:
         return False
     return x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous
 
 
-def like(x: ndarray, *others: ndarray) -> ndarray:
-    """`x` (N, C, *spatial), with its channels last if one of the others has."""
-    return as_last(x) if x.ndim > 3 and any(map(channels_last, others)) else x
+def match_channels_last(x: ndarray, *others: ndarray) -> ndarray:
+    """`x` (N, C, *spatial), channels-last if one of the others is."""
+    return to_channels_last(x) if x.ndim > 3 and any(map(channels_last, others)) else x
 
 
-def as_last(x: ndarray) -> ndarray:
-    """A copy of `x` (N, C, *spatial) that has its channels last."""
-    result = np.ndarray(x.shape, x.dtype, np.empty(x.shape, x.dtype), 0, last_strides(x.shape, x.itemsize))
+def to_channels_last(x: ndarray) -> ndarray:
+    """A channels-last copy of `x` (N, C, *spatial)."""
+    result = np.ndarray(x.shape, x.dtype, np.empty(x.shape, x.dtype), 0, channels_last_strides(x.shape, x.itemsize))
     result[...] = x
     return result
 
 
-def last_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Strides of an array of this shape with its channels last.
+def channels_last_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Strides of a channels-last array of this shape.
 
     >>> last_strides((2, 3, 5), 4)
     (60, 4, 12)
@@ -52,42 +52,42 @@ def last_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return stride, itemsize, *reversed(strides)
 
 
-class Convolutions:
-    """Kernels for convolutions, with their plans."""
+class ConvolutionKernels:
+    """Convolution kernels with their launch plans."""
 
     def __init__(self) -> None:
-        from ..launching import Plans
+        from ..launching import PlanCache
 
-        self.plans = Plans()
+        self.plans = PlanCache()
 
-    def run(self, plan_of: Callable[..., Any], shape: tuple[int, ...], last: bool, operands: tuple[ndarray, ...],
+    def run(self, launches: Callable[..., Any], shape: tuple[int, ...], last: bool, operands: tuple[ndarray, ...],
             geometry: Any) -> ndarray:
-        """A new array of this shape, computed from the operands as a plan says.
+        """Run a kernel into a new array of this shape.
 
         Args:
-            plan_of: makes the launches, from the result's and the operands' specs and the geometry.
-            last: whether the result has its channels last.
+            launches: creates the launches from the specs of result and operands, and the geometry.
+            last: whether the result is channels-last.
         """
         operands = tuple([x if 0 not in x.strides else np.ascontiguousarray(x) for x in operands])
-        key = (plan_of, last, shape, operands[0].dtype.char, geometry, *[(x.shape, x.strides) for x in operands])
-        plan = self.plans.found.get(key)
+        key = (launches, last, shape, operands[0].dtype.char, geometry, *[(x.shape, x.strides) for x in operands])
+        plan = self.plans.plans.get(key)
         if plan is None:
-            plan = self.plans.keep(key, self._plan(plan_of, shape, last, operands, geometry))
+            plan = self.plans.insert(key, self._plan(launches, shape, last, operands, geometry))
         result = np.empty(shape, operands[0].dtype)
         if last:
-            result = np.ndarray(shape, result.dtype, result, 0, last_strides(shape, result.itemsize))
+            result = np.ndarray(shape, result.dtype, result, 0, channels_last_strides(shape, result.itemsize))
         plan.run((result, *operands))
         return result
 
     @staticmethod
-    def _plan(plan_of: Callable[..., Any], shape: tuple[int, ...], last: bool, operands: tuple[ndarray, ...],
+    def _plan(launches: Callable[..., Any], shape: tuple[int, ...], last: bool, operands: tuple[ndarray, ...],
               geometry: Any) -> Any:
         from ....runtime.launch import Spec
         from ..launching import Plan
 
         dtype = operands[0].dtype
-        out = Spec(shape, last_strides(shape, dtype.itemsize), dtype) if last else Spec.dense(shape, dtype)
-        return Plan([(shape, dtype, None)], plan_of(out, *map(Spec.of, operands), geometry))
+        out = Spec(shape, channels_last_strides(shape, dtype.itemsize), dtype) if last else Spec.dense(shape, dtype)
+        return Plan([(shape, dtype, None)], launches(out, *map(Spec.of, operands), geometry))
 
 
 def _options(geometry: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _options(geometry: Any) -> dict[str, Any]:
 
 
 def _with_bias(out: Any, bias: Any) -> dict[str, Any]:
-    """What adds a bias (C) to an output (N, C, *spatial)."""
+    """The epilogue that adds a bias (C) to an output (N, C, *spatial)."""
     from ....codegen.scalar.scalar_ir import variable
     from ....runtime.launch import Spec
 
@@ -107,46 +107,46 @@ def _with_bias(out: Any, bias: Any) -> dict[str, Any]:
     return {"extras": [spec], "epilogue": [variable(0, out.dtype) + variable(1, out.dtype)]}
 
 
-def _output(out: Any, x: Any, w: Any, *rest: Any) -> Any:
+def _forward_launches(out: Any, x: Any, w: Any, *rest: Any) -> Any:
     from ....codegen.convolution import convolution
 
     return convolution.forward([out], x, w, **_with_bias(out, rest[0] if len(rest) > 1 else None),
                                **_options(rest[-1]))
 
 
-def _image(out: Any, gy: Any, w: Any, *rest: Any) -> Any:
+def _input_gradient_launches(out: Any, gy: Any, w: Any, *rest: Any) -> Any:
     from ....codegen.convolution import convolution
 
     return convolution.input_gradient([out], gy, w, **_with_bias(out, rest[0] if len(rest) > 1 else None),
                                       **_options(rest[-1]))
 
 
-def _weight(out: Any, x: Any, gy: Any, geometry: Any) -> Any:
+def _weight_gradient_launches(out: Any, x: Any, gy: Any, geometry: Any) -> Any:
     from ....codegen.convolution import convolution
 
     return convolution.weight_gradient([out], x, gy, **_options(geometry))
 
 
-_found: list[Convolutions | None] = []
+_instance: list[ConvolutionKernels | None] = []
 
 
-def _kernels() -> Convolutions | None:
-    """The kernels, made ready when first asked for; None where there are none."""
-    if not _found:
+def _kernels() -> ConvolutionKernels | None:
+    """The kernels, created on first use; None where kernels cannot be compiled."""
+    if not _instance:
         if codegen.available():
             from ..allocator import allocator
 
             allocator()
-            _found.append(Convolutions())
+            _instance.append(ConvolutionKernels())
         else:
-            LEAST[0] = 1 << 62
-            _found.append(None)
-    return _found[0]
+            MIN_MULTIPLICATIONS[0] = 1 << 62
+            _instance.append(None)
+    return _instance[0]
 
 
-def _computed(plan_of: Callable[..., Any], shape: tuple[int, ...], last: bool, operands: tuple[ndarray, ...],
+def _run(launches: Callable[..., Any], shape: tuple[int, ...], last: bool, operands: tuple[ndarray, ...],
               geometry: Any) -> ndarray | None:
-    """What the kernels compute, in the operands' dtype; None where there are no kernels for it."""
+    """Run a kernel in the operands' dtype; None where there is no kernel for it."""
     first = operands[0]
     narrow = first.dtype if first.dtype in dtypes.NARROW else None
     if narrow is not None:
@@ -154,57 +154,60 @@ def _computed(plan_of: Callable[..., Any], shape: tuple[int, ...], last: bool, o
     char = operands[0].dtype.char
     if char not in "fd" or any(x.dtype.char != char for x in operands):
         return None
-    found = _kernels()
-    if found is None:
+    kernels = _kernels()
+    if kernels is None:
         return None
-    result: ndarray = run_quietly(found.run, plan_of, shape, last, operands, geometry)
+    result: ndarray = run_quietly(kernels.run, launches, shape, last, operands, geometry)
     return result if narrow is None else dtypes.cast(result, narrow)
 
 
-def output(x: ndarray, w: ndarray, bias: ndarray | None, geometry: Any) -> ndarray | None:
-    """The convolution of `x` (N, C, *spatial) with `w` (O, C / groups, *kernel), and a bias (O) added.
+def forward(x: ndarray, w: ndarray, bias: ndarray | None, geometry: Any) -> ndarray | None:
+    """The convolution of `x` (N, C, *spatial) with `w` (O, C / groups, *kernel), plus a bias (O).
 
     Args:
         geometry: sizes of the image, the kernel and the output, then stride, padding, dilation, groups.
 
     Returns:
-        (N, O, *positions); None where NumPy is the quicker way, or the only one.
+        (N, O, *positions); None where NumPy is faster, or where there is no kernel.
     """
     positions = geometry[2]
     shape = (x.shape[0], w.shape[0], *positions)
-    if _work(w.size, x.shape[0], positions) < LEAST[0]:
+    if _multiplications(w.size, x.shape[0], positions) < MIN_MULTIPLICATIONS[0]:
         return None
-    return _computed(_output, shape, _last(x, w), (x, w) if bias is None else (x, w, bias), geometry)
+    operands = (x, w) if bias is None else (x, w, bias)
+    return _run(_forward_launches, shape, _gives_channels_last(x, w), operands, geometry)
 
 
-def image(gy: ndarray, w: ndarray, bias: ndarray | None, geometry: Any) -> ndarray | None:
-    """The convolution's transpose in its input, and a bias (C) added: (N, C, *spatial), or None as for `output`."""
+def input_gradient(gy: ndarray, w: ndarray, bias: ndarray | None, geometry: Any) -> ndarray | None:
+    """The gradient of the input (transposed convolution), plus a bias (C): (N, C, *spatial); None as in `forward`."""
     shape = (gy.shape[0], w.shape[1] * geometry[6], *geometry[0])
-    if _work(w.size, gy.shape[0], gy.shape[2:]) < LEAST[0]:
+    if _multiplications(w.size, gy.shape[0], gy.shape[2:]) < MIN_MULTIPLICATIONS[0]:
         return None
-    return _computed(_image, shape, _last(gy, w), (gy, w) if bias is None else (gy, w, bias), geometry)
+    operands = (gy, w) if bias is None else (gy, w, bias)
+    return _run(_input_gradient_launches, shape, _gives_channels_last(gy, w), operands, geometry)
 
 
-def weight(gy: ndarray, x: ndarray, geometry: Any) -> ndarray | None:
-    """The convolution's transpose in its weight: (O, C / groups, *kernel), or None as for `output`."""
+def weight_gradient(gy: ndarray, x: ndarray, geometry: Any) -> ndarray | None:
+    """The gradient of the weight: (O, C / groups, *kernel); None as in `forward`."""
     groups = geometry[6]
     shape = (gy.shape[1], x.shape[1] // groups, *geometry[1])
-    if _work(gy.shape[1] * shape[1], gy.shape[0], geometry[1] + gy.shape[2:]) < LEAST[0]:
+    if _multiplications(gy.shape[1] * shape[1], gy.shape[0], geometry[1] + gy.shape[2:]) < MIN_MULTIPLICATIONS[0]:
         return None
-    return _computed(_weight, shape, _last(x, gy), (x, gy), geometry)
+    return _run(_weight_gradient_launches, shape, _gives_channels_last(x, gy), (x, gy), geometry)
 
 
-def _last(x: ndarray, y: ndarray) -> bool:
-    """Whether what is computed from these has its channels last: of two dimensions and more, if one has."""
+def _gives_channels_last(x: ndarray, y: ndarray) -> bool:
+    """Whether a result is channels-last: with two or more spatial dimensions, if one operand is."""
     return x.ndim > 3 and (channels_last(x) or channels_last(y))
 
 
-def _work(first: int, second: int, sizes: tuple[int, ...]) -> int:
-    """Multiplications: the product of all these."""
+def _multiplications(first: int, second: int, sizes: tuple[int, ...]) -> int:
+    """The number of multiplications, the product of the arguments."""
     total = first * second
     for each in sizes:
         total *= each
     return total
 
 
-__all__ = ["LEAST", "Convolutions", "as_last", "channels_last", "image", "last_strides", "like", "output", "weight"]
+__all__ = ["MIN_MULTIPLICATIONS", "ConvolutionKernels", "channels_last", "channels_last_strides", "forward",
+           "input_gradient", "match_channels_last", "to_channels_last", "weight_gradient"]

@@ -1,4 +1,4 @@
-"""Large arrays copied, filled, and cut by masks, by several threads, as bytes: nothing is computed."""
+"""Multi-threaded copies, fills and masked fills of large arrays of any dtype."""
 
 from __future__ import annotations
 
@@ -8,61 +8,61 @@ from typing import Any, Literal
 import numpy as np
 
 from ....codegen.scalar.scalar_ir import BOOL, select, variable
-from .. import room, room_like
-from ..elementwise import Runner
+from .. import empty_array, empty_array_like
+from ..elementwise import ElementwiseKernel
 
-#: what elements of so many bytes are moved as
-_KINDS: dict[int, np.dtype] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.float32),
+#: the dtype that elements of a size are copied as
+_DTYPE_OF_SIZE: dict[int, np.dtype] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.float32),
                                8: np.dtype(np.float64)}
 
 
 @cache
-def _mover(kind: np.dtype) -> Runner:
-    return Runner([variable(0, kind)], [kind])
+def _copy_kernel(dtype: np.dtype) -> ElementwiseKernel:
+    return ElementwiseKernel([variable(0, dtype)], [dtype])
 
 
 def copy(to: Any, source: Any) -> bool:
-    """Write an array, stretched as needed, or a number over an array; whether that was done."""
+    """Write an array, with broadcasting, or a scalar over an array; whether there is a kernel."""
     x: Any = source
     if x.__class__ is not np.ndarray:
         x = np.asarray(source, to.dtype if np.isscalar(source) else None)
-    kind = None if to.dtype.hasobject or to.dtype != x.dtype else _KINDS.get(to.dtype.itemsize)
-    if kind is None or to.__class__ is not np.ndarray or np.may_share_memory(to, x):
+    dtype = None if to.dtype.hasobject or to.dtype != x.dtype else _DTYPE_OF_SIZE.get(to.dtype.itemsize)
+    if dtype is None or to.__class__ is not np.ndarray or np.may_share_memory(to, x):
         return False
-    _mover(kind).into([to.view(kind)], [x.view(kind)])
+    _copy_kernel(dtype).run_into([to.view(dtype)], [x.view(dtype)])
     return True
 
 
-def copied(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
-    """A copy of an array: row by row, or in the order in which its elements lie."""
-    found = room_like(x, x.dtype, order)
-    if not copy(found, x):
-        found[...] = x
-    return found
+def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
+    """A copy of an array: C-contiguous, or in the memory order of its elements ("K")."""
+    result = empty_array_like(x, x.dtype, order)
+    if not copy(result, x):
+        result[...] = x
+    return result
 
 
 def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array of zeros, in memory that is there already if there is some."""
-    found = room(shape, dtype)
-    return found if copy(found, np.zeros((), dtype)) else np.zeros(shape, dtype)
+    """An array of zeros, in memory of the allocator."""
+    result = empty_array(shape, dtype)
+    return result if copy(result, np.zeros((), dtype)) else np.zeros(shape, dtype)
 
 
 @cache
-def _filler(kind: np.dtype) -> Runner:
-    return Runner([select(variable(1, BOOL), variable(2, kind), variable(0, kind))], [kind, BOOL, kind])
+def _fill_kernel(dtype: np.dtype) -> ElementwiseKernel:
+    return ElementwiseKernel([select(variable(1, BOOL), variable(2, dtype), variable(0, dtype))], [dtype, BOOL, dtype])
 
 
-def filled(out: np.ndarray, x: np.ndarray, mask: np.ndarray, value: np.ndarray) -> bool:
-    """Write `x`, and `value` where the mask holds, over a new array that both stretch to; whether that was done.
+def fill_masked(out: np.ndarray, x: np.ndarray, mask: np.ndarray, value: np.ndarray) -> bool:
+    """Write `x`, and `value` where the mask is true, into `out`, with broadcasting; whether there is a kernel.
 
     Args:
         value: of the dtype of `x`, without dimensions.
     """
-    kind = None if x.dtype.hasobject or value.dtype != x.dtype else _KINDS.get(x.dtype.itemsize)
-    if kind is None:
+    dtype = None if x.dtype.hasobject or value.dtype != x.dtype else _DTYPE_OF_SIZE.get(x.dtype.itemsize)
+    if dtype is None:
         return False
-    _filler(kind).into([out.view(kind)], [x.view(kind), mask, value.view(kind)])
+    _fill_kernel(dtype).run_into([out.view(dtype)], [x.view(dtype), mask, value.view(dtype)])
     return True
 
 
-__all__ = ["copied", "copy", "filled", "zeros"]
+__all__ = ["copy", "fill_masked", "new_copy", "zeros"]

@@ -1,4 +1,4 @@
-"""Reducing expressions over axes of arrays: sums, means, extrema, and where they are."""
+"""Reduction kernels: scalar expressions reduced over axes, by sums, means, extrema and arg extrema."""
 
 from __future__ import annotations
 
@@ -12,58 +12,59 @@ from ....codegen.rows import reduction
 from ....codegen.scalar.reduction_ops import result_dtype
 from ....codegen.scalar.scalar_ir import Node
 from ....runtime.launch import Spec
-from ..launching import Plan, Plans
+from ..launching import Plan, PlanCache
 
 asarray = np.asarray
 empty = np.empty
 
 
-class Reducer:
-    """Compiled code for reductions of expressions in one pass, with its plans.
+class ReductionKernel:
+    """A kernel of several reductions in one pass, with its launch plans.
 
     Args:
-        terms: pairs of a reduction's name and an expression, whose variables are the arrays, then the numbers.
-        arrays: the arrays' dtypes.
-        numbers: the numbers' dtypes.
+        terms: pairs of a reduction's name and an expression, whose variables are the arrays, then the scalars.
+        arrays: dtypes of the arrays.
+        scalars: dtypes of the scalars.
     """
 
-    __slots__ = ("arrays", "dtypes", "numbers", "plain", "plans", "terms")
+    __slots__ = ("arrays", "direct_scalars", "dtypes", "plans", "scalars", "terms")
 
     def __init__(self, terms: Sequence[tuple[str, Node]], arrays: Sequence[np.dtype],
-                 numbers: Sequence[np.dtype] = ()) -> None:
-        self.terms, self.arrays, self.numbers = tuple(terms), tuple(arrays), tuple(numbers)
+                 scalars: Sequence[np.dtype] = ()) -> None:
+        self.terms, self.arrays, self.scalars = tuple(terms), tuple(arrays), tuple(scalars)
         self.dtypes = tuple(result_dtype(op, node) for op, node in terms)
-        self.plans = Plans()
-        self.plain = all(dtype.kind == "f" and dtype.itemsize > 2 for dtype in self.numbers)
+        self.plans = PlanCache()
+        self.direct_scalars = all(dtype.kind == "f" and dtype.itemsize > 2 for dtype in self.scalars)
 
     def __call__(self, arrays: Sequence[np.ndarray], axes: tuple[int, ...] | None, keepdims: bool,
-                 numbers: Sequence[Any] = ()) -> tuple[np.ndarray, ...]:
-        """The results, in row-major order.
+                 scalars: Sequence[Any] = ()) -> tuple[np.ndarray, ...]:
+        """New row-major arrays with the results.
 
         Args:
-            axes: those of the arrays' common shape that are reduced, from 0 on; all, if None.
-            keepdims: whether they stay, with extent 1.
+            axes: the reduced axes of the broadcast shape, non-negative; None: all.
+            keepdims: whether they remain with extent 1.
         """
         plan = self.plan_of(arrays, axes, keepdims)
         results = tuple([empty(shape, dtype) for shape, dtype, _ in plan.outs])
-        plan.run((*results, *arrays, *(numbers if self.plain else map(asarray, numbers, self.numbers))))
+        plan.run((*results, *arrays, *(scalars if self.direct_scalars else map(asarray, scalars, self.scalars))))
         return results
 
     def plan_of(self, arrays: Sequence[np.ndarray], axes: tuple[int, ...] | None, keepdims: bool) -> Plan:
-        """The plan for arrays that lie as these do."""
+        """The plan for arrays of these shapes and strides."""
         key = (axes, keepdims, *[each for x in arrays for each in (x.shape, x.strides)])
-        plan = self.plans.found.get(key)
-        return self.plans.keep(key, self._plan(arrays, axes, keepdims)) if plan is None else plan
+        plan = self.plans.plans.get(key)
+        return self.plans.insert(key, self._plan(arrays, axes, keepdims)) if plan is None else plan
 
     def _plan(self, arrays: Sequence[np.ndarray], axes: tuple[int, ...] | None, keepdims: bool) -> Plan:
         shape = iteration_space.broadcast([x.shape for x in arrays])
         reduced = range(len(shape)) if axes is None else axes
-        left = tuple([1 if dim in reduced else extent for dim, extent in enumerate(shape)
+        result_shape = tuple([1 if dim in reduced else extent for dim, extent in enumerate(shape)
                       if keepdims or dim not in reduced])
-        outs = [Spec.dense(left, dtype) for dtype in self.dtypes]
-        ins = [Spec.of(x) for x in arrays] + [Spec((), (), dtype) for dtype in self.numbers]
-        launches = reduction.launches(self.terms, outs, ins, axes)
-        return Plan([(left, out.dtype, None) for out in outs], launches, self.numbers if self.plain else ())
+        output_specs = [Spec.dense(result_shape, dtype) for dtype in self.dtypes]
+        input_specs = [Spec.of(x) for x in arrays] + [Spec((), (), dtype) for dtype in self.scalars]
+        launches = reduction.launches(self.terms, output_specs, input_specs, axes)
+        return Plan([(result_shape, out.dtype, None) for out in output_specs], launches,
+                    self.scalars if self.direct_scalars else ())
 
 
-__all__ = ["Reducer"]
+__all__ = ["ReductionKernel"]

@@ -1,7 +1,6 @@
-"""Products of large matrices and of batches: by compiled kernels where these are quicker, else by NumPy.
+"""Matmuls of large matrices and batches: by compiled kernels where these are faster, else by NumPy's BLAS.
 
-Operands have one dtype, float32 or float64. What is to be done with operands that lie in memory as some before did is
-looked up at once.
+Operands have one dtype, float32 or float64. The decision is cached by the shapes and strides of the operands.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ from ...errstate import run_quietly
 ndarray = np.ndarray
 _dot, _matmul, _add, _empty = np.dot, np.matmul, np.add, np.empty
 
-_asked = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
-#: elements of both operands above which the quick ways ask here
-LEAST = [int(_asked) - 1 if _asked else 4095]
-#: ways that are remembered
-MOST = 4096
-#: from expressions of a product and of the arrays that come with it to that of the result
-Ending = Callable[..., Any]
+_override = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
+#: elements of both operands above which fast paths call this module
+MIN_ELEMENTS = [int(_override) - 1 if _override else 4095]
+#: the most cached decisions
+MAX_DISPATCHES = 4096
+#: a function from the expressions of a matmul and of extra arrays to that of the result
+Epilogue = Callable[..., Any]
 
 
-class Way:
-    """How operands of certain shapes and strides are multiplied.
+class MatmulDispatch:
+    """How operands of given shapes and strides are multiplied.
 
     Attributes:
-        plan: the kernel's; None where NumPy multiplies.
-        credit: how much work of this kind may still be done before its limit is measured.
-        work: what this product takes of it.
+        plan: of the kernel; None: NumPy multiplies.
+        budget: the number of multiplications of this kind until its limit is measured.
+        work: the number of multiplications of this matmul.
     """
 
-    __slots__ = ("credit", "dtype", "kind", "plan", "shape", "work")
+    __slots__ = ("budget", "dtype", "kind", "plan", "shape", "work")
 
-    def __init__(self, plan: Any, shape: tuple[int, ...], dtype: np.dtype, kind: str, credit: list[int],
+    def __init__(self, plan: Any, shape: tuple[int, ...], dtype: np.dtype, kind: str, budget: list[int],
                  work: int) -> None:
-        self.plan, self.shape, self.dtype, self.kind, self.credit, self.work = plan, shape, dtype, kind, credit, work
+        self.plan, self.shape, self.dtype, self.kind, self.budget, self.work = plan, shape, dtype, kind, budget, work
 
     def run(self, x: ndarray, y: ndarray) -> ndarray:
         """x @ y."""
@@ -48,132 +47,133 @@ class Way:
         self.plan.run((result, x, y))
         return result
 
-    def run_with(self, *operands: ndarray) -> ndarray:
-        """The product of the first two, and what is made of it with the others."""
+    def run_epilogue(self, *operands: ndarray) -> ndarray:
+        """The matmul of the first two operands, with the epilogue over the others."""
         result = _empty(self.shape, self.dtype)
         self.plan.run((result, *operands))
         return result
 
 
-class Products:
-    """The ways that are known, and the limits that decide on new ones."""
+class MatmulKernels:
+    """The cached decisions, and the limits that decide new ones."""
 
     def __init__(self) -> None:
-        from ..blas_crossover import Limits
+        from ..blas_crossover import Crossovers
 
-        self.ways: dict[Any, Way] = {}
-        self.limits = Limits(self._by_kernel, _matmul)
+        self.dispatches: dict[Any, MatmulDispatch] = {}
+        self.crossovers = Crossovers(self._by_kernel, _matmul)
 
-    def way(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray, ending: Ending | None = None) -> Way:
-        """The way for operands that no way is known for yet.
+    def choose(self, key: Any, x: ndarray, y: ndarray, *extras: ndarray,
+               epilogue: Epilogue | None = None) -> MatmulDispatch:
+        """Decide how to multiply operands, and cache the decision.
 
         Args:
-            extras: arrays that are added to the product, or whatever else `ending` does with them.
-            ending: what becomes of the product and the extras; None: their sum.
+            extras: arrays that the epilogue reads.
+            epilogue: computes the result from the matmul and the extras; None: their sum.
         """
-        from ..blas_crossover import kind_of
+        from ..blas_crossover import matmul_kind
 
         shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
         work = x.shape[-1]
         for extent in shape:
             work *= extent
-        kind = kind_of(shape, x.shape[-1], y.strides[-2] < y.strides[-1])
-        wins = work > self.limits.found[x.dtype, kind]
-        plan = self._plan(shape, x, y, extras, ending) if wins else None
-        found = Way(plan, shape, x.dtype, kind, self.limits.credit[x.dtype, kind], work)
-        if len(self.ways) >= MOST:
-            self.ways.clear()
-        self.ways[key] = found
-        return found
+        kind = matmul_kind(shape, x.shape[-1], y.strides[-2] < y.strides[-1])
+        use_kernel = work > self.crossovers.limits[x.dtype, kind]
+        plan = self._plan(shape, x, y, extras, epilogue) if use_kernel else None
+        dispatch = MatmulDispatch(plan, shape, x.dtype, kind, self.crossovers.budget[x.dtype, kind], work)
+        if len(self.dispatches) >= MAX_DISPATCHES:
+            self.dispatches.clear()
+        self.dispatches[key] = dispatch
+        return dispatch
 
-    def settle(self, way: Way) -> None:
-        """A kind's credit is used up: its limit is measured, and its ways are decided anew."""
-        self.limits.settle(way.dtype, way.kind)
-        self.ways.clear()
+    def remeasure(self, dispatch: MatmulDispatch) -> None:
+        """Measure the limit of a kind whose budget is used up, and drop all decisions."""
+        self.crossovers.measure(dispatch.dtype, dispatch.kind)
+        self.dispatches.clear()
 
     @staticmethod
     def _plan(shape: tuple[int, ...], x: ndarray, y: ndarray, extras: tuple[ndarray, ...] = (),
-              ending: Ending | None = None) -> Any:
+              epilogue: Epilogue | None = None) -> Any:
         from ....codegen.matmul import matmul
         from ....codegen.scalar.scalar_ir import variable
         from ....runtime.launch import Spec
         from ..launching import Plan
 
-        first, *rest = [variable(i, x.dtype) for i in range(1 + len(extras))]
-        made = sum(rest, first) if ending is None else ending(first, *rest)
+        first, *others = [variable(i, x.dtype) for i in range(1 + len(extras))]
+        result = sum(others, first) if epilogue is None else epilogue(first, *others)
         return Plan([(shape, x.dtype, None)], matmul.launches(
             [Spec.dense(shape, x.dtype)], Spec.of(x), Spec.of(y), [Spec.of(each) for each in extras],
-            (made,) if extras else None))
+            (result,) if extras else None))
 
     def _by_kernel(self, x: ndarray, y: ndarray) -> ndarray:
-        """x @ y by a kernel, whatever the limits say."""
+        """x @ y by a kernel, whatever the limits are."""
         shape = (*x.shape[:-1], y.shape[-1])
         key = "measured", x.shape, y.strides, x.itemsize
-        found = self.ways.get(key)
-        if found is None:
-            found = self.ways[key] = Way(self._plan(shape, x, y), shape, x.dtype, "", [0], 0)
-        return run_quietly(found.run, x, y)
+        dispatch = self.dispatches.get(key)
+        if dispatch is None:
+            dispatch = self.dispatches[key] = MatmulDispatch(self._plan(shape, x, y), shape, x.dtype, "", [0], 0)
+        return run_quietly(dispatch.run, x, y)
 
 
-_found: list[Products | None] = []
+_kernels: list[MatmulKernels | None] = []
 
 
-def kernels() -> Products | None:
-    """The kernels, made ready when first asked for; None where there are none."""
-    if not _found:
+def kernels() -> MatmulKernels | None:
+    """The kernels, created on first use; None where kernels cannot be compiled."""
+    if not _kernels:
         if codegen.available():
             from ..allocator import allocator
 
             allocator()
-            _found.append(Products())
+            _kernels.append(MatmulKernels())
         else:
-            LEAST[0] = 1 << 62
-            _found.append(None)
-    return _found[0]
+            MIN_ELEMENTS[0] = 1 << 62
+            _kernels.append(None)
+    return _kernels[0]
 
 
 def mm(x: ndarray, y: ndarray) -> ndarray:
-    """The product of two matrices."""
-    found = _found[0] if _found else kernels()
-    if found is None:
+    """The matmul of two matrices."""
+    matmuls = _kernels[0] if _kernels else kernels()
+    if matmuls is None:
         return _dot(x, y)
     key = x.shape, x.strides, y.shape, y.strides, x.itemsize
-    way = found.ways.get(key) or found.way(key, x, y)
-    credit = way.credit
-    credit[0] -= way.work
-    if credit[0] < 0:
-        found.settle(way)
-    return _dot(x, y) if way.plan is None else run_quietly(way.run, x, y)
+    dispatch = matmuls.dispatches.get(key) or matmuls.choose(key, x, y)
+    budget = dispatch.budget
+    budget[0] -= dispatch.work
+    if budget[0] < 0:
+        matmuls.remeasure(dispatch)
+    return _dot(x, y) if dispatch.plan is None else run_quietly(dispatch.run, x, y)
 
 
 def linear(x: ndarray, y: ndarray, bias: ndarray) -> ndarray:
-    """The product of two matrices, and a vector added to each of its rows."""
-    found = _found[0] if _found else kernels()
-    if found is not None:
+    """The matmul of two matrices, plus a vector that is added to each row."""
+    matmuls = _kernels[0] if _kernels else kernels()
+    if matmuls is not None:
         key = x.shape, x.strides, y.shape, y.strides, x.itemsize, bias.strides
-        way = found.ways.get(key) or found.way(key, x, y, bias)
-        credit = way.credit
-        credit[0] -= way.work
-        if credit[0] < 0:
-            found.settle(way)
-        if way.plan is not None:
-            return run_quietly(way.run_with, x, y, bias)
+        dispatch = matmuls.dispatches.get(key) or matmuls.choose(key, x, y, bias)
+        budget = dispatch.budget
+        budget[0] -= dispatch.work
+        if budget[0] < 0:
+            matmuls.remeasure(dispatch)
+        if dispatch.plan is not None:
+            return run_quietly(dispatch.run_epilogue, x, y, bias)
     result = _dot(x, y)
     return run_quietly(_add, result, bias, result)
 
 
 def bmm(x: ndarray, y: ndarray) -> ndarray | None:
-    """The products of batches of matrices, which broadcast; None where NumPy is the quicker way."""
-    found = _found[0] if _found else kernels()
-    if found is None:
+    """The matmul of broadcasting batches of matrices; None where NumPy is faster."""
+    matmuls = _kernels[0] if _kernels else kernels()
+    if matmuls is None:
         return None
     key = x.shape, x.strides, y.shape, y.strides, x.itemsize
-    way = found.ways.get(key) or found.way(key, x, y)
-    credit = way.credit
-    credit[0] -= way.work
-    if credit[0] < 0:
-        found.settle(way)
-    return None if way.plan is None else run_quietly(way.run, x, y)
+    dispatch = matmuls.dispatches.get(key) or matmuls.choose(key, x, y)
+    budget = dispatch.budget
+    budget[0] -= dispatch.work
+    if budget[0] < 0:
+        matmuls.remeasure(dispatch)
+    return None if dispatch.plan is None else run_quietly(dispatch.run, x, y)
 
 
-__all__ = ["LEAST", "Ending", "Products", "Way", "bmm", "kernels", "linear", "mm"]
+__all__ = ["MIN_ELEMENTS", "Epilogue", "MatmulDispatch", "MatmulKernels", "bmm", "kernels", "linear", "mm"]

@@ -1,7 +1,7 @@
-"""Pooling of large arrays, by compiled kernels; small ones are quicker by NumPy's.
+"""Pooling kernels for large arrays (*planes, *spatial).
 
-Arrays are (*planes, *spatial). Images that lie in memory with their channels last give images that do, as in PyTorch.
-Every function gives None where NumPy is the quicker way, or the only one.
+Channels-last inputs give channels-last results, as in PyTorch. Every function returns None where NumPy is faster, or
+where there is no kernel.
 """
 
 from __future__ import annotations
@@ -14,131 +14,132 @@ import numpy as np
 
 from .... import codegen, dtypes
 from ...errstate import run_quietly
-from .convolution import as_last, channels_last, last_strides
+from .convolution import channels_last, channels_last_strides, to_channels_last
 
 ndarray = np.ndarray
 _INT64 = np.dtype(np.int64)
 
-#: elements from which on kernels are asked
-LEAST = [1 << 13]
+#: the number of elements from which kernels are used
+MIN_ELEMENTS = [1 << 13]
 
 
-class Pooling:
-    """Kernels for pooling, with their plans."""
+class PoolingKernels:
+    """Pooling kernels with their launch plans."""
 
     def __init__(self) -> None:
-        from ..launching import Plans
+        from ..launching import PlanCache
 
-        self.plans = Plans()
+        self.plans = PlanCache()
 
     def run(self, launches: Callable[..., Any], outs: tuple[tuple[tuple[int, ...], np.dtype], ...], last: bool,
-            operands: tuple[ndarray, ...], how: tuple) -> tuple[ndarray, ...]:
-        """New arrays of these shapes and dtypes, computed from the operands as a plan says.
+            operands: tuple[ndarray, ...], geometry: tuple) -> tuple[ndarray, ...]:
+        """Run a kernel into new arrays of these shapes and dtypes.
 
         Args:
-            launches: makes the launches, from the results' specs, the operands' and `how`.
-            last: whether results have their channels last.
+            launches: creates the launches from the specs of results and operands, and `geometry`.
+            last: whether results are channels-last.
         """
         operands = tuple([x if 0 not in x.strides else np.ascontiguousarray(x) for x in operands])
-        key = (launches, outs, last, how, *[(x.shape, x.strides) for x in operands])
-        plan = self.plans.found.get(key)
+        key = (launches, outs, last, geometry, *[(x.shape, x.strides) for x in operands])
+        plan = self.plans.plans.get(key)
         if plan is None:
-            plan = self.plans.keep(key, self._plan(launches, outs, last, operands, how))
-        results = tuple([_made(shape, dtype, last) for shape, dtype in outs])
+            plan = self.plans.insert(key, self._plan(launches, outs, last, operands, geometry))
+        results = tuple([_new_array(shape, dtype, last) for shape, dtype in outs])
         plan.run((*results, *operands))
         return results
 
     @staticmethod
     def _plan(launches: Callable[..., Any], outs: tuple[tuple[tuple[int, ...], np.dtype], ...], last: bool,
-              operands: tuple[ndarray, ...], how: tuple) -> Any:
+              operands: tuple[ndarray, ...], geometry: tuple) -> Any:
         from ....runtime.launch import Spec
         from ..launching import Plan
 
-        specs = [Spec(shape, last_strides(shape, dtype.itemsize), dtype) if last else Spec.dense(shape, dtype)
+        specs = [Spec(shape, channels_last_strides(shape, dtype.itemsize), dtype) if last else Spec.dense(shape, dtype)
                  for shape, dtype in outs]
         return Plan([(shape, dtype, None) for shape, dtype in outs],
-                    launches(specs, *map(Spec.of, operands), *how))
+                    launches(specs, *map(Spec.of, operands), *geometry))
 
 
-def _made(shape: tuple[int, ...], dtype: np.dtype, last: bool) -> ndarray:
+def _new_array(shape: tuple[int, ...], dtype: np.dtype, last: bool) -> ndarray:
     if not last:
         return np.empty(shape, dtype)
-    return np.ndarray(shape, dtype, np.empty(shape, dtype), 0, last_strides(shape, dtype.itemsize))
+    return np.ndarray(shape, dtype, np.empty(shape, dtype), 0, channels_last_strides(shape, dtype.itemsize))
 
 
-_found: list[Pooling | None] = []
+_instance: list[PoolingKernels | None] = []
 
 
-def _kernels() -> Pooling | None:
-    """The kernels, made ready when first asked for; None where there are none."""
-    if not _found:
+def _kernels() -> PoolingKernels | None:
+    """The kernels, created on first use; None where kernels cannot be compiled."""
+    if not _instance:
         if codegen.available():
             from ..allocator import allocator
 
             allocator()
-            _found.append(Pooling())
+            _instance.append(PoolingKernels())
         else:
-            LEAST[0] = 1 << 62
-            _found.append(None)
-    return _found[0]
+            MIN_ELEMENTS[0] = 1 << 62
+            _instance.append(None)
+    return _instance[0]
 
 
-def _computed(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...], how: tuple,
-              indices: ndarray | None = None, places: bool = False, means: bool = False) -> list[ndarray] | None:
-    """Results (*planes, *spatial) of x's dtype, and `places` of int64."""
+def _run(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...], geometry: tuple,
+              indices: ndarray | None = None, with_indices: bool = False,
+         is_average: bool = False) -> list[ndarray] | None:
+    """Results (*planes, *spatial) of the dtype of `x`, with indices of int64 if `with_indices`."""
     rank = len(spatial)
     if not 1 <= rank <= 3 or not x.size or not prod(spatial):
         return None
     narrow = x.dtype if x.dtype in dtypes.NARROW else None
     wide = x if narrow is None else dtypes.widen(x)
-    found = _kernels() if wide.dtype.char in "fd" else None
-    if found is None:
+    results = _kernels() if wide.dtype.char in "fd" else None
+    if results is None:
         return None
     lead = x.shape[:x.ndim - rank]
-    last = keeps_last(x, rank, means)
+    last = keeps_channels_last(x, rank, is_average)
     images = (1, prod(lead)) if len(lead) < 2 else (prod(lead[:-1]), lead[-1])
     operands = [wide.reshape(*images, *x.shape[x.ndim - rank:])]
     if indices is not None:
         operands.append(indices.reshape(operands[0].shape))
     shape = (*images, *spatial)
-    outs = ((shape, wide.dtype), (shape, _INT64)) if places else ((shape, wide.dtype),)
-    results = run_quietly(found.run, launches, outs, last, tuple(operands), how)
+    outs = ((shape, wide.dtype), (shape, _INT64)) if with_indices else ((shape, wide.dtype),)
+    results = run_quietly(results.run, launches, outs, last, tuple(operands), geometry)
     finished = [each if len(lead) == 2 else each.reshape(*lead, *spatial) for each in results]
     if narrow is not None:
         finished[0] = dtypes.cast(finished[0], narrow)
     return finished
 
 
-def keeps_last(x: ndarray, rank: int, means: bool) -> bool:
-    """Whether what is made of windows of `rank` dimensions of `x` has its channels last."""
-    return x.ndim == rank + 2 and (rank == 2 or (rank == 3 and not means)) and channels_last(x)
+def keeps_channels_last(x: ndarray, rank: int, is_average: bool) -> bool:
+    """Whether pooling `rank` dimensions of `x` gives a channels-last result."""
+    return x.ndim == rank + 2 and (rank == 2 or (rank == 3 and not is_average)) and channels_last(x)
 
 
-def like(results: list[ndarray], x: ndarray, rank: int, means: bool = False) -> list[ndarray]:
-    """NumPy's results in the layout that the kernels' have."""
-    return [as_last(each) for each in results] if keeps_last(x, rank, means) else results
+def match_channels_last(results: list[ndarray], x: ndarray, rank: int, is_average: bool = False) -> list[ndarray]:
+    """NumPy's results in the layout of the kernels' results."""
+    return [to_channels_last(each) for each in results] if keeps_channels_last(x, rank, is_average) else results
 
 
-# ----- maxima ---------------------------------------------------------------------------
+# ----- max pooling ----------------------------------------------------------------------
 
 
-def _max(outputs: Any, x: Any, *how: Any) -> Any:
+def _max_launches(outputs: Any, x: Any, *geometry: Any) -> Any:
     from ....codegen.pooling import pooling
 
-    windows = [pooling.regular(*each) for each in zip(x.shape[2:], outputs[0].shape[2:], *how, strict=True)]
+    windows = [pooling.regular(*each) for each in zip(x.shape[2:], outputs[0].shape[2:], *geometry, strict=True)]
     return pooling.max_pool(outputs, x, windows)
 
 
 def max_pool(x: ndarray, positions: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
-             padding: tuple[int, ...], dilation: tuple[int, ...], places: bool) -> list[ndarray] | None:
-    """Each window's maximum, and if `places` its flat index within the plane: (*planes, *positions)."""
-    if x.size < LEAST[0]:
+             padding: tuple[int, ...], dilation: tuple[int, ...], with_indices: bool) -> list[ndarray] | None:
+    """The maximum of each window, and if `with_indices` its flat index in the plane: (*planes, *positions)."""
+    if x.size < MIN_ELEMENTS[0]:
         return None
-    return _computed(_max, x, positions, (tuple(kernel), tuple(stride), tuple(padding), tuple(dilation)),
-                     places=places)
+    return _run(_max_launches, x, positions, (tuple(kernel), tuple(stride), tuple(padding), tuple(dilation)),
+                     with_indices=with_indices)
 
 
-def _adaptive_max(outputs: Any, x: Any) -> Any:
+def _adaptive_max_launches(outputs: Any, x: Any) -> Any:
     from ....codegen.pooling import pooling
 
     windows = [pooling.adaptive(*each) for each in zip(x.shape[2:], outputs[0].shape[2:], strict=True)]
@@ -146,25 +147,27 @@ def _adaptive_max(outputs: Any, x: Any) -> Any:
 
 
 def adaptive_max_pool(x: ndarray, positions: tuple[int, ...]) -> list[ndarray] | None:
-    """The maxima of windows that cover planes evenly, and their flat indices."""
-    return None if x.size < LEAST[0] else _computed(_adaptive_max, x, tuple(positions), (), places=True)
+    """Adaptive max pooling: the maxima, and their flat indices."""
+    if x.size < MIN_ELEMENTS[0]:
+        return None
+    return _run(_adaptive_max_launches, x, tuple(positions), (), with_indices=True)
 
 
-def _scatter(outputs: Any, gy: Any, indices: Any) -> Any:
+def _max_gradient_launches(outputs: Any, gy: Any, indices: Any) -> Any:
     from ....codegen.pooling import pooling
 
     return pooling.max_pool_gradient(outputs, gy, indices)
 
 
 def scatter_planes(gy: ndarray, indices: ndarray, spatial: tuple[int, ...]) -> ndarray | None:
-    """Zeros (*planes, *spatial) with each window's gradient added at its flat index."""
-    if gy.size < LEAST[0]:
+    """The gradient of max pooling: each window's gradient added at its flat index in zeros (*planes, *spatial)."""
+    if gy.size < MIN_ELEMENTS[0]:
         return None
-    found = _computed(_scatter, gy, spatial, (), indices)
-    return None if found is None else found[0]
+    results = _run(_max_gradient_launches, gy, spatial, (), indices)
+    return None if results is None else results[0]
 
 
-# ----- means ----------------------------------------------------------------------------
+# ----- average pooling ------------------------------------------------------------------
 
 
 def _windows(lengths: Any, positions: Any, kernel: Any, stride: Any, padding: Any, padded: bool) -> list[Any]:
@@ -174,7 +177,7 @@ def _windows(lengths: Any, positions: Any, kernel: Any, stride: Any, padding: An
             for length, count, k, s, p in zip(lengths, positions, kernel, stride, padding, strict=True)]
 
 
-def _avg(outputs: Any, x: Any, kernel: Any, stride: Any, padding: Any, padded: bool, divisor: int) -> Any:
+def _avg_launches(outputs: Any, x: Any, kernel: Any, stride: Any, padding: Any, padded: bool, divisor: int) -> Any:
     from ....codegen.pooling import pooling
 
     return pooling.avg_pool(outputs, x, _windows(x.shape[2:], outputs[0].shape[2:], kernel, stride, padding, padded),
@@ -184,14 +187,15 @@ def _avg(outputs: Any, x: Any, kernel: Any, stride: Any, padding: Any, padded: b
 def avg_pool(x: ndarray, positions: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
              padding: tuple[int, ...], padded: bool, divisor: int | None) -> ndarray | None:
     """Each window's sum over its size, or over `divisor`: (*planes, *positions)."""
-    if x.size < LEAST[0] or divisor == 0:
+    if x.size < MIN_ELEMENTS[0] or divisor == 0:
         return None
-    how = (tuple(kernel), tuple(stride), tuple(padding), bool(padded), divisor or 0)
-    found = _computed(_avg, x, positions, how, means=True)
-    return None if found is None else found[0]
+    geometry = (tuple(kernel), tuple(stride), tuple(padding), bool(padded), divisor or 0)
+    results = _run(_avg_launches, x, positions, geometry, is_average=True)
+    return None if results is None else results[0]
 
 
-def _avg_back(outputs: Any, gy: Any, kernel: Any, stride: Any, padding: Any, padded: bool, divisor: int) -> Any:
+def _avg_gradient_launches(outputs: Any, gy: Any, kernel: Any, stride: Any, padding: Any, padded: bool,
+                           divisor: int) -> Any:
     from ....codegen.pooling import pooling
 
     windows = _windows(outputs[0].shape[2:], gy.shape[2:], kernel, stride, padding, padded)
@@ -200,15 +204,15 @@ def _avg_back(outputs: Any, gy: Any, kernel: Any, stride: Any, padding: Any, pad
 
 def avg_pool_backward(gy: ndarray, spatial: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
                       padding: tuple[int, ...], padded: bool, divisor: int | None) -> ndarray | None:
-    """The transpose of `avg_pool`: (*planes, *spatial)."""
-    if _size(gy, spatial) < LEAST[0] or divisor == 0:
+    """The gradient of `avg_pool`: (*planes, *spatial)."""
+    if _gradient_size(gy, spatial) < MIN_ELEMENTS[0] or divisor == 0:
         return None
-    how = (tuple(kernel), tuple(stride), tuple(padding), bool(padded), divisor or 0)
-    found = _computed(_avg_back, gy, spatial, how, means=True)
-    return None if found is None else found[0]
+    geometry = (tuple(kernel), tuple(stride), tuple(padding), bool(padded), divisor or 0)
+    results = _run(_avg_gradient_launches, gy, spatial, geometry, is_average=True)
+    return None if results is None else results[0]
 
 
-def _adaptive_avg(outputs: Any, x: Any) -> Any:
+def _adaptive_avg_launches(outputs: Any, x: Any) -> Any:
     from ....codegen.pooling import pooling
 
     windows = [pooling.adaptive(*each) for each in zip(x.shape[2:], outputs[0].shape[2:], strict=True)]
@@ -216,12 +220,14 @@ def _adaptive_avg(outputs: Any, x: Any) -> Any:
 
 
 def adaptive_avg_pool(x: ndarray, positions: tuple[int, ...]) -> ndarray | None:
-    """The means of windows that cover planes evenly: (*planes, *positions)."""
-    found = None if x.size < LEAST[0] else _computed(_adaptive_avg, x, tuple(positions), (), means=True)
-    return None if found is None else found[0]
+    """Adaptive average pooling: (*planes, *positions)."""
+    if x.size < MIN_ELEMENTS[0]:
+        return None
+    results = _run(_adaptive_avg_launches, x, tuple(positions), (), is_average=True)
+    return None if results is None else results[0]
 
 
-def _adaptive_back(outputs: Any, gy: Any) -> Any:
+def _adaptive_avg_gradient_launches(outputs: Any, gy: Any) -> Any:
     from ....codegen.pooling import pooling
 
     windows = [pooling.adaptive(*each) for each in zip(outputs[0].shape[2:], gy.shape[2:], strict=True)]
@@ -229,15 +235,18 @@ def _adaptive_back(outputs: Any, gy: Any) -> Any:
 
 
 def adaptive_avg_pool_backward(gy: ndarray, spatial: tuple[int, ...]) -> ndarray | None:
-    """The transpose of `adaptive_avg_pool`: (*planes, *spatial)."""
-    found = None if _size(gy, spatial) < LEAST[0] else _computed(_adaptive_back, gy, spatial, (), means=True)
-    return None if found is None else found[0]
+    """The gradient of `adaptive_avg_pool`: (*planes, *spatial)."""
+    if _gradient_size(gy, spatial) < MIN_ELEMENTS[0]:
+        return None
+    results = _run(_adaptive_avg_gradient_launches, gy, spatial, (), is_average=True)
+    return None if results is None else results[0]
 
 
-def _size(gy: ndarray, spatial: tuple[int, ...]) -> int:
-    """Elements of the gradient by the input."""
+def _gradient_size(gy: ndarray, spatial: tuple[int, ...]) -> int:
+    """The number of elements of the input's gradient."""
     return prod(gy.shape[:gy.ndim - len(spatial)]) * prod(spatial)
 
 
-__all__ = ["LEAST", "Pooling", "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool", "avg_pool",
-           "avg_pool_backward", "keeps_last", "like", "max_pool", "scatter_planes"]
+__all__ = ["MIN_ELEMENTS", "PoolingKernels", "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool",
+           "avg_pool", "avg_pool_backward", "keeps_channels_last", "match_channels_last", "max_pool",
+           "scatter_planes"]

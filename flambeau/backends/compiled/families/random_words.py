@@ -1,4 +1,4 @@
-"""Many random words at once, NumPy's Mersenne Twister turned by a kernel in its place; and shuffles by such words."""
+"""A kernel that advances NumPy's Mersenne Twister in place and returns its 32-bit outputs, and random permutations."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from ....codegen.random import mersenne_twister, permutation
 
 
 @cache
-def _is_as_known() -> bool:
-    """Whether NumPy's generator has its words, and behind them its position, where they have been for years."""
+def _has_known_layout() -> bool:
+    """Whether NumPy's MT19937 state is the array of words followed by the position."""
     from numpy.random import MT19937
 
     generator = MT19937(0)
-    place = generator.ctypes.state_address
-    words = (ctypes.c_uint32 * mersenne_twister.WORDS).from_address(place)
+    address = generator.ctypes.state_address
+    words = (ctypes.c_uint32 * mersenne_twister.WORDS).from_address(address)
     for count in (5, mersenne_twister.WORDS):
         generator.random_raw(count, output=False)
-        inner = generator.state["state"]
-        if not np.array_equal(words, inner["key"]) or _position(place).value != inner["pos"]:
+        state = generator.state["state"]
+        if not np.array_equal(words, state["key"]) or _position(address).value != state["pos"]:
             return False
     return True
 
 
-def _position(place: int) -> Any:
-    return ctypes.c_int32.from_address(place + 4 * mersenne_twister.WORDS)
+def _position(address: int) -> Any:
+    return ctypes.c_int32.from_address(address + 4 * mersenne_twister.WORDS)
 
 
 def draw(generator: Any, n: int) -> np.ndarray | None:
-    """The next `n` words of an MT19937, uint32; None: NumPy is to draw them."""
-    if not _is_as_known():
+    """The next `n` outputs of an MT19937, uint32; None: NumPy has to draw them."""
+    if not _has_known_layout():
         return None
     words = np.empty(n, np.uint32)
-    place = generator.ctypes.state_address
-    position = _position(place)
-    position.value = mersenne_twister.draw()(words.ctypes.data, n, place, position.value)
+    address = generator.ctypes.state_address
+    position = _position(address)
+    position.value = mersenne_twister.draw()(words.ctypes.data, n, address, position.value)
     return words
 
 
-def shuffled(words: np.ndarray) -> np.ndarray:
-    """0 ... n, shuffled by `n` words: place i is swapped with place i + words[i] mod (n + 1 − i)."""
+def shuffled_indices(words: np.ndarray) -> np.ndarray:
+    """0 ... n, shuffled by `n` words: element i is swapped with element i + words[i] mod (n + 1 − i)."""
     order = np.arange(words.size + 1)
     permutation.shuffle()(order.ctypes.data, words.ctypes.data, order.size)
     return order
 
 
-__all__ = ["draw", "shuffled"]
+__all__ = ["draw", "shuffled_indices"]

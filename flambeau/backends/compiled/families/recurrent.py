@@ -1,4 +1,4 @@
-"""A step of a recurrent layer, but for its product, by one kernel: gates made in their place, and the new state."""
+"""Kernels of LSTM and GRU steps after the matmul: gates computed in place, and the new state."""
 
 from __future__ import annotations
 
@@ -9,77 +9,79 @@ from typing import Any
 import numpy as np
 
 from ....runtime import thread_pool
-from ..elementwise import Runner
+from ..elementwise import ElementwiseKernel
 from ..tracing.namespace import FUNCTIONS
-from ..tracing.scalars import Numbers
-from ..tracing.symbolic_elements import Symbol, Trace
+from ..tracing.scalars import ScalarParameters
+from ..tracing.symbolic_elements import SymbolicElement as Element
+from ..tracing.symbolic_elements import Trace
 
 _sigmoid, _tanh = FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
 
 
-def _lstm(xi: Symbol, xf: Symbol, xg: Symbol, xo: Symbol, hi: Symbol, hf: Symbol, hg: Symbol, ho: Symbol,
-          cell: Symbol) -> Sequence[Symbol]:
+def _lstm(xi: Element, xf: Element, xg: Element, xo: Element, hi: Element, hf: Element, hg: Element, ho: Element,
+          cell: Element) -> Sequence[Element]:
     i, f, g, o = _sigmoid(xi + hi), _sigmoid(xf + hf), _tanh(xg + hg), _sigmoid(xo + ho)
     new = f * cell + i * g
     return i, f, g, o, new, o * _tanh(new)
 
 
-def _gru(xr: Symbol, xu: Symbol, xn: Symbol, hr: Symbol, hu: Symbol, hn: Symbol, bias: Symbol,
-         hidden: Symbol) -> Sequence[Symbol]:
+def _gru(xr: Element, xu: Element, xn: Element, hr: Element, hu: Element, hn: Element, bias: Element,
+         hidden: Element) -> Sequence[Element]:
     r, u, own = _sigmoid(xr + hr), _sigmoid(xu + hu), hn + bias
     n = _tanh(xn + own * r)
     return r, u, n, own, (hidden - n) * u + n
 
 
 @cache
-def _runner(line: Callable[..., Sequence[Symbol]], dtype: np.dtype) -> Runner:
-    count = line.__code__.co_argcount
-    trace = Trace(Numbers(()), count)
-    found = line(*[trace.variable(i, dtype) for i in range(count)])
-    return Runner([symbol.node for symbol in found], [dtype] * count)
+def _kernel(rule: Callable[..., Sequence[Element]], dtype: np.dtype) -> ElementwiseKernel:
+    count = rule.__code__.co_argcount
+    trace = Trace(ScalarParameters(()), count)
+    results = rule(*[trace.variable(i, dtype) for i in range(count)])
+    return ElementwiseKernel([symbol.node for symbol in results], [dtype] * count)
 
 
-def _entering(line: Callable[..., Sequence[Symbol]], outs: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> Any:
-    """What runs a step on arrays that lie in memory as these do."""
-    runner = _runner(line, outs[0].dtype)
+def _entry_point(rule: Callable[..., Sequence[Element]], outs: Sequence[np.ndarray],
+                 arrays: Sequence[np.ndarray]) -> Any:
+    """The entry point of a step for arrays of these layouts."""
+    runner = _kernel(rule, outs[0].dtype)
     key = tuple([each for x in (*outs, *arrays) for each in (x.shape, x.strides)])
-    plan = runner.plans.found.get(key)
+    plan = runner.plans.plans.get(key)
     if plan is None:
-        plan = runner.plans.keep(key, runner.plan_into(outs, arrays))
+        plan = runner.plans.insert(key, runner.plan_into(outs, arrays))
     return plan.enter
 
 
-def _parts(x: np.ndarray, count: int) -> np.ndarray:
+def _gates(x: np.ndarray, count: int) -> np.ndarray:
     """(N, count · H) as (count, N, H)."""
     return x.reshape(x.shape[0], count, -1).swapaxes(0, 1)
 
 
 def lstm_step() -> Callable[..., None]:
-    """What does an LSTM's steps: `(gates, product, cell, new cell, state)`, the gates holding the input's share."""
+    """A function that runs an LSTM step, `(gates, matmul, cell, new cell, state)`; gates hold the input's projection."""
     enter: Any = None
 
-    def step(gates: np.ndarray, product: np.ndarray, cell: np.ndarray, new: np.ndarray, state: np.ndarray) -> None:
+    def step(gates: np.ndarray, matmul: np.ndarray, cell: np.ndarray, new: np.ndarray, state: np.ndarray) -> None:
         nonlocal enter
-        parts = tuple(_parts(gates, 4))
-        outs, arrays = (*parts, new, state), (*parts, *_parts(product, 4), cell)
+        parts = tuple(_gates(gates, 4))
+        outs, arrays = (*parts, new, state), (*parts, *_gates(matmul, 4), cell)
         if enter is None:
-            enter = _entering(_lstm, outs, arrays)
+            enter = _entry_point(_lstm, outs, arrays)
         enter(thread_pool.pool(), *outs, *arrays)
 
     return step
 
 
 def gru_step() -> Callable[..., None]:
-    """What does a GRU's: `(gates, product, bias of the new gate, its share of the state, state before, state)`."""
+    """A function that runs a GRU step, `(gates, matmul, bias of n, state's share of n, old state, new state)`."""
     enter: Any = None
 
-    def step(gates: np.ndarray, product: np.ndarray, bias: np.ndarray, own: np.ndarray, hidden: np.ndarray,
+    def step(gates: np.ndarray, matmul: np.ndarray, bias: np.ndarray, own: np.ndarray, hidden: np.ndarray,
              state: np.ndarray) -> None:
         nonlocal enter
-        parts = tuple(_parts(gates, 3))
-        outs, arrays = (*parts, own, state), (*parts, *_parts(product, 3), bias, hidden)
+        parts = tuple(_gates(gates, 3))
+        outs, arrays = (*parts, own, state), (*parts, *_gates(matmul, 3), bias, hidden)
         if enter is None:
-            enter = _entering(_gru, outs, arrays)
+            enter = _entry_point(_gru, outs, arrays)
         enter(thread_pool.pool(), *outs, *arrays)
 
     return step

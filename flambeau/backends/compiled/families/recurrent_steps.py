@@ -1,7 +1,6 @@
-"""The steps of a plain recurrent network, h = f(h Wᵀ + b + x), forward and backward: a kernel each.
+"""Steps of an Elman network, h = f(h Wᵀ + b + x), forward and backward: one matmul kernel with an epilogue each.
 
-What a step does beside its product is the product's ending, so a step is one pass over the state. None is returned
-where NumPy multiplies as quickly.
+So a step is one pass over the state. Functions return None where NumPy multiplies as fast.
 """
 
 from __future__ import annotations
@@ -18,33 +17,33 @@ ndarray = np.ndarray
 _empty = np.empty
 
 
-# ----- endings: expressions of the product and of what comes with it ---------------------
+# ----- epilogues: expressions of the matmul and of the extra operands ----------------------
 
 
-def _tanh(product: Any, bias: Any, x: Any) -> Any:
+def _tanh(matmul: Any, bias: Any, x: Any) -> Any:
     from ....codegen.scalar.scalar_ir import tanh
 
-    return tanh(product + bias + x)
+    return tanh(matmul + bias + x)
 
 
-def _relu(product: Any, bias: Any, x: Any) -> Any:
+def _relu(matmul: Any, bias: Any, x: Any) -> Any:
     from ....codegen.scalar.scalar_ir import maximum
 
-    return maximum(product + bias + x, 0)
+    return maximum(matmul + bias + x, 0)
 
 
-def _tanh_back(product: Any, h: Any, waiting: Any = None) -> Any:
-    g = product if waiting is None else waiting + product
+def _tanh_backward(matmul: Any, h: Any, pending: Any = None) -> Any:
+    g = matmul if pending is None else pending + matmul
     return g * (1 - h * h)
 
 
-def _relu_back(product: Any, h: Any, waiting: Any = None) -> Any:
+def _relu_backward(matmul: Any, h: Any, pending: Any = None) -> Any:
     from ....codegen.scalar.scalar_ir import select
 
-    return select(h <= 0, 0, product if waiting is None else waiting + product)
+    return select(h <= 0, 0, matmul if pending is None else pending + matmul)
 
 
-_FORWARD, _BACK = {"tanh": _tanh, "relu": _relu}, {"tanh": _tanh_back, "relu": _relu_back}
+_FORWARD, _BACKWARD = {"tanh": _tanh, "relu": _relu}, {"tanh": _tanh_backward, "relu": _relu_backward}
 
 
 # ----- steps -----------------------------------------------------------------------------
@@ -52,79 +51,83 @@ _FORWARD, _BACK = {"tanh": _tanh, "relu": _relu}, {"tanh": _tanh_back, "relu": _
 
 def forward(h: ndarray, weight: ndarray, bias: ndarray, xs: Sequence[ndarray],
             nonlinearity: str) -> list[ndarray] | None:
-    """h = f(h @ weight + bias + x) for one x after the other, f being tanh or relu.
+    """The states h = f(h @ weight + bias + x) of successive inputs x; f is tanh or relu.
 
     Args:
-        xs: of one shape, and all laid out as the first.
+        xs: inputs of one shape and layout.
 
     Returns:
-        The states, which are parts of one array along its first dimension: what is made of all of them need not
-        collect them first. One that comes alone is an array of its own.
+        The states, as slices of one array along its first dimension, so that stacking them needs no copy. A single
+        state is an array of its own.
     """
-    found = kernels()
-    if found is None:
+    matmuls = kernels()
+    if matmuls is None:
         return None
     states: list[ndarray] = []
-    whole: ndarray | None = None
-    for share in (xs[:1], xs[1:]):  # the first state may be laid out in any way
-        if not share:
+    all_states: ndarray | None = None
+    for inputs in (xs[:1], xs[1:]):  # the layout of the first state may differ
+        if not inputs:
             break
-        x = share[0]
+        x = inputs[0]
         key = h.shape, h.strides, weight.shape, weight.strides, h.itemsize, bias.strides, x.strides, nonlinearity
-        way = found.ways.get(key)
-        if way is None:
-            way = found.way(key, h, weight, bias, x, ending=_FORWARD[nonlinearity])
-        credit = way.credit
-        credit[0] -= way.work * len(share)
-        if credit[0] < 0:
-            found.settle(way)
-        if way.plan is None:
+        dispatch = matmuls.dispatches.get(key)
+        if dispatch is None:
+            dispatch = matmuls.choose(key, h, weight, bias, x, epilogue=_FORWARD[nonlinearity])
+        budget = dispatch.budget
+        budget[0] -= dispatch.work * len(inputs)
+        if budget[0] < 0:
+            matmuls.remeasure(dispatch)
+        if dispatch.plan is None:
             return None
-        if whole is None:
-            whole = run_quietly(_empty, way.shape if len(xs) == 1 else (len(xs), *way.shape), way.dtype)
-            into = iter([whole] if len(xs) == 1 else whole)
-        run_quietly(_step_by_step, way.plan.run, h, weight, bias, share, into, states)
+        if all_states is None:
+            shape = dispatch.shape if len(xs) == 1 else (len(xs), *dispatch.shape)
+            all_states = run_quietly(_empty, shape, dispatch.dtype)
+            outputs = iter([all_states] if len(xs) == 1 else all_states)
+        run_quietly(_step_by_step, dispatch.plan.run, h, weight, bias, inputs, outputs, states)
         h = states[-1]
     return states
 
 
 def _step_by_step(run: Any, h: ndarray, weight: ndarray, bias: ndarray, xs: Sequence[ndarray],
-                  into: Iterator[ndarray], states: list[ndarray]) -> None:
+                  outputs: Iterator[ndarray], states: list[ndarray]) -> None:
     for x in xs:
-        result = next(into)
+        result = next(outputs)
         run((result, h, weight, bias, x))
         states.append(result)
         h = result
 
 
-def back(g: ndarray, weight: ndarray, h: ndarray, waiting: ndarray | None, nonlinearity: str,
-         into: ndarray | None = None) -> ndarray | None:
-    """(g @ weight + waiting) · f': from the cotangent of a step's sum to that of the sum before; for quiet contexts.
+def backward(g: ndarray, weight: ndarray, h: ndarray, pending: ndarray | None, nonlinearity: str,
+         out: ndarray | None = None) -> ndarray | None:
+    """(g @ weight + pending) · f': the cotangent of a step's preactivation from that of the next step.
+
+    To be called in the quiet context.
 
     Args:
-        weight: (out, in), as it is multiplied by h.
-        h: the state between the two steps, f of the sum before.
-        waiting: the cotangent that the state has from elsewhere; None for none.
-        into: where the result is written.
+        g: the cotangent of the next step's preactivation.
+        weight: (out, in).
+        h: the state between the two steps.
+        pending: the cotangent of the state from other uses; None for none.
+        out: the array for the result.
     """
-    found = kernels()
-    if found is None:
+    matmuls = kernels()
+    if matmuls is None:
         return None
-    extras = (h,) if waiting is None else (h, waiting)
-    key = (g.shape, g.strides, weight.strides, h.strides, None if waiting is None else waiting.strides, g.itemsize,
+    extras = (h,) if pending is None else (h, pending)
+    key = (g.shape, g.strides, weight.strides, h.strides, None if pending is None else pending.strides, g.itemsize,
            h.shape, nonlinearity)
-    way = found.ways.get(key)
-    if way is None:
-        way = found.way(key, g, weight, *extras, ending=_BACK[nonlinearity])
-    credit = way.credit
-    credit[0] -= way.work
-    if credit[0] < 0:
-        found.settle(way)
-    if way.plan is None:
+    dispatch = matmuls.dispatches.get(key)
+    if dispatch is None:
+        dispatch = matmuls.choose(key, g, weight, *extras, epilogue=_BACKWARD[nonlinearity])
+    budget = dispatch.budget
+    budget[0] -= dispatch.work
+    if budget[0] < 0:
+        matmuls.remeasure(dispatch)
+    if dispatch.plan is None:
         return None
-    result = _empty(way.shape, way.dtype) if into is None else into
-    way.plan.run((result, g, weight, *extras))
+    result = _empty(dispatch.shape, dispatch.dtype) if out is None else out
+    dispatch.plan.run((result, g, weight, *extras))
     return result
 
 
-__all__ = ["back", "forward"]
+__all__ = ["backward", "forward"]

@@ -1,4 +1,4 @@
-"""Scans of large arrays by kernels: sums, products, extrema, recurrences. Results lie row by row."""
+"""Scan kernels for large arrays: sums, products, extrema, linear recurrences. Results are C-contiguous."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import FLOAT32, FLOAT64, cast, constant, select, variable
 from ....codegen.scan.scan import Scan
 from ....runtime.launch import Spec
-from ..launching import Plan, Plans
+from ..launching import Plan, PlanCache
 
 ndarray = np.ndarray
 _INT64 = np.dtype(np.int64)
 
 
-def _wide(dtype: np.dtype) -> np.dtype:
-    """What numbers are accumulated in: PyTorch's choice."""
+def _accumulator_dtype(dtype: np.dtype) -> np.dtype:
+    """The accumulator dtype, as in PyTorch."""
     return FLOAT64 if dtype == FLOAT32 else dtype if dtype.kind == "f" else _INT64
 
 
 def _arithmetic(op: str) -> Callable[[np.dtype], Scan]:
     def scan(dtype: np.dtype) -> Scan:
-        wide = _wide(dtype)
+        wide = _accumulator_dtype(dtype)
         total, x = variable(0, wide), cast(variable(1, dtype), wide)
         neutral = constant({"add": -0.0, "mul": 1.0}[op] if wide.kind == "f" else int(op == "mul"), wide)
         return Scan([scalar_ir.binary(op, total, x)], [neutral], [dtype if dtype.kind == "f" else wide])
@@ -64,45 +64,46 @@ _SCANS: dict[str, Callable[[np.dtype], Scan]] = {
     "add": _arithmetic("add"), "mul": _arithmetic("mul"), "max": _extremum("ge"), "min": _extremum("le"),
     "logarithms": _logarithms, "recurrence": _recurrence,
 }
-#: dtypes' characters that kernels are made for, where not said otherwise
-_FLOATS, _NUMBERS = "fd", "fdilqbhBHI"
-#: lines from which on logarithms of several at once are quicker than those of one after the other
-SEVERAL = 3
-_plans = Plans()
+#: the dtypes that kernels support
+_FLOAT_DTYPES, _ARITHMETIC_DTYPES = "fd", "fdilqbhBHI"
+#: the fewest lines for which the logcumsumexp kernel, which vectorizes across lines, is faster than NumPy
+MIN_LOGSUMEXP_LINES = 3
+_plans = PlanCache()
 
 
 @cache
 def scan_of(name: str, dtype: np.dtype) -> Scan:
-    """The scan of this name (`scanned`) of elements of a dtype."""
+    """The scan of this name (see `scan_arrays`) for a dtype."""
     return _SCANS[name](dtype)
 
 
-def scanned(name: str, arrays: Sequence[ndarray], dim: int, back: bool) -> tuple[ndarray, ...] | None:
-    """The results of a scan; None: NumPy is to compute them.
+def scan_arrays(name: str, arrays: Sequence[ndarray], dim: int, back: bool) -> tuple[ndarray, ...] | None:
+    """The results of a scan; None: NumPy has to compute them.
 
     Args:
-        name: "add", "mul"; "max", "min", which give values and places; "logarithms"; "recurrence" of elements and
-            factors.
-        arrays: of one shape, with dimensions, and of one dtype.
-        dim: from 0 on.
-        back: whether it goes from the end.
+        name: "add", "mul"; "max", "min", which give values and indices; "logarithms" (logcumsumexp); "recurrence" of
+            elements and factors, y[i] = x[i] + factor[i] · y[i - 1].
+        arrays: of one shape, with at least one dimension, and of one dtype.
+        dim: non-negative.
+        back: whether the scan runs from the end.
     """
     x = arrays[0]
     dtype = x.dtype
-    if dtype.char not in (_NUMBERS if name in ("add", "mul", "max", "min") else _FLOATS) or not dtype.isnative:
+    supported = _ARITHMETIC_DTYPES if name in ("add", "mul", "max", "min") else _FLOAT_DTYPES
+    if dtype.char not in supported or not dtype.isnative:
         return None
-    if name == "logarithms" and x.size < SEVERAL * x.shape[dim]:
+    if name == "logarithms" and x.size < MIN_LOGSUMEXP_LINES * x.shape[dim]:
         return None
     key = (name, dtype, dim, back, x.shape, *[each.strides for each in arrays])
-    plan = _plans.found.get(key)
+    plan = _plans.plans.get(key)
     if plan is None:
         scan = scan_of(name, dtype)
         outs = [Spec.dense(x.shape, each) for each in scan.outputs]
         launches = scan.launches(outs, [Spec.of(each) for each in arrays], dim, back)
-        plan = _plans.keep(key, Plan([(x.shape, each, None) for each in scan.outputs], launches))
+        plan = _plans.insert(key, Plan([(x.shape, each, None) for each in scan.outputs], launches))
     results = tuple([np.empty(shape, each) for shape, each, _ in plan.outs])
     plan.run((*results, *arrays))
     return results
 
 
-__all__ = ["scan_of", "scanned"]
+__all__ = ["scan_arrays", "scan_of"]

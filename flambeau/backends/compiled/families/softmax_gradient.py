@@ -1,4 +1,4 @@
-"""e^x times a number, of large matrices: what each element of a softmax takes from the gradient of its row."""
+"""The kernel of -e^x · value on large matrices, a term of the gradient of log_softmax."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import numpy as np
 from ....codegen.elementwise import elementwise
 from ....codegen.scalar.scalar_ir import exp, variable
 from ....runtime.launch import Spec
-from ..launching import Plan, Plans
+from ..launching import Plan, PlanCache
 
-_plans = Plans()
+_plans = PlanCache()
 
 
-def negative_share(x: np.ndarray, value: Any) -> np.ndarray:
-    """-e^x · value; for quiet contexts.
+def scaled_negative_exp(x: np.ndarray, value: Any) -> np.ndarray:
+    """-e^x · value; to be called in the quiet context.
 
     Args:
-        x: float32 or float64, row by row.
-        value: a number of its dtype.
+        x: float32 or float64, C-contiguous.
+        value: a number of the dtype of `x`.
     """
     key = x.shape, x.dtype
-    plan = _plans.found.get(key)
-    number = np.full(1, value, x.dtype)
+    plan = _plans.plans.get(key)
+    scalar = np.full(1, value, x.dtype)
     out = np.empty(x.shape, x.dtype)
     if plan is None:
-        made = 0 - exp(variable(0, x.dtype)) * variable(1, x.dtype)  # no -0 where nothing is shared
-        plan = _plans.keep(key, Plan((), elementwise.launches([made], [Spec.of(out)], [Spec.of(x), Spec.of(number)])))
-    plan.run((out, x, number))
+        expression = 0 - exp(variable(0, x.dtype)) * variable(1, x.dtype)  # +0 where value is 0
+        launches = elementwise.launches([expression], [Spec.of(out)], [Spec.of(x), Spec.of(scalar)])
+        plan = _plans.insert(key, Plan((), launches))
+    plan.run((out, x, scalar))
     return out
 
 
-__all__ = ["negative_share"]
+__all__ = ["scaled_negative_exp"]

@@ -1,7 +1,7 @@
-"""The operators' namespace when values are symbols: every elementwise primitive, as an expression.
+"""The namespace `xp` over symbolic elements: every elementwise primitive as a scalar expression.
 
-It speaks the words of `backends.numpy.elementwise`, and means the same by them. Where the primitive there has a rule
-of its own (the sign of a zero remainder, what is a number's square), so has the one here.
+Names and semantics are those of `backends.numpy.elementwise`, special cases (the sign of a zero remainder, powers by a
+constant exponent) included.
 """
 
 from __future__ import annotations
@@ -16,116 +16,116 @@ from .... import dtypes
 from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import BOOL, FLOAT32, FLOAT64, Node
 from .scalars import Scalar
-from .symbolic_elements import Symbol, Untraceable, binary, floating, promoted, trace_of
+from .symbolic_elements import SymbolicElement, Untraceable, binary, floating, promoted_dtype, trace_of
 
 
-def _number(x: Any) -> bool:
-    return not isinstance(x, Symbol)
+def _is_scalar(x: Any) -> bool:
+    return not isinstance(x, SymbolicElement)
 
 
-def _same(x: Symbol, node: Node) -> Symbol:
-    return Symbol(node, x.trace)
+def _element_of(x: SymbolicElement, node: Node) -> SymbolicElement:
+    return SymbolicElement(node, x.trace)
 
 
-def _like(x: Symbol, value: Any) -> Symbol:
+def _scalar_like(x: SymbolicElement, value: Any) -> SymbolicElement:
     """A number as an element of the dtype of `x`."""
-    return _same(x, x.trace.number(value, x.dtype))
+    return _element_of(x, x.trace.number(value, x.dtype))
 
 
-def _one(name: str) -> Callable[[Symbol], Symbol]:
-    def function(x: Symbol) -> Symbol:
+def _unary(name: str) -> Callable[[SymbolicElement], SymbolicElement]:
+    def function(x: SymbolicElement) -> SymbolicElement:
         return floating(name, x)
 
     return function
 
 
-def _two(name: str) -> Callable[[Any, Any], Symbol]:
-    def function(x: Any, y: Any) -> Symbol:
+def _binary(name: str) -> Callable[[Any, Any], SymbolicElement]:
+    def function(x: Any, y: Any) -> SymbolicElement:
         return binary(name, x, y)
 
     return function
 
 
-def _two_floats(name: str) -> Callable[[Any, Any], Symbol]:
-    def function(x: Any, y: Any) -> Symbol:
+def _binary_floating(name: str) -> Callable[[Any, Any], SymbolicElement]:
+    def function(x: Any, y: Any) -> SymbolicElement:
         return floating(name, x, y)
 
     return function
 
 
-def _rounded(name: str) -> Callable[[Symbol], Symbol]:
-    def function(x: Symbol) -> Symbol:
+def _rounding(name: str) -> Callable[[SymbolicElement], SymbolicElement]:
+    def function(x: SymbolicElement) -> SymbolicElement:
         return x if x.dtype.kind in "iub" else floating(name, x)
 
     return function
 
 
-def where(condition: Any, x: Any, y: Any) -> Symbol:
+def where(condition: Any, x: Any, y: Any) -> SymbolicElement:
     """`x` where the condition holds, else `y`."""
-    trace, dtype = trace_of(condition), promoted(x, y)
-    return Symbol(scalar_ir.select(scalar_ir.cast(condition.node, BOOL), trace.node(x, dtype),
+    trace, dtype = trace_of(condition), promoted_dtype(x, y)
+    return SymbolicElement(scalar_ir.select(scalar_ir.cast(condition.node, BOOL), trace.node(x, dtype),
                                     trace.node(y, dtype)), trace)
 
 
 # ----- signs, classes, logic -----
 
-def _abs(x: Symbol) -> Symbol:
+def _abs(x: SymbolicElement) -> SymbolicElement:
     return x if x.dtype.kind == "u" else binary("abs", x)
 
 
-def _sign(x: Symbol) -> Symbol:
+def _sign(x: SymbolicElement) -> SymbolicElement:
     if x.dtype == BOOL:
         return x
-    up = where(x > 0, _like(x, 1), 0)
-    return up if x.dtype.kind == "u" else where(x < 0, -1, up)
+    positive = where(x > 0, _scalar_like(x, 1), 0)
+    return positive if x.dtype.kind == "u" else where(x < 0, -1, positive)
 
 
-def _isnan(x: Symbol) -> Symbol:
+def _isnan(x: SymbolicElement) -> SymbolicElement:
     return x != x
 
 
-def _isinf(x: Symbol) -> Symbol:
+def _isinf(x: SymbolicElement) -> SymbolicElement:
     return abs_(x) == math.inf if x.dtype.kind == "f" else x != x
 
 
-def _isfinite(x: Symbol) -> Symbol:
+def _isfinite(x: SymbolicElement) -> SymbolicElement:
     return abs_(x) < math.inf if x.dtype.kind == "f" else x == x
 
 
-def _always(x: Symbol) -> Symbol:
-    return _same(x, scalar_ir.constant(True, BOOL))
+def _always(x: SymbolicElement) -> SymbolicElement:
+    return _element_of(x, scalar_ir.constant(True, BOOL))
 
 
-def _signbit(x: Symbol) -> Symbol:
+def _signbit(x: SymbolicElement) -> SymbolicElement:
     if x.dtype.kind == "f":
-        return binary("copysign", _like(x, 1.0), x) < 0
-    return x < 0 if x.dtype.kind == "i" else _same(x, scalar_ir.constant(False, BOOL))
+        return binary("copysign", _scalar_like(x, 1.0), x) < 0
+    return x < 0 if x.dtype.kind == "i" else _element_of(x, scalar_ir.constant(False, BOOL))
 
 
-def _truth(x: Any) -> Node:
+def _as_bool(x: Any) -> Node:
     return scalar_ir.cast(x.node, BOOL)
 
 
-def _logical(op: str) -> Callable[[Symbol, Symbol], Symbol]:
-    def function(x: Symbol, y: Symbol) -> Symbol:
-        return _same(x, scalar_ir.apply(op, _truth(x), _truth(y)))
+def _logical(op: str) -> Callable[[SymbolicElement, SymbolicElement], SymbolicElement]:
+    def function(x: SymbolicElement, y: SymbolicElement) -> SymbolicElement:
+        return _element_of(x, scalar_ir.apply(op, _as_bool(x), _as_bool(y)))
 
     return function
 
 
-def _logical_not(x: Symbol) -> Symbol:
-    return _same(x, ~_truth(x))
+def _logical_not(x: SymbolicElement) -> SymbolicElement:
+    return _element_of(x, ~_as_bool(x))
 
 
-def _bitwise_not(x: Symbol) -> Symbol:
-    return _same(x, ~x.node)
+def _bitwise_not(x: SymbolicElement) -> SymbolicElement:
+    return _element_of(x, ~x.node)
 
 
-def _angle(x: Symbol) -> Symbol:
+def _angle(x: SymbolicElement) -> SymbolicElement:
     return where(x < 0, math.pi, where(x != x, x, 0))
 
 
-def _plain(x: Symbol) -> Symbol:
+def _identity(x: SymbolicElement) -> SymbolicElement:
     return x
 
 
@@ -134,65 +134,65 @@ abs_ = _abs
 
 # ----- division -----
 
-def _of_floats(*operands: Any) -> None:
-    if promoted(*operands).kind != "f":
-        raise Untraceable("division of integers looks for zeros first")
+def _check_floats(*operands: Any) -> None:
+    if promoted_dtype(*operands).kind != "f":
+        raise Untraceable("integer division, which checks for zeros")
 
 
-def _floor_divide(x: Any, y: Any) -> Symbol:
-    _of_floats(x, y)
-    rest = binary("fmod", x, y)
-    divisor = y if isinstance(y, Symbol) else _like(rest, y)
-    across = scalar_ir.apply("xor", (rest < 0).node, (divisor < 0).node)
-    turned = _same(rest, scalar_ir.apply("and", across, (rest != 0).node))
-    quotient = (x - rest) / divisor
-    quotient = where(turned, quotient - 1, quotient)
-    down = floating("floor", quotient)
+def _floor_divide(x: Any, y: Any) -> SymbolicElement:
+    _check_floats(x, y)
+    remainder = binary("fmod", x, y)
+    divisor = y if isinstance(y, SymbolicElement) else _scalar_like(remainder, y)
+    signs_differ = scalar_ir.apply("xor", (remainder < 0).node, (divisor < 0).node)
+    adjust = _element_of(remainder, scalar_ir.apply("and", signs_differ, (remainder != 0).node))
+    quotient = (x - remainder) / divisor
+    quotient = where(adjust, quotient - 1, quotient)
+    floor = floating("floor", quotient)
     exact = x / divisor
-    found = where(quotient == 0, binary("copysign", _like(rest, 0.0), exact),
-                  where(quotient - down > 0.5, down + 1, down))
-    return where(divisor == 0, exact, found)
+    result = where(quotient == 0, binary("copysign", _scalar_like(remainder, 0.0), exact),
+                  where(quotient - floor > 0.5, floor + 1, floor))
+    return where(divisor == 0, exact, result)
 
 
-def _trunc_divide(x: Any, y: Any) -> Symbol:
-    _of_floats(x, y)
+def _trunc_divide(x: Any, y: Any) -> SymbolicElement:
+    _check_floats(x, y)
     return floating("trunc", floating("div", x, y))
 
 
-def _remainder(x: Any, y: Any) -> Symbol:
-    _of_floats(x, y)
-    left = binary("remainder", x, y)
-    return where(left == 0, binary("copysign", left, x), left)
+def _remainder(x: Any, y: Any) -> SymbolicElement:
+    _check_floats(x, y)
+    result = binary("remainder", x, y)
+    return where(result == 0, binary("copysign", result, x), result)
 
 
-def _fmod(x: Any, y: Any) -> Symbol:
-    _of_floats(x, y)
+def _fmod(x: Any, y: Any) -> SymbolicElement:
+    _check_floats(x, y)
     return binary("fmod", x, y)
 
 
-def _reciprocal(x: Symbol) -> Symbol:
+def _reciprocal(x: SymbolicElement) -> SymbolicElement:
     return floating("div", 1, x)
 
 
-def _rsqrt(x: Symbol) -> Symbol:
+def _rsqrt(x: SymbolicElement) -> SymbolicElement:
     return 1 / floating("sqrt", x)
 
 
 # ----- powers -----
 
-def _square(x: Symbol) -> Symbol:
+def _square(x: SymbolicElement) -> SymbolicElement:
     return x * x
 
 
-def _pow(x: Any, y: Any) -> Symbol:
-    if _number(y):
+def _pow(x: Any, y: Any) -> SymbolicElement:
+    if _is_scalar(y):
         return _pow_scalar(x, y)
-    if promoted(x, y).kind != "f":
+    if promoted_dtype(x, y).kind != "f":
         raise Untraceable("integer powers")
     return binary("pow", x, y)
 
 
-def _pow_scalar(x: Symbol, exponent: Any) -> Symbol:
+def _pow_scalar(x: SymbolicElement, exponent: Any) -> SymbolicElement:
     if exponent == 2:
         return x * x
     if exponent == 1:
@@ -212,7 +212,7 @@ def _pow_scalar(x: Symbol, exponent: Any) -> Symbol:
     return binary("pow", x, exponent)
 
 
-def _scalar_pow(base: Any, exponent: Symbol) -> Symbol:
+def _scalar_pow(base: Any, exponent: SymbolicElement) -> SymbolicElement:
     if exponent.dtype.kind != "f":
         raise Untraceable("integer powers")
     if base == 2:
@@ -222,97 +222,97 @@ def _scalar_pow(base: Any, exponent: Symbol) -> Symbol:
 
 # ----- two floats -----
 
-def _hypot(x: Symbol, y: Symbol) -> Symbol:
-    if promoted(x, y) == FLOAT32:  # squares of float32 neither overflow nor vanish in float64
-        a, b = (_same(each, scalar_ir.cast(each.node, FLOAT64)) for each in (x, y))
+def _hypot(x: SymbolicElement, y: SymbolicElement) -> SymbolicElement:
+    if promoted_dtype(x, y) == FLOAT32:  # squares of float32 neither overflow nor vanish in float64
+        a, b = (_element_of(each, scalar_ir.cast(each.node, FLOAT64)) for each in (x, y))
         length = floating("sqrt", a * a + b * b)
-        found = _same(x, scalar_ir.cast(length.node, FLOAT32))
+        result = _element_of(x, scalar_ir.cast(length.node, FLOAT32))
     else:
         a, b = abs_(x), abs_(y)
         larger, smaller = binary("maximum", a, b), binary("minimum", a, b)
         ratio = smaller / where(larger == 0, 1, larger)
-        found = larger * floating("sqrt", 1 + ratio * ratio)
-    endless = _same(x, scalar_ir.apply("or", _isinf(x).node, _isinf(y).node))
-    return where(endless, math.inf, found)
+        result = larger * floating("sqrt", 1 + ratio * ratio)
+    infinite = _element_of(x, scalar_ir.apply("or", _isinf(x).node, _isinf(y).node))
+    return where(infinite, math.inf, result)
 
 
-def _logaddexp(x: Symbol, y: Symbol) -> Symbol:
+def _logaddexp(x: SymbolicElement, y: SymbolicElement) -> SymbolicElement:
     return _log_of_sum(x, y, math.log(2), "exp", 1.0)
 
 
-def _logaddexp2(x: Symbol, y: Symbol) -> Symbol:
+def _logaddexp2(x: SymbolicElement, y: SymbolicElement) -> SymbolicElement:
     return _log_of_sum(x, y, 1.0, "exp2", 1 / math.log(2))
 
 
-def _log_of_sum(x: Symbol, y: Symbol, twice: float, power: str, scale: float) -> Symbol:
-    apart = x - y
-    more = floating("log1p", floating(power, -abs_(apart)))
-    return where(x == y, x + twice, binary("maximum", x, y) + (more if scale == 1 else more * scale))
+def _log_of_sum(x: SymbolicElement, y: SymbolicElement, twice: float, power: str, scale: float) -> SymbolicElement:
+    difference = x - y
+    correction = floating("log1p", floating(power, -abs_(difference)))
+    return where(x == y, x + twice, binary("maximum", x, y) + (correction if scale == 1 else correction * scale))
 
 
-def _lerp(x: Symbol, end: Symbol, weight: Any) -> Symbol:
+def _lerp(x: SymbolicElement, end: SymbolicElement, weight: Any) -> SymbolicElement:
     for each in (end, weight):
-        if isinstance(each, Symbol) and each.dtype != x.dtype:
-            raise Untraceable("operands of unlike dtypes")
+        if isinstance(each, SymbolicElement) and each.dtype != x.dtype:
+            raise Untraceable("operands of different dtypes")
     span = end - x
-    if _number(weight):
-        # from the nearer end, so that both ends are hit exactly
+    if _is_scalar(weight):
+        # from the nearer end, so that both ends are exact
         return x + weight * span if abs(weight) < 0.5 else end - span * (1 - weight)
     return where(abs_(weight) < 0.5, x + weight * span, end - span * (1 - weight))
 
 
-def _nan_to_num(x: Symbol, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Symbol:
+def _nan_to_num(x: SymbolicElement, nan: Any = None, posinf: Any = None, neginf: Any = None) -> SymbolicElement:
     if x.dtype.kind in "iub":
         return x
     limits = dtypes.finfo(dtypes.of(x.dtype))
-    wide = _same(x, scalar_ir.to_opmath(x.node))
-    found = where(wide != wide, 0.0 if nan is None else nan,
+    wide = _element_of(x, scalar_ir.to_opmath(x.node))
+    result = where(wide != wide, 0.0 if nan is None else nan,
                   where(wide == math.inf, limits.max if posinf is None else posinf,
                         where(wide == -math.inf, limits.min if neginf is None else neginf, wide)))
-    return _same(x, scalar_ir.cast(found.node, x.dtype))
+    return _element_of(x, scalar_ir.cast(result.node, x.dtype))
 
 
-def _to(x: Symbol, dtype: Any) -> Symbol:
-    return _same(x, scalar_ir.cast(x.node, dtype.numpy if isinstance(dtype, dtypes.dtype) else dtype))
+def _to(x: SymbolicElement, dtype: Any) -> SymbolicElement:
+    return _element_of(x, scalar_ir.cast(x.node, dtype.numpy if isinstance(dtype, dtypes.dtype) else dtype))
 
 
-# ----- filled -----
+# ----- factories -----
 
-def _full_like(x: Symbol, value: Any) -> Symbol:
-    if isinstance(value, Symbol):
-        raise Untraceable("fills with an element")
+def _full_like(x: SymbolicElement, value: Any) -> SymbolicElement:
+    if isinstance(value, SymbolicElement):
+        raise Untraceable("a fill value that is an element")
     if x.dtype in dtypes.NARROW:
-        return _same(x, scalar_ir.cast(x.trace.number(value, FLOAT32), x.dtype))
+        return _element_of(x, scalar_ir.cast(x.trace.number(value, FLOAT32), x.dtype))
     if x.dtype.kind != "f" and not isinstance(value, Scalar):
         value = np.asarray(value).astype(x.dtype).item()
-    return _same(x, x.trace.number(value, x.dtype))
+    return _element_of(x, x.trace.number(value, x.dtype))
 
 
-def _without(name: str) -> Callable[..., Any]:
+def _unsupported(name: str) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         raise Untraceable(f"{name} has no expression")
 
     return function
 
 
-_FLOATS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-           "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "sqrt")
-_PAIRS = ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "fmax", "fmin")
-_WITHOUT = ("erfcx", "log_ndtr", "ndtri", "lgamma", "digamma", "polygamma", "zeta", "i0", "i0e", "i1", "i1e", "gcd",
+_FLOAT_OPS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+              "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "sqrt")
+_BINARY_OPS = ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "fmax", "fmin")
+_UNSUPPORTED = ("erfcx", "log_ndtr", "ndtri", "lgamma", "digamma", "polygamma", "zeta", "i0", "i0e", "i1", "i1e", "gcd",
             "lcm", "bitwise_left_shift", "bitwise_right_shift", "frexp", "nextafter", "complex", "polar", "imag",
             "view_as_real", "view_as_complex", "trunc_divide_narrow")
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {name: _one(name) for name in _FLOATS}
-FUNCTIONS |= {name: _two(name) for name in _PAIRS}
-FUNCTIONS |= {name: _two_floats(name) for name in ("div", "atan2", "copysign")}
-FUNCTIONS |= {name: _rounded(name) for name in ("floor", "ceil", "trunc", "round")}
+FUNCTIONS: dict[str, Callable[..., Any]] = {name: _unary(name) for name in _FLOAT_OPS}
+FUNCTIONS |= {name: _binary(name) for name in _BINARY_OPS}
+FUNCTIONS |= {name: _binary_floating(name) for name in ("div", "atan2", "copysign")}
+FUNCTIONS |= {name: _rounding(name) for name in ("floor", "ceil", "trunc", "round")}
 FUNCTIONS |= {f"logical_{op}": _logical(op) for op in ("and", "or", "xor")}
-FUNCTIONS |= {f"bitwise_{op}": _two(op) for op in ("and", "or", "xor")}
-FUNCTIONS |= {name: _without(name) for name in _WITHOUT}
+FUNCTIONS |= {f"bitwise_{op}": _binary(op) for op in ("and", "or", "xor")}
+FUNCTIONS |= {name: _unsupported(name) for name in _UNSUPPORTED}
 FUNCTIONS |= {
     "where": where, "abs": _abs, "neg": lambda x: -x, "sign": _sign, "sgn": _sign, "isnan": _isnan, "isinf": _isinf,
     "isfinite": _isfinite, "isreal": _always, "signbit": _signbit, "logical_not": _logical_not,
-    "bitwise_not": _bitwise_not, "angle": _angle, "conj": _plain, "real": _plain, "is_complex": lambda x: False,
+    "bitwise_not": _bitwise_not, "angle": _angle, "conj": _identity, "real": _identity, "is_complex": lambda x: False,
     "floor_divide": _floor_divide, "trunc_divide": _trunc_divide, "remainder": _remainder, "fmod": _fmod,
     "reciprocal": _reciprocal, "rsqrt": _rsqrt, "square": _square, "pow": _pow, "pow_scalar": _pow_scalar,
     "scalar_pow": _scalar_pow, "hypot": _hypot, "logaddexp": _logaddexp, "logaddexp2": _logaddexp2, "lerp": _lerp,
@@ -322,7 +322,7 @@ FUNCTIONS |= {
 
 
 class ExpressionNamespace:
-    """Operators on symbols: the functions above first, then the declared elementwise operators' own forwards.
+    """`xp` over symbolic elements: `FUNCTIONS`, then the forwards of declared elementwise operators.
 
     Args:
         registry: the declared operators by name.

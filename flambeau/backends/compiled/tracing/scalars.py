@@ -1,17 +1,17 @@
-"""Python numbers that may be others at the next call: formulas are traced with `Scalar`s in their place.
+"""Symbolic scalars: Python numbers among the parameters of a traced function, which may change between calls.
 
-A scalar has today's value, and the code that computes it from the parameters. Arithmetic makes new ones; whatever a
-formula asks of one (`exponent == 2`, `if weight_decay:`) is answered by today's value and noted as a *guard*: the trace
-serves those calls whose numbers give the same answers.
+A `Scalar` has its current value and the Python code that computes it from the parameters. Arithmetic creates new
+scalars. A comparison or a conversion to bool (`exponent == 2`, `if weight_decay:`) returns the current result and adds
+a guard: the trace serves only calls whose numbers give the same result.
 
->>> numbers = Numbers(("lr", "decay"))
->>> lr, decay = numbers.scalar("lr", 0.1), numbers.scalar("decay", 0.5)
+>>> parameters = ScalarParameters(("lr", "decay"))
+>>> lr, decay = parameters.scalar("lr", 0.1), parameters.scalar("decay", 0.5)
 >>> factor = 1 - lr * decay
 >>> factor.value, bool(decay != 0)
 (0.95, True)
->>> numbers.keep(factor, float)
+>>> parameters.add_runtime_scalar(factor, float)
 0
->>> holds, values = numbers.functions()
+>>> holds, values = parameters.functions()
 >>> holds(0.2, 0.5), holds(0.2, 0.0), values(0.2, 0.5)
 (True, False, (0.9,))
 """
@@ -22,31 +22,31 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-PLAIN = (bool, int, float)
+SCALAR_TYPES = (bool, int, float)
 
 
-class Numbers:
-    """The scalars of one trace: the parameters they come from, the guards, and those that the code asks for.
+class ScalarParameters:
+    """The scalars of one trace: parameters, guards, and the runtime scalars that kernels take.
 
     Args:
-        names: the parameters, in the order in which the made functions take them.
+        names: the parameters, in the order of the arguments of the generated functions.
 
     Attributes:
-        kept: the scalars that kernels take, with what they are taken as.
+        runtime_scalars: pairs of the code of a scalar that is passed to kernels and its dtype.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        self.kept: list[tuple[str, Any]] = []
+        self.runtime_scalars: list[tuple[str, Any]] = []
         self._guards: dict[str, Any] = {}
         self._constants: dict[str, Any] = {}
 
     def scalar(self, name: str, value: Any) -> Scalar:
-        """The parameter of this name, whose value now is `value`."""
+        """The parameter of this name, whose current value is `value`."""
         return Scalar(self, name, value)
 
     def literal(self, value: Any) -> str:
-        """Code for a number that does not change."""
+        """The name of a constant in generated code."""
         for name, known in self._constants.items():
             if known is value:
                 return name
@@ -55,23 +55,23 @@ class Numbers:
         return name
 
     def guard(self, code: str, answer: Any) -> Any:
-        """Note that `code` gave this answer, which is returned."""
+        """Add a guard that `code` gives this answer; return the answer."""
         self._guards.setdefault(code, answer)
         return answer
 
-    def keep(self, scalar: Scalar, taken_as: Any) -> int:
-        """Have a scalar computed at every call: its position among those."""
-        entry = (scalar.code, taken_as)
-        if entry not in self.kept:
-            self.kept.append(entry)
-        return self.kept.index(entry)
+    def add_runtime_scalar(self, scalar: Scalar, dtype: Any) -> int:
+        """Pass a scalar to kernels: its index among the runtime scalars."""
+        entry = (scalar.code, dtype)
+        if entry not in self.runtime_scalars:
+            self.runtime_scalars.append(entry)
+        return self.runtime_scalars.index(entry)
 
     def functions(self) -> tuple[Callable[..., bool] | None, Callable[..., tuple[Any, ...]]]:
-        """Of the parameters: whether the guards hold (None where there are none), and what was kept."""
-        tests = [f"({code}) == {self.literal(answer)}" if answer == answer else f"({code}) != ({code})"  # nan
+        """Functions of the parameters: whether the guards hold (None: always), and the runtime scalars."""
+        conditions = [f"({code}) == {self.literal(answer)}" if answer == answer else f"({code}) != ({code})"  # nan
                  for code, answer in self._guards.items()]
-        values = "".join(f"{code}, " for code, _ in self.kept)
-        return (self._compiled(" and ".join(tests)) if tests else None), self._compiled(f"({values})")
+        values = "".join(f"{code}, " for code, _ in self.runtime_scalars)
+        return (self._compiled(" and ".join(conditions)) if conditions else None), self._compiled(f"({values})")
 
     def _compiled(self, code: str) -> Callable[..., Any]:
         made: Callable[..., Any] = eval(f"lambda {', '.join(self.names)}: {code}", dict(self._constants))
@@ -81,15 +81,15 @@ class Numbers:
 def _arithmetic(sign: str, function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     def forward(self: Scalar, other: Any) -> Any:
         if type(other) is Scalar:
-            return Scalar(self.numbers, f"({self.code} {sign} {other.code})", function(self.value, other.value))
-        if type(other) in PLAIN:
-            return Scalar(self.numbers, f"({self.code} {sign} {self.numbers.literal(other)})",
+            return Scalar(self.parameters, f"({self.code} {sign} {other.code})", function(self.value, other.value))
+        if type(other) in SCALAR_TYPES:
+            return Scalar(self.parameters, f"({self.code} {sign} {self.parameters.literal(other)})",
                           function(self.value, other))
         return NotImplemented
 
     def backward(self: Scalar, other: Any) -> Any:
-        if type(other) in PLAIN:
-            return Scalar(self.numbers, f"({self.numbers.literal(other)} {sign} {self.code})",
+        if type(other) in SCALAR_TYPES:
+            return Scalar(self.parameters, f"({self.parameters.literal(other)} {sign} {self.code})",
                           function(other, self.value))
         return NotImplemented
 
@@ -102,22 +102,22 @@ def _comparison(sign: str, function: Callable[[Any, Any], Any]) -> Any:
             code, other = other.code, other.value
         elif other is None or isinstance(other, str):
             return function(self.value, other)
-        elif type(other) in PLAIN:
-            code = self.numbers.literal(other)
+        elif type(other) in SCALAR_TYPES:
+            code = self.parameters.literal(other)
         else:
             return NotImplemented
-        return self.numbers.guard(f"{self.code} {sign} {code}", function(self.value, other))
+        return self.parameters.guard(f"{self.code} {sign} {code}", function(self.value, other))
 
     return compare
 
 
 class Scalar:
-    """A number in a trace: its value now, and the code that computes it."""
+    """A number in a trace: its current value, and the code that computes it."""
 
-    __slots__ = ("code", "numbers", "value")
+    __slots__ = ("code", "parameters", "value")
 
-    def __init__(self, numbers: Numbers, code: str, value: Any) -> None:
-        self.numbers, self.code, self.value = numbers, code, value
+    def __init__(self, parameters: ScalarParameters, code: str, value: Any) -> None:
+        self.parameters, self.code, self.value = parameters, code, value
 
     def __repr__(self) -> str:
         return f"<scalar {self.code}: {self.value}>"
@@ -142,29 +142,29 @@ class Scalar:
     __hash__ = None  # type: ignore[assignment]
 
     def __neg__(self) -> Scalar:
-        return Scalar(self.numbers, f"(-{self.code})", -self.value)
+        return Scalar(self.parameters, f"(-{self.code})", -self.value)
 
     def __pos__(self) -> Scalar:
         return self
 
     def __abs__(self) -> Scalar:
-        return Scalar(self.numbers, f"abs({self.code})", abs(self.value))
+        return Scalar(self.parameters, f"abs({self.code})", abs(self.value))
 
     def __bool__(self) -> bool:
-        return bool(self.numbers.guard(f"bool({self.code})", bool(self.value)))
+        return bool(self.parameters.guard(f"bool({self.code})", bool(self.value)))
 
-    def fixed(self) -> Any:
-        """The value itself, which becomes a constant: the trace serves no other."""
-        return self.numbers.guard(self.code, self.value)
+    def specialized(self) -> Any:
+        """The current value as a constant, guarded: the trace serves no other value."""
+        return self.parameters.guard(self.code, self.value)
 
     def __float__(self) -> float:
-        return float(self.fixed())
+        return float(self.specialized())
 
     def __int__(self) -> int:
-        return int(self.fixed())
+        return int(self.specialized())
 
     def __index__(self) -> int:
-        return operator.index(self.fixed())
+        return operator.index(self.specialized())
 
 
-__all__ = ["PLAIN", "Numbers", "Scalar"]
+__all__ = ["SCALAR_TYPES", "Scalar", "ScalarParameters"]

@@ -1,7 +1,7 @@
-"""One element of an array while a formula is traced: arithmetic on it builds expressions, with NumPy's promotion.
+"""Symbolic array elements: arithmetic on them builds scalar expressions, with NumPy's promotion.
 
-A declaration's line runs on symbols as it runs on arrays. What has no expression (complex numbers, shapes, functions
-without a kernel) raises `Untraceable`, and the operator stays with NumPy.
+An elementwise declaration runs on symbolic elements as it runs on arrays. Whatever has no expression (complex numbers,
+shapes, functions without a kernel) raises `Untraceable`; NumPy then computes the operator.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 
 from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import BOOL, FLOAT64, Node
-from .scalars import PLAIN, Numbers, Scalar
+from .scalars import SCALAR_TYPES, Scalar, ScalarParameters
 
 
 class Untraceable(Exception):
-    """A formula of which no kernel can be made, and why."""
+    """A declaration that cannot be a kernel, and why."""
 
 
-class Symbol:
-    """An element: the expression that computes it.
+class SymbolicElement:
+    """An element of an array in a trace.
 
     Attributes:
-        node: the expression.
-        trace: what the formula is traced in, which keeps the numbers that kernels take.
+        node: the expression that computes it.
+        trace: the trace, which has the scalars that kernels take.
     """
 
     __slots__ = ("node", "trace")
@@ -41,165 +41,165 @@ class Symbol:
         return self.node.dtype
 
     def __getattr__(self, name: str) -> Any:
-        raise Untraceable(f"asks an element for its {name}")
+        raise Untraceable(f"attribute {name} of an element")
 
     def __bool__(self) -> bool:
-        raise Untraceable("asks whether an element is true")
+        raise Untraceable("bool() of an element")
 
     def __iter__(self) -> Any:
-        raise Untraceable("goes through elements")
+        raise Untraceable("iteration over elements")
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __add__(self, other: Any) -> Symbol:
+    def __add__(self, other: Any) -> SymbolicElement:
         return binary("add", self, other)
 
-    def __radd__(self, other: Any) -> Symbol:
+    def __radd__(self, other: Any) -> SymbolicElement:
         return binary("add", other, self)
 
-    def __sub__(self, other: Any) -> Symbol:
+    def __sub__(self, other: Any) -> SymbolicElement:
         return binary("sub", self, other)
 
-    def __rsub__(self, other: Any) -> Symbol:
+    def __rsub__(self, other: Any) -> SymbolicElement:
         return binary("sub", other, self)
 
-    def __mul__(self, other: Any) -> Symbol:
+    def __mul__(self, other: Any) -> SymbolicElement:
         return binary("mul", self, other)
 
-    def __rmul__(self, other: Any) -> Symbol:
+    def __rmul__(self, other: Any) -> SymbolicElement:
         return binary("mul", other, self)
 
-    def __truediv__(self, other: Any) -> Symbol:
+    def __truediv__(self, other: Any) -> SymbolicElement:
         return floating("div", self, other)
 
-    def __rtruediv__(self, other: Any) -> Symbol:
+    def __rtruediv__(self, other: Any) -> SymbolicElement:
         return floating("div", other, self)
 
-    def __neg__(self) -> Symbol:
+    def __neg__(self) -> SymbolicElement:
         if self.dtype == BOOL:
             raise Untraceable("the negative of a bool")
-        return Symbol(-self.node, self.trace)
+        return SymbolicElement(-self.node, self.trace)
 
-    def __pos__(self) -> Symbol:
+    def __pos__(self) -> SymbolicElement:
         return self
 
-    def __eq__(self, other: Any) -> Symbol:  # type: ignore[override]
+    def __eq__(self, other: Any) -> SymbolicElement:  # type: ignore[override]
         return binary("eq", self, other)
 
-    def __ne__(self, other: Any) -> Symbol:  # type: ignore[override]
+    def __ne__(self, other: Any) -> SymbolicElement:  # type: ignore[override]
         return binary("ne", self, other)
 
-    def __lt__(self, other: Any) -> Symbol:
+    def __lt__(self, other: Any) -> SymbolicElement:
         return binary("lt", self, other)
 
-    def __le__(self, other: Any) -> Symbol:
+    def __le__(self, other: Any) -> SymbolicElement:
         return binary("le", self, other)
 
-    def __gt__(self, other: Any) -> Symbol:
+    def __gt__(self, other: Any) -> SymbolicElement:
         return binary("gt", self, other)
 
-    def __ge__(self, other: Any) -> Symbol:
+    def __ge__(self, other: Any) -> SymbolicElement:
         return binary("ge", self, other)
 
 
 class Trace:
-    """The tracing of one formula.
+    """The trace of one declaration.
 
     Attributes:
-        numbers: the Python numbers among its parameters.
-        inputs: how many arrays come before the numbers that its kernel takes.
+        scalars: the Python numbers among the parameters.
+        inputs: the number of arrays, whose variables precede those of the scalars.
     """
 
-    def __init__(self, numbers: Numbers, inputs: int) -> None:
-        self.numbers, self.inputs = numbers, inputs
+    def __init__(self, scalars: ScalarParameters, inputs: int) -> None:
+        self.scalars, self.inputs = scalars, inputs
 
-    def variable(self, index: int, dtype: np.dtype) -> Symbol:
+    def variable(self, index: int, dtype: np.dtype) -> SymbolicElement:
         """The element of array number `index`."""
         try:
-            return Symbol(scalar_ir.variable(index, dtype), self)
+            return SymbolicElement(scalar_ir.variable(index, dtype), self)
         except TypeError as error:
             raise Untraceable(str(error)) from None
 
     def number(self, value: Any, dtype: np.dtype) -> Node:
-        """A number beside elements of a dtype, which does not widen them."""
+        """The expression of a number of a dtype."""
         if isinstance(value, Scalar):
-            return scalar_ir.variable(self.inputs + self.numbers.keep(value, dtype), dtype)
-        return scalar_ir.constant(_checked(value, dtype), dtype)
+            return scalar_ir.variable(self.inputs + self.scalars.add_runtime_scalar(value, dtype), dtype)
+        return scalar_ir.constant(_in_range(value, dtype), dtype)
 
     def node(self, value: Any, dtype: np.dtype) -> Node:
-        """An operand's expression in a dtype."""
-        if isinstance(value, Symbol):
+        """The expression of an operand, cast to a dtype."""
+        if isinstance(value, SymbolicElement):
             return scalar_ir.cast(value.node, dtype)
         return self.number(value, dtype)
 
 
-def _checked(value: Any, dtype: np.dtype) -> Any:
-    """A number that can be one of a dtype."""
+def _in_range(value: Any, dtype: np.dtype) -> Any:
+    """A number, if it can be represented in a dtype."""
     if dtype.kind in "iu" and not isinstance(value, bool):
         limits = np.iinfo(dtype)
         if value != value or not limits.min <= value <= limits.max:
-            raise Untraceable(f"{value} among {dtype}")
+            raise Untraceable(f"{value} is out of range of {dtype}")
         return int(value)
     return value
 
 
-def promoted(*operands: Any) -> np.dtype:
-    """The dtype that operands are computed in together: numbers widen only from one kind to a higher one."""
-    kinds = []
+def promoted_dtype(*operands: Any) -> np.dtype:
+    """The common dtype of operands; Python numbers only promote to a higher kind."""
+    dtypes = []
     for x in operands:
-        if isinstance(x, Symbol):
-            kinds.append(x.dtype)
-        elif type(x) in PLAIN:
-            kinds.append(x)
+        if isinstance(x, SymbolicElement):
+            dtypes.append(x.dtype)
+        elif type(x) in SCALAR_TYPES:
+            dtypes.append(x)
         elif isinstance(x, Scalar):
-            kinds.append(type(x.value)(1))
+            dtypes.append(type(x.value)(1))
         else:
             raise Untraceable(f"an operand of type {type(x).__name__}")
-    return np.result_type(*kinds)
+    return np.result_type(*dtypes)
 
 
 def trace_of(*operands: Any) -> Trace:
-    """The trace that the symbols among these belong to."""
+    """The trace of the symbolic elements among the operands."""
     for x in operands:
-        if isinstance(x, Symbol):
+        if isinstance(x, SymbolicElement):
             return x.trace
-    raise Untraceable("numbers alone")
+    raise Untraceable("operands that are all numbers")
 
 
-def binary(op: str, *operands: Any) -> Symbol:
-    """An operation of operands promoted to one dtype."""
+def binary(op: str, *operands: Any) -> SymbolicElement:
+    """An operation on operands promoted to one dtype."""
     for x in operands:
-        if not isinstance(x, (Symbol, Scalar)) and type(x) not in PLAIN:
+        if not isinstance(x, (SymbolicElement, Scalar)) and type(x) not in SCALAR_TYPES:
             return NotImplemented
-    trace, dtype = trace_of(*operands), promoted(*operands)
+    trace, dtype = trace_of(*operands), promoted_dtype(*operands)
     nodes = [trace.node(x, dtype) for x in operands]
-    if dtype == BOOL and op in _OF_BOOLS:
-        if _OF_BOOLS[op] is None:
+    if dtype == BOOL and op in _BOOL_OPERATIONS:
+        if _BOOL_OPERATIONS[op] is None:
             raise Untraceable(f"{op} of bools")
-        op = _OF_BOOLS[op]
-    return Symbol(scalar_ir.apply(op, *nodes), trace)
+        op = _BOOL_OPERATIONS[op]
+    return SymbolicElement(scalar_ir.apply(op, *nodes), trace)
 
 
-_OF_BOOLS: dict[str, Any] = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "fmax": "or", "fmin": "and",
-                             "sub": None, "abs": None}
+_BOOL_OPERATIONS: dict[str, Any] = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "fmax": "or",
+                                    "fmin": "and", "sub": None, "abs": None}
 
 
-def floating(op: str, *operands: Any) -> Symbol:
-    """An operation that has floats for results: integers become float64, as NumPy has it."""
+def floating(op: str, *operands: Any) -> SymbolicElement:
+    """An operation with a float result: integers become float64, as in NumPy."""
     for x in operands:
-        if not isinstance(x, (Symbol, Scalar)) and type(x) not in PLAIN:
+        if not isinstance(x, (SymbolicElement, Scalar)) and type(x) not in SCALAR_TYPES:
             return NotImplemented
-    trace, dtype = trace_of(*operands), promoted(*operands)
+    trace, dtype = trace_of(*operands), promoted_dtype(*operands)
     if dtype.kind != "f":
         dtype = FLOAT64
-    return Symbol(scalar_ir.apply(op, *[trace.node(x, dtype) for x in operands]), trace)
+    return SymbolicElement(scalar_ir.apply(op, *[trace.node(x, dtype) for x in operands]), trace)
 
 
-def as_symbol(value: Any, trace: Trace, dtype: np.dtype) -> Symbol:
-    """A formula's result: numbers become elements of a dtype."""
-    return value if isinstance(value, Symbol) else Symbol(trace.number(value, dtype), trace)
+def as_symbol(value: Any, trace: Trace, dtype: np.dtype) -> SymbolicElement:
+    """A result as an element; numbers become elements of a dtype."""
+    return value if isinstance(value, SymbolicElement) else SymbolicElement(trace.number(value, dtype), trace)
 
 
 Function = Callable[..., Any]
 
-__all__ = ["Symbol", "Trace", "Untraceable", "as_symbol", "binary", "floating", "promoted", "trace_of"]
+__all__ = ["SymbolicElement", "Trace", "Untraceable", "as_symbol", "binary", "floating", "promoted_dtype", "trace_of"]
