@@ -30,8 +30,8 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_known(tmp_path, monkeypatch):
-    """Processes share a folder of their own, in which there is nothing at first."""
+def no_persistent_entries(tmp_path, monkeypatch):  # overrides the fixture of conftest.py
+    """An empty cache folder for each test."""
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
 
 
