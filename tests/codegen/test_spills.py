@@ -1,6 +1,6 @@
 """The innermost loops of matmul and convolution keep their accumulators in registers, on several processors.
 
-Where LLVM runs out of registers it spills accumulators to the stack at every step, which no test of results would notice.
+If LLVM runs out of registers it spills accumulators to the stack at every step, which no test of results notices.
 """
 
 from __future__ import annotations
