@@ -1,4 +1,4 @@
-"""Convolutions and their gradients by kernels, beside NumPy's in float64."""
+"""Convolution kernels and their gradients, compared with NumPy in float64."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_row_by_row(name):
+def test_contiguous(name):
     check(CASES[name], "float32")
 
 
@@ -192,8 +192,8 @@ def drawn(rng: np.random.Generator) -> Case:
 
 
 @pytest.mark.parametrize("seed", range(14))
-def test_drawn_sizes_in_small_blocks(seed, monkeypatch):
-    """Blocks and buffers so small that images are cut along every dimension, and weights shared out."""
+def test_random_sizes_in_small_blocks(seed, monkeypatch):
+    """Blocks and buffers so small that images are divided along every dimension, and weights among chunks."""
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(blocking, "SOURCE_BYTES", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
     monkeypatch.setattr(blocking, "BUFFER_BYTES", int(rng.choice([1 << 9, 1 << 14])))
@@ -208,8 +208,8 @@ def test_drawn_sizes_in_small_blocks(seed, monkeypatch):
     convolution.clear_cache()
 
 
-def test_the_transpose_reaches_further_than_the_output():
-    """Output padding: positions of the input that no window of the output sees."""
+def test_transposed_convolution_with_output_padding():
+    """Output padding: input positions that are in no window."""
     one = Case(2, 5, 7, (12, 13), (3, 3), (3, 3), (1, 0), (1, 1))
     x, w, gy = one.arrays("float32")
     gy = gy[..., :-1, :-1]
@@ -223,7 +223,7 @@ def test_the_transpose_reaches_further_than_the_output():
     close(found, wanted, "float32")
 
 
-# ----- Winograd's sums ------------------------------------------------------------------
+# ----- Winograd ----------------------------------------------------------------------------
 
 TILED = {
     "even": case(2, 32, 64, 28, 3, padding=1),
@@ -242,7 +242,7 @@ TILED = {
 
 @pytest.fixture
 def winograd(monkeypatch):
-    """Wherever they are possible."""
+    """Use Winograd wherever it applies."""
     monkeypatch.setattr(convolution, "pays", lambda problem: True)
     monkeypatch.setattr(convolution, "gradient_pays", lambda problem: problem.groups == 1)
     convolution.clear_cache()
@@ -254,13 +254,13 @@ def winograd(monkeypatch):
                                      ("channels of more", "gaps", "turned")])
 @pytest.mark.parametrize("name", TILED)
 @pytest.mark.usefixtures("winograd")
-def test_tiles(name, layouts):
+def test_winograd(name, layouts):
     check(TILED[name], "float32", *layouts)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.usefixtures("winograd")
-def test_tiles_in_small_blocks(seed, monkeypatch):
+def test_winograd_in_small_blocks(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(blocking, "SOURCE_BYTES", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
     monkeypatch.setattr(blocking, "BUFFER_BYTES", int(rng.choice([1 << 9, 1 << 14])))
@@ -274,7 +274,7 @@ def test_tiles_in_small_blocks(seed, monkeypatch):
 
 
 def reached(x: np.ndarray, w: np.ndarray, one: Case) -> np.ndarray:
-    """What numbers that are not finite come to: the convolution in float64, without warnings."""
+    """The convolution in float64 of values that may not be finite, without warnings."""
     with np.errstate(all="ignore"):
         return reference.conv_forward(x.astype("f8"), w.astype("f8"), *one.how.values())
 
@@ -282,7 +282,7 @@ def reached(x: np.ndarray, w: np.ndarray, one: Case) -> np.ndarray:
 @pytest.mark.parametrize("layouts", [("rows", "rows"), ("last", "last"), ("last", "rows")])
 @pytest.mark.parametrize("name", ["even", "odd", "groups", "planes"])
 @pytest.mark.usefixtures("winograd")
-def test_what_is_not_finite_reaches_its_windows_alone(name, layouts):
+def test_non_finite_inputs_only_affect_their_windows(name, layouts):
     one = TILED[name]
     x, w, gy = one.arrays("float32")
     for value, where in ((np.inf, 0.3), (-np.inf, 0.9), (np.nan, 0.6), (3e38, 0.1)):
@@ -303,7 +303,7 @@ def test_what_is_not_finite_reaches_its_windows_alone(name, layouts):
 
 @pytest.mark.parametrize("layout", ["rows", "last"])
 @pytest.mark.usefixtures("winograd")
-def test_weights_that_are_not_finite(layout):
+def test_non_finite_weights(layout):
     one = TILED["odd"]
     x, w, gy = one.arrays("float32")
     x = np.sign(x)
@@ -316,8 +316,8 @@ def test_weights_that_are_not_finite(layout):
 
 @pytest.mark.parametrize("name", [name for name in TILED if name != "groups"])
 @pytest.mark.usefixtures("winograd")
-def test_the_weights_gradient_of_tiles(name, monkeypatch):
-    """By itself: without the sums that are computed where something is not finite."""
+def test_winograd_weight_gradient(name, monkeypatch):
+    """Without the direct fallback for non-finite sums."""
     launches = WinogradWeightGradient.launches
     monkeypatch.setattr(WinogradWeightGradient, "launches", lambda self, *args: launches(self, *args)[:4])
     one = TILED[name]
@@ -331,7 +331,7 @@ def test_the_weights_gradient_of_tiles(name, monkeypatch):
 @pytest.mark.parametrize("where", ["x", "gy"])
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
 @pytest.mark.usefixtures("winograd")
-def test_a_weights_gradient_that_is_not_finite(where, value):
+def test_non_finite_weight_gradient(where, value):
     one = TILED["odd"]
     x, w, gy = one.arrays("float32")
     (x if where == "x" else gy)[0, 5, 0, 3] = value
@@ -348,7 +348,7 @@ def test_a_weights_gradient_that_is_not_finite(where, value):
 
 
 @pytest.mark.usefixtures("winograd")
-def test_marked_tiles_do_not_depend_on_threads(monkeypatch):
+def test_flagged_tiles_do_not_depend_on_threads(monkeypatch):
     one = TILED["even"]
     x, w, gy = one.arrays("float32")
     x[0, 3, 5, 5], x[1, 8, 20, 27] = np.inf, np.nan
@@ -362,12 +362,12 @@ def test_marked_tiles_do_not_depend_on_threads(monkeypatch):
     assert found[0] == found[1] == found[2]
 
 
-# ----- endings --------------------------------------------------------------------------
+# ----- epilogues ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["3x3", "3x3, odd", "1x1", "depthwise, stride 2", "3d"])
 @pytest.mark.parametrize("layouts", [("rows", "rows"), ("last", "last"), ("last", "rows")])
-def test_endings(name, layouts):
+def test_epilogues(name, layouts):
     """relu(sum + bias) + residual, and where it is positive."""
     one = CASES[name]
     x, w, residual = one.arrays("float32")
@@ -384,8 +384,8 @@ def test_endings(name, layouts):
 
 @pytest.mark.parametrize("layout", ["rows", "last"])
 @pytest.mark.parametrize("name", ["3x3", "3x3, odd", "one position", "groups", "1x1, stride 2", "long"])
-def test_an_output_may_be_what_is_added(name, layout):
-    """In place: each element is finished once."""
+def test_epilogue_in_place(name, layout):
+    """Each element is computed once, although an input of the epilogue is the output."""
     one = CASES[name]
     x, w, gy = one.arrays("float32")
     x, y = laid_out(x, layout), laid_out(gy.copy(), layout)
@@ -395,7 +395,7 @@ def test_an_output_may_be_what_is_added(name, layout):
     close(y, wanted + 2.0 * gy, "float32")
 
 
-def test_an_ending_of_the_transpose():
+def test_epilogue_of_the_input_gradient():
     one = Case(2, 20, 6, (12, 14), (4, 4), (2, 2), (1, 1), (1, 1))
     x, w, gy = one.arrays("float32")
     wanted = reference.conv_input_grad(gy.astype("f8"), w.astype("f8"), one.spatial, *one.how.values())
@@ -407,7 +407,7 @@ def test_an_ending_of_the_transpose():
         close(found, np.tanh(wanted + bias), "float32")
 
 
-# ----- the same for everybody -----------------------------------------------------------
+# ----- determinism, vector widths, accuracy ---------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["3x3", "depthwise", "many weights", "1d, wide kernel"])
@@ -438,7 +438,7 @@ def test_narrower_vectors(width):
     assert done.stdout == "fine\n", done.stderr
 
 
-def test_sums_are_as_good_as_pytorchs():
+def test_errors_are_at_most_pytorchs():
     torch = pytest.importorskip("torch")
     one = case(2, 64, 64, 28, 3, padding=1)
     x, w, gy = one.arrays("float32")
@@ -458,10 +458,10 @@ def test_sums_are_as_good_as_pytorchs():
         assert error <= 1.2 * its
 
 
-# ----- what is refused, and geometry ----------------------------------------------------
+# ----- errors, and geometry -----------------------------------------------------------------
 
 
-def test_what_does_not_belong_together_is_refused():
+def test_mismatched_arguments_raise():
     x, w, y = (Spec.dense(shape, np.dtype("f4")) for shape in ((2, 4, 8, 8), (6, 4, 3, 3), (2, 6, 6, 6)))
     how = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
     with pytest.raises(TypeError, match="float32 or float64"):

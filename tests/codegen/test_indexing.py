@@ -58,7 +58,7 @@ def expected_put(out, source, index, dim, op="add", fill=True):
 @pytest.mark.parametrize("shape", [(7, 5), (65, 128), (1000, 1), (30, 3000), (2000, 33)])
 @pytest.mark.parametrize("count", [0, 1, 50, 3000])
 @pytest.mark.parametrize("kind", ["int64", "int32"])
-def test_rows_of_a_table(shape, count, kind):
+def test_embedding_lookup(shape, count, kind):
     table, index = random(*shape), places(shape[0], count, dtype=kind)
     out = np.full((count, shape[1]), 7, np.float32)
     assert take(out, table, index[:, None], 0) == [0, 0]
@@ -67,7 +67,7 @@ def test_rows_of_a_table(shape, count, kind):
 
 @pytest.mark.parametrize("shape", [(7, 5), (65, 128), (1000, 1), (30, 3000), (2000, 33)])
 @pytest.mark.parametrize("count", [0, 1, 50, 700])
-def test_the_gradient_of_a_table(shape, count):
+def test_embedding_gradient(shape, count):
     index, g = places(shape[0], count), random(count, shape[1])
     out = np.full(shape, 7, np.float32)
     assert put(out, g, index[:, None], 0) == [0, 0]
@@ -76,7 +76,7 @@ def test_the_gradient_of_a_table(shape, count):
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-4)
 
 
-def test_an_index_of_more_dimensions():
+def test_multidimensional_index():
     table, index = random(11, 6), places(11, 4, 9)[:, ::2]
     out = np.zeros((4, 5, 6), np.float32)
     take(out, table[None], index[:, :, None], 1)
@@ -102,7 +102,7 @@ def test_along_a_dimension(shape):
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
-def test_one_index_for_a_whole_dimension(dim):
+def test_index_that_is_constant_along_a_dimension(dim):
     x = random(20, 30, 40)
     index = places(x.shape[dim], 13)
     spread = index.reshape([13 if d == dim else 1 for d in range(3)])
@@ -114,7 +114,7 @@ def test_one_index_for_a_whole_dimension(dim):
     np.testing.assert_allclose(back, expected_put(back, out, spread, dim), rtol=1e-5, atol=1e-4)
 
 
-def test_the_last_one_stays():
+def test_scatter_keeps_the_last_element():
     for shape, dim in [((50, 6), 0), ((6, 50), 1), ((50, 300), 0), ((400,), 0)]:
         out, source = random(*shape, seed=1), random(*shape)
         index = places(5, *shape)
@@ -125,7 +125,7 @@ def test_the_last_one_stays():
 
 @st.composite
 def views(draw):
-    """Arrays of any order of dimensions and any steps: a source, what is indexed, and the index."""
+    """A source, an indexed array and an index of any memory order and strides."""
     full = draw(st.lists(st.sampled_from([1, 2, 3, 5, 17]), min_size=1, max_size=4))
     dim = draw(st.integers(0, len(full) - 1))
     size = draw(st.sampled_from([1, 4, 19]))
@@ -199,7 +199,7 @@ def test_indices_out_of_range(shape):
     assert put(back, out, index[:, None], 0, wrap=True) == [0, 0]
 
 
-def test_of_nothing():
+def test_empty_arrays():
     table, none = random(5, 4), np.zeros((0, 1), np.int64)
     out = np.zeros((0, 4), np.float32)
     assert take(out, table, none, 0) == [0, 0]
@@ -234,7 +234,7 @@ def test_parts_of_arrays_are_copied_by_elementwise_kernels():
     np.testing.assert_array_equal(out, np.concatenate([x, y], 1))
 
 
-def test_what_does_not_fit():
+def test_mismatched_arguments_raise():
     out, flag, x, index = (Spec.dense(shape, np.dtype(dtype)) for shape, dtype in
                            [((3, 4), "f4"), ((2,), "i8"), ((5, 4), "f4"), ((3, 1), "i8")])
     with pytest.raises(IndexError, match="dimension 2"):
@@ -261,8 +261,8 @@ def test_narrower_vectors(width, tmp_path):
 import sys
 sys.path.insert(0, sys.argv[1])
 from tests.codegen import test_indexing as t
-t.test_rows_of_a_table((65, 128), 50, "int64")
-t.test_the_gradient_of_a_table((65, 128), 50)
+t.test_embedding_lookup((65, 128), 50, "int64")
+t.test_embedding_gradient((65, 128), 50)
 t.test_along_a_dimension((6, 5, 7))
 t.test_indices_out_of_range((6, 300))
 """

@@ -1,4 +1,4 @@
-"""Pooling and its gradients by kernels, beside NumPy's."""
+"""Pooling kernels and their gradients, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def check_avg(name: str, dtype: str, last: bool, padded: bool = True, divisor: i
 
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_maxima(name, last):
+def test_max_pool(name, last):
     check_max(name, "float32", last)
 
 
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_means(name, last):
+def test_avg_pool(name, last):
     check_avg(name, "float32", last)
     check_avg(name, "float32", last, padded=False)
     check_avg(name, "float32", last, divisor=3)
@@ -110,7 +110,7 @@ def test_float64(name):
 
 @pytest.mark.parametrize("last", [False, True])
 def test_small_blocks(last, monkeypatch):
-    """Images cut along every dimension."""
+    """Images divided along every dimension."""
     monkeypatch.setattr(pooling, "BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(pooling, "GRAIN", 1)
     pooling.clear_cache()
@@ -122,7 +122,7 @@ def test_small_blocks(last, monkeypatch):
 
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize(("length", "count"), [((7, 7), (1, 1)), ((10, 13), (3, 5)), ((5, 4), (7, 4)), ((30,), (4,))])
-def test_windows_that_cover_a_plane(length, count, last):
+def test_adaptive_pooling(length, count, last):
     x = np.random.default_rng(2).standard_normal((2, 21, *length)).astype("f4")
     how = [pooling.adaptive(*each) for each in zip(length, count, strict=True)]
     wanted = reference.adaptive_avg_pool(x.astype("f8"), count)
@@ -183,7 +183,7 @@ def test_narrower_vectors(width):
     assert done.stdout == "fine\n", done.stderr
 
 
-def test_what_does_not_fit_is_refused():
+def test_mismatched_arguments_raise():
     x, y = Spec.dense((2, 3, 8), np.dtype("f4")), Spec.dense((2, 3, 4), np.dtype("f4"))
     how = [pooling.regular(8, 4, 2, 2, 0)]
     with pytest.raises(TypeError, match="float32 or float64"):
@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_windows_transposed():
-    """Every element's windows are those that hold it."""
+    """The windows of an element are those that contain it."""
     for how in (pooling.regular(11, 4, 2, 3, 1), pooling.regular(9, 9, 3, 1, 1), pooling.adaptive(7, 5)):
         length = 11 if len(how.starts) == 4 else 9 if len(how.starts) == 9 else 7
         inverse = transposed(how, length)

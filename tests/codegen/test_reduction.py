@@ -149,21 +149,21 @@ def test_extrema_and_products_of_columns(dtype, shape):
 
 
 @pytest.mark.parametrize("shape", [(40, 6, 100), (40, 6, 1500), (40, 70, 1100), (5, 4, 6, 70), (20, 3, 4, 5, 64)])
-def test_parts_that_are_reduced_by_themselves(shape):
+def test_independent_groups(shape):
     x = random(*shape)
     for axes in ((1,), (1, 2), (0, 2)) if len(shape) > 3 else ((1,), (0, 1)):
         near(reduction.kernel(X, "sum", F32, axes)(x), x.astype("float64").sum(axes))
         np.testing.assert_array_equal(reduction.kernel(X, "max", F32, axes)(x), x.max(axes))
 
 
-def test_the_first_of_equals_is_found():
+def test_argmax_returns_the_first_of_equal_elements():
     x = np.random.default_rng(0).integers(0, 3, (400, 300)).astype("float32")
     for axis in (0, 1, None):
         np.testing.assert_array_equal(reduction.kernel(X, "argmax", F32, axis)(x), x.argmax(axis))
         np.testing.assert_array_equal(reduction.kernel(X, "argmax", F32, axis)(x.T), x.T.argmax(axis))
 
 
-def test_of_no_elements():
+def test_empty_arrays():
     x = np.empty((3, 0, 2), np.float32)
     for op, want in [("sum", 0), ("prod", 1), ("mean", np.nan), ("any", False), ("all", True)]:
         np.testing.assert_array_equal(reduction.kernel(X, op, F32, 1)(x), np.full((3, 2), want))
@@ -174,7 +174,7 @@ def test_of_no_elements():
     assert reduction.kernel(X, "sum", F32, (0, 2))(x).shape == (0,)
 
 
-def test_no_axes_at_all():
+def test_no_axes():
     x = random(4, 5)
     np.testing.assert_array_equal(reduction.kernel(X * 2, "sum", F32, ())(x), x * 2)
 
@@ -201,7 +201,7 @@ def test_results_do_not_depend_on_the_threads(shape, monkeypatch):
         assert len(found) == 1
 
 
-def test_into_an_array_that_is_there():
+def test_out_argument():
     x, out = random(30, 40), np.empty(30, np.float32)
     assert reduction.kernel(X, "sum", F32, 1)(x, out=out) is out
     near(out, x.astype("float64").sum(1))
@@ -210,7 +210,7 @@ def test_into_an_array_that_is_there():
 
 
 @pytest.mark.parametrize("axes", [(0, 1), (1, 2), (0, 2), (0, 1, 2)])
-def test_places_in_several_dimensions_are_counted_row_by_row(axes):
+def test_argmax_over_several_axes_is_row_major(axes):
     x = random(4, 5, 19)
     for a in (x, x.transpose(1, 2, 0), x[:, ::2]):
         kept = [dim for dim in range(3) if dim not in axes]
@@ -219,7 +219,7 @@ def test_places_in_several_dimensions_are_counted_row_by_row(axes):
             np.testing.assert_array_equal(reduction.kernel(X, op, F32, axes)(a), getattr(rows, op)(-1))
 
 
-def test_what_cannot_be_reduced():
+def test_invalid_arguments_raise():
     with pytest.raises(TypeError, match="unknown"):
         reduction.kernel(X, "median", F32)
     with pytest.raises(TypeError, match="mean of int32"):

@@ -33,7 +33,7 @@ def f32(count, first=0):
 
 
 def outputs(work, shape, inner, dtype=None):
-    """Arrays for the results, without gaps."""
+    """Contiguous arrays for the results."""
     split = len(shape) - inner
     sums = (*work.column_sums, *work.totals, *work.row_totals)
     kinds = [x.dtype for x in (*work.elementwise, *work.per_row)] + [result_dtype("sum", x) for x in sums]
@@ -51,7 +51,7 @@ def run(work, inputs, inner, outs=None):
 
 
 def check(work, inputs, inner, rtol=2e-6, atol=2e-6, outs=None):
-    """All results, beside NumPy's in float64; `atol` is a fraction of each one's largest.
+    """Compare all results with NumPy's in float64; `atol` is a fraction of each one's largest.
 
     Sums of many numbers of size 1 may cancel: they are rounded to what lay in between.
     """
@@ -158,14 +158,14 @@ def test_batch_norm(shape, last):
 
 
 @pytest.mark.parametrize("n", [1, 100, 4097, 1_000_003])
-def test_everything_in_one_row(n):
+def test_full_reductions(n):
     [x] = f32(1)
     t, s = e.tanh(x), e.sigmoid(x)
     work = Rows(totals=(t * e.exp(x) + 2.0 * s - 1.0,), elementwise=(e.exp(x) * (1.0 - t * t + t) + s * (1.0 - s),))
     check(work, [random(n)], 0)
 
 
-def test_everything_of_an_array_that_has_gaps():
+def test_totals_of_a_strided_array():
     x, row = f32(2)
     work = Rows(totals=(x * row,), elementwise=(x + row,))
     check(work, [random(300, 80)[:, ::2], random(40, seed=1)], 1)
@@ -179,7 +179,7 @@ def test_column_sums_alone(shape):
     check(work, [random(*shape), random(*shape, seed=1)], 1)
 
 
-def test_results_of_rows_alone():
+def test_per_row_results_alone():
     a, b = f32(2)
     work = Rows(per_row=(a + b,), row_totals=(a * b,))
     check(work, [random(50, 1), random(50, 1, seed=1)], 1)
@@ -245,7 +245,7 @@ def test_any_strides(data):
     check(work, arrays, inner, rtol=2e-5, atol=2e-5, outs=[out, *rest])
 
 
-def test_nothing_is_written_beside_the_outputs():
+def test_no_writes_outside_the_outputs():
     for shape in ((5, 33), (33, 5), (2, 4000)):
         memory = np.full((shape[0] + 2, shape[1] + 40), 7, np.float32)
         out = memory[1:-1, 20:20 + shape[1]]
@@ -256,7 +256,7 @@ def test_nothing_is_written_beside_the_outputs():
 
 
 @pytest.mark.parametrize("shape", [(40, 50), (50, 6), (4, 9000)])
-def test_an_output_over_its_input(shape):
+def test_output_aliases_input(shape):
     assert rows.in_place(softmax(), 1) == (True,)
     assert rows.in_place(layer_norm(), 4) == (False, True)
     x = random(*shape)
@@ -279,7 +279,7 @@ def test_infinities_and_nan(shape):
     np.testing.assert_allclose(out, want, rtol=2e-6)
 
 
-def test_of_no_elements():
+def test_empty_arrays():
     x = e.variable(0, "float32")
     total, average = f32(2, 1)
     work = Rows(stages=((("sum", x), ("mean", x)),), elementwise=(x - total,), per_row=(total, average),
@@ -323,7 +323,7 @@ def test_errors_grow_no_faster_than_numpys(shape):
         assert np.abs(ours - want).max() <= 2 * np.abs(numpys - want).max() + 1e-7 * np.abs(want).max()
 
 
-def test_what_cannot_be():
+def test_invalid_arguments_raise():
     x, most, total = f32(3)
     spec, row = Spec.dense((4, 5), e.FLOAT32), Spec.dense((4,), e.FLOAT32)
     with pytest.raises(ValueError, match="results into"):
@@ -357,7 +357,7 @@ def test_expressions_of_any_depth():
     assert len(made.buffers) == 1
 
 
-def test_dimensions_that_are_kept_with_extent_one():
+def test_outputs_with_dimensions_of_extent_one():
     x = random(6, 70)
     outs = [np.zeros((6, 70), np.float32), np.zeros((6, 1), np.float32)]
     run(softmax(), [x], 1, outs)

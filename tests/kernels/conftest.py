@@ -1,4 +1,4 @@
-"""What tests of kernels share."""
+"""Fixtures of the kernel tests."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ import pytest
 
 @pytest.fixture
 def silent() -> Iterator[None]:
-    """NumPy says nothing of infinities and NaN: operators run their kernels so."""
+    """Silence NumPy's floating-point warnings, as operators do."""
     with np.errstate(all="ignore"):
         yield

@@ -1,4 +1,4 @@
-"""The generator and its distributions against numbers that PyTorch 2.13 gave, and what needs no oracle."""
+"""The generator and its distributions, compared with values recorded from PyTorch 2.13, and properties of them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_seeds() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 47, 48, 49, 623, 624, 625, 5000])
-def test_bulk_draws_are_the_single_ones(n: int) -> None:
+def test_bulk_draws_equal_single_draws(n: int) -> None:
     one, many = Engine(3), Engine(3)
     assert [one.random() for _ in range(n)] == many.draw(n).tolist()
     assert one.random64() == int(many.draw64(1)[0])
@@ -126,7 +126,7 @@ def test_state_round_trip() -> None:
         assert random.normal(again, 40, F64).tolist() + random.normal(again, 3, F32).tolist() == expected
 
 
-def test_seeding_drops_the_kept_sample() -> None:
+def test_seeding_drops_the_cached_sample() -> None:
     engine = Engine(5)
     random.normal(engine, 1, F32)
     engine.seed(5)
@@ -181,7 +181,7 @@ def _fused(a: float, b: float, c: float, kind: type) -> float:
 
 
 @pytest.mark.parametrize("n", [1001, 1500, 4096])
-def test_sorting_shuffles_as_swapping_does(n: int) -> None:
+def test_randperm_by_sorting_equals_swapping(n: int) -> None:
     engine = Engine(n)
     steps = Engine(n).draw(n - 1) % np.arange(n, 1, -1, dtype=np.uint32)
     order = list(range(n))

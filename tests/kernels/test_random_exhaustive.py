@@ -1,6 +1,6 @@
 """The float32 Box-Muller kernel against PyTorch's, for every one of its 2**24 uniforms.
 
-States are made whose words are the uniforms wanted. An angle of zero shows the radius alone; a radius of one
+States are constructed whose words are the desired uniforms. An angle of zero shows the radius alone; a radius of one
 shows sine and cosine alone.
 """
 
@@ -25,7 +25,7 @@ PER_STATE = BLOCKS * LANES
 
 
 def untemper(words: np.ndarray) -> np.ndarray:
-    """The state words that the twister's output function turns into `words`."""
+    """The state words that the Mersenne Twister tempers to `words`."""
     y = words.astype(np.uint32)
     y ^= y >> 18
     y ^= (y << 15) & np.uint32(0xEFC60000)
@@ -39,7 +39,7 @@ def untemper(words: np.ndarray) -> np.ndarray:
 
 
 class Scripted:
-    """PyTorch's generator made to give the words it is told to."""
+    """Set PyTorch's generator to a state that produces given words."""
 
     def __init__(self) -> None:
         self.state = Engine(0).get_state()

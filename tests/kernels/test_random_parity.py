@@ -1,4 +1,4 @@
-"""Every draw against PyTorch's, bit for bit, and the generator's state after it."""
+"""Every draw and the state after it, compared bit for bit with PyTorch."""
 
 # ruff: noqa: B023  (`same` calls its two functions at once)
 
@@ -31,7 +31,7 @@ UNSIGNED = [torch.uint16, torch.uint32, torch.uint64]
 SIZES = [0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 100, 624, 1000, 4097]
 
 baseline = pytest.mark.skipif(torch.backends.cpu.get_cpu_capability() == "DEFAULT",
-                              reason="PyTorch's kernels without AVX2 round otherwise")
+                              reason="PyTorch's kernels without AVX2 round differently")
 
 
 def array(tensor) -> np.ndarray:
@@ -136,7 +136,7 @@ def test_by_inversion(dtype, n: int) -> None:
 
 @pytest.mark.parametrize("dtype", [*REAL, *INTEGER, torch.bool], ids=str)
 @pytest.mark.parametrize("n", [0, 1, 5, 10_000])
-def test_coins_and_whole_ranges(dtype, n: int) -> None:
+def test_bernoulli_and_full_ranges(dtype, n: int) -> None:
     kind = DTYPES[dtype]
     same(lambda: torch.empty(n, dtype=dtype).random_(), lambda e: random.random(e, n, kind))
     same(lambda: torch.empty(n, dtype=dtype).random_(1, None), lambda e: random.random(e, n, kind, 1))
@@ -212,7 +212,7 @@ def test_multinomial(dtype) -> None:
     same(lambda: torch.multinomial(many, 3000), lambda e: random.multinomial(e, array(many), 3000))
 
 
-def test_equal_candidates_keep_topk_order() -> None:
+def test_multinomial_ties_have_topk_order() -> None:
     for seed in range(150):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(100, 3000)) if seed % 5 == 0 else int(rng.integers(1, 400))
@@ -250,7 +250,7 @@ def test_gamma_and_dirichlet(dtype) -> None:
         same(lambda: torch._sample_dirichlet(alpha), lambda e: random.dirichlet(e, array(alpha)))
 
 
-def test_order_of_filling() -> None:
+def test_memory_order() -> None:
     for shape in ((3, 4), (2, 3, 4), (2, 3, 4, 5), (1, 3, 1, 4), (2, 1, 3)):
         for axes, step in itertools.product(itertools.permutations(range(len(shape))), (1, 2)):
             every = tuple(slice(None, None, step) for _ in shape)
@@ -261,7 +261,7 @@ def test_order_of_filling() -> None:
             assert (tensor.uniform_().numpy() == out).all()
 
 
-def test_states_go_both_ways() -> None:
+def test_states_are_interchangeable() -> None:
     torch.manual_seed(11)
     torch.randn(3, dtype=torch.float64)
     torch.rand(700)

@@ -134,7 +134,7 @@ def test_depth_exhausted_is_still_a_sort() -> None:
     np.testing.assert_array_equal(keys[segment.places], segment.keys)
 
 
-def test_wide_keys_are_repaired_stably() -> None:
+def test_wide_keys_are_sorted_stably() -> None:
     x = RNG.integers(0, 30, (3, 1000))
     np.testing.assert_array_equal(sorting.stable_order(x), np.argsort(x, -1, kind="stable"))
     narrow = x.astype(np.uint32)

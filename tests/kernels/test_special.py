@@ -62,7 +62,7 @@ ACCURACY = {
 
 
 @pytest.mark.parametrize("name", ACCURACY)
-def test_within_a_few_units_of_the_last_place(name: str) -> None:
+def test_error_in_ulp(name: str) -> None:
     exact, points, limit = ACCURACY[name]
     with mpmath.workdps(50):
         errors = ulps(getattr(special, name)(points), [exact(mpmath.mpf(float(x))) for x in points])

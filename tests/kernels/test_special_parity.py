@@ -1,4 +1,4 @@
-"""Special functions beside PyTorch's: at their edges, in the middle, in single precision."""
+"""Special functions compared with PyTorch: special values, typical values, float32."""
 
 from __future__ import annotations
 
