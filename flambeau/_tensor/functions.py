@@ -26,9 +26,11 @@ from .creation.from_data import *  # noqa: E402, F403
 from .creation.random import *  # noqa: E402, F403
 from .creation.sequences import *  # noqa: E402, F403
 from .creation.typed_constructors import *  # noqa: E402, F403
+from .linalg.contractions import *  # noqa: E402, F403
 from .linalg.decompositions import *  # noqa: E402, F403
 from .linalg.distances import *  # noqa: E402, F403
 from .linalg.einsum import *  # noqa: E402, F403
+from .linalg.linear import *  # noqa: E402, F403
 from .linalg.matmul import *  # noqa: E402, F403
 from .linalg.norms import *  # noqa: E402, F403
 from .memory import *  # noqa: E402, F403

@@ -15,7 +15,7 @@ from .creation import constants, from_data, random
 from .dispatch.apply import apply
 from .dispatch.binding import inplace_function, public_function
 from .dispatch.inplace import inplace_fast_path
-from .linalg import decompositions, einsum, norms
+from .linalg import contractions, decompositions, norms
 from .linalg import matmul as matmul
 from .neural import activation
 from .neural import layers as layers
@@ -27,7 +27,7 @@ from .shape import copying, indexing, joining, reshaping, scattering, strides
 from .tensor import Tensor
 from .tracer_notifications import notify_read
 
-_FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, einsum,
+_FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, contractions,
              copying, from_data, decompositions, indexing, joining, memory, layers, norms, ordering, matmul, random,
              pickling, reductions, scans, scattering, selection, reshaping, printing, storage, strides, view_history)
 

@@ -174,7 +174,7 @@ PROGRAMS: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("rows", [1, 20, 1 << 20])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_pytorch(program: Callable[[Any], Any], rows: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(deferred_accumulation, "ROWS", rows)
+    monkeypatch.setattr(deferred_accumulation, "FLUSH_ROWS", rows)
     same(program)
 
 
@@ -192,7 +192,7 @@ def test_steps_but_the_first_are_put_aside(monkeypatch: Any) -> None:
     backward(flambeau)
     assert sorted(found, key=str) == [(DeferredOuterProduct, STEPS - 1), (DeferredRowSum, STEPS - 1)]
     found.clear()
-    monkeypatch.setattr(import_module("flambeau._tensor.linalg.matmul"), "FEW", 4)
+    monkeypatch.setattr(import_module("flambeau._tensor.linalg.linear"), "MAX_DEFERRED_ROWS", 4)
     backward(flambeau)
     assert not found
 

@@ -15,7 +15,7 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import kernel_rule
-from ...engine.rules.deferred_accumulation import FEW
+from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS
 from ...engine.rules.fused_recurrent_backward import sum_of_step
 from ...engine.rules.inlined_rules import plan_of
 from ...modes import special, transforms
@@ -62,7 +62,7 @@ def rnn_steps(xs: Sequence[Tensor], h: Tensor, weight: Tensor, bias: Tensor | No
         return states
     plan = _plans[nonlinearity]
     # the backward of several small steps with leaf parameters is fused
-    fused_backward = len(xs) > 1 and a.shape[0] <= FEW and w.flags.c_contiguous and (
+    fused_backward = len(xs) > 1 and a.shape[0] <= MAX_DEFERRED_ROWS and w.flags.c_contiguous and (
         edge_of(bias).__class__ is edge_of(weight).__class__ is AccumulateGrad)
     for x, state, array in zip(xs, states, arrays, strict=True):
         total = OpNode()

@@ -1,0 +1,268 @@
+"""`linear`, with its fast path and the inlined backward rules of `addmm`."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled import sum_rows
+from ...backends.compiled.families import matmul as kernels
+from ...backends.errstate import quietly
+from ...engine.execution.accumulate_grad import AccumulateGrad
+from ...engine.grad_mode import grad_mode, inference
+from ...engine.nodes.node import next_number
+from ...engine.nodes.op_node import OpNode
+from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS, DeferredOuterProduct, DeferredRowSum
+from ...engine.rules.inlined_rules import plan_of
+from ...engine.tensor_interface import layer
+from ...modes import special, transforming, transforms
+from ...ops.declare import REGISTRY
+from ..dispatch.apply import apply
+from ..dispatch.binding import public_function
+from ..dispatch.graph_recording import as_view, gradient_fix
+from ..tensor import INFERENCE, Tensor
+from .matmul import (
+    F32,
+    F64,
+    _both_gradients,
+    _fast_mm,
+    _left_gradient,
+    _product,
+    _run_t,
+    _save_versions,
+    _t_plan,
+    _transposed,
+    _values,
+    _write_out,
+    edge_of,
+    fast_wrap,
+    is_fast_mm,
+    matmul,
+)
+
+__all__ = ["linear"]
+
+ndarray = np.ndarray
+new = object.__new__
+_dot = np.dot
+_large = kernels.MIN_ELEMENTS
+_grad_enabled, _inferring = grad_mode.get, inference.get
+_addmm = REGISTRY["addmm"]
+_general_addmm = public_function(_addmm)
+
+
+# ----- inlined backward rules ------------------------------------------------------------
+
+
+def _run_linear(node: Any, g: Any) -> Any:
+    """The rule of `addmm` with beta = alpha = 1 and a vector as bias."""
+    x, y = _values(node)
+    left, right = _both_gradients(g, x, y)
+    return sum_rows(g), left, right
+
+
+def _run_linear_right(node: Any, g: Any) -> Any:
+    x, = _values(node)
+    return sum_rows(g), None, _product(g.T, x).T
+
+
+def _run_linear_deferred(node: Any, g: Any) -> Any:
+    """`_run_linear` with deferred accumulation, for parameters that several `linear` nodes use."""
+    if g.__class__ is not ndarray:
+        return _linear_runs[5 if node.saved1 is None else 7](node, g)
+    values = _values(node)
+    left = None if len(values) == 1 else _left_gradient(g, values[1], node.consts[1])
+    return DeferredRowSum([g]), left, DeferredOuterProduct([g], [values[0]], True)
+
+
+_view = REGISTRY["view"]
+_view_plan = plan_of(_view, 1, 1)
+_linear_plans = {5: plan_of(_addmm, 5, 3), 7: plan_of(_addmm, 7, 3)}
+_linear_runs = {5: _run_linear_right, 7: _run_linear}
+
+
+# ----- linear -----------------------------------------------------------------------
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+    """input @ weightᵀ + bias.
+
+    Args:
+        input: (..., in).
+        weight: (out, in) or (in).
+        bias: (out) or ().
+
+    Raises:
+        RuntimeError: the shapes do not match, or the dtypes differ.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.linear(torch.ones(1, 2), torch.tensor([[1., 2.]]), torch.tensor([3.]))
+    tensor([[6.]])
+    """
+    if out is not None:
+        return _write_out("linear", linear(input, weight, bias), out)
+    try:
+        x, w = input._array, weight._array
+    except AttributeError:
+        name, at, value = (("input", 1, input) if not isinstance(input, Tensor) else ("weight", 2, weight))
+        raise TypeError(f"linear(): argument '{name}' (position {at}) must be Tensor, not "
+                        f"{type(value).__name__}") from None
+    if special[0] and (x.__class__ is not ndarray or w.__class__ is not ndarray or (
+            bias is not None and bias._array.__class__ is not ndarray)):
+        return _linear_of_batches(input, weight, bias)
+    if w.ndim == 2 and is_fast_mm(x, w.T):
+        if bias is None:
+            transposed = _transposed_weight(weight, w)
+            return _fast_mm(input, transposed, x, transposed._array)
+        b = bias._array
+        if b.ndim == 1 and b.shape[0] == w.shape[0] and b.dtype is x.dtype:
+            mask = (1 if bias._requires_grad else 0) + (2 if input._requires_grad else 0) + (
+                4 if weight._requires_grad else 0)
+            recording = _grad_enabled()
+            if not mask or not recording or mask == 5 or mask == 7:
+                return _fast_linear(input, weight, bias, mask if recording else 0, x, w, b)
+    rank = x.ndim
+    if bias is None:
+        return matmul(input, _transposed(weight))
+    if rank == 2:
+        return _general_addmm(bias, input, _transposed(weight))
+    if w.ndim == 2 and rank and x.flags.c_contiguous:
+        rows = _view_rows(input, (prod(x.shape[:-1]), x.shape[-1]))
+        if rows._array.dtype is w.dtype and is_fast_mm(rows._array, w.T):
+            product = linear(rows, weight, bias)
+        else:
+            product = _general_addmm(bias, rows, _transposed(weight))
+        return _view_rows(product, (*x.shape[:-1], w.shape[0]))
+    return layer.functions.add(matmul(input, _transposed(weight)), bias)
+
+
+def _linear_of_batches(input: Any, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`linear` inside `vmap`: with an unbatched weight, the examples are rows of one product."""
+    from ..dispatch.batched_tensor import is_batched, make_batched
+
+    if not is_batched(weight, bias) and input._array.ndim:
+        return make_batched(linear(input._value, weight, bias), input._levels)
+    product = matmul(input, layer.functions.t(weight))
+    return product if bias is None else layer.functions.add(product, bias)
+
+
+def _view_rows(x: Any, size: tuple[int, ...]) -> Any:
+    """The fast path of `view` for a contiguous tensor."""
+    if special[0]:
+        return apply(_view, [x], {"size": size})
+    a = x._array
+    out = as_view(fast_wrap(a.reshape(size)), x)
+    if x._requires_grad and _grad_enabled():
+        node = OpNode()
+        node.edge0 = edge_of(x)
+        node.edge1 = None
+        node.n_edges = 1
+        node.edge_outputs = (x._output_nr,) if x._output_nr else None
+        node.seq = next_number()
+        node.plan = _view_plan
+        node.run = _view_plan.run
+        node.extra = node.outputs = node.fix = node.versions = None
+        if a.dtype is not F32 and a.dtype is not F64:
+            node.fix = gradient_fix(_view, (x,), out._array)
+            node.run = _view_plan.run if node.fix is None else None
+        node.saved0 = node.saved1 = None
+        node.consts = (a.shape,)
+        out._requires_grad = True
+        out._node = node
+    elif _inferring():
+        out._inference, out._counter = True, INFERENCE
+    return out
+
+
+def _transposed_weight(weight: Any, w: Any) -> Any:
+    """The transpose of a weight for its product's node: with its version counter and a TBackward0 node, but no view."""
+    transposed = fast_wrap(w.T)
+    if weight._requires_grad and _grad_enabled():
+        counter = weight._counter
+        if counter is None:
+            counter = weight._counter = [0]
+        transposed._counter = counter
+        node = OpNode()
+        node.edge0 = edge_of(weight)
+        node.edge1 = None
+        node.n_edges = 1
+        node.edge_outputs = (weight._output_nr,) if weight._output_nr else None
+        node.seq = next_number()
+        node.plan = _t_plan
+        node.run = _run_t
+        node.extra = node.outputs = node.fix = node.versions = None
+        node.saved0 = node.saved1 = None
+        node.consts = ()
+        transposed._requires_grad = True
+        transposed._node = node
+    else:
+        transposed._counter = weight._counter
+    return transposed
+
+
+def _fast_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
+    """The fast path of `linear` with bias, recorded as `addmm`."""
+    if x.size + w.size > _large[0]:
+        array = kernels.linear(x, w.T, b)
+    else:
+        array = _dot(x, w.T)
+        try:
+            quietly(np.add, array, b, array)
+        except RuntimeError:  # the context is entered by another thread
+            array = array + b
+    result = new(Tensor)
+    result._array = array
+    result._output_nr = 0
+    result._grad = result._counter = result._base = result._accumulator = result._node = None
+    result._requires_grad = False
+    if not mask:
+        if _inferring():
+            result._inference, result._counter = True, INFERENCE
+        if transforms[0]:
+            result._transform_depth = len(transforming.get())
+        return result
+    result._requires_grad = True
+    result._node = linear_node(input, weight, bias, mask, x, w, b)
+    return result
+
+
+def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
+    """The AddmmBackward0 node of `linear`.
+
+    Args:
+        mask: the inputs of `addmm` (bias, input, weight) that require grad, as bits: 5 or 7.
+        x: the array of `input`.
+        w: the array of `weight`.
+        b: the array of `bias`.
+    """
+    transposed = _transposed_weight(weight, w)
+    node = OpNode()
+    node.seq = next_number()
+    node.plan = _linear_plans[mask]
+    node.run = _linear_runs[mask]
+    node.extra = node.outputs = node.fix = node.versions = None
+    node.saved0 = input
+    node.n_edges = 3
+    node.edge0 = first = edge_of(bias)
+    node.more_edges = (transposed._node,)
+    first_output, output = bias._output_nr, 0
+    if mask == 7:
+        node.edge1 = edge_of(input)
+        node.saved1 = transposed
+        node.consts = (b.shape, x.strides, transposed._array.strides, 1, 1)
+        output = input._output_nr
+    else:
+        node.edge1 = node.saved1 = None
+        node.consts = (b.shape, transposed._array.strides, 1, 1)
+    node.edge_outputs = (first_output, output, 0) if first_output or output else None
+    if first.__class__ is AccumulateGrad and x.shape[0] <= MAX_DEFERRED_ROWS and x.size + w.size > _large[0] and (
+            w.flags.c_contiguous):
+        second = transposed._node.edge0
+        if second.__class__ is AccumulateGrad:
+            if second.visited:
+                node.run = _run_linear_deferred
+            second.visited = True
+    _save_versions(node)
+    return node
