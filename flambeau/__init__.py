@@ -68,9 +68,28 @@ _FROM = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serial
     "set_num_interop_threads", "set_num_threads", "set_warn_always", "typename", "use_deterministic_algorithms",
 ), "switches")}
 
-#: PyTorch's names for what lies elsewhere here
+#: functions of tensors that are not in `torch`: PyTorch has them in `nn.functional`, in `random` or as methods, or
+#: not at all; likewise all whose names begin with `linalg_` or `special_`
+_NOT_IN_TORCH = frozenset((
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool2d",
+    "avg_pool3d", "binary_cross_entropy", "cross_entropy", "elu", "gelu", "glu", "hardsigmoid", "hardswish",
+    "hardtanh", "huber_loss", "leaky_relu", "linear", "logsigmoid", "max_pool2d_with_indices",
+    "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "nll_loss",
+    "relu6", "scaled_dot_product_attention", "silu", "smooth_l1_loss", "soft_margin_loss", "softplus", "softshrink",
+    "unfold", "contiguous", "expand", "expand_as", "repeat", "reshape_as", "sum_to_size", "to", "view", "view_as",
+    "fork_rng", "ComplexDoubleTensor", "ComplexFloatTensor", "bagged_embedding", "clamp_below", "col2im", "folded",
+    "im2col", "reshaped", "slice", "unfolded",
+))
+
+#: PyTorch's names of modules that have another name here
 _ELSEWHERE = {"_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
               "_tensor_str": "_tensor.printing", "_utils": "_tensor.pickling", "return_types": "_tensor.return_types"}
+
+
+def _is_public(name: str) -> bool:
+    """Whether a function of tensors is a name of `torch`."""
+    return not name.startswith(("_", "linalg_", "special_")) and name not in _NOT_IN_TORCH and (
+        name not in functions._internal)
 
 
 def __getattr__(name: str) -> Any:
@@ -84,7 +103,7 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
-    elif not name.startswith("_") and name not in functions._internal:
+    elif _is_public(name):
         try:
             found = getattr(functions, name)
         except AttributeError:
@@ -96,5 +115,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_FROM, *(name for name in dir(functions)
-                                          if not name.startswith("_") and name not in functions._internal)})
+    return sorted({*globals(), *_LAZY, *_FROM, *filter(_is_public, dir(functions))})

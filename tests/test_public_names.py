@@ -1,0 +1,28 @@
+"""The names of `flambeau` are names of PyTorch's `torch`; what is flambeau's own is listed here."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import flambeau
+
+OWN_MODULES = {"codegen", "compiler", "config", "devices", "dtypes", "engine", "functions", "functorch", "ir",
+               "kernels", "modes", "ops", "runtime", "settings", "shapes", "switches", "trees", "version", "viz",
+               "warning_location", "alias", "cli", "demo", "errors"}
+IMPORTED = {"Any", "annotations"}
+
+
+@pytest.mark.parametrize("name", ["gelu", "linalg_svd", "special_i1", "view", "cross_entropy", "fork_rng", "slice"])
+def test_functions_of_other_namespaces_are_not_in_torch(name):
+    assert not hasattr(flambeau, name)
+    assert name not in dir(flambeau)
+
+
+@pytest.mark.parity
+def test_every_name_is_one_of_pytorch():
+    torch = pytest.importorskip("torch")
+    unknown = [name for name in dir(flambeau) if not name.startswith("_") and not hasattr(torch, name)]
+    assert set(unknown) <= OWN_MODULES | IMPORTED
+    assert all(inspect.ismodule(getattr(flambeau, name)) for name in set(unknown) & OWN_MODULES)
