@@ -1,4 +1,4 @@
-"""`flambeau demo`: a graph traced, two functions descended, a classifier trained, all drawn.
+"""`flambeau demo`: traces a function, runs gradient descent, trains a classifier, and draws pictures.
 
     show(Path("flambeau-demo"))
 """
@@ -13,10 +13,10 @@ from . import descent, digits, traces
 
 
 def show(out: Path) -> list[Path]:
-    """Do the three parts, print what they find and write their pictures.
+    """Run the three parts, print their results and write their pictures.
 
     Args:
-        out: the folder for the pictures, made if it is not there.
+        out: the directory of the pictures; it is created if missing.
 
     Returns:
         The pictures' paths.

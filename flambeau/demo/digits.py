@@ -1,4 +1,4 @@
-"""A small network learns scikit-learn's 1797 handwritten digits, 8x8 pixels each, in seconds."""
+"""Demo, part 3: training on scikit-learn's 1797 handwritten digits of 8x8 pixels."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ TITLE = "A classifier of handwritten digits"
 
 EPOCHS = 60
 BATCH = 32
-WANTED = 0.97
+MIN_ACCURACY = 0.97
 
 
 class Training(NamedTuple):
-    """What a training run leaves behind."""
+    """The result of a training run."""
 
     model: Any
     losses: list[float]  # the mean over each epoch
     accuracies: list[float]  # on the test digits, after each epoch
-    mistakes: list[tuple[Any, int, int]]  # image, prediction, truth
+    mistakes: list[tuple[Any, int, int]]  # image, prediction, label
     seconds: float
 
 
 def digits() -> tuple[Any, Any, Any, Any]:
-    """Images (N, 64) between 0 and 1 and labels (N,), for training and for the test."""
+    """Images (N, 64) in [0, 1] and labels (N,), of the training set and of the test set."""
     images, labels = load_digits(return_X_y=True)
     parts = train_test_split(images.astype(np.float32) / 16, labels.astype(np.int64), test_size=0.2,
                              stratify=labels, random_state=0)
@@ -45,7 +45,7 @@ def digits() -> tuple[Any, Any, Any, Any]:
 
 
 def train(console: Console) -> Training:
-    """Adam on the cross entropy, in shuffled batches, with dropout against overfitting."""
+    """Train by Adam on the cross entropy, in shuffled batches, with dropout."""
     torch.manual_seed(0)
     images, labels, test_images, test_labels = digits()
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, 10))
@@ -83,9 +83,9 @@ def show(out: Path, console: Console) -> list[Path]:
     run = train(console)
     accuracy = run.accuracies[-1]
     console.print(f"\ntest accuracy {accuracy:.2%} after {EPOCHS} epochs, in {run.seconds:.1f} s "
-                  f"({len(run.mistakes)} digits misread)")
-    if accuracy < WANTED:
-        raise RuntimeError(f"the classifier reached {accuracy:.2%}, less than {WANTED:.0%}")
+                  f"({len(run.mistakes)} misclassified)")
+    if accuracy < MIN_ACCURACY:
+        raise RuntimeError(f"the classifier reached {accuracy:.2%}, less than {MIN_ACCURACY:.0%}")
     images, labels, _, _ = digits()
     loss = nn.CrossEntropyLoss()(run.model.train()(images[:BATCH]), labels[:BATCH])
     graph = backward_picture(loss, params=dict(run.model.named_parameters()))
@@ -93,21 +93,21 @@ def show(out: Path, console: Console) -> list[Path]:
 
 
 def plot(run: Training, path: Path) -> Path:
-    """The loss and the accuracy over the epochs, and the digits that were misread."""
+    """Plot the loss and the accuracy over the epochs, and the misclassified digits."""
     figure = Figure(figsize=(10, 3.8), dpi=90, layout="constrained")
     FigureCanvasAgg(figure)
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.7, 1))
     curves, gallery = parts
     axes = plot_losses({"training loss": run.losses}, xlabel="epoch", legend=False, ax=curves.subplots(),
-                       title=f"handwritten digits: {run.accuracies[-1]:.2%} of the test digits read right")
+                       title=f"handwritten digits: {run.accuracies[-1]:.2%} of the test digits classified correctly")
     other = axes.twinx()
     other.plot(range(1, len(run.accuracies) + 1), run.accuracies, color="#ea580c", linewidth=1.8)
-    other.axhline(WANTED, color="#ea580c", linewidth=0.7, linestyle=":")
+    other.axhline(MIN_ACCURACY, color="#ea580c", linewidth=0.7, linestyle=":")
     other.set_ylim(0.85, 1)
     other.set_ylabel("test accuracy", color="#ea580c")
     other.spines["top"].set_visible(False)
     axes.yaxis.label.set_color("#2563eb")
-    gallery.suptitle("misread (as → is)", fontsize=10)
+    gallery.suptitle("misclassified (prediction → label)", fontsize=10)
     for axes, mistake in zip(gallery.subplots(3, 3).flat, [*run.mistakes[:9], *[None] * 9], strict=False):
         axes.axis("off")
         if mistake is not None:

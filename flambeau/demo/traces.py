@@ -1,4 +1,4 @@
-"""f(x₁, x₂) = ln x₁ + x₁x₂ - sin x₂ at (2, 5), by hand's three tables and two drawings."""
+"""Demo, part 1: traces and graphs of f(x₁, x₂) = ln x₁ + x₁x₂ - sin x₂ at (2, 5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def function(x1: Any, x2: Any) -> Any:
 
 
 def show(out: Path, console: Console) -> list[Path]:
-    """Print the traces, check them against the engine's two modes, and draw the graphs."""
+    """Print the traces and the derivatives of both modes, and draw the graphs."""
     program = record(function, 2.0, 5.0)
     console.print("f(x₁, x₂) = ln x₁ + x₁x₂ - sin x₂, at (2, 5)\n")
     console.print(program.evaluation_trace())

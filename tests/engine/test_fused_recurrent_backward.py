@@ -120,7 +120,7 @@ def test_a_sequence_in_parts_and_gradients_that_are_there(monkeypatch: pytest.Mo
 
 def test_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than wait at a time; and a batch that is too large to wait."""
-    for batch, steps in ((40, 70), (deferred_accumulation.FEW + 1, 3)):
+    for batch, steps in ((40, 70), (deferred_accumulation.MAX_DEFERRED_ROWS + 1, 3)):
         def program(batch: int = batch, steps: int = steps) -> list[Any]:
             torch.manual_seed(1)
             layer = torch.nn.RNN(4, HIDDEN, dtype=torch.float64)

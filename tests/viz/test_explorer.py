@@ -16,7 +16,7 @@ import flambeau as torch
 from flambeau import nn, viz
 from flambeau.viz.explorer.document import document_of, in_order_of_use, recorded_document, recorded_steps
 from flambeau.viz.explorer.page import page_text
-from flambeau.viz.explorer.probe import probed
+from flambeau.viz.explorer.probe import probe
 from flambeau.viz.graph.recording import watching
 
 READY = "html[data-ready=true]"
@@ -484,7 +484,7 @@ def test_the_parts_are_package_data():
 
 def test_text_of_the_program_cannot_break_out_of_the_document():
     x = torch.ones(2, requires_grad=True)
-    steps, _ = probed((x * x).sum(), {"</script><b>": x})
+    steps, _ = probe((x * x).sum(), {"</script><b>": x})
     document = document_of(steps, title="</title><script>alert(1)</script>")
     text = page_text(document)
     assert text.count("</script>") == 2
@@ -496,7 +496,7 @@ def test_a_graph_that_nobody_watched_is_left_alone():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     loss = model(torch.randn(5, 3)).pow(2).mean()
-    steps, _ = probed(loss, model)
+    steps, _ = probe(loss, model)
     assert all(p.grad is None for p in model.parameters())
     (step,) = steps
     assert step.derived
@@ -509,7 +509,7 @@ def test_a_graph_that_nobody_watched_is_left_alone():
     for (name, _), g in zip(model.named_parameters(), gradient, strict=True):
         assert means[name] == pytest.approx(g.mean().item(), rel=1e-5, abs=1e-7)
     loss.backward()
-    (freed,), _ = probed(loss, model)
+    (freed,), _ = probe(loss, model)
     assert "freed" in freed.note
 
 
@@ -517,7 +517,7 @@ def test_hooks_are_not_run():
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     y.register_hook(lambda g: pytest.fail("a hook ran"))
-    (step,), _ = probed(y.sum())
+    (step,), _ = probe(y.sum())
     assert "hooks" in step.note
 
 

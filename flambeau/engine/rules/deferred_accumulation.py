@@ -22,10 +22,10 @@ from ...backends.compiled.families import matmul
 from ...backends.errstate import run_in_quiet
 from .large_arrays import add
 
-#: deferred operands are evaluated when they have so many rows, or bytes
-ROWS, BYTES = 2048, 1 << 22
+#: deferred operands are evaluated when they reach so many rows or bytes
+FLUSH_ROWS, FLUSH_BYTES = 2048, 1 << 22
 #: gradients over more rows than this are not deferred
-FEW = 256
+MAX_DEFERRED_ROWS = 256
 
 
 class DeferredSum:
@@ -53,7 +53,7 @@ class DeferredSum:
         self._append(other)
         self.rows += other.rows
         self.size += other.size
-        if self.rows >= ROWS or self.size >= BYTES:
+        if self.rows >= FLUSH_ROWS or self.size >= FLUSH_BYTES:
             self._evaluate()
         return self
 
@@ -90,8 +90,8 @@ def _concatenate_small(arrays: list[np.ndarray]) -> list[np.ndarray]:
     """The rows of all arrays in few: large arrays as they are, small ones concatenated."""
     if len(arrays) == 1:
         return arrays
-    small = [array for array in arrays if len(array) <= FEW]
-    return [*(array for array in arrays if len(array) > FEW), *([np.concatenate(small)] if small else ())]
+    small = [array for array in arrays if len(array) <= MAX_DEFERRED_ROWS]
+    return [*(array for array in arrays if len(array) > MAX_DEFERRED_ROWS), *([np.concatenate(small)] if small else ())]
 
 
 class DeferredRowSum(DeferredSum):
@@ -157,4 +157,5 @@ def evaluate_deferred(g: Any) -> Any:
     return np.asarray(g) if isinstance(g, DeferredSum) else g
 
 
-__all__ = ["BYTES", "FEW", "ROWS", "DeferredOuterProduct", "DeferredRowSum", "DeferredSum", "evaluate_deferred"]
+__all__ = ["FLUSH_BYTES", "FLUSH_ROWS", "MAX_DEFERRED_ROWS", "DeferredOuterProduct", "DeferredRowSum", "DeferredSum",
+           "evaluate_deferred"]

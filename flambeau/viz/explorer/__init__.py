@@ -1,11 +1,11 @@
-"""The explorer: a graph as one HTML file that opens from disk: walk it, search it, play it forward and backward.
+"""The explorer: an interactive view of a graph and its passes, as one self-contained HTML file.
 
-    viz.explore(loss, model)        # writes the page, opens it in a browser, and says where it is
+    viz.explore(loss, model)        # writes the page, opens it in a browser, returns its path
     loss.explore()
 
     with viz.watching(model) as watch:
         train()
-    viz.explore(watch)              # every backward pass of the block, with values, to scrub through
+    viz.explore(watch)              # all backward passes of the block, with values
 """
 
 from __future__ import annotations
@@ -19,24 +19,23 @@ def explore(loss: Any, model: Any = None, *, path: str | os.PathLike[str] | None
             open_browser: bool = True) -> Path:
     """Write a page that shows a graph, open it in a browser, and return the file's path.
 
-    The page is one file that needs no network. It shows the graph drawn in layers, grouped by module or by source
-    line, each node with its formula, line, shapes, saved tensors and memory, and plays the forward and the backward
-    pass. What was recorded by `watching` comes with values, adjoints, accumulation and the freeing of buffers; of
-    several backward passes each is a training step to scrub through.
+    The page is one file that needs no network. It shows the graph in layers, grouped by module or by source line, with
+    the formula, source line, shapes, saved tensors and memory of each node, and plays the passes event by event.
+    A recording of `watching` adds values, adjoints, accumulation and the freeing of buffers; each backward pass is a
+    step of a timeline.
 
-    A graph that nobody watched shows the values that it saved; adjoints come from a backward pass of its own, which
-    leaves the graph and every `.grad` alone. That pass is left out where a hook would notice it, and where
-    `backward()` has freed the graph already.
+    A graph that was not recorded shows its saved values, and adjoints from a separate backward pass, which changes no
+    `.grad`. That pass is skipped if the graph has hooks or was freed.
 
     Args:
-        loss: a tensor, several in a list or tuple, a `Graph`, or what `watching` recorded.
-        model: a module whose parameters' names are shown, or `{name: tensor}`.
-        path: the file to write; None: a new file in the folder for temporary files.
+        loss: a tensor, a list or tuple of tensors, a `Graph`, or a recording of `watching`.
+        model: a module with named parameters, or `{name: tensor}`.
+        path: the file; None: a new temporary file.
         open_browser: whether to open the page.
 
     Raises:
-        RuntimeError: a tensor has no graph; a recording has none.
-        TypeError: `loss` is nothing that has a graph.
+        RuntimeError: a tensor or a recording has no graph.
+        TypeError: `loss` is none of these.
 
     >>> import flambeau as torch
     >>> from flambeau import viz
@@ -50,12 +49,12 @@ def explore(loss: Any, model: Any = None, *, path: str | os.PathLike[str] | None
     from ..graph.recording import watching
     from .document import document_of, recorded_document
     from .page import open_page, write_page
-    from .probe import probed
+    from .probe import probe
 
     if isinstance(loss, watching):
         document = recorded_document(loss)
     else:
-        document = document_of(*probed(loss, model))
+        document = document_of(*probe(loss, model))
     page = write_page(document, path)
     if open_browser:
         open_page(page)

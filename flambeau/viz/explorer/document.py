@@ -1,8 +1,7 @@
-"""What the explorer's page is told: kinds of nodes once each, steps of training, and the events of each.
+"""The explorer's document: the JSON data of a page, with deduplicated kinds of nodes, steps, and their events.
 
-A document is a dictionary that JSON can hold. "kinds" has what does not change from one turn of a loop, or from one
-training step, to the next; a step's "nodes" are [kind, edges, value], oldest first, its "events" are
-[code, node, statistics, more].
+"kinds" has the attributes that nodes share between iterations of a loop and training steps. A step's "nodes" are
+[kind, edges, value], oldest first; its "events" are [code, node, statistics, more].
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 FORWARD, BACKWARD, ACCUMULATE, FREE = range(4)
 MOST_STEPS = 200
-FULL_STATISTICS = 60_000  # beyond so many, histograms are kept for some of the steps only
+FULL_STATISTICS = 60_000  # events; beyond, only some steps have histograms
 
 _FIGURES = ("min", "max", "mean", "std")
 _FAMILIES = {"elementwise": "elementwise", "linear": "linear", "view": "view", "op": "op", "composite": "op"}
@@ -32,15 +31,15 @@ Event = tuple[int, int, Any, dict[str, Any]]  # code, seq of the node, statistic
 
 @dataclass
 class Step:
-    """One graph, and what happened to its nodes.
+    """One graph and its events.
 
     Attributes:
         name: "step 3".
-        graph: as `Graph.to_dict()` gives it.
+        graph: the result of `Graph.to_dict()`.
         events: (code, seq of the node, statistics or None, more), in order.
         values: seq of a leaf -> statistics of its value.
-        note: what the reader should know of how it was come by.
-        derived: whether the forward pass was not watched.
+        note: a remark that the page shows.
+        derived: whether the forward pass was not recorded.
     """
 
     name: str
@@ -52,15 +51,15 @@ class Step:
 
 
 def document_of(steps: Sequence[Step], title: str = "", subtitle: str = "") -> dict[str, Any]:
-    """The document of some steps, of which no more than 200 are kept, evenly spread."""
+    """The document of some steps; of more than 200, 200 evenly spaced ones."""
     if not steps:
         raise RuntimeError("there is no graph to explore: no backward pass was recorded")
     total = len(steps)
     if total > MOST_STEPS:
         steps = [steps[round(k * (total - 1) / (MOST_STEPS - 1))] for k in range(MOST_STEPS)]
     kinds = _Kinds()
-    many = sum(len(step.events) for step in steps)
-    stride = math.ceil(many / FULL_STATISTICS)
+    events = sum(len(step.events) for step in steps)
+    stride = math.ceil(events / FULL_STATISTICS)
     written = [_step(step, kinds, number % stride == 0) for number, step in enumerate(steps)]
     modules: dict[str, str] = {}
     for step in steps:
@@ -74,16 +73,15 @@ def recorded_document(watch: watching, title: str = "", subtitle: str = "",
     """The document of a recording: each backward pass is a step.
 
     Args:
-        watch: what was recorded.
-        title: of the page.
-        subtitle: beside it.
-        also: more steps, of graphs that had no backward pass.
+        watch: the recording.
+        title, subtitle: of the page.
+        also: more steps, of graphs without a backward pass.
     """
     return document_of([*recorded_steps(watch), *also], title, subtitle)
 
 
 def recorded_steps(watch: watching) -> list[Step]:
-    """One step for each backward pass that `watching` met."""
+    """One step for each recorded backward pass."""
     made: dict[int, list[dict[str, Any]]] = {}
     passes: dict[int, list[dict[str, Any]]] = {}
     for event in watch.events:
@@ -107,7 +105,7 @@ def recorded_steps(watch: watching) -> list[Step]:
         for event in passes.get(entry["pass"], ()):
             events.append(backward_event(event))
         unseen = sum(not node["is_leaf"] and node["seq"] not in made for node in graph["nodes"])
-        note = (f"{unseen} of the nodes were made before the recording began: their values are not known."
+        note = (f"{unseen} of the nodes were created before the recording: their values are unknown."
                 if unseen else "")
         steps.append(Step(name, graph, events, entry.get("values", {}), note))
     return steps
@@ -115,7 +113,7 @@ def recorded_steps(watch: watching) -> list[Step]:
 
 def forward_events(graph: Mapping[str, Any], made: Mapping[int, Sequence[Mapping[str, Any]]]
                    ) -> list[Event]:
-    """The forward pass of a graph: its nodes oldest first, with the statistics that were noted of them."""
+    """The forward events of a graph: its nodes oldest first, with recorded statistics."""
     events: list[Event] = []
     for node in reversed(graph["nodes"]):
         if node["is_leaf"]:
@@ -138,29 +136,30 @@ def backward_event(event: Mapping[str, Any]) -> Event:
 # ----- writing -----
 
 class _Kinds:
-    """What nodes have in common, each combination once."""
+    """The deduplicated kinds of nodes."""
 
     def __init__(self) -> None:
         self.written: list[dict[str, Any]] = []
-        self._places: dict[str, int] = {}
+        self._indices: dict[str, int] = {}
 
-    def place(self, kind: dict[str, Any]) -> int:
+    def index_of(self, kind: dict[str, Any]) -> int:
         text = json.dumps(kind)
-        if text not in self._places:
-            self._places[text] = len(self.written)
+        if text not in self._indices:
+            self._indices[text] = len(self.written)
             self.written.append(kind)
-        return self._places[text]
+        return self._indices[text]
 
 
 def _step(step: Step, kinds: _Kinds, full: bool) -> dict[str, Any]:
     oldest_first = in_order_of_use(step.graph["nodes"])
     index = {node["id"]: number for number, node in enumerate(oldest_first)}
     number_of = {node["seq"]: number for number, node in enumerate(oldest_first)}
-    homes = _homes(step.graph.get("modules", {}))
+    modules_by_prefix = _unique_modules(step.graph.get("modules", {}))
     nodes = []
     for node in oldest_first:
         edges = [value for target, place, output in node["edges"] for value in (index[target], place, output)]
-        nodes.append([kinds.place(_kind(node, homes)), edges, *_value(step.values.get(node["seq"]), full)])
+        kind = kinds.index_of(_kind(node, modules_by_prefix))
+        nodes.append([kind, edges, *_value(step.values.get(node["seq"]), full)])
     events = []
     for code, seq, shown, more in step.events:
         if seq not in number_of:
@@ -179,7 +178,7 @@ def _step(step: Step, kinds: _Kinds, full: bool) -> dict[str, Any]:
 
 
 def in_order_of_use(newest_first: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Nodes oldest first, but each leaf right before the first that uses it: parameters are older than any program."""
+    """Nodes oldest first, but each leaf directly before its first user."""
     place = {node["id"]: float(number) for number, node in enumerate(reversed(newest_first))}
     first: dict[int, float] = {}
     for node in newest_first:
@@ -201,7 +200,7 @@ def _trimmed(event: list[Any]) -> list[Any]:
 
 
 def _scalar(step: Step) -> float | None:
-    """The value of the graph's result, where it is one number and was seen."""
+    """The value of the graph's result, if it is a recorded scalar."""
     roots = step.graph["roots"]
     if len(roots) != 1:
         return None
@@ -212,7 +211,7 @@ def _scalar(step: Step) -> float | None:
     return float(_short(shown[-1]["mean"]))
 
 
-def _kind(node: Mapping[str, Any], homes: Mapping[str, str]) -> dict[str, Any]:
+def _kind(node: Mapping[str, Any], modules_by_prefix: Mapping[str, str]) -> dict[str, Any]:
     kind: dict[str, Any] = {
         "name": node["name"], "operator": node["operator"], "family": _family(node), "formula": node["formula"],
         "pullbacks": node["pullbacks"], "outputs": [[shown["shape"], shown["dtype"]] for shown in node["outputs"]],
@@ -224,28 +223,28 @@ def _kind(node: Mapping[str, Any], homes: Mapping[str, str]) -> dict[str, Any]:
         kind["leaf"] = True
         kind["label"] = node["label"] or ""
         if node["label"]:
-            module = module or homes.get(node["label"].rpartition(".")[0])
+            module = module or modules_by_prefix.get(node["label"].rpartition(".")[0])
     if module:
         kind["module"] = module
     if node["source"]:
         file, kind["line"], kind["code"] = node["source"]
-        kind["file"] = _from_here(file)
+        kind["file"] = _relative_path(file)
     if node["freed"]:
         kind["freed"] = True
     for kept in kind["saved"]:
-        if kept.get("shared", "").startswith("node "):  # numbers of nodes say nothing to the reader
+        if kept.get("shared", "").startswith("node "):  # the page does not show ids
             kept["shared"] = "another node"
     return kind
 
 
-def _from_here(file: str) -> str:
-    """A file's path as seen from the current folder, where it is in it: a page may be passed on."""
+def _relative_path(file: str) -> str:
+    """A file's path relative to the current directory, if it is in it."""
     folder = os.path.join(os.getcwd(), "")
     return file.removeprefix(folder)
 
 
-def _homes(modules: Iterable[str]) -> dict[str, str]:
-    """For the prefix of a parameter's name ("encoder.0") the module's whole path, where there is only one such."""
+def _unique_modules(modules: Iterable[str]) -> dict[str, str]:
+    """Prefix of a parameter's name ("encoder.0") -> the module's path, where it is unambiguous."""
     found: dict[str, str] = {}
     for path in modules:
         _, _, within = path.partition(".")
@@ -261,14 +260,14 @@ def _family(node: Mapping[str, Any]) -> str:
 
 @cache
 def _operator_families() -> dict[str, str]:
-    """The kind that each node's operator is declared as."""
+    """Node name -> the kind of its operator's declaration."""
     from ...ops.declare import REGISTRY
 
     return {op.node: _FAMILIES[op.kind] for op in REGISTRY.values()}
 
 
 def _statistics(shown: Mapping[str, Any] | None, full: bool) -> dict[str, Any] | None:
-    """Statistics with no more digits than anybody reads."""
+    """Statistics with rounded numbers."""
     if shown is None or "mean" not in shown:
         return None
     count = math.prod(shown["shape"])
@@ -289,7 +288,7 @@ def _short(value: Any) -> Any:
 
 
 def _title(step: Step) -> str:
-    """The line that made the result, or the result's operator."""
+    """The source line of the result, or its operator."""
     root = next(node for node in step.graph["nodes"] if node["id"] == step.graph["roots"][0])
     source = root["source"]
     return source[2] if source and source[2] else f"the graph of {root['operator']}"

@@ -1,4 +1,4 @@
-"""The explorer's page: one HTML file with its style, its program and the document inside, and nothing fetched."""
+"""The explorer's page: one HTML file with embedded style sheet, scripts and document."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _PROGRAM = ("layout.js", "document.js", "scene.js", "dom.js", "drawing.js", "pan
 
 
 def page_text(document: dict[str, Any]) -> str:
-    """The whole page of a document."""
+    """The HTML page of a document."""
     data = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     filled = {
         "title": html.escape(str(document["title"])),
         "style": _part("look.css"),
         "program": "\n".join(map(_part, _PROGRAM)),
-        # neither the end of a script nor a comment may begin in a script's text
+        # a script's text must not contain the end of a script or the start of a comment
         "document": data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda place: filled[place[1]], _part("page.html"))
 
 
 def write_page(document: dict[str, Any], path: str | os.PathLike[str] | None = None) -> Path:
-    """Write the page of a document; its absolute path comes back.
+    """Write the page of a document, and return its absolute path.
 
     Args:
-        document: as `document_of` makes it.
-        path: the file; None: a new one in the folder for temporary files.
+        document: from `document_of`.
+        path: the file; None: a new temporary file.
     """
     if path is None:
         handle, name = tempfile.mkstemp(".html", "flambeau-graph-")
@@ -48,7 +48,7 @@ def write_page(document: dict[str, Any], path: str | os.PathLike[str] | None = N
 
 
 def open_page(page: Path) -> bool:
-    """Open a file in the user's browser; whether there was one to ask."""
+    """Open a file in the user's browser; whether there is one."""
     return webbrowser.open(page.as_uri())
 
 

@@ -1,4 +1,4 @@
-"""What a graph that nobody watched can still tell: values from what it saved, adjoints from a pass of its own."""
+"""Values and adjoints of a graph that was not recorded: from saved tensors, and from a separate backward pass."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..graph.saved_memory import saved_values
 from ..training.statistics import statistics
 from .document import BACKWARD, Step, backward_event, forward_events, recorded_steps
 
-_FREED = ("backward() has freed this graph: what it saved is gone. Run the program under flambeau.viz.watching() to "
+_FREED = ("backward() has freed the saved tensors of this graph. Run the program under flambeau.viz.watching() to "
           "see values and adjoints.")
-_HOOKED = ("The graph has hooks, so no backward pass was run to find the adjoints. Run the program under "
+_HOOKED = ("The graph has hooks, so no backward pass was run to compute adjoints. Run the program under "
            "flambeau.viz.watching() to see them.")
-_SAVED = ("Nobody watched this graph: values are those that it saved for backward, adjoints come from a backward pass "
-          "that left every .grad alone.")
+_SAVED = ("This graph was not recorded: values are its saved tensors, adjoints come from a separate backward pass "
+          "that did not change any .grad.")
 
 
-def probed(loss: Any, model: Any = None) -> tuple[list[Step], str]:
-    """The steps to show for a tensor, several, or a `Graph`; and a title."""
+def probe(loss: Any, model: Any = None) -> tuple[list[Step], str]:
+    """The steps to show for a tensor, several, or a `Graph`, and a title."""
     graph = loss if isinstance(loss, Graph) else Graph.of(loss, model)
     made: dict[int, list[dict[str, Any]]] = {}
     for observer in observers():
@@ -73,7 +73,7 @@ def _hooked(graph: Graph) -> bool:
 
 
 def _adjoints(graph: Graph, roots: list[Tensor]) -> list[Any]:
-    """The events of a backward pass from the roots, each with a cotangent of ones; `.grad` is left alone."""
+    """The events of a backward pass from the roots with cotangents of ones; `.grad` does not change."""
     from ..._tensor.creation.constants import ones_like
     from ...engine.api import grad
 
@@ -86,7 +86,7 @@ def _adjoints(graph: Graph, roots: list[Tensor]) -> list[Any]:
 
 
 def _fill_in_shapes(described: Mapping[str, Any], adjoints: list[Any]) -> None:
-    """An adjoint has the shape and the dtype of its value, where that is not known otherwise."""
+    """Set unknown shapes and dtypes of values to those of their adjoints."""
     shown = {seq: found for code, seq, found, _ in adjoints if code == BACKWARD and found is not None}
     for node in described["nodes"]:
         outputs = node["outputs"]
@@ -97,7 +97,7 @@ def _fill_in_shapes(described: Mapping[str, Any], adjoints: list[Any]) -> None:
 
 
 def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
-    """Statistics of the values that nodes saved of their results, and of their inputs: seq -> like an event."""
+    """Statistics of saved outputs and inputs: sequence number -> forward events."""
     found: dict[int, list[dict[str, Any]]] = {}
     for each in graph:
         node = each.node
@@ -120,4 +120,4 @@ def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
     return found
 
 
-__all__ = ["probed"]
+__all__ = ["probe"]

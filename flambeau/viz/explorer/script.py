@@ -1,4 +1,4 @@
-"""`flambeau graph script.py`: run a script while watching, then write the explorer of the graphs that it made."""
+"""`flambeau graph script.py`: runs a script under `watching`, and writes the explorer page of its graphs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from ..training.statistics import statistics
 from .document import Step, forward_events, recorded_document
 from .page import open_page, write_page
 
-_MOST_NODES = 20_000  # of a graph that is alive at the end
+_MOST_NODES = 20_000  # of the graphs that are alive at the end
 
 
 def explore_script(run: Callable[[], int], script: str, out: Path | None, open_browser: bool) -> int:
-    """Run a script under `watching`, write the page of all graphs that had a backward pass or are still alive.
+    """Run a script under `watching`, and write the page of all graphs that had a backward pass or are alive.
 
     Args:
-        run: runs the script and gives its exit status.
+        run: runs the script and returns its exit status.
         script: its file, for the title.
-        out: the page's file; None: beside the current folder's files, named after the script.
+        out: the page's file; None: in the current directory, named after the script.
         open_browser: whether to open the page.
 
     Returns:
-        The script's exit status; 1 if it made no graph.
+        The script's exit status; 1 if it recorded no graph.
     """
     status = 0
     leaving: SystemExit | None = None
     with watching() as watch:
         try:
             status = run()
-        except SystemExit as raised:  # the script's own way to end; what it did is shown all the same
+        except SystemExit as raised:  # the script called sys.exit; the page is written nevertheless
             leaving = raised
         also = _alive(watch)
     if not watch.graphs and not also:
@@ -53,13 +53,13 @@ def explore_script(run: Callable[[], int], script: str, out: Path | None, open_b
 
 
 def _alive(watch: watching) -> list[Step]:
-    """The graphs of tensors that are still alive and that no backward pass met."""
-    met = {node["seq"] for entry in watch.graphs for node in entry["graph"]["nodes"]}
+    """The graphs of live tensors that had no backward pass."""
+    recorded = {node["seq"] for entry in watch.graphs for node in entry["graph"]["nodes"]}
     ends = {}
     for thing in gc.get_objects():
-        if issubclass(type(thing), Tensor) and thing._node is not None:  # isinstance would wake up proxies
+        if issubclass(type(thing), Tensor) and thing._node is not None:  # isinstance may run code of proxies
             node = thing.grad_fn
-            if node is not None and node.seq not in met:
+            if node is not None and node.seq not in recorded:
                 ends[node] = thing
     if not ends:
         return []

@@ -1,9 +1,7 @@
-"""Expressions: what an operator's lines compute, kept as a formula instead of a number.
+"""Symbolic expressions, the values on which operator declarations are evaluated for formulas.
 
-How they are written is `notation`'s business, which also gives them their `str`.
-An `Expression` takes part in arithmetic and comparisons as a tensor does, and every
-operation gives a larger expression. It is simplified as it grows, so that x · 1 is x
-and x · x is x². `evaluate` turns it back into numbers, over the array namespace.
+An `Expression` supports a tensor's arithmetic and comparisons. Expressions are simplified as they are built: x · 1 is
+x, and x · x is x². `evaluate` computes their value with the array namespace; `notation` formats them.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ import numpy as np
 from ...engine.tensor_interface import layer
 from ..drawing.escaping import escaped
 
-#: how tightly an operation binds: a sum less than a product less than a power
+#: precedence of operations
 COMPARED, ADDED, MULTIPLIED, NEGATED, RAISED, ATOM = range(6)
 
 
 class Unknowable(Exception):
-    """A rule asks an expression for something that only numbers can answer."""
+    """A rule needs the value of an expression that has none."""
 
 
 class Expression:
@@ -129,7 +127,7 @@ class Number(Expression):
 
 
 class Filled(Number):
-    """A tensor that is one number throughout, of another's shape: written, and reckoned with, as the number."""
+    """A tensor filled with one number, of another's shape; it behaves as the number."""
 
     __slots__ = ("like",)
 
@@ -139,12 +137,12 @@ class Filled(Number):
 
 
 class Symbol(Expression):
-    """A variable, or a value that is written as a whole.
+    """A variable, or a named value.
 
     Attributes:
-        text: how it is written on a terminal.
-        latex: how it is written in LaTeX.
-        value: the array that it stands for, if any.
+        text: its text.
+        latex: its LaTeX.
+        value: its array, if any.
     """
 
     __slots__ = ("latex", "text", "value")
@@ -182,12 +180,12 @@ class Item(Expression):
 
 
 def as_expression(value: Any) -> Expression:
-    """An expression of whatever stands in an operator's line."""
+    """A value of a declaration as an expression."""
     return value if isinstance(value, Expression) else Number(value)
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two expressions are written alike."""
+    """Whether two expressions are structurally equal."""
     if type(a) is not type(b):
         return False
     if isinstance(a, Number):
@@ -288,7 +286,7 @@ def multiply(left: Any, right: Any) -> Expression:
 
 
 def _as_power(x: Expression) -> tuple[Expression, Any]:
-    """The base and the exponent of a power with a whole exponent; of anything else, itself and 1."""
+    """The base and the exponent of a power with an integer exponent; else the expression and 1."""
     if isinstance(x, Operation) and x.operator == "**":
         return x.left, x.right.value if isinstance(x.right, Number) and isinstance(x.right.value, int) else None
     return x, None if is_number(x) else 1
@@ -343,10 +341,10 @@ _RUN: dict[str, Any] = {
 
 
 def evaluate(x: Any, values: Mapping[str, Any] | None = None) -> Any:
-    """The number of an expression, worked out on arrays.
+    """The value of an expression, computed on arrays.
 
     Args:
-        values: what the symbols stand for, by their texts; a symbol's own value where it is not given.
+        values: text of a symbol -> its value. Default: the symbol's own value.
 
     Raises:
         Unknowable: a symbol has no value.
@@ -357,7 +355,7 @@ def evaluate(x: Any, values: Mapping[str, Any] | None = None) -> Any:
     10.0
     """
     if isinstance(x, Number):
-        return _whole(x, values)
+        return _filled(x, values)
     if isinstance(x, Symbol):
         value = x.value if values is None else values.get(x.text, x.value)
         if value is None:
@@ -379,8 +377,8 @@ def evaluate(x: Any, values: Mapping[str, Any] | None = None) -> Any:
         tuple(evaluate(item, values) for item in x) if type(x) is tuple else x)
 
 
-def _whole(x: Number, values: Mapping[str, Any] | None) -> Any:
-    """A number, repeated over the shape that it has."""
+def _filled(x: Number, values: Mapping[str, Any] | None) -> Any:
+    """A number; a `Filled` one as an array of its shape."""
     if isinstance(x, Filled):
         try:
             return np.full(np.shape(evaluate(x.like, values)), x.value, float)
@@ -390,7 +388,7 @@ def _whole(x: Number, values: Mapping[str, Any] | None) -> Any:
 
 
 def substituted(x: Any, symbols: Mapping[str, Symbol]) -> Any:
-    """An expression with symbols written otherwise, by their texts; nothing else about it changes.
+    """An expression with symbols replaced, by their texts, without simplification.
 
     >>> from flambeau.viz.traces.expressions import Symbol, substituted
     >>> x, y = Symbol("x"), Symbol("y")
@@ -411,7 +409,7 @@ def substituted(x: Any, symbols: Mapping[str, Symbol]) -> Any:
 
 
 def parts(x: Any) -> Iterator[Expression]:
-    """An expression and all that it is made of."""
+    """An expression and all its subexpressions."""
     if isinstance(x, Expression):
         yield x
     if isinstance(x, Operation):

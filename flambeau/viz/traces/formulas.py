@@ -41,7 +41,7 @@ from .expressions import (
 from .notation import number as number
 from .notation import text
 
-#: what a rule may raise where an expression is not enough to go on
+#: errors of rules that need values instead of expressions
 _NO_FORMULA = (Unknowable, RuntimeError, TypeError, ValueError, AttributeError, IndexError, KeyError,
                ZeroDivisionError, OverflowError)
 
@@ -61,14 +61,14 @@ class Formulas:
         return lambda *arguments, **parameters: _called(name, arguments, parameters)
 
     def _inner(self, name: str, op: Op, arguments: tuple[Any, ...], parameters: dict[str, Any]) -> Any:
-        """An operator that rules alone use, as what it computes."""
+        """The formula of an operator that only rules use."""
         self._running.append(name)
         try:
             return op.forward(self, *arguments, **parameters) if op.takes_xp else op.forward(*arguments, **parameters)
         finally:
             self._running.pop()
 
-    # ----- functions that are arithmetic, or say how values are made -----
+    # ----- arithmetic and creation functions -----
 
     def where(self, condition: Any, a: Any, b: Any) -> Expression:
         return where(condition, a, b)
@@ -119,7 +119,7 @@ class Formulas:
         return Call("conj", (x,)) if self.is_complex(x) else x
 
     def is_complex(self, x: Any) -> bool:
-        """Whether an expression's numbers are complex; what has no numbers is taken for real."""
+        """Whether an expression's value is complex; without a value it counts as real."""
         try:
             return bool(as_expression(x)._number().dtype.kind == "c")
         except (Unknowable, AttributeError):
@@ -137,7 +137,7 @@ class Formulas:
         return self._laid(x, size) or Call("sum_to_size", (x, tuple(size)))
 
     def _laid(self, x: Any, shape: Any) -> Any:
-        """`x` itself, if it has this shape already or is a number."""
+        """`x` itself if it has this shape or is a number, else None."""
         return x if isinstance(x, Number) or self._has_shape(x, shape) else None
 
     def _has_shape(self, x: Any, shape: Any) -> bool:
@@ -163,7 +163,7 @@ def _run(function: Callable[..., Any], names: Iterable[str], values: Mapping[str
 
 
 def _values(op: Op, inputs: Sequence[Any], outs: Sequence[Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """What the rules of an operator may ask for, as expressions."""
+    """The arguments that rules of an operator may use, as expressions."""
     values: dict[str, Any] = {"xp": Formulas(), "needs": (True,) * len(inputs)}
     for name in op.params:
         value = params.get(name, op.defaults.get(name, Symbol(name)))
@@ -200,12 +200,12 @@ def _given(inputs: Sequence[Any]) -> list[Any]:
 # ----- forward -----
 
 def forward(op: Op, inputs: Sequence[Any], params: Mapping[str, Any] | None = None) -> Expression:
-    """What an operator computes: arithmetic as it is declared, anything longer by the operator's name.
+    """An operator's formula: arithmetic as declared, anything longer by the operator's name.
 
     Args:
         op: the declared operator.
-        inputs: expressions or numbers; None where an optional one is missing.
-        params: keyword parameters; the defaults where they are not given.
+        inputs: expressions or numbers; None for a missing optional one.
+        params: keyword parameters; the rest have their defaults.
 
     >>> import flambeau as torch
     >>> from flambeau.ops.declare import REGISTRY
@@ -235,7 +235,7 @@ def forward(op: Op, inputs: Sequence[Any], params: Mapping[str, Any] | None = No
 
 
 def _is_brief(found: Any, inputs: Sequence[Any]) -> bool:
-    """Whether a formula is arithmetic on the inputs, or one function of them: nothing that hides what is computed."""
+    """Whether a formula is arithmetic on the inputs, or a single function of them."""
     calls = [part for part in parts(found) if isinstance(part, Call)]
     if not calls:
         return isinstance(found, Expression) and not isinstance(found, Number)
@@ -247,15 +247,15 @@ def _is_brief(found: Any, inputs: Sequence[Any]) -> bool:
 
 def pullback(op: Op, place: int, cotangents: Sequence[Any], inputs: Sequence[Any], outs: Sequence[Any],
              params: Mapping[str, Any] | None = None) -> Expression | None:
-    """What reaches one input of the cotangents of an operator's outputs, by its vjp rule.
+    """The cotangent of one input, of the cotangents of an operator's outputs, by its vjp rule.
 
     Args:
-        place: which input.
-        cotangents: one for each output, expressions.
-        inputs, outs, params: what the operator was applied to, and gave.
+        place: the index of the input.
+        cotangents: one expression per output.
+        inputs, outs, params: of the application.
 
     Returns:
-        The formula; None where the rule's lines need more than formulas.
+        The formula; None if the rule needs values.
     """
     given = _given(inputs)
     names = op.input_names(len(given))
@@ -279,7 +279,7 @@ def pullback(op: Op, place: int, cotangents: Sequence[Any], inputs: Sequence[Any
 
 def partial(op: Op, place: int, inputs: Sequence[Any], out: Any,
             params: Mapping[str, Any] | None = None) -> Expression | None:
-    """The partial derivative of an elementwise operator by one input.
+    """The partial derivative of an elementwise operator with respect to one input.
 
     >>> import flambeau as torch
     >>> from flambeau.ops.declare import REGISTRY
@@ -296,7 +296,7 @@ def partial(op: Op, place: int, inputs: Sequence[Any], out: Any,
 
 def pushforward(op: Op, tangents: Sequence[Any], inputs: Sequence[Any], outs: Sequence[Any],
                 params: Mapping[str, Any] | None = None, output: int = 0) -> Expression | None:
-    """The tangent of one output of an operator, from the tangents of its inputs (None where one has none)."""
+    """The tangent of one output of an operator, of the tangents of its inputs (None for none)."""
     given = _given(inputs)
     params = params or {}
     names = op.input_names(len(given))
@@ -346,7 +346,7 @@ def _linear(op: Op, tangents: Sequence[Any], inputs: list[Any], params: Mapping[
 # ----- nodes of a graph -----
 
 def operator_name(node: Any) -> str:
-    """The operator's name of a node, `mul` of a `MulBackward0`; the node's own for one that is no operator's."""
+    """The name of a node's operator, `mul` for `MulBackward0`; else the node's name."""
     op = getattr(node, "op", None)
     if op is not None:
         return str(op.name).lstrip("_")
@@ -354,7 +354,7 @@ def operator_name(node: Any) -> str:
 
 
 def params_of(node: Any) -> dict[str, Any]:
-    """The keyword parameters that a node keeps for its rules."""
+    """The keyword parameters that a node saves for its rules."""
     plan = getattr(node, "plan", None)
     if plan is None:
         return {}
@@ -366,7 +366,7 @@ def node_formula(node: Any, operands: Sequence[Any] | None = None) -> str:
 
     Args:
         node: a `grad_fn`.
-        operands: what its inputs are called; the declaration's names for them where this is not given.
+        operands: names of its inputs. Default: those of the declaration.
 
     >>> import flambeau as torch
     >>> from flambeau.viz.traces.formulas import node_formula

@@ -1,7 +1,6 @@
-"""How expressions are written: as text for a terminal and as LaTeX.
+"""Formatting of expressions as text and as LaTeX.
 
-Only typography lives here (that `log` is written ln, and `abs` with bars); what an
-operator computes, and its derivatives, are its declaration's.
+This module contains typography only (`log` is written ln, `abs` with bars); formulas come from declarations.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ SUBSCRIPTS = str.maketrans("-0123456789", "₋₀₁₂₃₄₅₆₇₈₉")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 DOT, BAR = "\u0307", "\u0304"
 
-#: functions that mathematics writes before their argument without brackets: (text, LaTeX)
+#: functions written without brackets: (text, LaTeX)
 _NAMED = {name: (name, rf"\{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp")} | {
     "log": ("ln", r"\ln"), "log2": ("log₂", r"\log_{2}"), "log10": ("log₁₀", r"\log_{10}"),
     "asin": ("arcsin", r"\arcsin"), "acos": ("arccos", r"\arccos"), "atan": ("arctan", r"\arctan"),
     "sign": ("sign", r"\operatorname{sign}"), "sgn": ("sign", r"\operatorname{sign}")}
-#: functions under another name than their operator's
+#: functions whose name differs from their operator's
 _RENAMED = {"sigmoid": ("σ", r"\sigma"), "digamma": ("ψ", r"\psi"), "maximum": ("max", r"\max"),
             "minimum": ("min", r"\min")}
 _COMPARISONS = {"<": ("<", "<"), "<=": ("≤", r"\leq"), ">": (">", ">"), ">=": ("≥", r"\geq"), "==": ("=", "="),
@@ -50,7 +49,7 @@ _PREFIXES = ("special_", "linalg_", "fft_")
 
 
 def number(value: Any, inside: bool = False) -> str:
-    """A number to three decimals, or in four digits where three decimals would not show it.
+    """A number with three decimals, or with four significant digits if it is very small or large.
 
     >>> from flambeau.viz.traces.notation import number
     >>> number(2.0), number(11.65207), number(0.000012), number(-0.959, inside=True)
@@ -81,7 +80,7 @@ def number_latex(value: Any, inside: bool = False) -> str:
 
 
 def written(x: Any, most: int = 6) -> tuple[str, str]:
-    r"""An array's numbers as text and as LaTeX; only its size if there are more than `most`.
+    r"""An array's elements as text and as LaTeX; its sizes if there are more than `most`.
 
     >>> import numpy as np
     >>> from flambeau.viz.traces.notation import written
@@ -120,7 +119,7 @@ def latex(x: Any) -> str:
 
 
 def name_of(operator: str) -> str:
-    """An operator's name as it is written: without the namespace it is found in."""
+    """An operator's name without its namespace."""
     name = operator.lstrip("_")
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
@@ -133,7 +132,7 @@ def bracketed(inner: str, tex: bool) -> str:
 
 
 def _written(x: Any, tex: bool) -> tuple[str, int]:
-    """What is written, and how tightly its outermost operation binds."""
+    """The formatted expression and the precedence of its outermost operation."""
     if isinstance(x, Number):
         return _number(x.value, tex)
     if isinstance(x, Symbol):
@@ -162,7 +161,7 @@ def _number(value: Any, tex: bool) -> tuple[str, int]:
 
 
 def _constant(factor: float, name: str, multiplies: bool, tex: bool) -> tuple[str, int]:
-    """A number that is half, once or twice a known constant, or that over it."""
+    """A number that is a known constant or its reciprocal times 1/2, 1 or 2."""
     sign = "-" if factor < 0 else ""
     over, under = ("1", "2") if abs(factor) == 0.5 else (f"{abs(factor):g}", "1")
     loose = " " in name and not tex  # ln 2 in a product needs brackets
@@ -182,7 +181,7 @@ def _constant(factor: float, name: str, multiplies: bool, tex: bool) -> tuple[st
 
 
 def _at_least(x: Any, binding: int, tex: bool) -> str:
-    """An expression, bracketed where it binds less tightly than its place asks for."""
+    """An expression, bracketed if its precedence is lower than required."""
     shown, own = _written(x, tex)
     return shown if own >= binding else bracketed(shown, tex)
 
@@ -193,7 +192,7 @@ def _operation(x: Operation, tex: bool) -> tuple[str, int]:
         return "-" + _at_least(left, MULTIPLIED, tex), NEGATED if _written(left, tex)[1] > MULTIPLIED else ADDED
     assert right is not None
     if x.operator in ("+", "-"):
-        # a term with a sign of its own keeps it at the start, and is bracketed after another
+        # a signed term is bracketed unless it is the first
         first = _written(left, tex)[0] if _written(left, tex)[1] >= ADDED else _at_least(left, ADDED, tex)
         shown, own = _written(right, tex)
         if shown.startswith("-") or own < ADDED or (own == ADDED and x.operator == "-"):
@@ -202,7 +201,7 @@ def _operation(x: Operation, tex: bool) -> tuple[str, int]:
     if x.operator == "*":
         sign = r"\times" if tex else "×"
         shown = f"{_factor(left, tex, first=True)} {sign} {_factor(right, tex)}"
-        # a product that ends in sin x is bracketed where more is to follow
+        # a product that ends in sin x is bracketed if another factor follows
         return shown, NEGATED if _written(right, tex)[1] == NEGATED else MULTIPLIED
     if x.operator == "/":
         if tex:
@@ -276,7 +275,7 @@ def _function(x: Call, tex: bool) -> str:
 
 
 def _declared(x: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call's arguments and parameters: what rules give by position under its declared name, defaults left out."""
+    """A call's arguments and parameters: positional parameters by their declared names, without defaults."""
     op = REGISTRY.get(x.name)
     if op is None or op.variadic or len(x.arguments) - len(op.inputs) > len(op.params):
         return x.arguments, x.parameters
@@ -292,7 +291,7 @@ def _joined(x: Any, name: str, tex: bool) -> str:
 
 
 def _cases(condition: Expression, a: Any, b: Any, tex: bool) -> tuple[str, int]:
-    """A choice between two: by Iverson's bracket [c] where one of them is 0."""
+    """A case distinction; as Iverson's bracket [c] if one case is 0."""
     a, b = as_expression(a), as_expression(b)
     if is_number(a, 0):
         condition, a, b = _opposite(condition), b, a
@@ -310,7 +309,7 @@ def _cases(condition: Expression, a: Any, b: Any, tex: bool) -> tuple[str, int]:
 
 
 def _opposite(condition: Expression) -> Expression:
-    """The condition's negation, its nots pushed inward."""
+    """The negated condition, by De Morgan's laws."""
     if isinstance(condition, Operation) and condition.operator in _OPPOSITE:
         return Operation(_OPPOSITE[condition.operator], condition.left, condition.right)
     if isinstance(condition, Call):
@@ -323,7 +322,7 @@ def _opposite(condition: Expression) -> Expression:
 
 
 def _plain(value: Any, tex: bool) -> str:
-    """A value that is no expression, such as a shape or an index."""
+    """A value that is not an expression, such as a shape or an index."""
     if isinstance(value, (tuple, list)):
         separator = r",\, " if tex else ", "
         inner = separator.join(_written(item, tex)[0] for item in value)

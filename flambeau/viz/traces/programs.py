@@ -1,10 +1,8 @@
-"""A program as it ran: its inputs, the steps that lead from them to the output, and every number on the way.
+"""Recorded programs: their inputs, their steps, and all values.
 
-A program such as f(x₁, x₂) = ln x₁ + x₁x₂ - sin x₂ is run once on leaf tensors while an
-interceptor notes each operator, what it was applied to and what it gave. The inputs are
-numbered up to 0 (v₋₁ and v₀ for two of them), the steps from 1 by their distance from
-the inputs, then by the order in which they ran. Only what depends on an input is a step;
-anything else is a constant.
+A program such as f(x₁, x₂) = ln x₁ + x₁x₂ - sin x₂ runs once on leaf tensors, while an interceptor records each
+operator with its operands and results. The inputs are numbered up to 0 (v₋₁ and v₀ for two), the steps from 1, by
+their distance from the inputs, then in execution order. Values that depend on no input are constants.
 """
 
 from __future__ import annotations
@@ -34,16 +32,16 @@ _MARKS = {"": "", DOT: r"\dot", BAR: r"\bar"}
 
 @dataclass
 class Application:
-    """One operator as it was applied.
+    """One application of an operator.
 
     Attributes:
         node: its node in the graph.
-        op: its declaration; None for a custom Function and the like.
+        op: its declaration; None for custom Functions.
         operands: for each input the index of a variable, or a constant (an array, a
             number or None).
         params: its keyword parameters.
-        outs: all that it gave, as arrays; None where that is not known.
-        outputs: the number of an output -> its index among the variables.
+        outs: its results, as arrays; None if unknown.
+        outputs: output number -> index of the variable.
     """
 
     node: Any
@@ -68,10 +66,10 @@ class Variable:
 
 @dataclass
 class Run:
-    """A program as it ran, with all its numbers.
+    """A recorded program with all its values.
 
     Attributes:
-        values: every variable's value, by index; None where a graph does not tell.
+        values: index -> the variable's value; None if unknown.
         inputs: the indices of the inputs.
         applications: the steps, in order.
         output: the index of the result.
@@ -111,10 +109,10 @@ class Run:
         return Symbol(*written(x), x) if isinstance(x, np.ndarray) else Number(x)
 
     def tangents(self, direction: dict[int, Any]) -> dict[int, Any]:
-        """Every variable's tangent, pushed forward from those of the inputs.
+        """The tangents of all variables, by forward mode.
 
         Args:
-            direction: arrays, by the inputs' indices.
+            direction: index of an input -> its tangent.
         """
         found = dict(direction)
         for application in self.applications:
@@ -123,11 +121,11 @@ class Run:
         return found
 
     def forward_picture(self) -> Picture:
-        """The steps as circles, from the inputs on the left to the output on the right."""
+        """The steps as circles, inputs on the left, output on the right."""
         return self._picture("LR", [(operand, index) for operand, index in self._links()])
 
     def reverse_picture(self) -> Picture:
-        """The same circles with every arrow turned: the way that adjoints go."""
+        """The same circles with reversed arrows, the direction of adjoints."""
         return self._picture("RL", [(index, operand) for operand, index in self._links()])
 
     def _links(self) -> list[tuple[int, int]]:
@@ -141,16 +139,16 @@ class Run:
 
 
 class _Recorder(Interceptor):
-    """Notes every operator that runs: its inputs before it, its results after."""
+    """Records every operator: its inputs before it runs, its results after."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[int, int], np.ndarray] = {}  # (id of a node, number of its output) -> value
         self.applied: dict[int, tuple[Op, list[Any], dict[str, Any], list[Any]]] = {}
-        self.kept: list[Any] = []  # nodes, so that an id stays one node's
+        self.nodes: list[Any] = []  # keeps nodes alive, so that their ids stay unique
         self.pending: list[Any] = []
 
-    def notice(self, x: Any) -> Any:
-        """Where a value comes from: (node's id, output), a leaf tensor, or what it is if no gradient goes there."""
+    def source_of(self, x: Any) -> Any:
+        """The source of a value: (id of its node, output number), a leaf tensor, or the constant itself."""
         if not isinstance(x, Tensor):
             return x
         if not x.requires_grad:
@@ -161,15 +159,15 @@ class _Recorder(Interceptor):
         key = id(node), x._output_nr
         if key not in self.values:
             self.values[key] = _array_of(x)
-            self.kept.append(node)
+            self.nodes.append(node)
         return key
 
     def intercept(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> None:
-        self.pending = [self.notice(x) for x in inputs]
+        self.pending = [self.source_of(x) for x in inputs]
 
     def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
                     in_place: bool) -> None:
-        keys = [self.notice(x) for x in outs]
+        keys = [self.source_of(x) for x in outs]
         results = [self.values[key] if isinstance(key, tuple) else key for key in keys]
         for key in keys:
             if isinstance(key, tuple):
@@ -177,7 +175,7 @@ class _Recorder(Interceptor):
 
 
 def recorded(function: Callable[..., Any], *point: Any) -> Run:
-    """Run a program at a point and keep every step; see `traces.record`."""
+    """Run a program at a point and record all steps; see `traces.record`."""
     leaves = [_leaf(value) for value in point]
     with _Recorder() as recorder:
         output = function(*leaves)
@@ -185,14 +183,14 @@ def recorded(function: Callable[..., Any], *point: Any) -> Run:
         raise TypeError(f"a program should return a tensor, not {type(output).__name__}")
     if output.grad_fn is None:
         raise ValueError("the program's output does not depend on its inputs")
-    recorder.notice(output)
+    recorder.source_of(output)
     return _program(leaves, output, recorder)
 
 
 def recovered(output: Tensor) -> Run:
-    """The program that a tensor's graph still tells of: its leaves are the inputs.
+    """The program of a tensor's graph; its leaves are the inputs.
 
-    What the graph does not keep, such as the number that was added, is written c and has no value.
+    Constants that the graph does not save, such as a number that was added, are written c and have no value.
 
     Raises:
         ValueError: the tensor has no graph.
@@ -200,17 +198,17 @@ def recovered(output: Tensor) -> Run:
     if output.grad_fn is None:
         raise ValueError("the tensor has no graph: nothing that requires grad led to it")
     recorder = _Recorder()
-    recorder.notice(output)
+    recorder.source_of(output)
     order = _in_order(output.grad_fn)
     leaves = [node.variable for node in order if hasattr(node, "variable")]
-    first = {id(leaf): place for place, leaf in enumerate(met(output.grad_fn))}
+    first = {id(leaf): place for place, leaf in enumerate(leaves_in_order(output.grad_fn))}
     leaves.sort(key=lambda leaf: first[id(leaf)])
     for node in order:
         if getattr(node, "op", None) is not None:
             _read(node, recorder)
     for node in order:
         if id(node) in recorder.applied:
-            _run_again(node, recorder)
+            _recompute(node, recorder)
     return _program(leaves, output, recorder)
 
 
@@ -240,8 +238,8 @@ def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Run:
             index = application.outputs[number] = indices[id(node), number] = len(values) - len(leaves) + 1
             values[index] = recorder.values.get((id(node), number))
         applications.append(application)
-        handles.append(node.register_prehook(_keeper(adjoints, application.outputs)))
-    # the formulas still ask the nodes for constants
+        handles.append(node.register_prehook(_adjoint_hook(adjoints, application.outputs)))
+    # the graph is retained: formulas read constants of nodes
     found = grad(output, leaves, ones_like(output), retain_graph=True, allow_unused=True)
     for handle in handles:
         handle.remove()
@@ -252,17 +250,17 @@ def _program(leaves: list[Any], output: Tensor, recorder: _Recorder) -> Run:
 
 def _application(node: Any, recorder: _Recorder, indices: dict[tuple[int, int], int],
                  place: dict[int, int]) -> Application:
-    noted = recorder.applied.get(id(node))
-    if noted is None:  # a custom Function, or a node that views make for themselves
+    recorded_call = recorder.applied.get(id(node))
+    if recorded_call is None:  # a custom Function, or a node of a regenerated view
         sources: list[Any] = [(id(successor), number) for successor, number in node.next_functions]
         return Application(node, getattr(node, "op", None), [_known(key, recorder, indices, place) for key in sources],
                            params_of(node), [None] * (1 if getattr(node, "op", None) is None else node.op.n_outputs))
-    op, sources, params, outs = noted
+    op, sources, params, outs = recorded_call
     return Application(node, op, [_known(source, recorder, indices, place) for source in sources], params, outs)
 
 
 def _known(source: Any, recorder: _Recorder, indices: dict[tuple[int, int], int], place: dict[int, int]) -> Any:
-    """A source as an operand: a variable, or the constant that it is."""
+    """A source as an operand: a variable, or a constant."""
     if isinstance(source, tuple):
         return Variable(indices[source]) if source in indices else recorder.values.get(source)
     if isinstance(source, Tensor):
@@ -279,19 +277,19 @@ def _leaf(value: Any) -> Any:
 
 
 def _array_of(x: Any) -> np.ndarray:
-    """A copy of a tensor's numbers, in a dtype that NumPy computes with."""
+    """A copy of a tensor's array; bfloat16 is widened to float32."""
     a = x._array
     return dtypes.widen(a) if a.dtype == dtypes.BFLOAT16 else np.array(a)
 
 
-def _keeper(adjoints: dict[int, Any], outputs: dict[int, int]) -> Callable[[Any], None]:
-    """A hook that notes the adjoints that a node is given."""
-    def keep(cotangents: Any) -> None:
+def _adjoint_hook(adjoints: dict[int, Any], outputs: dict[int, int]) -> Callable[[Any], None]:
+    """A pre-hook that records the adjoints of a node's outputs."""
+    def hook(cotangents: Any) -> None:
         for number, index in outputs.items():
             if cotangents[number] is not None:
                 adjoints[index] = _array_of(cotangents[number])
 
-    return keep
+    return hook
 
 
 def _tensor_of(x: Any, values: dict[int, Any]) -> Any:
@@ -300,27 +298,27 @@ def _tensor_of(x: Any, values: dict[int, Any]) -> Any:
 
 
 def _pushed(application: Application, values: dict[int, Any], tangents: dict[int, Any]) -> list[Any]:
-    """The tangents of an application's outputs: by its declaration, or row by row of its vjp."""
+    """The tangents of an application's outputs: by its declared rule, or row by row by its vjp."""
     op = application.op
     inputs = [_tensor_of(x, values) for x in application.operands]
     known = not any(x is None or isinstance(x, Symbol) for x in (*inputs, *application.outs))
-    moved = [wrap(tangents[x.index]) if isinstance(x, Variable) else None for x in application.operands]
+    tangent_tensors = [wrap(tangents[x.index]) if isinstance(x, Variable) else None for x in application.operands]
     if op is not None and known:
         outs = [wrap(out) for out in application.outs]
-        found = tangents_of(op, inputs, moved, outs, application.params)
+        found = tangents_of(op, inputs, tangent_tensors, outs, application.params)
         return [np.broadcast_to(np.zeros_like(out._array) if t is None else t._array, out.shape)
                 for out, t in zip(outs, found, strict=True)]
-    return _by_rows(application, moved, values)
+    return _by_rows(application, tangent_tensors, values)
 
 
-def _by_rows(application: Application, moved: list[Any], values: dict[int, Any]) -> list[Any]:
+def _by_rows(application: Application, tangent_tensors: list[Any], values: dict[int, Any]) -> list[Any]:
     """J t, each row of J from one call of the node with a unit cotangent."""
     node = application.node
     found: list[Any] = [None] * (max(application.outputs) + 1)
     shapes = node._input_metadata
     for number, index in application.outputs.items():
         like = values[index]
-        shape = like.shape if like is not None else shapes[number][0] if shapes else _shape_of(moved)
+        shape = like.shape if like is not None else shapes[number][0] if shapes else _shape_of(tangent_tensors)
         rows = np.zeros(int(np.prod(shape, dtype=int)))
         for row in range(rows.size):
             unit = np.zeros(rows.size)
@@ -330,7 +328,7 @@ def _by_rows(application: Application, moved: list[Any], values: dict[int, Any])
             with no_grad():
                 pulled = node(*given)
             pulled = pulled if isinstance(pulled, tuple) else (pulled,)
-            rows[row] = sum(float((g * t).sum()) for g, t in zip(pulled, moved, strict=False)
+            rows[row] = sum(float((g * t).sum()) for g, t in zip(pulled, tangent_tensors, strict=False)
                             if g is not None and t is not None)
         found[number] = rows.reshape(shape)
     return found
@@ -340,10 +338,10 @@ def _shape_of(tensors: list[Any]) -> tuple[int, ...]:
     return np.broadcast_shapes(*(tuple(t.shape) for t in tensors if t is not None))
 
 
-# ----- what a graph still tells -----
+# ----- programs of existing graphs -----
 
 def _read(node: Any, recorder: _Recorder) -> None:
-    """Note a node's operator and what it saved: values of its operands, its own results and its parameters."""
+    """Record a node's operator and its saved values: of operands, results and parameters."""
     op, plan = node.op, node.plan
     sources: list[Any] = []
     for successor, number in zip(node.edges, node.edge_outputs or (0,) * len(node.edges), strict=True):
@@ -363,11 +361,11 @@ def _read(node: Any, recorder: _Recorder) -> None:
             recorder.values.setdefault((id(node), number), np.array(entry[0]))
     params = {name: Symbol("c") for name in op.params if name not in op.defaults} | params_of(node)
     recorder.applied[id(node)] = op, sources, params, [None] * op.n_outputs
-    recorder.kept.append(node)
+    recorder.nodes.append(node)
 
 
-def _run_again(node: Any, recorder: _Recorder) -> None:
-    """Compute a value that nothing saved, if all that it is made of is known."""
+def _recompute(node: Any, recorder: _Recorder) -> None:
+    """Recompute a value that was not saved, if all its operands are known."""
     from ..._tensor.dispatch.apply import apply
 
     op, sources, params, outs = recorder.applied[id(node)]
@@ -385,7 +383,7 @@ def _run_again(node: Any, recorder: _Recorder) -> None:
 # ----- order -----
 
 def _in_order(root: Any) -> list[Any]:
-    """The graph's nodes from the leaves on: by distance from the leaves, then as they ran."""
+    """The graph's nodes by distance from the leaves, then in execution order."""
     depth: dict[int, int] = {}
     finished: list[Any] = []
     pending = [(root, iter([node for node, _ in root.next_functions if node is not None]))]
@@ -405,8 +403,8 @@ def _in_order(root: Any) -> list[Any]:
     return sorted(finished, key=lambda node: (depth[id(node)], node._sequence_nr()))
 
 
-def met(root: Any) -> list[Any]:
-    """The leaves in the order in which the formula names them."""
+def leaves_in_order(root: Any) -> list[Any]:
+    """The leaves in the order of the formula."""
     found, pending, seen = [], [root], set()
     while pending:
         node = pending.pop()

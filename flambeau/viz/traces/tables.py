@@ -1,4 +1,4 @@
-"""A small table of formulas: aligned text, a rich table, Markdown, LaTeX and HTML of the same rows."""
+"""Tables of formulas, as aligned text, rich tables, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from ..drawing.escaping import escaped
 
-_STYLES = ("bold cyan", "", "", "dim", "bold green")  # of the first column, those between, the last but one, the last
+_STYLES = ("bold cyan", "", "", "dim", "bold green")  # of the first, middle, next-to-last and last columns
 _CSS = ("border-collapse:collapse;font-variant-numeric:tabular-nums",
         "text-align:left;font-weight:bold;padding:0 0 .4em", "padding:.15em .9em;text-align:")
 
 
 class Cell(str):
-    """A cell's text, which knows how it is written in LaTeX.
+    """A cell's text with its LaTeX form.
 
     >>> from flambeau.viz.traces.tables import Cell
     >>> cell = Cell("v₁²", "v_{1}^{2}")
@@ -35,7 +35,7 @@ class Cell(str):
 
 @dataclass
 class Table:
-    """Rows of text under column heads, the last column to the right.
+    """Rows of text under column heads; the last column is right-aligned.
 
     >>> from flambeau.viz.traces.tables import Table
     >>> print(Table("squares", ("x", "x²"), [("1", "1"), ("12", "144")]))
@@ -71,11 +71,11 @@ class Table:
                 _STYLES[3] if position == last - 1 else _STYLES[1])
             table.add_column(head, justify="right" if position == last else "left", style=style)
         for row in self.rows:
-            table.add_row(*map(Text, row))  # as it stands: [x > 0] is no markup
+            table.add_row(*map(Text, row))  # without markup: a cell may contain [x > 0]
         return table
 
     def to_markdown(self) -> str:
-        """The table in Markdown, as GitHub and MyST read it.
+        """The table in Markdown (GitHub, MyST).
 
         >>> from flambeau.viz.traces.tables import Table
         >>> print(Table("sizes", ("x", "size"), [("-2", "|-2|")]).to_markdown())
@@ -88,7 +88,7 @@ class Table:
         return "\n".join("| " + " | ".join(map(_markdown, line)) + " |" for line in lines)
 
     def to_latex(self) -> str:
-        r"""The table as LaTeX's `array`, to stand between dollars or in an equation.
+        r"""The table as a LaTeX `array`, for math mode.
 
         >>> from flambeau.viz.traces.tables import Cell, Table
         >>> print(Table("one", ("", "is"), [(Cell("v₁", "v_{1}"), Cell("2", "2"))]).to_latex())
@@ -105,7 +105,7 @@ class Table:
         return "\n".join([rf"\begin{{array}}{{{columns}}}", " \\\\\n".join(lines), r"\end{array}"])
 
     def to_html(self) -> str:
-        """The table as an HTML element that takes the page's own font and colours.
+        """The table as an HTML element with the page's font and colours.
 
         >>> from flambeau.viz.traces.tables import Table
         >>> "<td" in Table("one", ("a", "b"), [("x < 1", "2")]).to_html()
@@ -140,5 +140,5 @@ def _markdown(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """Columns that a text takes on a terminal: combining marks such as the dot of v̇ take none."""
+    """The width of a text on a terminal; combining marks such as the dot of v̇ have width 0."""
     return sum(not unicodedata.combining(character) for character in text)

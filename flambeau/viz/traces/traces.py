@@ -1,11 +1,11 @@
-"""The traces of a program: what is computed forward, pushed forward, and pulled back.
+"""Traces of programs: tables of values, of tangents (forward mode), and of adjoints (reverse mode).
 
     evaluation trace   vₖ  = φₖ(vᵢ, ...)
     tangent trace      v̇ₖ = Σᵢ v̇ᵢ · ∂vₖ/∂vᵢ      forward mode, one pass for each input
     adjoint trace      v̄ᵢ = Σₖ v̄ₖ · ∂vₖ/∂vᵢ      reverse mode, one pass for each output
 
-The formulas come from the operators' declarations, run over symbols; the numbers come
-from the program as it ran: its values, the operators' tangents, the engine's gradients.
+The formulas come from the operators' declarations, evaluated on symbols. The numbers come from the program's run: its
+values, the operators' tangents, the engine's gradients.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from ..drawing.picture import Picture
 from .expressions import Expression, Filled, Number, Symbol, add, multiply, substituted
 from .formulas import Formulas, forward, operator_name, pullback, pushforward
 from .notation import BAR, DOT, SUBSCRIPTS, latex, text, written
-from .programs import Application, Run, Variable, met, recorded, recovered
+from .programs import Application, Run, Variable, leaves_in_order, recorded, recovered
 from .tables import Cell, Table
 
 _HEADS = ("", "is", "with numbers", "value")
 _BLANK = Cell("", "")
-_LONGEST = 72  # characters of a formula with numbers: more tell nobody anything
+_MAX_LENGTH = 72  # characters of a formula with numbers; longer ones are omitted
 
 
 @dataclass
 class Trace(Table):
-    """A printed trace, its numbers by index (`values[-1]`, `values[0]`, `values[1]`, ...), and its graph.
+    """A trace as a table, with its values by index (`values[-1]`, `values[0]`, `values[1]`, ...), and its graph.
 
-    Numbers are floats where a variable is one, tensors where it has several elements, and None
-    where a graph does not tell. `formulas` are the formulas by index, as expressions; `picture`
-    is the graph in the direction in which the trace goes.
+    A value is a float for a scalar, a tensor for several elements, and None if unknown. `formulas` are expressions by
+    index; `picture` is the graph in the direction of the trace.
     """
 
     values: dict[int, Any] = field(default_factory=dict)
@@ -48,36 +47,42 @@ class Trace(Table):
 
 
 class Program(Run):
-    """A program as it ran: its traces print it, `forward_picture()` and `reverse_picture()` draw it."""
+    """A recorded program: its traces, and its pictures (`forward_picture()`, `reverse_picture()`).
+
+    >>> from flambeau.viz import record
+    >>> program = record(lambda x, y: x * y, 2., 5.)
+    >>> program.tangent_trace(1).values, program.adjoint_trace().values
+    ({-1: 0.0, 0: 1.0, 1: 2.0}, {-1: 5.0, 0: 2.0, 1: 1.0})
+    """
 
     def evaluation_trace(self) -> Trace:
-        """What each step computed."""
+        """The values of all steps."""
         return evaluation(self)
 
     def tangent_trace(self, wrt: int = 0, direction: Any = None) -> Trace:
-        """What each step's derivative by one input is, pushed forward from that input.
+        """The tangents of all steps, for a tangent of one input.
 
         Args:
-            wrt: which input: 0 for the first, 1 for the second.
+            wrt: the index of the input.
             direction: the input's tangent; ones if None.
         """
         return tangent(self, wrt, direction)
 
     def adjoint_trace(self) -> Trace:
-        """What the output's derivative by each step is, pulled back from the output, as the engine found it."""
+        """The adjoints of all steps, as the engine computed them."""
         return adjoint(self)
 
 
 def record(function: Callable[..., Any], *point: Any) -> Program:
-    """Run a program and keep every step that its graph has.
+    """Run a program and record all steps of its graph.
 
     Args:
-        function: takes tensors and returns one.
-        point: where to run it: numbers, lists or tensors.
+        function: maps tensors to one tensor.
+        point: the inputs: numbers, lists or tensors.
 
     Raises:
         ValueError: the output does not depend on the inputs.
-        TypeError: the output is no tensor.
+        TypeError: the output is not a tensor.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import record
@@ -89,12 +94,11 @@ def record(function: Callable[..., Any], *point: Any) -> Program:
 
 
 def evaluation_trace(function: Callable[..., Any] | Tensor, *point: Any) -> Trace:
-    """The table of what a program computes at a point.
+    """The evaluation trace of a program: the values of all steps.
 
     Args:
-        function: takes tensors and returns one; or a tensor that was computed already, whose
-            graph then tells what it can.
-        point: where to run the function: numbers, lists or tensors.
+        function: maps tensors to one tensor; or a tensor, whose graph is traced as far as its values are known.
+        point: the inputs of the function: numbers, lists or tensors.
 
     Raises:
         ValueError: the output does not depend on the inputs.
@@ -114,17 +118,17 @@ def evaluation_trace(function: Callable[..., Any] | Tensor, *point: Any) -> Trac
 
 
 def tangent_trace(function: Callable[..., Any] | Tensor, *point: Any, wrt: int = 0, direction: Any = None) -> Trace:
-    """The table of forward mode: the derivative of every step by one input.
+    """The tangent trace of forward mode: the derivative of every step with respect to one input.
 
     Args:
-        function: takes tensors and returns one; or a tensor that was computed already, and
-            then `point` is the leaf to differentiate by, if not the first.
-        point: where to run the function.
-        wrt: which input: 0 for the first, 1 for the second.
+        function: maps tensors to one tensor; or a tensor, and then `point` is the leaf to differentiate by. Default:
+            the first leaf.
+        point: the inputs of the function.
+        wrt: the index of the input.
         direction: the tangent of that input, of its shape; ones if None.
 
     Raises:
-        IndexError: there is no input of that number.
+        IndexError: there is no such input.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import tangent_trace
@@ -135,18 +139,17 @@ def tangent_trace(function: Callable[..., Any] | Tensor, *point: Any, wrt: int =
     {0: 1.0, 1: 6.0}
     """
     if isinstance(function, Tensor) and point:
-        leaves = [] if function.grad_fn is None else met(function.grad_fn)
+        leaves = [] if function.grad_fn is None else leaves_in_order(function.grad_fn)
         wrt = next((place for place, leaf in enumerate(leaves) if leaf is point[0]), len(leaves))
     return tangent(_program(function, point), wrt, direction)
 
 
 def adjoint_trace(function: Callable[..., Any] | Tensor, *point: Any) -> Trace:
-    """The table of reverse mode: the derivative of the output by every step.
+    """The adjoint trace of reverse mode: the derivative of the output with respect to every step.
 
     Args:
-        function: takes tensors and returns one; or a tensor that was computed already. The
-            derivatives of an output with several elements are those of their sum.
-        point: where to run the function.
+        function: maps tensors to one tensor; or a tensor. An output with several elements is summed.
+        point: the inputs of the function.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import adjoint_trace
@@ -165,7 +168,7 @@ def _program(function: Any, point: tuple[Any, ...]) -> Run:
 # ----- the three tables -----
 
 def evaluation(program: Run) -> Trace:
-    """The evaluation trace of a program that ran."""
+    """The evaluation trace of a recorded program."""
     names = _Names(program)
     rows: list[tuple[str, ...]]
     rows = [(names.cell(index), Cell(f"x{_sub(place)}", f"x_{{{place}}}"), _BLANK, _number(program.values[index]))
@@ -182,7 +185,7 @@ def evaluation(program: Run) -> Trace:
 
 
 def tangent(program: Run, wrt: int, direction: Any = None) -> Trace:
-    """The tangent trace of a program that ran, by input number `wrt`."""
+    """The tangent trace of a recorded program with respect to input `wrt`."""
     if not 0 <= wrt < len(program.inputs):
         raise IndexError(f"wrt is {wrt}, but the program has {len(program.inputs)} inputs (0 is the first)")
     start = {index: np.zeros_like(program.values[index]) for index in program.inputs}
@@ -206,7 +209,7 @@ def tangent(program: Run, wrt: int, direction: Any = None) -> Trace:
 
 
 def adjoint(program: Run) -> Trace:
-    """The adjoint trace of a program that ran."""
+    """The adjoint trace of a recorded program."""
     adjoints = program.adjoints
     names = _Names(program, BAR, adjoints)
     chain: dict[int, Expression] = dict.fromkeys(program.values, Number(0))
@@ -238,7 +241,7 @@ def adjoint(program: Run) -> Trace:
 # ----- formulas -----
 
 class _Names:
-    """The variables of one trace: as symbols with a mark, and as the numbers that they stand for."""
+    """The variables of one trace: as symbols with a mark (dot, bar), and as numbers."""
 
     def __init__(self, program: Run, mark: str = "", values: dict[int, Any] | None = None) -> None:
         self.program, self.mark = program, mark
@@ -258,12 +261,11 @@ class _Names:
     def row(self, index: int, formula: Expression) -> tuple[str, ...]:
         """A variable's name, its formula, the formula with numbers and its value.
 
-        The numbers are left out where one is unknown, where they are too long to tell
-        anything, and where they are the value itself.
+        The formula with numbers is omitted if a number is unknown, if it is too long, or if it equals the value.
         """
         value = _number(self.marked[index])
         filled = _cell(substituted(formula, self.numbers))
-        hidden = "?" in filled or "∂" in filled or len(filled) > _LONGEST or filled in (value, text(formula))
+        hidden = "?" in filled or "∂" in filled or len(filled) > _MAX_LENGTH or filled in (value, text(formula))
         return self.cell(index), _cell(formula), _BLANK if hidden else filled, value
 
 
@@ -286,19 +288,19 @@ def _pushed_formula(names: _Names, application: Application, number: int, index:
     tangents: list[Any] = [names.of(x.index) if isinstance(x, Variable) else None for x in application.operands]
     if op is not None:
         operands = [program.operand(x) for x in application.operands]
-        if op.kind == ELEMENTWISE and op.n_outputs == 1:  # as in the adjoint trace, even where a jvp is stated
+        if op.kind == ELEMENTWISE and op.n_outputs == 1:  # as in the adjoint trace, even if a jvp rule is declared
             parts = [_pulled(program, application, [t], place) for place, t in enumerate(tangents) if t is not None]
             if op.holomorphic and all(part is not None for part in parts):
                 return _total(parts)
         found = pushforward(op, tangents, operands, _outs(program, application), application.params, number)
-        if found is not None and not _asks(found):
+        if found is not None and not _has_unknown(found):
             return found
     return _total(multiply(t, _ratio(f"v{_sub(index)}", f"v{_sub(x.index)}", f"v_{{{index}}}", f"v_{{{x.index}}}"))
                   for t, x in zip(tangents, application.operands, strict=True) if t is not None)
 
 
 def _pulled_formula(names: _Names, application: Application, place: int, index: int) -> Expression | None:
-    """What one operand gets of the adjoints of an application's results, in the operand's shape."""
+    """The contribution of an application's output adjoints to the adjoint of one operand, in the operand's shape."""
     cotangents = [names.of(application.outputs[number]) if number in application.outputs else
                   Number(0) if value is None else Filled(0, Symbol("0", "0", value))
                   for number, value in enumerate(application.outs)]
@@ -321,11 +323,11 @@ def _pulled(program: Run, application: Application, cotangents: list[Any], place
         return None
     operands = [program.operand(x) for x in application.operands]
     found = pullback(application.op, place, cotangents, operands, _outs(program, application), application.params)
-    return None if found is None or _asks(found) else found
+    return None if found is None or _has_unknown(found) else found
 
 
-def _asks(formula: Expression) -> bool:
-    """Whether a formula names something that the trace has no name for: a result that nobody used."""
+def _has_unknown(formula: Expression) -> bool:
+    """Whether a formula contains a value without a name: an unused output."""
     return "?" in text(formula)
 
 
@@ -359,7 +361,7 @@ def _sub(index: int) -> str:
 
 
 def _svg(picture: Picture | None) -> str:
-    """The picture as an SVG element; nothing where no drawing program is installed."""
+    """The picture as an SVG element; empty if no drawing program is installed."""
     import tempfile
     from pathlib import Path
 

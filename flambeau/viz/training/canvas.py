@@ -1,7 +1,4 @@
-"""What every plot starts from: axes to draw on, arrays to draw, and one set of colours.
-
-matplotlib is imported where something is drawn, never before.
-"""
+"""Shared parts of plots: axes, conversion to arrays, colours. matplotlib is imported on first use."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK, MUTED, FAINT = "#334155", "#94a3b8", "#e2e8f0"
-#: of runs and layers, in order: they stay apart in grey and for colour-blind eyes
+#: colours of runs and layers, distinguishable in greyscale and with colour blindness
 COLOURS = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#be185d")
 
 
 def axes_for(ax: Axes | None, width: float = 7.0, height: float = 3.6) -> Axes:
-    """The axes given, or those of a new figure of pyplot's, in the looks that the plots share.
+    """The given axes, or those of a new pyplot figure, in the shared style.
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed.
@@ -41,22 +38,22 @@ def axes_for(ax: Axes | None, width: float = 7.0, height: float = 3.6) -> Axes:
 
 
 def titled(ax: Axes, title: str | None, xlabel: str = "", ylabel: str = "") -> Axes:
-    """The axes with a title to the left and labels, where there are any."""
+    """Set the title and the labels that are not empty; return the axes."""
     if title:
         ax.set_title(title, loc="left", fontsize=11, fontweight="bold", color=INK)
-    for label, put in ((xlabel, ax.set_xlabel), (ylabel, ax.set_ylabel)):
+    for label, set_label in ((xlabel, ax.set_xlabel), (ylabel, ax.set_ylabel)):
         if label:
-            put(label, fontsize=9.5, color=INK)
+            set_label(label, fontsize=9.5, color=INK)
     return ax
 
 
 def colour_of(place: int) -> str:
-    """The colour of run, or layer, number `place`."""
+    """The colour of a run or layer by its number."""
     return COLOURS[place % len(COLOURS)]
 
 
 def array_of(x: Any) -> np.ndarray[Any, Any]:
-    """Numbers as a NumPy array: of a tensor on its graph or off it, of any dtype, of lists of 0-d tensors.
+    """A tensor of any dtype, with or without a graph, or a list of 0-d tensors, as a NumPy array.
 
     >>> import flambeau as torch
     >>> from flambeau.viz.training.canvas import array_of
@@ -76,7 +73,7 @@ def array_of(x: Any) -> np.ndarray[Any, Any]:
 
 
 def named(things: Any, default: str) -> dict[str, Any]:
-    """Tensors by name: of a mapping, of pairs (name, tensor), of a sequence (numbered), of one tensor.
+    """Tensors by name: from a mapping, pairs (name, tensor), a sequence (numbered), or one tensor.
 
     >>> from flambeau.viz.training.canvas import named
     >>> list(named([[1.], [2.]], "run")), list(named({"a": [1.]}, "run"))

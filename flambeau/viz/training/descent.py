@@ -1,4 +1,4 @@
-"""Gradient descent, watched: the path that an optimizer takes over a function of one or two variables."""
+"""Descent paths: the steps of an optimizer on a function of one or two variables, as plots and animations."""
 
 from __future__ import annotations
 
@@ -20,12 +20,17 @@ _CURVE_POINTS, _GRID_POINTS, _LEVELS = 400, 90, 24
 
 
 class Descent(NamedTuple):
-    """Where a descent went.
+    """The path of a descent.
 
     Attributes:
         positions: (steps + 1,) or (steps + 1, 2), the start first.
-        heights: (steps + 1,), the objective there.
-        label: what to call it in a legend.
+        heights: (steps + 1,), the objective at these positions.
+        label: its name in a legend.
+
+    >>> from flambeau.viz import Descent, descend
+    >>> path = descend(lambda x: x ** 2, 1., step_size=0.5, steps=1)
+    >>> isinstance(path, Descent), path.heights.tolist()
+    (True, [1.0, 0.0])
     """
 
     positions: np.ndarray[Any, Any]
@@ -35,15 +40,15 @@ class Descent(NamedTuple):
 
 def descend(objective: Callable[[Any], Any], start: Any, *, step_size: float = 0.05, steps: int = 100,
             optimizer: Callable[[list[Any]], Any] | None = None, label: str | None = None) -> Descent:
-    """Run gradient descent, x ← x - step_size · ∇f(x), and keep every step.
+    """Run gradient descent, x ← x - step_size · ∇f(x), and record every step.
 
     Args:
-        objective: takes a tensor of the start's shape and returns a scalar.
-        start: a number, or two of them; a tensor's dtype is kept, numbers are float32.
-        step_size: the length of a step, in gradients.
-        steps: how many.
-        optimizer: makes another rule from a list of parameters, `lambda p: torch.optim.Adam(p, lr=0.1)`;
-            `step_size` is then not used.
+        objective: maps a tensor of the start's shape to a scalar.
+        start: one or two numbers (float32), or a tensor.
+        step_size: the learning rate.
+        steps: the number of steps.
+        optimizer: creates another optimizer for a list of parameters, `lambda p: torch.optim.Adam(p, lr=0.1)`;
+            `step_size` is then ignored.
         label: its name in a legend; start and step size if None.
 
     >>> import flambeau as torch
@@ -78,16 +83,16 @@ def descend(objective: Callable[[Any], Any], start: Any, *, step_size: float = 0
 
 def plot_descent(objective: Callable[[Any], Any], *descents: Descent, span: Any = None, minimum: Any = None,
                  legend: bool = True, title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw a function and the ways down it: a curve for one variable, contours for two.
+    """Plot a function and descent paths: a curve for one variable, contours for two.
 
     Args:
-        objective: the function that was descended.
-        descents: what `descend` gave.
-        span: `(low, high)` of x, or `((xlow, xhigh), (ylow, yhigh))`; that of the paths and a margin if None.
-        minimum: the true minimum, if it is to be shown.
-        legend: whether to say what the lines are.
-        title: above the plot.
-        ax: where to draw; a new figure if None.
+        objective: the function.
+        descents: results of `descend`.
+        span: `(low, high)` of x, or `((xlow, xhigh), (ylow, yhigh))`; that of the paths with a margin if None.
+        minimum: the true minimum, optional.
+        legend: show a legend.
+        title: the title.
+        ax: the axes; a new figure if None.
 
     Returns:
         The axes.
@@ -125,15 +130,23 @@ def plot_descent(objective: Callable[[Any], Any], *descents: Descent, span: Any 
 def animate_descent(objective: Callable[[Any], Any], *descents: Descent, span: Any = None, minimum: Any = None,
                     title: str | None = None, frames: int = 60, interval: int = 60,
                     ax: Axes | None = None) -> FuncAnimation:
-    """The same, with the paths growing step by step.
+    """`plot_descent` as an animation of the steps.
 
     Args:
         objective, descents, span, minimum, title, ax: as in `plot_descent`.
-        frames: how many pictures at most; steps are left out evenly where there are more.
-        interval: milliseconds from one to the next.
+        frames: the maximum number of frames, evenly spaced steps.
+        interval: milliseconds per frame.
 
     Returns:
         A matplotlib animation: `save_animation(it, "descent.gif")`, or `it.to_jshtml()` in a notebook.
+
+    >>> import matplotlib, pathlib, tempfile
+    >>> matplotlib.use("Agg")
+    >>> from flambeau.viz import animate_descent, descend, save_animation
+    >>> animation = animate_descent(lambda x: x ** 2, descend(lambda x: x ** 2, 1., steps=3))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_animation(animation, pathlib.Path(folder) / "descent.html").name
+    'descent.html'
     """
     from matplotlib.animation import FuncAnimation
 
@@ -162,18 +175,20 @@ def animate_descent(objective: Callable[[Any], Any], *descents: Descent, span: A
 
 
 def save_animation(animation: FuncAnimation, path: str | Path, *, dpi: int = 80) -> Path:
-    """Write an animation into a file: a GIF by Pillow, or a page with buttons that needs nothing else.
+    """Write an animation to a file: a GIF (by Pillow), or a self-contained HTML page with controls.
 
     Args:
-        path: ends in .gif or .html.
+        animation: from `animate_descent`.
+        path: its suffix is .gif or .html.
+        dpi: the resolution of a GIF.
 
     Raises:
-        ValueError: the path has another ending.
+        ValueError: the path has another suffix.
     """
     path = Path(path)
     if path.suffix == ".gif":
         animation.save(path, writer="pillow", dpi=dpi)
-        _lighten(path)
+        _share_palette(path)
     elif path.suffix in (".html", ".htm"):
         path.write_text(animation.to_jshtml(), encoding="utf-8")
     else:
@@ -181,14 +196,14 @@ def save_animation(animation: FuncAnimation, path: str | Path, *, dpi: int = 80)
     return path
 
 
-def _lighten(path: Path) -> None:
-    """Give all frames of a GIF one palette, undithered: what stands still is then stored once."""
+def _share_palette(path: Path) -> None:
+    """Give all frames of a GIF one palette, without dithering, so that unchanged pixels are stored once."""
     from PIL import Image, ImageSequence
 
     with Image.open(path) as gif:
         duration = gif.info.get("duration", 100)
         frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(gif)]
-    ends = Image.new("RGB", (frames[0].width, 2 * frames[0].height))  # between them they show every colour
+    ends = Image.new("RGB", (frames[0].width, 2 * frames[0].height))  # first and last frame contain all colours
     ends.paste(frames[0], (0, 0))
     ends.paste(frames[-1], (0, frames[0].height))
     palette = ends.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
@@ -199,7 +214,7 @@ def _lighten(path: Path) -> None:
 # ----- pieces -----
 
 def _span(descents: Sequence[Descent], span: Any) -> Any:
-    """The part of the plane to show: what was asked for, or the paths with a margin."""
+    """The given range, or that of the paths with a margin."""
     if span is not None:
         return span
     stacked = np.concatenate([descent.positions for descent in descents])
@@ -224,7 +239,7 @@ def _draw_contours(ax: Axes, objective: Callable[[Any], Any], span: Any) -> None
     x, y = np.linspace(left, right, _GRID_POINTS), np.linspace(low, high, _GRID_POINTS)
     grid = np.stack(np.meshgrid(x, y), axis=-1)
     z = _heights(objective, grid.reshape(-1, 2)).reshape(grid.shape[:2])
-    # as much area between two lines as between the next two: narrow valleys show their floor, too
+    # levels at quantiles: equal areas between lines, so that narrow valleys are resolved
     levels = np.unique(np.quantile(z[np.isfinite(z)], np.linspace(0, 1, _LEVELS)))
     if len(levels) > 1:
         ax.contourf(x, y, z, levels=levels, cmap="Blues_r", norm=_by_rank(levels), alpha=0.75, zorder=0)
@@ -246,7 +261,7 @@ def _points(descent: Descent) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
 
 
 def _draw_path(ax: Axes, descent: Descent, place: int, alone: bool) -> tuple[Any, Any, Any]:
-    """The line of the steps, the start (hollow) and the end (full)."""
+    """Draw the path, its start (hollow) and its end (filled)."""
     across, up = _points(descent)
     flat = descent.positions.ndim == 1
     colour = colour_of(1 if alone else place)

@@ -1,4 +1,4 @@
-"""Gradient flow: how large the gradients are that reach each layer's parameters."""
+"""Gradient flow: the sizes of each parameter's gradient."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MEAN, _MAX, _NONE = "#2563eb", "#bfdbfe", "#dc2626"
 
 
 def gradient_sizes(parameters: Any) -> dict[str, tuple[float, float] | None]:
-    """The mean and the greatest |gradient| of each parameter; None where no gradient arrived.
+    """The mean and the maximum |gradient| of each parameter; None without a gradient.
 
     Args:
-        parameters: a module, pairs (name, tensor) as `named_parameters()` gives them, or a mapping.
+        parameters: a module, pairs (name, tensor) as of `named_parameters()`, or a mapping.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import gradient_sizes
@@ -43,17 +43,17 @@ def gradient_sizes(parameters: Any) -> dict[str, tuple[float, float] | None]:
 
 def plot_gradient_flow(parameters: Any, *, log: bool = True, biases: bool = True, title: str | None = None,
                        ax: Axes | None = None) -> Axes:
-    """Draw the mean and the greatest |gradient| of every parameter, the first layer on top.
+    """Plot the mean and the maximum |gradient| of every parameter, the first layer on top.
 
-    Call it after `backward()`. Bars that shrink from bottom to top are gradients that vanish
-    on their way to the first layers; a red name is a parameter that no gradient reached.
+    Call it after `backward()`. Vanishing gradients are bars that shrink from bottom to top. Parameters without a
+    gradient have red names.
 
     Args:
         parameters: a module, pairs (name, tensor), or a mapping.
-        log: whether sizes are drawn on a logarithmic axis.
-        biases: whether parameters whose name ends in "bias" are shown.
-        title: above the plot.
-        ax: where to draw; a new figure if None.
+        log: use a logarithmic axis.
+        biases: include parameters whose name ends in "bias".
+        title: the title.
+        ax: the axes; a new figure if None.
 
     Returns:
         The axes.

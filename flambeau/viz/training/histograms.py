@@ -1,4 +1,4 @@
-"""Histograms of weights and activations: layer by layer, and over the steps of a training."""
+"""Histograms of weights and activations, by layer and over training steps."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .canvas import INK, MUTED, array_of, axes_for, colour_of, named, titled
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_OVERLAP = 1.5  # how far the highest peak reaches into the rows above
+_OVERLAP = 1.5  # height of peaks in rows
 _BANDS = ((0.02, 0.98, (0, (2, 2))), (0.25, 0.75, "-"))  # quantiles, and the line's dashes
 
 
 def activations(model: Any, *inputs: Any) -> dict[str, Any]:
-    """What every innermost module of a model gives for an input, by the modules' names.
+    """The outputs of all innermost modules of a model, by name.
 
     Args:
-        model: a module; it is called once, without recording a graph, in the mode that it is in.
-        inputs: what to call it with.
+        model: a module; it is called once, in its current mode, under `no_grad`.
+        inputs: its arguments.
 
     Returns:
-        A tensor for each module; of a module that ran several times, what it gave last.
+        The last output of each module.
 
     >>> import flambeau as torch
     >>> from flambeau.viz import activations
@@ -33,43 +33,43 @@ def activations(model: Any, *inputs: Any) -> dict[str, Any]:
     >>> {name: tuple(x.shape) for name, x in activations(model, torch.ones(4, 2)).items()}
     {'0': (4, 3), '1': (4, 3)}
     """
-    found: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
 
-    def keep(name: str) -> Any:
+    def make_hook(name: str) -> Any:
         def hook(_module: Any, _inputs: Any, output: Any) -> None:
-            whole = output[0] if isinstance(output, (tuple, list)) else output
-            if hasattr(whole, "detach"):
-                found[name] = whole.detach().clone()
+            tensor = output[0] if isinstance(output, (tuple, list)) else output
+            if hasattr(tensor, "detach"):
+                outputs[name] = tensor.detach().clone()
 
         return hook
 
     inner = [(name, module) for name, module in model.named_modules() if not list(module.children())]
-    handles = [module.register_forward_hook(keep(name or type(module).__name__)) for name, module in inner]
+    handles = [module.register_forward_hook(make_hook(name or type(module).__name__)) for name, module in inner]
     try:
         with no_grad():
             model(*inputs)
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return outputs
 
 
 def plot_histograms(tensors: Any, *, bins: int = 80, span: tuple[float, float] | None = None,
                     gradients: bool = False, title: str | None = None, xlabel: str = "value",
                     ax: Axes | None = None) -> Axes:
-    """Draw how the elements of each tensor are spread: one row for each, the first on top.
+    """Plot a histogram of each tensor, one row each, the first on top.
 
     Args:
-        tensors: a module (its parameters), pairs (name, tensor), a mapping such as `activations` gives, or
-            a list of tensors.
-        bins: how many at most; a row of few elements has fewer.
-        span: the values to show; all but the outermost thousandth of them if None.
-        gradients: whether to draw the tensors' gradients instead, of those that have one.
-        title, xlabel: what to write.
-        ax: where to draw; a new figure if None.
+        tensors: a module (its parameters), pairs (name, tensor), a mapping such as `activations` returns,
+            or a list of tensors.
+        bins: the maximum number of bins; rows of few elements have fewer.
+        span: the range of values; the 0.1 % and 99.9 % quantiles if None.
+        gradients: plot the tensors' gradients instead.
+        title, xlabel: labels.
+        ax: the axes; a new figure if None.
 
     Returns:
-        The axes. Each row is as high as its own peak; its mean and standard deviation stand beside it.
+        The axes. Each row is scaled to its peak; its mean and standard deviation are written next to it.
 
     >>> import matplotlib
     >>> matplotlib.use("Agg")
@@ -88,7 +88,7 @@ def plot_histograms(tensors: Any, *, bins: int = 80, span: tuple[float, float] |
     ax = axes_for(ax, 7.0, max(1.8, 1.0 + 0.5 * len(values)))
     low, high = span or _span(list(values.values()))
     for row, (name, found) in enumerate(values.items()):
-        # few elements in many bins would be a row of needles
+        # fewer bins for few elements
         edges = np.linspace(low, high, min(bins, max(12, round(3 * found.size ** 0.5))) + 1)
         middles = (edges[:-1] + edges[1:]) / 2
         counts, _ = np.histogram(found, edges)
@@ -113,21 +113,21 @@ def plot_histograms(tensors: Any, *, bins: int = 80, span: tuple[float, float] |
 def plot_histogram_over_steps(history: Sequence[Any], steps: Sequence[float] | None = None, *, bins: int = 48,
                               span: tuple[float, float] | None = None, title: str | None = None,
                               xlabel: str = "step", ylabel: str = "value", ax: Axes | None = None) -> Axes:
-    """Draw how the elements of one tensor are spread as a training goes on.
+    """Plot the histogram of one tensor over training steps.
 
     Args:
-        history: the tensor at each step, `[w.detach().clone(), ...]`; the sizes may differ.
+        history: the tensor at each step, `[w.detach().clone(), ...]`; sizes may differ.
         steps: the number of each step; 0, 1, 2, ... if None.
-        bins: how many.
-        span: the values to show; all but the outermost thousandth of them if None.
-        title, xlabel, ylabel: what to write.
-        ax: where to draw; a new figure if None.
+        bins: the number of bins.
+        span: the range of values; the 0.1 % and 99.9 % quantiles if None.
+        title, xlabel, ylabel: labels.
+        ax: the axes; a new figure if None.
 
     Returns:
-        The axes: the darker, the more elements; lines at the median, the quartiles and the outer fiftieths.
+        The axes: darker bins have more elements; lines are the median, the quartiles, and the 2 % and 98 % quantiles.
 
     Raises:
-        ValueError: there is no step, or `steps` has another length.
+        ValueError: `history` is empty, or `steps` has another length.
 
     >>> import matplotlib
     >>> matplotlib.use("Agg")
@@ -148,7 +148,7 @@ def plot_histogram_over_steps(history: Sequence[Any], steps: Sequence[float] | N
     between = (at[:-1] + at[1:]) / 2
     sides = np.concatenate([[at[0] - 0.5 if len(at) == 1 else 2 * at[0] - between[0]], between,
                             [at[0] + 0.5 if len(at) == 1 else 2 * at[-1] - between[-1]]])
-    ax.pcolormesh(sides, edges, np.sqrt(density.T), cmap="Blues", rasterized=True)  # by the root: thin tails show, too
+    ax.pcolormesh(sides, edges, np.sqrt(density.T), cmap="Blues", rasterized=True)  # sqrt: tails are visible
     median = [np.median(values) if values.size else np.nan for values in found]
     ax.plot(at, median, color="#0f172a", linewidth=1.6, label="median")
     for (lower, upper, dashes), name in zip(_BANDS[::-1], ("middle half", "96 %"), strict=True):
@@ -168,7 +168,7 @@ def _finite(x: Any) -> np.ndarray[Any, Any]:
 
 
 def _span(rows: list[np.ndarray[Any, Any]]) -> tuple[float, float]:
-    """From the least to the greatest value, but for a thousandth on either side of each row."""
+    """The range of the 0.1 % to 99.9 % quantiles of all rows, with a margin."""
     ends = [np.quantile(values, (0.001, 0.999)) for values in rows if values.size]
     low, high = (min(e[0] for e in ends), max(e[1] for e in ends)) if ends else (0.0, 1.0)
     margin = 0.05 * (high - low) or 0.5

@@ -1,4 +1,4 @@
-"""Loss curves: several runs over their steps, what they were and what they tend to."""
+"""Loss curves of several runs, with moving averages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def smoothed(values: Any, weight: float) -> np.ndarray[Any, Any]:
-    """The exponential moving average, sₖ = w sₖ₋₁ + (1 - w) xₖ, without the pull of a start at 0.
+    """The bias-corrected exponential moving average, sₖ = w sₖ₋₁ + (1 - w) xₖ.
 
-    Values that are not finite are passed over.
+    Values that are not finite are skipped.
 
     >>> from flambeau.viz.training.losses import smoothed
     >>> smoothed([4., 2., 2.], 0.5).round(3).tolist()
@@ -33,23 +33,23 @@ def smoothed(values: Any, weight: float) -> np.ndarray[Any, Any]:
 
 def plot_losses(runs: Any, *, smooth: float = 0.0, log: bool = True, legend: bool = True,
                 xlabel: str = "step", ylabel: str = "loss", title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw losses over the steps of one or several runs.
+    """Plot losses over the steps of one or several runs.
 
     Args:
         runs: the losses of a run (a tensor, or a list of numbers or 0-d tensors), or several: a list, or a
             mapping from their names.
-        smooth: the weight of the past in the moving average, in [0, 1): 0.9 averages about ten steps. The
-            losses themselves stay visible behind it.
-        log: whether the loss axis is logarithmic; it is not where a loss is 0 or less.
-        legend: whether to name the runs.
-        xlabel, ylabel, title: what to write.
-        ax: where to draw; a new figure if None.
+        smooth: the weight of the past in the moving average, in [0, 1): 0.9 averages about ten steps. The losses
+            themselves are drawn faintly.
+        log: use a logarithmic loss axis, unless a loss is 0 or less.
+        legend: show the names of runs.
+        xlabel, ylabel, title: labels.
+        ax: the axes; a new figure if None.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: `smooth` lies outside [0, 1).
+        ValueError: `smooth` is outside [0, 1).
 
     >>> import matplotlib
     >>> matplotlib.use("Agg")

@@ -1,8 +1,6 @@
-"""Training, in pictures: plain matplotlib functions that take tensors and modules as they are.
+"""Plots of training: descent paths, losses, gradient sizes, and histograms of weights and activations.
 
-Each draws on `ax=` or on a new figure and returns the axes. The ways down a function
-(`descent`), losses (`losses`), the sizes of gradients (`gradient_flow`), and the spread of
-weights and activations (`histograms`) have a file each.
+Each function takes tensors and modules, draws on `ax=` or on a new figure, and returns the axes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a number says of an array: its range, mean, spread, histogram, and the values themselves where they are few."""
+"""Statistics of arrays: range, mean, standard deviation, histogram, and the elements of small arrays."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 from ... import dtypes
 
 BINS = 32
-FEW = 64  # up to how many elements the values themselves are kept
+FEW = 64  # maximum number of elements that are included
 
 
 def statistics(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """The statistics of an array's finite elements, as plain numbers fit for JSON.
+    """The statistics of an array's finite elements, as JSON data.
 
     Args:
-        array: of any shape and dtype; complex numbers count by their absolute values.
+        array: of any shape and dtype; absolute values of complex numbers are used.
 
     Returns:
-        `shape`, `dtype`, `min`, `max`, `mean`, `std` (of the whole, not of a sample; None where nothing is finite),
-        `nan` and `inf` (how many), `zeros`, `bins` (counts of 32 equal bins from `min` to `max`), and `values` (nested
-        lists; what is not finite as text) up to 64 elements, else None.
+        `shape`, `dtype`, `min`, `max`, `mean`, `std` (of the population; None without finite elements), `nan`, `inf`
+        and `zeros` (counts), `bins` (counts of 32 equal bins from `min` to `max`), and `values` (nested lists, non-
+        finite elements as text) up to 64 elements, else None.
 
     >>> import numpy as np
     >>> from flambeau.viz.training.statistics import statistics
@@ -52,11 +52,11 @@ def statistics(array: np.ndarray[Any, Any]) -> dict[str, Any]:
 
 
 def _bins(finite: np.ndarray[Any, Any], low: float, high: float) -> list[int]:
-    """How many elements each bin has; a single value lies in the middle one."""
+    """The counts of the bins; equal elements are in the middle bin."""
     width = high - low
     if not width:
         return [0] * (BINS // 2) + [finite.size] + [0] * (BINS // 2 - 1)
-    if not math.isfinite(width):  # near the ends of the range of floats
+    if not math.isfinite(width):  # overflow
         finite, low, width = finite / 4, low / 4, high / 4 - low / 4
     place = ((finite - low) / width * BINS).astype(np.int64)
     counts: list[int] = np.bincount(np.minimum(place, BINS - 1), minlength=BINS).tolist()
@@ -68,7 +68,7 @@ def _finite(value: Any) -> float | None:
 
 
 def _plain(value: Any) -> Any:
-    """Nested lists of numbers that JSON has; others as text."""
+    """Nested lists of JSON numbers; other numbers as text."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
