@@ -62,7 +62,7 @@ def fast_paths() -> dict[str, set[str]]:
         if keyword_parameters(op) is not None:
             paths.setdefault(op.name, set()).add("keyword_parameters")
     for function in gc.get_objects():
-        if isinstance(function, FunctionType) and "/_tensor/fastpath/" in function.__code__.co_filename:
+        if type(function) is FunctionType and "/_tensor/fastpath/" in function.__code__.co_filename:
             maker = function.__code__.co_qualname.partition(".")[0]
             if function.__closure__ is None or maker not in MAKERS:
                 continue
