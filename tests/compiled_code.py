@@ -1,4 +1,4 @@
-"""For tests of generated code: a fixture with an empty cache that skips where nothing can be compiled; its files."""
+"""The fixture `compiled_code` for tests of generated code: an empty cache; skips where nothing can be compiled."""
 
 from __future__ import annotations
 

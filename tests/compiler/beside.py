@@ -1,4 +1,4 @@
-"""A compiled function beside the same function run eagerly, call by call: results, changes and random numbers."""
+"""Helpers that call a compiled function and the eager one alternately, and compare results and state."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ def same(found: Any, expected: Any, tolerance: float = 1e-5, path: str = "result
 
 
 class World:
-    """A function, what it is called with, and what it may change.
+    """A function with its arguments and state.
 
     Args:
         function: the function.
-        arguments: of the call of a number; the same ones for the same number.
-        state: tensors and other things to be compared after each call.
-        between: done after the call of a number: what happens outside of the function.
+        arguments: returns the arguments of call `i`, equal for equal `i`.
+        state: returns the tensors and other objects that are compared after each call.
+        between: called after call `i`; may change state from outside the function.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Callable[[int], tuple] = lambda i: (),
@@ -91,7 +91,7 @@ class World:
 
 
 def beside(build: Callable[[], World], count: int = 7, tolerance: float = 1e-5, **options: Any) -> Any:
-    """Call a function and its compiled form side by side, each with a world of its own; the compiled one."""
+    """Call a function and its compiled form alternately, each with a world of its own; return the compiled one."""
     torch.manual_seed(0)
     theirs = build()
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""What compiled functions are called with, and what they return: kinds, layouts, memory that is shared, containers."""
+"""Arguments and results of compiled functions: kinds, layouts, aliasing, containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator's first sample compiled in every dtype, and with zeros, infinities and NaN: as it is eagerly."""
+"""Every operator's first sample, compiled, in every dtype and with zeros, infinities and NaN, equals eager."""
 
 from __future__ import annotations
 

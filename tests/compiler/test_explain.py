@@ -1,4 +1,4 @@
-"""What `compile.explain` says: kernels with their lines, fallbacks, guards, and why a function is not compiled."""
+"""`compile.explain`: kernels with their lines, fallbacks, guards, and reasons for not compiling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that move elements, pick them by index, or scan them, are compiled, and give what they give eagerly."""
+"""Operators that move elements, index or scan are compiled without fallbacks, and equal eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a capture keeps: no array longer than the function itself does."""
+"""The memory of traces: a tracer keeps no array longer than the function does."""
 
 from __future__ import annotations
 

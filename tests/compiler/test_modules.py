@@ -1,4 +1,4 @@
-"""Compiled modules: their own hooks, modules that compile themselves, and what else belongs to them."""
+"""Compiled modules: hooks of the wrapper, `Module.compile`, attributes and state dicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next process replays its first call, if everything is as an earlier one saw it; else nothing of that is used.
+"""The program cache: the next process replays its first call if all sources resolve and all guards hold.
 
 Here the processes are one: what is compiled anew looks for what was left on disk, as another process would.
 """

@@ -1,4 +1,4 @@
-"""Functions that hand a tensor's numbers to Python are not replayed: Python may do something else with others."""
+"""Functions that read a tensor's elements in Python are not replayed."""
 
 from __future__ import annotations
 

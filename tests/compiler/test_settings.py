@@ -1,4 +1,4 @@
-"""What programs say to PyTorch's compilers: settings, stances, marks, and the errors that come of them."""
+"""PyTorch's settings, stances and marks of its compilers, and the exceptions that they cause."""
 
 from __future__ import annotations
 

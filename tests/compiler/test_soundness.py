@@ -1,4 +1,4 @@
-"""What a program must not get wrong: hooks, gradients that nobody asked for, memory that is shared or given away."""
+"""Soundness of replays: hooks, unused gradients, aliasing, replaced memory, internal errors."""
 
 from __future__ import annotations
 

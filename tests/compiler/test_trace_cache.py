@@ -1,4 +1,4 @@
-"""From the second process on, one run of a function is enough, if it is as an earlier process knows it."""
+"""The trace cache: from the second process on, one trace suffices if it matches a record."""
 
 from __future__ import annotations
 

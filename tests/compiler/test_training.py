@@ -1,4 +1,4 @@
-"""Whole training steps compiled: models, optimizers and schedulers, step by step beside the same eagerly."""
+"""Compiled training steps: models, optimizers and schedulers, compared with eager after every step."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""The random programs compiled: each as a function of its first tensors, beside the same function run eagerly.
+"""Random programs, compiled: each is a function of its first tensors, and is compared with the eager function.
 
     python -m tests.random_programs.compiled --programs 500
     python -m tests.random_programs.compiled --replay 1234
 
 A program's leaves become arguments, the rest is the function's body; a statement that raises is caught, and its error
-is a result. The function is called a few times, each time with other numbers in new tensors. Compared are errors, all
-tensors that the function leaves, what became of the arguments, which of them share memory or are one, and the
-gradients when backward is called outside. Every other program draws random numbers; where the stream stands in the end
-is compared, too.
+is a result. The function is called a few times, each time with other elements in new tensors. Compared are errors,
+results, arguments after the call, aliasing, and the gradients of a backward outside. Every other program draws random
+numbers; the state of the generator is compared, too.
 """
 
 from __future__ import annotations
