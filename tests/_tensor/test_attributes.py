@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 import pytest
 
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 
 @pytest.mark.parametrize("name", ["data", "requires_grad", "_grad_fn", "_backward_hooks", "grad", "volatile"])

@@ -1,11 +1,11 @@
-"""`detach_`: who saved the tensor with its history finds out in backward, who saved its memory alone does not mind."""
+"""`detach_`: backward raises an error for nodes that saved the tensor with its history, not for others."""
 
 from __future__ import annotations
 
 import pytest
 
 import flambeau
-from tests.autograd.beside import attempt, same
+from tests.autograd.differential import attempt, same
 
 USES = {
     "saved": lambda x: x.sin(),

@@ -1,4 +1,4 @@
-"""Functions that the user writes: contexts, several outputs, in-place, forward mode, errors."""
+"""Custom Functions: contexts, several outputs, in-place, forward mode, errors."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a Function may not do, in PyTorch's words."""
+"""Errors of custom Functions, with PyTorch's messages."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import function, same
+from tests.autograd.differential import function, same
 
 
 def dirty(*which):

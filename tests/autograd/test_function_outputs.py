@@ -1,10 +1,10 @@
-"""What a Function returns: new tensors, its inputs, views of them, things that are no tensors, one thing twice."""
+"""Outputs of custom Functions: new tensors, inputs, views of inputs, non-tensors, repeated outputs."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import attempt, function, same
+from tests.autograd.differential import attempt, function, same
 
 FORWARDS = {
     "new": lambda ctx, x: x * 2,

@@ -1,10 +1,10 @@
-"""Forward mode through a Function: what `jvp` is given, and what it must return."""
+"""Forward mode of custom Functions: arguments and results of `jvp`."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import function, same
+from tests.autograd.differential import function, same
 
 
 def dirty(ctx, x):

@@ -1,4 +1,4 @@
-"""`torch.autograd.functional` beside PyTorch: values, structures, graphs and error texts."""
+"""`torch.autograd.functional` compared with PyTorch: values, structures, graphs and error messages."""
 
 from __future__ import annotations
 

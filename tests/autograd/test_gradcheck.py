@@ -1,4 +1,4 @@
-"""gradcheck: what it finds wrong, what it lets pass, and what it says."""
+"""gradcheck: errors that it detects, correct derivatives that it accepts, and its messages."""
 
 from __future__ import annotations
 

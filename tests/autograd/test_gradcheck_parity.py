@@ -1,4 +1,4 @@
-"""gradcheck beside PyTorch's: the same verdicts, texts and numbers, and the same random numbers drawn."""
+"""gradcheck compared with PyTorch's: results, messages, numbers and random state."""
 
 from __future__ import annotations
 

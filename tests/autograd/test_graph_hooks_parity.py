@@ -1,4 +1,4 @@
-"""Hooks on saved tensors, hooks on many gradients and checkpoints, held against PyTorch.
+"""Saved-tensor hooks, multi-grad hooks and checkpoints, compared with PyTorch.
 
 Each program takes a module, PyTorch or flambeau, and returns what it saw; both must see the same.
 """

@@ -1,4 +1,4 @@
-"""Hooks on tensors and nodes: when they run, what they see, what they may return."""
+"""Hooks on tensors and nodes: order, arguments and return values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One hook for several tensors' gradients: when it is called, and with what."""
+"""Multi-grad hooks: when they are called, and with which arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profiler: what it sees, how it adds up, and what it writes."""
+"""The profiler: events, sums and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled functions under a profiler: their kernels are events, held against the machine's peaks."""
+"""Compiled functions under a profiler: events of kernels, and the roofline columns."""
 
 from __future__ import annotations
 

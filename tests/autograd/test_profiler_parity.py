@@ -1,4 +1,4 @@
-"""Tables and sums beside PyTorch's, of the same events."""
+"""Profiler tables and sums compared with PyTorch's, for the same events."""
 
 from __future__ import annotations
 

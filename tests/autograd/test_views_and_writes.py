@@ -1,4 +1,4 @@
-"""Views, their bases and in-place writes: what the random programs (`tests/random_programs`) found, one test each."""
+"""Views, bases and in-place writes: regression tests of errors that `tests/random_programs` found."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Second derivatives of writes through views, whose rules save what was written; refused writes."""
+"""Second derivatives of writes through views, and writes that raise errors."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import attempt, same
+from tests.autograd.differential import attempt, same
 
 
 def kept(torch, y):

@@ -1,4 +1,4 @@
-"""Anomaly mode: warnings that show where a node was made, and for whose gradient; errors that stay errors."""
+"""Anomaly mode: tracebacks of nodes and of their parent nodes; errors in rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.autograd import detect_anomaly
-from tests.autograd.beside import outcome, pytorch, same
+from tests.autograd.differential import outcome, pytorch, same
 
 
 def without_traces(found):

@@ -1,4 +1,4 @@
-"""A weight that `linear` meets again and again: its gradient, in one product, is what PyTorch's steps add up to.
+"""Deferred accumulation: the gradient of a reused weight equals the sum of PyTorch's steps.
 
 Numbers are small integers, so that sums are exact in any order.
 """
@@ -14,7 +14,7 @@ import pytest
 import flambeau
 from flambeau.engine.rules import deferred_accumulation
 from flambeau.engine.rules.deferred_accumulation import DeferredOuterProduct, DeferredRowSum
-from tests.autograd.beside import function, same
+from tests.autograd.differential import function, same
 
 STEPS = 7
 

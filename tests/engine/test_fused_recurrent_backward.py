@@ -1,4 +1,4 @@
-"""Steps of plain recurrent networks that go back together: as operator by operator, whatever is unusual about some."""
+"""Fused recurrent backward: equal to operator by operator, also with hooks, modified states and other users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grad modes as blocks and decorators; dual numbers; the functional interface."""
+"""Grad modes as context managers and decorators; dual numbers; the functional interface."""
 
 from __future__ import annotations
 

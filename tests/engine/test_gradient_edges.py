@@ -1,10 +1,10 @@
-"""Edges of the graph instead of tensors: as roots, as inputs, noted or made by hand."""
+"""Gradient edges as roots and as inputs, from `get_gradient_edge` or constructed."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import attempt, same
+from tests.autograd.differential import attempt, same
 
 
 def edges(torch):

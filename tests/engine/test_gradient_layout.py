@@ -1,11 +1,11 @@
-"""How a leaf's gradient lies in memory: as the leaf where that is dense, else row by row; and that it is a copy."""
+"""The gradient layout: the strides of a dense leaf, else contiguous; gradients are copies."""
 
 from __future__ import annotations
 
 import pytest
 
 import flambeau
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 LEAVES = {
     "row-major": lambda torch: torch.ones(2, 3),

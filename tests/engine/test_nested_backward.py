@@ -1,4 +1,4 @@
-"""Backward within backward: as deep as it likes, with the caller's modes, and errors that find their way out."""
+"""Reentrant backward: nesting depth, the caller's modes, and propagation of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import flambeau as torch
 from flambeau.engine.execution.reentrant import PER_THREAD
 from flambeau.engine.nodes.leaf_hooks import LeafHooks
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 
 class Again(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Nodes that hooks, a profiler or anomaly mode look at run on kernels like all others, to the same bits."""
+"""Nodes with hooks, under a profiler and in anomaly mode use the same kernels, with bitwise equal results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of losses over classes that are not written out: as if they were, whoever looks at them."""
+"""One-hot gradients equal the matrices that they replace, also for hooks, captures and higher orders."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Switches for a block or for good; writes that do not count; birth numbers that are changed."""
+"""Policies, preserved version counters, and changed sequence numbers."""
 
 from __future__ import annotations
 
 import pytest
 
 import flambeau
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 
 def test_multithreading():

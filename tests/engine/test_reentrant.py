@@ -1,4 +1,4 @@
-"""What fails on the way back shows how it was reached: Python's stack, from `backward()` down to the rule."""
+"""Nested backward: tracebacks of errors from `backward()` down to the rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved-tensor hooks: what they are given and when, what they may return, and what they leave behind."""
+"""Saved-tensor hooks: arguments, order, results and cleanup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes to saved tensors inside `allow_mutation_on_saved_tensors`: backward sees what was saved."""
+"""`allow_mutation_on_saved_tensors`: backward uses the values that were saved."""
 
 from __future__ import annotations
 

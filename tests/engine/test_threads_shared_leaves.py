@@ -1,4 +1,4 @@
-"""Threads sharing leaves lose no gradient, and an interrupt in the middle of backward leaves nothing broken."""
+"""Concurrent backward passes to shared leaves, and interrupts during backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that gets no gradient runs all the same: its hooks see None, what it saved is checked and let go."""
+"""Nodes with undefined gradients: hooks receive None, saved tensors are checked and freed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 HALF = '''
 class Half(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""In-place forms with a node of their own: comparisons, whose gradient is zero, and others."""
+"""In-place operators with separate nodes: comparisons, whose gradient is zero, and others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 
 @pytest.mark.parametrize("other", ["w * 1", "0.5"])

@@ -1,4 +1,4 @@
-"""Transforms composed in every order: the derivatives are those of the calculus, whoever takes them."""
+"""Function transforms composed in all orders give the analytical derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vmap`: dimensions in and out, nesting, chunks, what is refused, and how a batch prints."""
+"""`vmap`: in_dims and out_dims, nesting, chunks, errors, and printing."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 
 def test_it_runs_its_module():

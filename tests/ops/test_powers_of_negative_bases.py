@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 
 @pytest.mark.parametrize("exponent", ["complex64", "complex128", "float64"])

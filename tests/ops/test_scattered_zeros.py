@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import attempt, same
+from tests.autograd.differential import attempt, same
 
 
 @pytest.mark.parametrize("values", [[2.0, 3.0], [0.0, 3.0], [0.0, 0.0]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.autograd.beside import same
+from tests.autograd.differential import same
 
 INF, NAN = float("inf"), float("nan")
 

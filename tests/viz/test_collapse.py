@@ -1,4 +1,4 @@
-"""Graphs in boxes: modules, lines, repetition; and their drawings, which open."""
+"""Collapsed graphs by module, source line and repetition, and their drawings."""
 
 from __future__ import annotations
 

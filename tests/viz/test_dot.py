@@ -1,4 +1,4 @@
-"""`make_dot` draws what torchviz draws, of flambeau's graphs and of PyTorch's own."""
+"""`make_dot` equals torchviz, for flambeau's and for PyTorch's graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each operator's graph can be watched, described, drawn and measured, whatever way its nodes are made."""
+"""Recording, description, drawing and memory report of every operator's graph."""
 
 from __future__ import annotations
 

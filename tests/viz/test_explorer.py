@@ -1,4 +1,4 @@
-"""The explorer in a real browser, headless: what a user can do in it, by mouse and by keyboard alone."""
+"""The explorer in a headless browser, by mouse and by keyboard."""
 
 from __future__ import annotations
 

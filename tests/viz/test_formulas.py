@@ -1,4 +1,4 @@
-"""Formulas come from the declarations: every elementwise operator has them, and they compute what the operator does."""
+"""Formulas of declarations: every elementwise operator has one, and it evaluates to the operator's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`x.graph()`: the graph as data, as text, and how much of it is known without anybody having watched."""
+"""`x.graph()`: the graph as data and as text, with and without a recording."""
 
 from __future__ import annotations
 

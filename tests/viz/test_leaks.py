@@ -1,4 +1,4 @@
-"""`viz.leaks()`: graphs that stay alive, and what holds them in plain words."""
+"""`viz.leaks()`: live graphs and the references to them."""
 
 from __future__ import annotations
 

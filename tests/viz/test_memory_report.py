@@ -1,4 +1,4 @@
-"""`x.graph().memory()`: who keeps how much, and what to change."""
+"""`x.graph().memory()`: bytes by node and line, and advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`watching()`: lines, modules, values, adjoints, accumulation, freeing, steps; and nothing of it when it is off."""
+"""`watching()`: recorded lines, modules, values, adjoints, accumulation, freeing and steps; no effect outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures in files, with Graphviz's `dot` and without it."""
+"""Rendering of pictures to files, with and without Graphviz's `dot`."""
 
 from __future__ import annotations
 

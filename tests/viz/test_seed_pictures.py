@@ -1,4 +1,4 @@
-"""The pictures of the four documents: nodes, edges, labels and colours, as Graphviz draws them and as flambeau does.
+"""Pictures of the four documents: nodes, edges, labels and colours, by Graphviz and by flambeau.
 
 What each should be is in `golden/`: a line `key | label | colour` for each node, `tail->head` for each edge, with what
 is special about it. A picture that is meant to change is written anew with `python tests/viz/test_seed_pictures.py`.

@@ -1,4 +1,4 @@
-"""Tables in Markdown, LaTeX and HTML: whole, escaped, and readable by what reads them."""
+"""Tables in Markdown, LaTeX and HTML: complete, escaped and parseable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots of trainings: what they draw, of which numbers, on which axes."""
+"""Plots of training: drawn data and axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same little program on flambeau and on PyTorch: what it returns, warns of and raises must be the same."""
+"""Differential tests: runs a program on flambeau and on PyTorch and compares results, warnings and errors."""
 
 from __future__ import annotations
 
