@@ -373,29 +373,29 @@ class Graph:
         return value if value.shape == shape else self.expand(value, shape)
 
     def select(self, condition: Value, x: Any, y: Any) -> Value:
-        """`x` where the condition holds, else `y`."""
+        """`x` where the condition is true, else `y`."""
         if not (isinstance(x, Value) or isinstance(y, Value)):
-            raise Unsupported("a choice between two numbers")
+            raise Unsupported("select of two scalars")
         x, y = self.operands([x, y])
         if not isinstance(condition, Value) or condition.dtype != BOOL:
-            raise Unsupported("a condition that is no logical_operand value")
+            raise Unsupported("a condition that is not a bool value")
         if x.dtype.kind not in "biuf":
-            raise Unsupported(f"a choice between values of {x.dtype}")
-        shape, found = self.broadcast([condition, x, y])
-        return self.make("select", tuple(found), None, shape, x.dtype)
+            raise Unsupported(f"select of {x.dtype}")
+        shape, args = self.broadcast([condition, x, y])
+        return self.make("select", tuple(args), None, shape, x.dtype)
 
     def cast(self, value: Value, dtype: np.dtype) -> Value:
-        """The same numbers in another dtype."""
+        """Convert to another dtype."""
         if value.dtype == dtype:
             return value
         for kind in (value.dtype, dtype):
             if kind.kind == "c" or (kind.kind == "V" and kind != BFLOAT16):
-                raise Unsupported(f"a conversion of {value.dtype} to {dtype}")
-        scalar = _scalar_constant(value)
-        if scalar is not None and dtype not in NARROW and value.dtype not in NARROW:
+                raise Unsupported(f"a cast of {value.dtype} to {dtype}")
+        constant = _scalar_constant(value)
+        if constant is not None and dtype not in NARROW and value.dtype not in NARROW:
             with np.errstate(all="ignore"):
-                made = self.constant(self.array(scalar).astype(dtype))
-            return made if not value.shape else self.expand(made, value.shape)
+                folded = self.constant(self.array(constant).astype(dtype))
+            return folded if not value.shape else self.expand(folded, value.shape)
         return self.make("cast", (value,), None, value.shape, dtype)
 
     def copy(self, value: Value) -> Value:
@@ -479,10 +479,10 @@ class Graph:
         return self.make("convolve", (a, b), attrs, tuple(shape), a.dtype)
 
     def assemble(self, shape: Sequence[int], background: Value | None, pieces: Sequence[Value],
-                 places: Sequence[tuple[tuple[int, ...], int]]) -> Value:
+                 locations: Sequence[tuple[tuple[int, ...], int]]) -> Value:
         """An array of this shape: pieces written over a background; None where the pieces cover all of it."""
         args = tuple(pieces) if background is None else (self.expand(background, shape), *pieces)
-        return self.make("assemble", args, (background is not None, *places), tuple(shape), pieces[0].dtype)
+        return self.make("assemble", args, (background is not None, *locations), tuple(shape), pieces[0].dtype)
 
     def cat(self, values: Sequence[Value], dim: int) -> Value:
         """Concatenate along a dimension."""
@@ -490,11 +490,11 @@ class Graph:
             raise Unsupported("concatenation of several dtypes")
         shape = list(values[0].shape)
         shape[dim] = sum(v.shape[dim] for v in values)
-        strides, places, start = algebra.dense_strides(shape), [], 0
+        strides, locations, start = algebra.dense_strides(shape), [], 0
         for value in values:
-            places.append((strides, start * strides[dim]))
+            locations.append((strides, start * strides[dim]))
             start += value.shape[dim]
-        return values[0] if len(values) == 1 else self.assemble(shape, None, values, places)
+        return values[0] if len(values) == 1 else self.assemble(shape, None, values, locations)
 
     def extern(self, kernel: Any, args: Sequence[Value], outputs: Sequence[tuple[tuple[int, ...], np.dtype]]
               ) -> list[Value]:

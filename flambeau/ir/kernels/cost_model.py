@@ -50,11 +50,11 @@ def assembled_piece(kernel: Kernel) -> tuple[Value, tuple[int, ...], int] | None
     if len(kernel.outputs) != 1 or kernel.outputs[0].op != "assemble" or not kernel.output_offsets:
         return None
     value, [shift] = kernel.outputs[0], kernel.output_offsets
-    has_background, *places = value.attrs
+    has_background, *locations = value.attrs
     if has_background:
-        places.insert(0, (algebra.dense_strides(value.shape), 0))
+        locations.insert(0, (algebra.dense_strides(value.shape), 0))
     base = kernel.inputs[0][0] if kernel.inputs else None
-    for arg, (strides, offset) in zip(value.args, places, strict=True):
+    for arg, (strides, offset) in zip(value.args, locations, strict=True):
         if offset * value.dtype.itemsize == shift and (arg.base is base or (base is None and arg.base.size == 1)):
             return arg, strides, offset
     return None

@@ -119,12 +119,12 @@ def as_real_pairs(spec: Spec) -> Spec:
 
 def _assemble_kernels(value: Value) -> list[Kernel]:
     """One copy kernel for each piece, after the background, if any."""
-    has_background, *places = value.attrs
+    has_background, *locations = value.attrs
     if has_background:
-        places.insert(0, (algebra.dense_strides(value.shape), 0))
+        locations.insert(0, (algebra.dense_strides(value.shape), 0))
     kernels = []
     itemsize = value.dtype.itemsize
-    for arg, (strides, offset) in zip(value.args, places, strict=True):
+    for arg, (strides, offset) in zip(value.args, locations, strict=True):
         if arg.size == 0:
             continue
         constant = constant_node(arg)

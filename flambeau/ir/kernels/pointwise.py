@@ -210,7 +210,8 @@ def elementwise_kernel(expressions: GroupExpressions, outputs: list[Value]) -> K
     nodes = [expressions.node(v) for v in outputs]
     output_specs = [expressions.output(v) for v in outputs]
     factory = nodes, output_specs, [spec for spec, _ in expressions.inputs]
-    return Kernel("elementwise", elementwise.launches(*factory), outputs, [place for _, place in expressions.inputs],
+    operands = [operand for _, operand in expressions.inputs]
+    return Kernel("elementwise", elementwise.launches(*factory), outputs, operands,
                   same_layout_inputs(output_specs[0], expressions.inputs), factory=(elementwise.launches, factory))
 
 
@@ -228,7 +229,7 @@ def reduction_kernel(expressions: GroupExpressions, reductions: list[Value]) -> 
     outer_shape = expressions.space[:len(expressions.space) - expressions.inner]
     output_specs = [Spec.dense(outer_shape, v.dtype) for v in reductions]
     factory = reducers, output_specs, [spec for spec, _ in expressions.inputs], axes
-    return Kernel("reduction", reduction.launches(*factory), reductions, [place for _, place in expressions.inputs],
+    return Kernel("reduction", reduction.launches(*factory), reductions, [operand for _, operand in expressions.inputs],
                   factory=(reduction.launches, factory))
 
 

@@ -20,9 +20,9 @@ class IndexingOps(NeuralOps, DataGuards):
     def _gather_rows(self, x: Value, index: Value) -> Value:
         self.requires_range(index, x.shape[0])
         width = math.prod(x.shape[1:])
-        found = take(self.graph.reshape(x, (x.shape[0], width)), self.graph.reshape(index, (index.size, 1)),
+        result = take(self.graph.reshape(x, (x.shape[0], width)), self.graph.reshape(index, (index.size, 1)),
                       (index.size, width), 0)
-        return self.graph.reshape(found, (*index.shape, *x.shape[1:]))
+        return self.graph.reshape(result, (*index.shape, *x.shape[1:]))
 
     def take_rows(self, weight: Value, indices: Value) -> Value:
         return self._gather_rows(weight, self._checked_index(indices))
@@ -52,9 +52,9 @@ class IndexingOps(NeuralOps, DataGuards):
         values = self._zero_padding_rows(g, index, padding_idx, scale_grad_by_freq)
         rest = g.shape[index.ndim:]
         width = math.prod(rest)
-        found = scatter_add(self.graph.copy(self.graph.reshape(values, (index.size, width))),
+        result = scatter_add(self.graph.copy(self.graph.reshape(values, (index.size, width))),
                       self.graph.reshape(index, (index.size, 1)), (rows, width), 0)
-        return self.graph.reshape(found, (rows, *rest))
+        return self.graph.reshape(result, (rows, *rest))
 
     def gather(self, x: Value, index: Value, dim: int, sparse_grad: bool = False) -> Value:
         axis = wrap_dim(dim, max(x.ndim, 1))

@@ -73,14 +73,14 @@ class LayoutOps(DataGuards):
     # ----- padding -----
 
     def border_pad(self, x: Value, pad: Any, mode: str) -> Value:
-        for axis, places in _padding_indices(x.shape, pad, mode):
-            x = self._gather_axis(x, self.graph.constant(places), axis)
+        for axis, indices in _padding_indices(x.shape, pad, mode):
+            x = self._gather_axis(x, self.graph.constant(indices), axis)
         return x
 
     def border_pad_backward(self, x: Value, size: Any, pad: Any, mode: str) -> Value:
-        for axis, places in reversed(_padding_indices(tuple(size), pad, mode)):
+        for axis, indices in reversed(_padding_indices(tuple(size), pad, mode)):
             shape = (*x.shape[:axis], size[axis], *x.shape[axis + 1:])
-            x = self._scatter_add_axis(x, self.graph.constant(places), shape, axis)
+            x = self._scatter_add_axis(x, self.graph.constant(indices), shape, axis)
         return x
 
     # ----- gradients of views -----

@@ -52,15 +52,15 @@ class ViewOps:
 
     def slice(self, x: Value, dim: int, start: Any, end: Any, step: int = 1) -> Value:
         axis = wrap_dim(dim, x.ndim)
-        places = range(*slice(start, end, step).indices(x.shape[axis]))
-        return self.graph.slice(x, axis, places.start, len(places), step)
+        indices = range(*slice(start, end, step).indices(x.shape[axis]))
+        return self.graph.slice(x, axis, indices.start, len(indices), step)
 
     def split_with_sizes(self, x: Value, split_sizes: Any, dim: int = 0) -> list[Value]:
-        axis, start, found = wrap_dim(dim, x.ndim), 0, []
+        axis, start, parts = wrap_dim(dim, x.ndim), 0, []
         for length in split_sizes:
-            found.append(self.graph.slice(x, axis, start, length))
+            parts.append(self.graph.slice(x, axis, start, length))
             start += length
-        return found
+        return parts
 
     def split(self, x: Value, split_size: int, dim: int = 0) -> list[Value]:
         length = x.shape[wrap_dim(dim, x.ndim)]
@@ -73,16 +73,16 @@ class ViewOps:
     # ----- concatenation -----
 
     def cat(self, *values: Any, dim: int = 0) -> Value:
-        several = values[0] if len(values) == 1 and isinstance(values[0], list) else values
-        kept = [v for v in several if v.shape != (0,)]
-        if not kept:
+        operands = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        nonempty = [v for v in operands if v.shape != (0,)]
+        if not nonempty:
             raise Unsupported("concatenation of nothing")
-        return self.graph.cat(kept, wrap_dim(dim, kept[0].ndim))
+        return self.graph.cat(nonempty, wrap_dim(dim, nonempty[0].ndim))
 
     def stack(self, *values: Any, dim: int = 0) -> Value:
-        several = values[0] if len(values) == 1 and isinstance(values[0], list) else values
-        axis = wrap_dim(dim, several[0].ndim + 1)
-        return self.graph.cat([self.graph.unsqueeze(v, axis) for v in several], axis)
+        operands = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        axis = wrap_dim(dim, operands[0].ndim + 1)
+        return self.graph.cat([self.graph.unsqueeze(v, axis) for v in operands], axis)
 
     def _index_strides(self, size: tuple[int, ...], key: Any) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         """The shape, strides and offset of a basic index (slices, integers, None, ...) into a dense array."""
@@ -99,10 +99,10 @@ class ViewOps:
                 strides += rows[dim:dim + rest]
                 dim += rest
             elif isinstance(each, slice):
-                places = range(*each.indices(size[dim]))
-                shape.append(len(places))
-                strides.append(rows[dim] * places.step)
-                offset += places.start * rows[dim] if len(places) else 0
+                indices = range(*each.indices(size[dim]))
+                shape.append(len(indices))
+                strides.append(rows[dim] * indices.step)
+                offset += indices.start * rows[dim] if len(indices) else 0
                 dim += 1
             elif isinstance(each, int) and not isinstance(each, bool):
                 offset += each % size[dim] * rows[dim]

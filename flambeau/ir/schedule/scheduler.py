@@ -112,12 +112,12 @@ class Schedule:
             if kernel.name != "copy" or not kernel.inputs:
                 continue
             (assembled,), ((base, start),), (shift,) = kernel.outputs, kernel.inputs, kernel.output_offsets
-            has_background, *places = assembled.attrs
+            has_background, *locations = assembled.attrs
             if (has_background or start or base not in computed or base in outputs or base in subarrays
                     or assembled in overwriting):
                 continue
             size = assembled.dtype.itemsize
-            in_place = [arg for arg, (strides, offset) in zip(assembled.args, places, strict=True)
+            in_place = [arg for arg, (strides, offset) in zip(assembled.args, locations, strict=True)
                     if arg.base is base and offset * size == shift and shows_whole_base(arg)
                     and algebra.is_dense(arg.shape, strides)]
             if in_place and base.op != "getitem":

@@ -41,7 +41,7 @@ def to_channels_last(x: ndarray) -> ndarray:
 def channels_last_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Strides of a channels-last array of this shape.
 
-    >>> last_strides((2, 3, 5), 4)
+    >>> channels_last_strides((2, 3, 5), 4)
     (60, 4, 12)
     """
     _, c, *spatial = shape

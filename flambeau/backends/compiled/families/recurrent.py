@@ -57,7 +57,7 @@ def _gates(x: np.ndarray, count: int) -> np.ndarray:
 
 
 def lstm_step() -> Callable[..., None]:
-    """A function that runs an LSTM step, `(gates, matmul, cell, new cell, state)`; gates hold the input's projection."""
+    """Runs an LSTM step, `(gates, matmul, cell, new cell, state)`; the gates hold the input projection."""
     enter: Any = None
 
     def step(gates: np.ndarray, matmul: np.ndarray, cell: np.ndarray, new: np.ndarray, state: np.ndarray) -> None:

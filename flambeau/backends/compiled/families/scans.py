@@ -35,14 +35,14 @@ def _arithmetic(op: str) -> Callable[[np.dtype], Scan]:
 
 def _extremum(op: str) -> Callable[[np.dtype], Scan]:
     def scan(dtype: np.dtype) -> Scan:
-        best, place, x, step = variable(0, dtype), variable(1, _INT64), variable(2, dtype), variable(3, _INT64)
-        fresh = scalar_ir.compare(op, x, best)
+        best, index, x, step = variable(0, dtype), variable(1, _INT64), variable(2, dtype), variable(3, _INT64)
+        is_new = scalar_ir.compare(op, x, best)
         if dtype.kind == "f":
-            fresh = fresh | scalar_ir.ne(x, x)
+            is_new = is_new | scalar_ir.ne(x, x)
             worst: float | int = -math.inf if op == "ge" else math.inf
         else:
             worst = np.iinfo(dtype).min if op == "ge" else np.iinfo(dtype).max
-        return Scan([select(fresh, x, best), select(fresh, step, place)],
+        return Scan([select(is_new, x, best), select(is_new, step, index)],
                     [constant(worst, dtype), constant(0, _INT64)], [dtype, _INT64])
 
     return scan
@@ -50,9 +50,9 @@ def _extremum(op: str) -> Callable[[np.dtype], Scan]:
 
 def _logarithms(dtype: np.dtype) -> Scan:
     total, x, step = variable(0, FLOAT64), cast(variable(1, dtype), FLOAT64), variable(2, _INT64)
-    more = scalar_ir.log1p(scalar_ir.exp(-abs(x - total)))
-    found = select(scalar_ir.eq(x, total), x + math.log(2), scalar_ir.maximum(x, total) + more)
-    return Scan([select(scalar_ir.eq(step, 0), x, found)], [constant(0.0, FLOAT64)], [dtype])
+    correction = scalar_ir.log1p(scalar_ir.exp(-abs(x - total)))
+    next_total = select(scalar_ir.eq(x, total), x + math.log(2), scalar_ir.maximum(x, total) + correction)
+    return Scan([select(scalar_ir.eq(step, 0), x, next_total)], [constant(0.0, FLOAT64)], [dtype])
 
 
 def _recurrence(dtype: np.dtype) -> Scan:
