@@ -1,4 +1,4 @@
-"""The switches of PyTorch's libraries: they read as PyTorch's do, and are kept."""
+"""`torch.backends`: settings have PyTorch's names and defaults."""
 
 from __future__ import annotations
 

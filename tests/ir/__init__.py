@@ -1,1 +1,1 @@
-"""Graphs, clusters and plans, by themselves."""
+"""Tests of graphs, fusion, schedules and plans."""

@@ -1,4 +1,4 @@
-"""Graphs computed by NumPy, value by value, floats in float64: what programs are compared with."""
+"""Reference evaluation of graphs by NumPy, floats in float64."""
 
 from __future__ import annotations
 

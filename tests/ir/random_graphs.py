@@ -1,4 +1,4 @@
-"""Graphs made at random: elementwise operations, reductions, views, products, joins and conditions."""
+"""Random graphs: elementwise operations, reductions, views, matmuls, concatenations and data guards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in the arena: what is needed at the same time lies apart, and large things leave no gaps of no use."""
+"""The memory planner: live buffers do not overlap, and the arena is near the peak of live bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans kept on disk: read back they are what was written, and what is not whole is planned anew."""
+"""The plan cache: plans survive a round trip, and damaged entries are planned again."""
 
 from __future__ import annotations
 

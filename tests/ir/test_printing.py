@@ -1,4 +1,4 @@
-"""Kernels as lines of Python, and what they move and compute."""
+"""Text and cost of kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random graphs: legal after every pass, and their programs compute what NumPy does."""
+"""Random graphs: the verifier passes after every pass, and programs compute what NumPy does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that are alike, and what they differ in."""
+"""Shape signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The algebra of views against what NumPy does with arrays."""
+"""View arithmetic against NumPy's strides."""
 
 from __future__ import annotations
 

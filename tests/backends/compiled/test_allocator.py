@@ -1,3 +1,5 @@
+"""The allocator: limits, reuse, threads, and arrays that outlive it."""
+
 from __future__ import annotations
 
 import ctypes

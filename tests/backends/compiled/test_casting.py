@@ -1,4 +1,4 @@
-"""Conversions of large arrays: what NumPy and PyTorch make of each element, laid out as before."""
+"""Casts of large arrays against NumPy and PyTorch: values and layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies and fills of large arrays: what NumPy writes, to the last bit."""
+"""Copies and fills of large arrays against NumPy, bit for bit."""
 
 from __future__ import annotations
 

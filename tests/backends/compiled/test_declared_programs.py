@@ -1,4 +1,4 @@
-"""Operators of many passes by a program of kernels: as NumPy computes them, forward and back."""
+"""Composite operators as programs against NumPy, forward and backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator's samples in every dtype, by kernels and by NumPy: the same values, the same errors."""
+"""Samples of every operator in every dtype, by kernels and by NumPy: equal values and errors."""
 
 from __future__ import annotations
 

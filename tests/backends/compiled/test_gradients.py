@@ -1,4 +1,4 @@
-"""Backward on kernels: broadcasts summed, numbers, what was freed or overwritten, hooks, gradients of gradients."""
+"""Backward kernels: broadcasting, scalars, freed and overwritten saved values, hooks, second derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexing by kernels against the same by NumPy."""
+"""Gather and scatter kernels against NumPy."""
 
 from __future__ import annotations
 

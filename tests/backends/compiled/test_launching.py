@@ -1,3 +1,5 @@
+"""Launch plans: layouts, aliasing, scalars, and the plan cache."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Every function of symbols against NumPy's primitive of its name, at special points and ordinary ones."""
+"""The namespace of symbolic elements against NumPy's primitives, at special and ordinary points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small arrays that broadcast to large ones: what counts is how many elements the result has."""
+"""Small arrays that broadcast to large results: thresholds count the result's elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normal numbers by kernels: the bits of NumPy's way, for every uniform."""
+"""The Box-Muller kernel gives the NumPy implementation's bits for every uniform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise operators by their kernels against the same by NumPy: values, dtypes, shapes, layouts, gradients."""
+"""Elementwise kernels against NumPy: values, dtypes, shapes, layouts, gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elementwise results written straight into `out=` by kernels: what NumPy's way leaves there, wherever it lies."""
+"""Elementwise kernels that write `out=`, in any layout, against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random words and shuffles by kernels: the very numbers that NumPy's way gives, and the same state afterwards."""
+"""Random words and permutations by kernels: NumPy's numbers, and the same state afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large arrays in another order, joined, repeated and with borders: what NumPy does, to the last bit."""
+"""Permuted copies, concatenations, repeats and padding of large arrays against NumPy, bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain reductions by kernels against the same by NumPy."""
+"""Reduction kernels against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators' lines and rules as programs against the same by NumPy."""
+"""Declarations and gradient rules as programs against NumPy."""
 
 from __future__ import annotations
 

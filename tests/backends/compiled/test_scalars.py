@@ -1,3 +1,5 @@
+"""Symbolic scalars: arithmetic, guards, runtime scalars."""
+
 from __future__ import annotations
 
 import math

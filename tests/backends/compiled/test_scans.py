@@ -1,4 +1,4 @@
-"""Scans by kernels against the same by NumPy."""
+"""Scan kernels against NumPy."""
 
 from __future__ import annotations
 

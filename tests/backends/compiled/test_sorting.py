@@ -1,4 +1,4 @@
-"""The best elements of rows by a kernel against the same by NumPy."""
+"""Top k and sorting kernels against NumPy."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Thresholds: environment variable, pauses, restoring."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Optimizers' steps by one kernel against the same by NumPy."""
+"""Optimizer update kernels against NumPy."""
 
 from __future__ import annotations
 

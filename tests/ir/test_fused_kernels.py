@@ -1,4 +1,4 @@
-"""What kernels programs of well-known forms come to."""
+"""The kernels that fusion makes of common patterns."""
 
 from __future__ import annotations
 
