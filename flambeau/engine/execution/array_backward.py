@@ -60,9 +60,9 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
         g = pop(node, None)
     # The two leaves that were accumulated into last, and their buffers: the weights of a recurrent network alternate.
     last: Any = None
-    held: Any = None
+    last_sum: Any = None
     last_but_one: Any = last
-    held_but_one: Any = held
+    last_but_one_sum: Any = last_sum
     sum_so_far: Any
     grads: Any
     x: Any
@@ -103,14 +103,14 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                     next_node = node.edge0
                     if leaf is last:
                         x, y = grads
-                        sum_so_far = held
+                        sum_so_far = last_sum
                     elif leaf is last_but_one:
                         x, y = grads
-                        sum_so_far = held_but_one
+                        sum_so_far = last_but_one_sum
                     else:
                         leaf, next_node = next_node, leaf
                         y, x = grads
-                        sum_so_far = held if leaf is last else held_but_one if leaf is last_but_one else None
+                        sum_so_far = last_sum if leaf is last else last_but_one_sum if leaf is last_but_one else None
                     if (sum_so_far is not None and next_node is not None and x is not None and y is not None
                             and type(next_node) is not AccumulateGrad and next_node.outputs is None
                             and next_node not in buffers):
@@ -128,20 +128,20 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                                 task = GraphTask(roots, keep_graph, False, buffers, owned, ready, leaves)
                             task.discover_undefined(next_node)
                         elif next_node is last:
-                            add(held, x, held)
+                            add(last_sum, x, last_sum)
                         elif next_node is last_but_one:
-                            add(held_but_one, x, held_but_one)
+                            add(last_but_one_sum, x, last_but_one_sum)
                         elif type(next_node) is AccumulateGrad:
-                            held_sum = get(next_node)
-                            if held_sum is None:
+                            leaf_sum = get(next_node)
+                            if leaf_sum is None:
                                 buffers[next_node] = x
                                 leaves.append(next_node)
                             elif next_node in owned:
-                                add(held_sum, x, held_sum)
-                                last_but_one, held_but_one = last, held
-                                last, held = next_node, held_sum
+                                add(leaf_sum, x, leaf_sum)
+                                last_but_one, last_but_one_sum = last, last_sum
+                                last, last_sum = next_node, leaf_sum
                             else:
-                                total = buffers[next_node] = add_arrays(held_sum, x)
+                                total = buffers[next_node] = add_arrays(leaf_sum, x)
                                 if type(total) is ndarray and total.dtype.kind != "V":
                                     owned.add(next_node)
                         elif (numbers is None or not numbers[i]) and next_node.outputs is None and (
@@ -188,7 +188,7 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                     node, g = task.next_defined()
             else:
                 node = newest
-        grads = g = x = y = first = second = held_sum = total = held = held_but_one = sum_so_far = None
+        grads = g = x = y = first = second = leaf_sum = total = last_sum = last_but_one_sum = sum_so_far = None
         node = None
         for leaf in leaves:
             leaf.visited = None

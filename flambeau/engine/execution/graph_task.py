@@ -74,21 +74,21 @@ class GraphTask:
             several = buffers.get(node)
             if several is None:
                 several = buffers[node] = [None] * len(node.outputs)
-            held = several[output]
-            several[output] = g if held is None else held + g if self.create_graph else add_arrays(held, g)
+            buffer = several[output]
+            several[output] = g if buffer is None else buffer + g if self.create_graph else add_arrays(buffer, g)
             return
-        held = buffers.get(node)
-        if held is None:
+        buffer = buffers.get(node)
+        if buffer is None:
             buffers[node] = g
         elif self.create_graph:
-            buffers[node] = held + g
+            buffers[node] = buffer + g
         elif node in self.owned:
-            if LARGE_SEEN[0] and held.__class__ is np.ndarray:
-                add_large(held, g, held)
+            if LARGE_SEEN[0] and buffer.__class__ is np.ndarray:
+                add_large(buffer, g, buffer)
             else:
-                held += g
+                buffer += g
         else:
-            total = add_arrays(held, g)
+            total = add_arrays(buffer, g)
             buffers[node] = total
             if total.__class__ is np.ndarray and total.dtype.kind != "V":
                 self.owned.add(node)

@@ -116,9 +116,10 @@ def _next(task: Any, node: Any, last: Any, states_base: ndarray) -> tuple[Any, A
         return None
     ready = task.ready
     if node in task.buffers:
-        held = task.buffers[node]
-        if ready[0][1] is not node or not (held is None or (
-                held.__class__ is ndarray and held.dtype is states_base.dtype and held.shape == states_base.shape[1:])):
+        pending = task.buffers[node]
+        if ready[0][1] is not node or not (pending is None or (
+                pending.__class__ is ndarray and pending.dtype is states_base.dtype
+                and pending.shape == states_base.shape[1:])):
             return None
     elif ready and -ready[0][0] > node.seq:
         return None

@@ -182,11 +182,11 @@ def lay_out(picture: Picture) -> Layout:
                                  strict=True))
     for sweep in range(_SWEEPS):
         for row in ranks if sweep % 2 == 0 else ranks[::-1]:
-            wanted = []
+            targets = []
             for key in row:
                 near = [layout.across[other] for other in (*tails[key], *heads[key])]
-                wanted.append(sum(near) / len(near) if near else layout.across[key])
-            layout.across.update(zip(row, _spread(wanted, [size[key][0] for key in row]), strict=True))
+                targets.append(sum(near) / len(near) if near else layout.across[key])
+            layout.across.update(zip(row, _spread(targets, [size[key][0] for key in row]), strict=True))
     return layout
 
 

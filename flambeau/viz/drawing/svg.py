@@ -129,19 +129,19 @@ def _scene_of_level(boxes: Grouping, group: Group | None) -> Scene:
 def tip(item: Item) -> str:
     """The tooltip of an item."""
     if isinstance(item, Group):
-        held = f", {format_bytes(item.bytes)} kept" if item.bytes else ""
+        saved_text = f", {format_bytes(item.bytes)} kept" if item.bytes else ""
         more = f"; the newest of {item.count} repetitions is inside" if item.count > 1 else ""
-        return f"{len(list(item.nodes()))} nodes{held}{more}"
-    said = [item.formula] if item.formula and not item.is_leaf else []
+        return f"{len(list(item.nodes()))} nodes{saved_text}{more}"
+    lines = [item.formula] if item.formula and not item.is_leaf else []
     if item.source is not None:
-        said.append(f"{item.source[0]}:{item.source[1]}  {item.source[2]}")
+        lines.append(f"{item.source[0]}:{item.source[1]}  {item.source[2]}")
     if item.module:
-        said.append(f"in {item.module}")
-    said += [f"keeps {kept.name} {kept.shape or ''} {kept.dtype}, {format_bytes(kept.bytes)}"
-             + (f" (counted with {kept.shared})" if kept.shared else "") for kept in item.saved]
+        lines.append(f"in {item.module}")
+    lines += [f"keeps {saved.name} {saved.shape or ''} {saved.dtype}, {format_bytes(saved.bytes)}"
+             + (f" (counted with {saved.shared})" if saved.shared else "") for saved in item.saved]
     if item.freed:
-        said.append("freed by backward")
-    return "\n".join(said)
+        lines.append("freed by backward")
+    return "\n".join(lines)
 
 
 def _has_boxes(scene: Scene) -> bool:

@@ -77,10 +77,10 @@ def heading(graph: GraphModel) -> str:
     """One line that counts nodes, leaves and bytes saved for backward."""
     leaves = sum(node.is_leaf for node in graph)
     nodes = len(graph) - leaves
-    kept = (f"keeps {format_bytes(graph.bytes)} for backward" if graph.bytes else
+    size = (f"keeps {format_bytes(graph.bytes)} for backward" if graph.bytes else
             "keeps no memory of its own for backward")
     freed = sum(node.freed for node in graph)
-    return (f"a graph of {nodes} node{'s' * (nodes != 1)} and {leaves} lea{'f' if leaves == 1 else 'ves'}, which {kept}"
+    return (f"a graph of {nodes} node{'s' * (nodes != 1)} and {leaves} lea{'f' if leaves == 1 else 'ves'}, which {size}"
             + (f"; backward has freed {freed} of its nodes" if freed else ""))
 
 
@@ -92,7 +92,7 @@ def _line(node: GraphNode) -> str:
     elif node.shape is not None:
         parts.append(shape_text(node.shape))
     if node.saved:
-        names = ", ".join(dict.fromkeys(kept.name for kept in node.saved))
+        names = ", ".join(dict.fromkeys(saved.name for saved in node.saved))
         parts.append(f"keeps {names}" + (f" ({format_bytes(node.bytes)})" if node.bytes else ""))
     elif node.freed:
         parts.append("freed")

@@ -215,7 +215,8 @@ def _kind(node: Mapping[str, Any], modules_by_prefix: Mapping[str, str]) -> dict
     kind: dict[str, Any] = {
         "name": node["name"], "operator": node["operator"], "family": _family(node), "formula": node["formula"],
         "pullbacks": node["pullbacks"], "outputs": [[shown["shape"], shown["dtype"]] for shown in node["outputs"]],
-        "saved": [{name: value for name, value in kept.items() if name != "shared" or value} for kept in node["saved"]],
+        "saved": [{name: value for name, value in saved.items() if name != "shared" or value}
+                  for saved in node["saved"]],
         "bytes": node["bytes"],
     }
     module = node["module"]
@@ -231,9 +232,9 @@ def _kind(node: Mapping[str, Any], modules_by_prefix: Mapping[str, str]) -> dict
         kind["file"] = _relative_path(file)
     if node["freed"]:
         kind["freed"] = True
-    for kept in kind["saved"]:
-        if kept.get("shared", "").startswith("node "):  # the page does not show ids
-            kept["shared"] = "another node"
+    for saved in kind["saved"]:
+        if saved.get("shared", "").startswith("node "):  # the page does not show ids
+            saved["shared"] = "another node"
     return kind
 
 

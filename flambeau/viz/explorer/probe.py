@@ -103,9 +103,9 @@ def _saved_values(graph: Graph) -> dict[int, list[dict[str, Any]]]:
         node = each.node
         if not isinstance(node, OpNode) or node.saved is None:
             continue
-        kept = {held.name: held.array for held in saved_values(node)}
+        arrays_by_name = {saved.name: saved.array for saved in saved_values(node)}
         names = node._names_of_saved()
-        arrays = [kept.get(name) for name in names]
+        arrays = [arrays_by_name.get(name) for name in names]
         drawn = node.visible_edges()
         for target, position, output in each.edges:
             place = position if drawn is None else drawn[position]

@@ -198,7 +198,7 @@ class Grouping:
                     links[around][Link(self.key(tails[inside]), port)] = None
         for place, level in levels.items():
             level.links.extend(links[place])
-            level.ports.extend({port: (port, said) for port, said in ports[place]}.values())
+            level.ports.extend({port: (port, name) for port, name in ports[place]}.values())
         return levels
 
     def _chain(self, node: GraphNode, path: tuple[Group, ...], elided: set[int]) -> list[Item]:

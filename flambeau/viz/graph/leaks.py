@@ -83,8 +83,8 @@ class Leak:
 
     def __str__(self) -> str:
         number = len(self.names)
-        said = f"{number} graphs" if number != 1 else "a graph"
-        lines = [f"{said} of {self.nodes} node{'s' * (self.nodes != 1)}{' together' * (number != 1)}, "
+        text = f"{number} graphs" if number != 1 else "a graph"
+        lines = [f"{text} of {self.nodes} node{'s' * (self.nodes != 1)}{' together' * (number != 1)}, "
                  + (f"{format_bytes(self.bytes)} kept for backward" if self.bytes else
                     "nothing kept for backward any more")
                  + f", behind {self.names[-1]}" + (f" ({self.place})" if self.place else "")]
@@ -108,8 +108,8 @@ class Leaks(list[Leak]):
         if self.cycles:
             number = sum(self.cycles.values())
             freed = "it" if number == 1 else "them"
-            said = f"{number} node{'s' * (number != 1)} ({', '.join(self.cycles)})"
-            lines.append(f"{said} waited for the garbage collector, which has freed {freed} now")
+            text = f"{number} node{'s' * (number != 1)} ({', '.join(self.cycles)})"
+            lines.append(f"{text} waited for the garbage collector, which has freed {freed} now")
             lines.append("    → a Function holds its own output on ctx, or a hook its tensor: save_for_backward(), "
                          "or a weak reference")
         return "\n".join(lines)
@@ -142,8 +142,8 @@ def leaks(keep: Any = ()) -> Leaks:
     before = _names(gc.get_objects())
     gc.collect()
     alive = gc.get_objects()  # taken first, so that the search does not find its own objects
-    kept = keep if isinstance(keep, (list, tuple)) else [keep]
-    expected = _reachable([x._node for x in kept if x._node is not None])
+    expected_tensors = keep if isinstance(keep, (list, tuple)) else [keep]
+    expected = _reachable([x._node for x in expected_tensors if x._node is not None])
     nodes = [thing for thing in alive if _is(thing, Node) and not thing.is_leaf]
     led_to = {id(edge) for node in nodes for edge in node.edges}
     led_to.update(id(getattr(node, "fn", None)) for node in nodes)
@@ -165,7 +165,7 @@ def leaks(keep: Any = ()) -> Leaks:
     for members in groups.values():
         reached = _reachable(members)
         holders = search.holders([target for node in members for target in targets[id(node)]], reached)
-        memory = {id(kept.memory): kept.bytes for node in reached for kept in saved_values(node)}
+        memory = {id(saved.memory): saved.bytes for node in reached for saved in saved_values(node)}
         origin = origin_of(members[-1])
         place = "" if origin is None or origin.place is None else f"{_base(origin.place.file)}:{origin.place.line}"
         number = sum(not node.is_leaf for node in reached)
@@ -245,9 +245,9 @@ class _Search:
         for thing in alive:
             if _is(thing, _TRANSIENT) or id(thing) in self.namespaces:
                 continue
-            for held in gc.get_referents(thing):
-                if id(held) in level and held is level[id(held)]:
-                    found = self.parents[id(held)]
+            for referent in gc.get_referents(thing):
+                if id(referent) in level and referent is level[id(referent)]:
+                    found = self.parents[id(referent)]
                     if not found or found[-1] is not thing:
                         found.append(thing)
                     if id(thing) not in self.parents and not self._is_named(thing):
@@ -376,7 +376,7 @@ def _steps(container: Any, target: Any) -> list[str]:
     if _is(container, (MethodType, BuiltinFunctionType)):
         return [".__self__"]
     if _is(container, Tensor):
-        return [said for slot, said in _SLOTS.items() if getattr(container, slot, None) is target] or [".__dict__"]
+        return [text for slot, text in _SLOTS.items() if getattr(container, slot, None) is target] or [".__dict__"]
     dictionary = getattr(container, "__dict__", None)
     if dictionary is target:
         return [_ITSELF]

@@ -105,14 +105,15 @@ class MemoryReport:
     def by_node(self) -> Table:
         """The nodes as a table."""
         rows = [(str(node.id), node.name, "" if node.source is None else f"{_base(node.source[0])}:{node.source[1]}",
-                 ", ".join(f"{kept.name} {_shape(kept.shape)} {kept.dtype}" for kept in node.saved if not kept.shared),
+                 ", ".join(f"{saved.name} {_shape(saved.shape)} {saved.dtype}" for saved in node.saved
+                           if not saved.shared),
                  format_bytes(node.bytes)) for node in self.nodes[:_SHOWN]]
         return Table(self._title(len(self.nodes), "nodes"), ("node", "name", "line", "keeps", "bytes"), rows)
 
     def _title(self, rows: int, what: str) -> str:
         inner = sum(not node.is_leaf for node in self.graph)
-        said = f"memory kept for backward: {format_bytes(self.total)} in {len(self.nodes)} of {inner} nodes"
-        return said + (f"; the {_SHOWN} largest of {rows} {what}" if rows > _SHOWN else "")
+        title = f"memory kept for backward: {format_bytes(self.total)} in {len(self.nodes)} of {inner} nodes"
+        return title + (f"; the {_SHOWN} largest of {rows} {what}" if rows > _SHOWN else "")
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""
@@ -145,10 +146,10 @@ def advice(graph: GraphModel, nodes: Sequence[GraphNode]) -> str:
         return ""
     if not any(node.edges for node in keeping):
         return "needs no gradient: torch.no_grad()"
-    wide = sum(kept.bytes for node in keeping for kept in node.saved if not kept.shared and kept.dtype == "float64")
+    wide = sum(saved.bytes for node in keeping for saved in node.saved if not saved.shared and saved.dtype == "float64")
     if 2 * wide > total:
         return "float64: float32 keeps half"
-    loose = sum(kept.bytes - _size(kept) for node in keeping for kept in node.saved if not kept.shared)
+    loose = sum(saved.bytes - _size(saved) for node in keeping for saved in node.saved if not saved.shared)
     if 2 * loose > total:
         return "keeps all that a view looks into: .clone() it"
     modules = {node.module for node in keeping if node.module}
@@ -169,7 +170,7 @@ def _may_overwrite(graph: GraphModel, node: GraphNode) -> bool:
         return False
     before = graph.nodes[node.edges[0][0]]
     return (not before.is_leaf and len(graph.users[before.id]) == 1
-            and not any(kept.name.startswith("result") for kept in before.saved))
+            and not any(saved.name.startswith("result") for saved in before.saved))
 
 
 def _outermost(modules: set[str]) -> str:
@@ -179,19 +180,19 @@ def _outermost(modules: set[str]) -> str:
     return ".".join(common) or ".".join(paths[0])
 
 
-def _size(kept: Saved) -> int:
+def _size(saved: Saved) -> int:
     """The bytes of the elements, without the rest of the memory that they are a view of."""
-    itemsize = _ITEMSIZES.get(kept.dtype)
-    return kept.bytes if kept.shape is None or itemsize is None else min(prod(kept.shape) * itemsize, kept.bytes)
+    itemsize = _ITEMSIZES.get(saved.dtype)
+    return saved.bytes if saved.shape is None or itemsize is None else min(prod(saved.shape) * itemsize, saved.bytes)
 
 
 def _saved_names(nodes: Sequence[GraphNode]) -> str:
     """The names of saved values by operator: `tanh: result; mul: self, other`."""
     found: dict[str, dict[str, None]] = {}
     for node in reversed(nodes):
-        for kept in node.saved:
-            if not kept.shared:
-                found.setdefault(node.operator, {})[kept.name] = None
+        for saved in node.saved:
+            if not saved.shared:
+                found.setdefault(node.operator, {})[saved.name] = None
     return _short("; ".join(f"{operator}: {', '.join(names)}" for operator, names in found.items()), 44)
 
 

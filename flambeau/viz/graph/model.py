@@ -373,9 +373,9 @@ def _formula_of(node: Any) -> str:
         return node_formula(node)
     operands: list[Any] = list(node.op.input_names(len(node.edges)))
     saved = node.saved or ()
-    for place, kept in zip(node.plan.saved_inputs, saved, strict=False):
-        array = getattr(kept, "_array", kept)
-        if node.edges[place] is None and getattr(array, "shape", ()) == () and not isinstance(kept, Packed):
+    for place, value in zip(node.plan.saved_inputs, saved, strict=False):
+        array = getattr(value, "_array", value)
+        if node.edges[place] is None and getattr(array, "shape", ()) == () and not isinstance(value, Packed):
             operands[place] = as_expression(dtypes.widen(array).item() if hasattr(array, "dtype") else array)
     return node_formula(node, operands)
 

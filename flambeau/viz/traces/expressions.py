@@ -173,10 +173,10 @@ class Call(Expression):
 class Item(Expression):
     """A part of an expression, `x[0]`: one of the results of a function that has several."""
 
-    __slots__ = ("index", "whole")
+    __slots__ = ("index", "operand")
 
-    def __init__(self, whole: Expression, index: Any) -> None:
-        self.whole, self.index = whole, index
+    def __init__(self, operand: Expression, index: Any) -> None:
+        self.operand, self.index = operand, index
 
 
 def as_expression(value: Any) -> Expression:
@@ -198,7 +198,7 @@ def same(a: Any, b: Any) -> bool:
         return (a.name == b.name and len(a.arguments) == len(b.arguments)
                 and all(map(same, a.arguments, b.arguments)) and a.parameters == b.parameters)
     if isinstance(a, Item):
-        return same(a.whole, b.whole) and bool(a.index == b.index)
+        return same(a.operand, b.operand) and bool(a.index == b.index)
     return a is b or (not isinstance(a, (list, tuple)) and bool(a == b))
 
 
@@ -372,7 +372,7 @@ def evaluate(x: Any, values: Mapping[str, Any] | None = None) -> Any:
         run = getattr(layer.arrays, x.name)
         return run(*given, **{name: evaluate(value, values) for name, value in x.parameters.items()})
     if isinstance(x, Item):
-        return evaluate(x.whole, values)[x.index]
+        return evaluate(x.operand, values)[x.index]
     return [evaluate(item, values) for item in x] if type(x) is list else (
         tuple(evaluate(item, values) for item in x) if type(x) is tuple else x)
 
@@ -404,7 +404,7 @@ def substituted(x: Any, symbols: Mapping[str, Symbol]) -> Any:
         return Call(x.name, substituted(x.arguments, symbols),
                     {name: substituted(value, symbols) for name, value in x.parameters.items()})
     if isinstance(x, Item):
-        return Item(substituted(x.whole, symbols), x.index)
+        return Item(substituted(x.operand, symbols), x.index)
     return type(x)(substituted(item, symbols) for item in x) if type(x) in (list, tuple) else x
 
 
@@ -419,7 +419,7 @@ def parts(x: Any) -> Iterator[Expression]:
         for argument in (*x.arguments, *x.parameters.values()):
             yield from parts(argument)
     elif isinstance(x, Item):
-        yield from parts(x.whole)
+        yield from parts(x.operand)
     elif isinstance(x, (list, tuple)):
         for item in x:
             yield from parts(item)

@@ -330,15 +330,15 @@ def pushforward(op: Op, tangents: Sequence[Any], inputs: Sequence[Any], outs: Se
 def _linear(op: Op, tangents: Sequence[Any], inputs: list[Any], params: Mapping[str, Any], names: Sequence[str],
             output: int) -> Expression | None:
     def applied(values: list[Any]) -> Expression:
-        whole = forward(op, values, params)
-        return whole[output] if op.n_outputs > 1 else whole
+        formula = forward(op, values, params)
+        return formula[output] if op.n_outputs > 1 else formula
 
     if op.variadic and not op.linear_in:
         return applied([Number(0) if t is None else t for t in tangents])
-    wanted = op.linear_in or names[:1]
+    linear_inputs = op.linear_in or names[:1]
     total: Expression = Number(0)
     for place, t in enumerate(tangents):
-        if t is not None and names[place] in wanted:
+        if t is not None and names[place] in linear_inputs:
             total = add(total, applied([t if i == place else x for i, x in enumerate(inputs)]))
     return total
 

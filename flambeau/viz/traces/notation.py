@@ -143,7 +143,7 @@ def _written(x: Any, tex: bool) -> tuple[str, int]:
     if isinstance(x, Call):
         return _call(x, tex)
     if isinstance(x, Item):
-        return f"{_at_least(x.whole, ATOM, tex)}[{_plain(x.index, tex)}]", ATOM
+        return f"{_at_least(x.operand, ATOM, tex)}[{_plain(x.index, tex)}]", ATOM
     return _plain(x, tex), ATOM
 
 
@@ -165,12 +165,12 @@ def _constant(factor: float, name: str, multiplies: bool, tex: bool) -> tuple[st
     sign = "-" if factor < 0 else ""
     over, under = ("1", "2") if abs(factor) == 0.5 else (f"{abs(factor):g}", "1")
     loose = " " in name and not tex  # ln 2 in a product needs brackets
-    held = f"({name})" if loose else name
+    factor_text = f"({name})" if loose else name
     if multiplies:
-        top = name if over == "1" else f"{over} {held}" if tex else f"{over}{held}"
+        top = name if over == "1" else f"{over} {factor_text}" if tex else f"{over}{factor_text}"
         bottom = "" if under == "1" else under
     else:
-        top, bottom = over, name if under == "1" else f"{under} {held}" if tex else f"{under}{held}"
+        top, bottom = over, name if under == "1" else f"{under} {factor_text}" if tex else f"{under}{factor_text}"
     if not bottom:
         return sign + top, NEGATED if sign else MULTIPLIED if loose or over != "1" else ATOM
     if tex:
@@ -280,9 +280,9 @@ def _declared(x: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if op is None or op.variadic or len(x.arguments) - len(op.inputs) > len(op.params):
         return x.arguments, x.parameters
     given = dict(zip(op.params, x.arguments[len(op.inputs):], strict=False)) | x.parameters
-    kept = {name: value for name, value in given.items() if name not in op.defaults or isinstance(value, Expression)
+    stated = {name: value for name, value in given.items() if name not in op.defaults or isinstance(value, Expression)
             or not (value is op.defaults[name] or value == op.defaults[name])}
-    return x.arguments[:len(op.inputs)], kept
+    return x.arguments[:len(op.inputs)], stated
 
 
 def _joined(x: Any, name: str, tex: bool) -> str:
@@ -295,17 +295,17 @@ def _cases(condition: Expression, a: Any, b: Any, tex: bool) -> tuple[str, int]:
     a, b = as_expression(a), as_expression(b)
     if is_number(a, 0):
         condition, a, b = _opposite(condition), b, a
-    said = _written(condition, tex)[0]
+    condition_text = _written(condition, tex)[0]
     if is_number(b, 0):
-        bracket = f"[{said}]"
+        bracket = f"[{condition_text}]"
         if is_number(a, 1):
             return bracket, ATOM
         sign = r"\times" if tex else "×"
         return f"{_factor(a, tex, True)} {sign} {bracket}", MULTIPLIED
     first, second = _written(a, tex)[0], _written(b, tex)[0]
     if tex:
-        return (rf"\begin{{cases}} {first} & {said} \\ {second} & \text{{otherwise}} \end{{cases}}", COMPARED)
-    return f"{first} if {said} else {second}", COMPARED
+        return (rf"\begin{{cases}} {first} & {condition_text} \\ {second} & \text{{otherwise}} \end{{cases}}", COMPARED)
+    return f"{first} if {condition_text} else {second}", COMPARED
 
 
 def _opposite(condition: Expression) -> Expression:

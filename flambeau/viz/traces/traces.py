@@ -175,9 +175,9 @@ def evaluation(program: Run) -> Trace:
             for place, index in enumerate(program.inputs, 1)]
     formulas: dict[int, Expression] = {}
     for application in program.applications:
-        whole = _applied(program, application)
+        formula = _applied(program, application)
         for number, index in application.outputs.items():
-            formulas[index] = whole if len(application.outs) == 1 else whole[number]
+            formulas[index] = formula if len(application.outs) == 1 else formula[number]
             rows.append(names.row(index, formulas[index]))
     rows.append((Cell("y", "y"), names.cell(program.output), _BLANK, _number(program.values[program.output])))
     return Trace("forward evaluation trace", _HEADS, rows, _values(program.values), formulas,
@@ -307,9 +307,9 @@ def _pulled_formula(names: _Names, application: Application, place: int, index: 
     found = _pulled(names.program, application, cotangents, place)
     if found is None:
         return None
-    wanted = names.program.values[index]
-    if application.op is not None and application.op.kind == ELEMENTWISE and wanted is not None:
-        found = Formulas().sum_to_size(found, wanted.shape) if _is_larger(application, names.program, wanted) else found
+    value = names.program.values[index]
+    if application.op is not None and application.op.kind == ELEMENTWISE and value is not None:
+        found = Formulas().sum_to_size(found, value.shape) if _is_larger(application, names.program, value) else found
     return found
 
 

@@ -83,10 +83,10 @@ def plot_gradient_flow(parameters: Any, *, log: bool = True, biases: bool = True
         ax.set_xscale("log")
         ax.set_xlim(positive.min() / 4, peaks[np.isfinite(peaks)].max(initial=positive.min()) * 2)
     for row, (size, label) in enumerate(zip(sizes.values(), ax.get_yticklabels(), strict=True)):
-        said = "no gradient" if size is None else "" if size[1] > 0 else "all zero" if size[1] == 0 else "nan"
-        if said:
+        note = "no gradient" if size is None else "" if size[1] > 0 else "all zero" if size[1] == 0 else "nan"
+        if note:
             label.set_color(_NONE)
-            ax.annotate(said, (0, row), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+            ax.annotate(note, (0, row), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
                         va="center", fontsize=8.5, color=_NONE, fontstyle="italic")
     if sizes:
         ax.legend(fontsize=8.5, frameon=False, labelcolor=INK, ncols=2, loc="lower right", bbox_to_anchor=(1, 1),

@@ -97,10 +97,10 @@ def plot_histograms(tensors: Any, *, bins: int = 80, span: tuple[float, float] |
                         label=name)
         ax.plot(middles, row - shape, color=colour_of(row), linewidth=1.2, zorder=2 * row + 3)
         ax.axhline(row, color=MUTED, linewidth=0.6, zorder=2 * row + 1)
-        said = f"{found.mean():.2g} ± {found.std():.2g}" if found.size else "empty"
+        note = f"{found.mean():.2g} ± {found.std():.2g}" if found.size else "empty"
         lost = np.size(array_of(rows[name])) - found.size
-        said += f"\n{lost} not finite" if lost else ""
-        ax.annotate(said, (1, row), xycoords=("axes fraction", "data"), xytext=(6, 2), textcoords="offset points",
+        note += f"\n{lost} not finite" if lost else ""
+        ax.annotate(note, (1, row), xycoords=("axes fraction", "data"), xytext=(6, 2), textcoords="offset points",
                     fontsize=8.5, color="#dc2626" if lost else INK, va="bottom", annotation_clip=False)
     ax.set_yticks(range(len(values)), list(values), fontfamily="monospace", fontsize=9, va="bottom")
     ax.set(xlim=(low, high), ylim=(max(len(values), 1) - 0.9, -_OVERLAP - 0.1))
