@@ -203,7 +203,9 @@ def escape(lines: list[str]) -> None:
     for at, line in enumerate(lines):
         session = line.lstrip().startswith(">>>") or (session and bool(line.strip()))
         if not session:
-            lines[at] = _outside_code(line, lambda piece: re.sub(r"([*|\\]|_(?!\w))", r"\\\1", piece))
+            marker = re.match(r"\s*(\* )?", line).end()  # of a list's item, which stays
+            lines[at] = line[:marker] + _outside_code(
+                line[marker:], lambda piece: re.sub(r"([*|\\]|_(?!\w))", r"\\\1", piece))
 
 
 def setup(app: Sphinx) -> None:

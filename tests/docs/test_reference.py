@@ -46,6 +46,6 @@ def test_signatures_have_names_and_defaults_without_annotations(reference):
 
 
 def test_markup_characters_of_formulas_are_escaped_outside_of_code(reference):
-    lines = ["|x|, a*b, add_ and `a*b`", ">>> a * b", "6", "", "c*d"]
+    lines = ["|x|, a*b, add_ and `a*b`", ">>> a * b", "6", "", "* c*d"]
     reference.escape(lines)
-    assert lines == [r"\|x\|, a\*b, add\_ and `a*b`", ">>> a * b", "6", "", r"c\*d"]
+    assert lines == [r"\|x\|, a\*b, add\_ and `a*b`", ">>> a * b", "6", "", r"* c\*d"]
