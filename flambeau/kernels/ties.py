@@ -41,10 +41,6 @@ class Segment:
     def pairs(self, first: int, last: int) -> Pairs:
         return list(zip(self.keys[first:last].tolist(), self.places[first:last].tolist(), strict=True))
 
-    def write(self, first: int, pairs: Pairs) -> None:
-        if pairs:
-            self.keys[first:first + len(pairs)], self.places[first:first + len(pairs)] = zip(*pairs, strict=True)
-
 
 def topk_places(keys: np.ndarray, k: int) -> np.ndarray:
     """The places of the k smallest keys, smallest first: heap selection for small k, else introselect."""
@@ -266,10 +262,6 @@ def _partition(segment: Segment, first: int, last: int) -> int:
     swaps = int(np.count_nonzero(up[:common] < down[:common]))
     segment.exchange(up[:swaps], down[:swaps])
     return min([*up[swaps:swaps + 1].tolist(), *down[:swaps][-1:].tolist()])
-
-
-def _key(pair: tuple[int, int]) -> int:
-    return pair[0]
 
 
 def _sift(heap: Pairs, hole: int, length: int, pair: tuple[int, int]) -> None:

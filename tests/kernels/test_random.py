@@ -11,7 +11,6 @@ from flambeau.dtypes import BFLOAT16
 from flambeau.kernels import random
 from flambeau.kernels.random import Engine
 from flambeau.kernels.random.fma import fma32, fma64
-from flambeau.kernels.random.selection import largest
 
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 C64, I64, U8, BOOL = np.dtype(np.complex64), np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.bool_)
@@ -194,11 +193,6 @@ def test_inside_out_shuffle_is_a_permutation() -> None:
     from flambeau.kernels.random.permutation import _inside_out
 
     assert sorted(_inside_out(Engine(1), 70000).tolist()) == list(range(70000))
-
-
-def test_largest_takes_nan_first_and_orders_the_rest() -> None:
-    row = np.array([3.0, np.nan, 5.0, np.inf, 1.0])
-    assert largest(row, 4).tolist() == [1, 3, 2, 0]
 
 
 def test_place_follows_strides() -> None:

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from ...dtypes import widen
+from ..sorting import topk
 from .continuous import exponential
 from .conversion import FLOATS, narrow, require, scalar_name, unit_doubles, unit_singles
 from .engine import Engine
 from .libm import monotone_map
-from .selection import largest
 
 _BERNOULLI_DTYPES = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
 _GEOMETRIC_DTYPES = _BERNOULLI_DTYPES - {np.dtype(np.bool_)}
@@ -152,7 +152,7 @@ def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray
         speeds = widen(narrow(wide / times, rows.dtype))
     if n == 1:
         return np.asarray(speeds.argmax(axis=1)[:, None])
-    return np.stack([largest(row, n) for row in speeds])
+    return topk(speeds, n)[1]
 
 
 def _with_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:
