@@ -6,6 +6,7 @@ They are kept in the repository so that the README shows one; Graphviz's `dot` d
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -129,7 +130,14 @@ def digits(out: Path) -> None:
     draw(picture).savefig(out / "digits-graph-layered.svg", metadata={"Date": None})
 
 
-GRAPHS = (tensors_and_operations, recurrent_step, names_and_branches, leaves_and_root, traces, digits)
+# ----- docs/architecture.md -----
+
+def architecture(out: Path) -> None:
+    source = Path(__file__).resolve().parent / "architecture.dot"
+    subprocess.run(["dot", "-Tsvg", str(source), "-o", str(out / "architecture.svg")], check=True)
+
+
+GRAPHS = (architecture, tensors_and_operations, recurrent_step, names_and_branches, leaves_and_root, traces, digits)
 
 
 def main(out: Path = PICTURES) -> None:
