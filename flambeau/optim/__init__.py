@@ -1,4 +1,4 @@
-"""Optimizers, each imported when first asked for: what turns gradients into steps of the parameters."""
+"""`torch.optim`: optimizers and learning rate schedulers, imported on first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .rprop import Rprop  # noqa: F401
     from .sgd import SGD  # noqa: F401
 
-_HOME = {
+_MODULE_OF = {
     "Adadelta": "adadelta",
     "Adafactor": "_adafactor",
     "Adagrad": "adagrad",
@@ -39,17 +39,17 @@ _HOME = {
     "SGD": "sgd",
 }
 
-__all__ = sorted([*_HOME, "lr_scheduler"])  # noqa: PLE0605
+__all__ = sorted([*_MODULE_OF, "lr_scheduler"])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("lr_scheduler", "optimizer", *_HOME.values()):
+    if name in ("lr_scheduler", "optimizer", *_MODULE_OF.values()):
         return import_module(f"{__name__}.{name}")
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = found
-    return found
+    cls = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = cls
+    return cls
 
 
 def __dir__() -> list[str]:

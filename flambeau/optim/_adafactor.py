@@ -1,4 +1,4 @@
-"""Adafactor: steps divided by the root of an average of squared gradients that is kept as rows and columns."""
+"""Adafactor: Adam with a second moment that is stored as row and column averages."""
 
 from __future__ import annotations
 
@@ -7,42 +7,60 @@ from typing import Any
 
 from .. import dtypes
 from .._tensor import functions as fn
-from .arithmetic import advance, number, shown
 from .optimizer import FirstOrder, check_lr, new_step, zeros_like
+from .update_rules import advance_step, scalar_operand, scalar_value
 
 __all__ = ["Adafactor"]
 
 
-def _averages(grad: Any, state: dict[str, Any], weight: Any, least: float) -> Any:
-    """Move the averages of squared gradients, and return what they amount to for each element."""
+def _second_moment(grad: Any, state: dict[str, Any], one_minus_beta2: Any, eps1: float) -> Any:
+    """Update the averages of squared gradients, and return the second moment of each element."""
     if grad.dim() <= 1:
-        return state["variance"].lerp_(grad * grad, weight)
+        return state["variance"].lerp_(grad * grad, one_minus_beta2)
     for dim, name in ((-1, "row_var"), (-2, "col_var")):
         mean = fn.norm(grad, dim=dim, keepdim=True).square() / grad.size(dim)
-        state[name].lerp_(mean, weight)
+        state[name].lerp_(mean, one_minus_beta2)
     rows = state["row_var"]
-    return (rows @ state["col_var"]) / rows.mean(dim=-2, keepdim=True).clamp(min=least)
+    return (rows @ state["col_var"]) / rows.mean(dim=-2, keepdim=True).clamp(min=eps1)
 
 
 def _root_mean_square(x: Any) -> Any:
-    """The root of the mean of squares, in float64."""
+    """√mean(x²), in float64."""
     return x.norm(2).double() / x.numel() ** 0.5
 
 
 class Adafactor(FirstOrder):
-    """Steps relative to the size of the parameter, along g divided by the root of an average of g².
+    """Adafactor: a factored second moment, and steps relative to the parameter's size.
 
-    Of a matrix only the averages of its rows and of its columns are kept.
+    p ← p - ρ · max(eps₂, rms(p)) · u / max(1, rms(u) / d), with ρ = min(lr, 1/√t) at step t and u = g / √v.
+    v is a running average of g² with decay rate 1 - t^beta2_decay. Of a matrix, only averages over rows and columns
+    are saved; v is their outer product over the mean of the row averages.
+    Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost" (2018).
 
     Args:
-        lr: the largest relative step; also scales the weight decay.
-        beta2_decay: the average takes up step^beta2_decay of each new g².
-        eps: the least root of an average (None: that of the dtype), and the least size of a parameter.
-        d: updates are shortened to this root mean square.
-        weight_decay: λ, which shrinks p by lr · λ · p.
+        params: parameters, (name, parameter) pairs, or dicts that are parameter groups.
+        lr: upper bound of the relative step ρ; also scales the weight decay (default 1e-2).
+        beta2_decay: exponent of the decay rate of v, at most 0 (default -0.8).
+        eps: lower bounds of √v (None: the dtype's machine epsilon) and of rms(p) (default (None, 1e-3)).
+        d: clipping threshold of rms(u), at least 1 (default 1).
+        weight_decay: λ; multiplies p by 1 - lr · λ (default 0).
+        foreach: accepted and stored; the update is the same.
+        maximize: negate g.
+
+    Raises:
+        ValueError: a hyperparameter is out of range.
+        RuntimeError: in `step`: a parameter is complex.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Adafactor([p], lr=0.1)
+    >>> (3 * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.detach()
+    tensor([0.9000])
     """
 
-    later_options = (("foreach", None),)
+    added_options = (("foreach", None),)
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, beta2_decay: float = -0.8,
                  eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
@@ -62,9 +80,9 @@ class Adafactor(FirstOrder):
                                   "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize})
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr = number(group["lr"])
-        root, smallest = group["eps"]
-        for param, grad, state in self._with_grad(group):
+        lr = scalar_value(group["lr"])
+        group_eps1, eps2 = group["eps"]
+        for param, grad, state in self._params_with_grad(group):
             if param.is_complex():
                 raise RuntimeError("Adafactor does not support complex parameters")
             if not state:
@@ -76,13 +94,13 @@ class Adafactor(FirstOrder):
                     state["variance"] = zeros_like(grad)
             if group["maximize"]:
                 grad = -grad
-            least = dtypes.finfo(param.dtype).eps if root is None else root
-            step = advance(state["step"])
-            weight = shown(step ** group["beta2_decay"], grad)
-            relative = shown(min(lr, 1 / step ** 0.5))
-            length = fn.clamp(_root_mean_square(param), min=smallest) * relative
+            eps1 = dtypes.finfo(param.dtype).eps if group_eps1 is None else group_eps1
+            step = advance_step(state["step"])
+            one_minus_beta2 = scalar_operand(step ** group["beta2_decay"], grad)
+            rho = scalar_operand(min(lr, 1 / step ** 0.5))
+            alpha = fn.clamp(_root_mean_square(param), min=eps2) * rho
             if group["weight_decay"] != 0:
-                param.mul_(shown(1 - lr * group["weight_decay"]))
-            update = _averages(grad, state, weight, least).clamp(min=least * least).rsqrt() * grad
-            shortened = fn.clamp(_root_mean_square(update) / shown(group["d"]), min=1.0)
-            param.sub_(update * (length / shortened).to(update.dtype))
+                param.mul_(scalar_operand(1 - lr * group["weight_decay"]))
+            update = _second_moment(grad, state, one_minus_beta2, eps1).clamp(min=eps1 * eps1).rsqrt() * grad
+            denominator = fn.clamp(_root_mean_square(update) / scalar_operand(group["d"]), min=1.0)
+            param.sub_(update * (alpha / denominator).to(update.dtype))

@@ -1,4 +1,4 @@
-"""Adam: steps scaled by the running averages of the gradient and of its square."""
+"""Adam: updates from running averages of the gradient and of its square."""
 
 from __future__ import annotations
 
@@ -6,43 +6,56 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._tensor import Tensor
-from .arithmetic import advance, number, run
-from .optimizer import FirstOrder, check_betas, check_fused, check_lr, new_step, signed, zeros_like
+from .optimizer import FirstOrder, check_betas, check_fused, check_lr, descent_gradient, new_step, zeros_like
+from .update_rules import advance_step, apply_update, scalar_value
 
 __all__ = ["Adam"]
 
 
-def rule(xp: Any, param: Any, grad: Any, average: Any, square: Any, largest: Any, lr: float, beta1: float,
+def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: Any, lr: float, beta1: float,
          beta2: float, eps: float, weight_decay: float, decoupled: bool, maximize: bool, step: float) -> None:
-    """One step of one parameter."""
-    grad = signed(xp, grad, maximize)
+    """Update one parameter and its state in place."""
+    grad = descent_gradient(xp, grad, maximize)
     if weight_decay != 0:
         if decoupled:
             xp.mul_(param, 1 - lr * weight_decay)
         else:
             grad = xp.add(grad, param, alpha=weight_decay)
-    xp.lerp_(average, grad, 1 - beta1)
-    xp.addcmul_(xp.mul_(square, beta2), grad, grad, value=1 - beta2)
-    # both averages start at zero: undo their pull
+    xp.lerp_(exp_avg, grad, 1 - beta1)
+    xp.addcmul_(xp.mul_(exp_avg_sq, beta2), grad, grad, value=1 - beta2)
+    # bias correction: both averages start at zero
     step_size = lr / (1 - beta1**step)
     correction = (1 - beta2**step) ** 0.5
-    if largest is not None:
-        xp.maximum_(largest, square)
-        square = largest
-    scale = xp.add_(xp.div_(xp.sqrt(square), correction), eps)
-    xp.addcdiv_(param, average, scale, value=-step_size)
+    if max_exp_avg_sq is not None:
+        xp.maximum_(max_exp_avg_sq, exp_avg_sq)
+        exp_avg_sq = max_exp_avg_sq
+    denominator = xp.add_(xp.div_(xp.sqrt(exp_avg_sq), correction), eps)
+    xp.addcdiv_(param, exp_avg, denominator, value=-step_size)
 
 
 class Adam(FirstOrder):
-    """p ← p - lr · m̂ / (√v̂ + eps), with m and v the running averages of g and g², freed from their start at 0.
+    """Adam: p ← p - lr · m̂ / (√v̂ + eps), with running averages m of g and v of g².
+
+    m ← β₁ m + (1 - β₁) g, v ← β₂ v + (1 - β₂) g²; m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ) correct the bias of their
+    start at 0, at step t.
+    Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015); `amsgrad`: Reddi, Kale and Kumar, "On
+    the Convergence of Adam and Beyond" (2018).
 
     Args:
-        lr: the step's length.
-        betas: how much of m and of v stays.
-        eps: keeps the quotient finite.
-        weight_decay: λ, which adds λ · p to g or, if `decoupled_weight_decay`, shrinks p itself.
-        amsgrad: divide by the largest v so far.
-        maximize: ascend instead.
+        params: parameters, (name, parameter) pairs, or dicts that are parameter groups.
+        lr: learning rate (default 1e-3).
+        betas: β₁ and β₂, each in [0, 1) (default (0.9, 0.999)).
+        eps: added to the denominator (default 1e-8).
+        weight_decay: λ; adds λ · p to g or, if `decoupled_weight_decay`, multiplies p by 1 - lr · λ (default 0).
+        amsgrad: use the maximum of all v so far in place of v.
+        foreach, capturable, fused: accepted and stored; the update is the same.
+        maximize: negate g.
+        differentiable: record the update in the autograd graph.
+        decoupled_weight_decay: as in `AdamW`.
+
+    Raises:
+        ValueError: a hyperparameter is out of range, or a tensor of more than one element.
+        RuntimeError: `fused` together with `foreach` or `differentiable`.
 
     >>> import flambeau as torch
     >>> p = torch.nn.Parameter(torch.tensor([1.0]))
@@ -54,7 +67,7 @@ class Adam(FirstOrder):
     tensor([0.9000], requires_grad=True)
     """
 
-    later_options = (*FirstOrder.later_options, ("amsgrad", False), ("capturable", False), ("fused", None),
+    added_options = (*FirstOrder.added_options, ("amsgrad", False), ("capturable", False), ("fused", None),
                      ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
@@ -85,17 +98,17 @@ class Adam(FirstOrder):
 
     def _update(self, group: dict[str, Any]) -> None:
         differentiable = group["differentiable"]
-        lr = group["lr"] if differentiable else number(group["lr"])
-        beta1, beta2 = group["betas"] if differentiable else map(number, group["betas"])
-        for param, grad, state in self._with_grad(group):
+        lr = group["lr"] if differentiable else scalar_value(group["lr"])
+        beta1, beta2 = group["betas"] if differentiable else map(scalar_value, group["betas"])
+        for param, grad, state in self._params_with_grad(group):
             if not state:
                 state["step"] = new_step()
                 state["exp_avg"] = zeros_like(param)
                 state["exp_avg_sq"] = zeros_like(param)
                 if group["amsgrad"]:
                     state["max_exp_avg_sq"] = zeros_like(param)
-            largest = state["max_exp_avg_sq"] if group["amsgrad"] else None
-            step = advance(state["step"])
-            run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"], largest), lr, beta1, beta2,
-                group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
-                step, differentiable=differentiable)
+            max_exp_avg_sq = state["max_exp_avg_sq"] if group["amsgrad"] else None
+            step = advance_step(state["step"])
+            apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"], max_exp_avg_sq), lr, beta1, beta2,
+                         group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"], step,
+                         differentiable=differentiable)

@@ -1,4 +1,4 @@
-"""AdamW: Adam, with weight decay apart from the gradient."""
+"""AdamW: Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ __all__ = ["AdamW"]
 
 
 class AdamW(Adam):
-    """`Adam` whose weight decay shrinks the parameter, p ← (1 - lr · λ) · p, and does not enter the averages.
+    """AdamW: `Adam` with decoupled weight decay, p ← (1 - lr · λ) · p before the update of Adam.
+
+    The averages m and v do not include the decay.
+    Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization" (2019).
+
+    Args:
+        weight_decay: λ (default 1e-2). The other parameters are those of `Adam`.
 
     >>> import flambeau as torch
     >>> p = torch.nn.Parameter(torch.tensor([1.0]))
@@ -23,7 +29,7 @@ class AdamW(Adam):
     tensor([0.8990], requires_grad=True)
     """
 
-    later_options = (*Adam.later_options, ("decoupled_weight_decay", True))
+    added_options = (*Adam.added_options, ("decoupled_weight_decay", True))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *,

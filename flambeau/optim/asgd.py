@@ -6,37 +6,56 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._tensor import functions as fn
-from .arithmetic import advance, number, remember, remembered, run
-from .optimizer import FirstOrder, check_lr, check_not_negative, new_step, signed, zeros_like
+from .optimizer import FirstOrder, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
+from .update_rules import advance_step, apply_update, read_state, scalar_value, set_state_value
 
 __all__ = ["ASGD"]
 
 
-def rule(xp: Any, param: Any, grad: Any, average: Any, eta: float, lambd: float, mu: float,
-         weight_decay: float, maximize: bool) -> None:
-    """One step of one parameter."""
-    grad = signed(xp, grad, maximize)
+def rule(xp: Any, param: Any, grad: Any, ax: Any, eta: float, lambd: float, mu: float, weight_decay: float,
+         maximize: bool) -> None:
+    """Update one parameter and its state in place."""
+    grad = descent_gradient(xp, grad, maximize)
     if weight_decay != 0:
         grad = xp.add(grad, param, alpha=weight_decay)
     xp.mul_(param, 1 - lambd * eta)
     xp.add_(param, grad, alpha=-eta)
     if mu != 1:
-        xp.add_(average, xp.mul(xp.sub(param, average), mu))
+        xp.add_(ax, xp.mul(xp.sub(param, ax), mu))
     else:
-        xp.copy_(average, param)
+        xp.copy_(ax, param)
 
 
 class ASGD(FirstOrder):
-    """Gradient descent with falling steps, keeping in state "ax" the average of the parameters from step t0 on.
+    """Averaged SGD: p ← (1 - lambd · η) · p - η · g, and the average ax ← ax + μ · (p - ax).
+
+    After step t, η = lr / (1 + lambd · lr · t)^alpha and μ = 1 / max(1, t - t0). The average is state "ax".
+    Source: Polyak and Juditsky, "Acceleration of Stochastic Approximation by Averaging" (1992).
 
     Args:
-        lambd: how fast the parameters decay.
-        alpha: the power by which the steps fall.
-        t0: when averaging starts.
-        weight_decay: λ, which adds λ · p to g.
+        params: parameters, (name, parameter) pairs, or dicts that are parameter groups.
+        lr: learning rate (default 1e-2).
+        lambd: decay rate of p (default 1e-4).
+        alpha: exponent of the decay of η (default 0.75).
+        t0: step at which averaging starts (default 1e6).
+        weight_decay: λ; adds λ · p to g (default 0).
+        foreach, capturable: accepted and stored; the update is the same.
+        maximize: negate g.
+        differentiable: record the update in the autograd graph.
+
+    Raises:
+        ValueError: `lr` or `weight_decay` is negative.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.ASGD([p], lr=0.1)
+    >>> (3 * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.detach()
+    tensor([0.7000])
     """
 
-    later_options = (*FirstOrder.later_options, ("capturable", False))
+    added_options = (*FirstOrder.added_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
                  t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
@@ -48,14 +67,14 @@ class ASGD(FirstOrder):
                                   "differentiable": differentiable, "capturable": capturable})
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr, lambd = number(group["lr"]), group["lambd"]
-        for param, grad, state in self._with_grad(group):
+        lr, lambd = scalar_value(group["lr"]), group["lambd"]
+        for param, grad, state in self._params_with_grad(group):
             if not state:
                 dtype = new_step().dtype
                 state.update(step=new_step(), eta=fn.tensor(float(lr), dtype=dtype), mu=fn.ones((), dtype=dtype),
                              ax=zeros_like(param))
-            step = advance(state["step"])
-            run(rule, param, grad, (state["ax"],), remembered(state["eta"]), lambd, remembered(state["mu"]),
-                group["weight_decay"], group["maximize"], differentiable=group["differentiable"])
-            remember(state["eta"], lr / ((1 + lambd * lr * step) ** group["alpha"]))
-            remember(state["mu"], 1 / max(1, step - group["t0"]))
+            step = advance_step(state["step"])
+            apply_update(rule, param, grad, (state["ax"],), read_state(state["eta"]), lambd, read_state(state["mu"]),
+                         group["weight_decay"], group["maximize"], differentiable=group["differentiable"])
+            set_state_value(state["eta"], lr / ((1 + lambd * lr * step) ** group["alpha"]))
+            set_state_value(state["mu"], 1 / max(1, step - group["t0"]))

@@ -1,4 +1,4 @@
-"""L-BFGS: Newton steps with a Hessian that is estimated from the last steps."""
+"""L-BFGS: quasi-Newton steps, the two-loop recursion and a strong Wolfe line search."""
 
 from __future__ import annotations
 
@@ -7,22 +7,31 @@ from typing import Any
 
 from .._tensor import Tensor, enable_grad, no_grad
 from .._tensor import functions as fn
-from .arithmetic import number
 from .optimizer import Optimizer, check_lr
+from .update_rules import scalar_value
 
 __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """Minimises the loss that `step`'s closure computes, in up to `max_iter` quasi-Newton iterations a step.
+    """L-BFGS: quasi-Newton steps p ← p - lr · H⁻¹ g, with H estimated from the last `history_size` steps.
+
+    One `step` runs up to `max_iter` iterations and calls the closure for the loss and its gradients.
+    Source: Liu and Nocedal, "On the Limited Memory BFGS Method for Large Scale Optimization" (1989).
 
     Args:
-        lr: the step's length, in Newton steps.
-        max_eval: how often the closure may be called in one step; 1.25 · max_iter by default.
-        tolerance_grad: stop when no element of the gradient is larger.
-        tolerance_change: stop when the loss or the parameters change by less.
-        history_size: how many past steps the Hessian is estimated from.
+        params: parameters; there may be one group only.
+        lr: step length, or the first one that the line search tries (default 1).
+        max_iter: iterations per `step` (default 20).
+        max_eval: closure calls per `step` (default 1.25 · max_iter).
+        tolerance_grad: stop if no element of the gradient exceeds this (default 1e-7).
+        tolerance_change: stop if the loss or all parameters change by less (default 1e-9).
+        history_size: number of steps from which H is estimated (default 100).
         line_search_fn: "strong_wolfe", or None for steps of fixed length.
+
+    Raises:
+        ValueError: `lr` is negative, or there are several groups.
+        RuntimeError: in `step`: `line_search_fn` is another string.
 
     >>> import flambeau as torch
     >>> p = torch.nn.Parameter(torch.tensor([1.0]))
@@ -37,7 +46,7 @@ class LBFGS(Optimizer):
     tensor([3.])
     """
 
-    later_options = ()
+    added_options = ()
 
     def __init__(self, params: Iterable[Any], lr: Any = 1, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
@@ -75,9 +84,16 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Iterate; returns the first loss."""
+        """Run up to `max_iter` iterations.
+
+        Args:
+            closure: computes the loss and its gradients, and returns the loss.
+
+        Returns:
+            The loss of the first closure call.
+        """
         group = self.param_groups[0]
-        lr = number(group["lr"])
+        lr = scalar_value(group["lr"])
         tolerance, change = group["tolerance_grad"], group["tolerance_change"]
         search = group["line_search_fn"]
 
@@ -85,12 +101,12 @@ class LBFGS(Optimizer):
             with enable_grad():
                 return closure()
 
-        # as in PyTorch, the first parameter's state stands for all
+        # as in PyTorch, the first parameter's state holds that of all
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first_loss = evaluate()
-        loss = number(first_loss)
+        loss = scalar_value(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         grad = self._flat_grad()
@@ -120,14 +136,14 @@ class LBFGS(Optimizer):
                     steps.append(s)
                     ratios.append(1.0 / ys)
                     scale = ys / y.dot(y)
-                direction = _newton_direction(state, grad, changes, steps, ratios, scale, group["history_size"])
+                direction = _search_direction(state, grad, changes, steps, ratios, scale, group["history_size"])
             previous_grad = grad.clone() if previous_grad is None else previous_grad.copy_(grad)
             previous_loss = loss
             length = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
             slope = grad.dot(direction)
             if slope > -change:
                 break
-            done = 0
+            calls = 0
             if search is not None:
                 if search != "strong_wolfe":
                     raise RuntimeError("only 'strong_wolfe' is supported")
@@ -135,24 +151,24 @@ class LBFGS(Optimizer):
 
                 def probe(t: float) -> tuple[float, Tensor]:
                     self._move(t, direction)  # noqa: B023
-                    value = number(evaluate())
+                    value = scalar_value(evaluate())
                     gradient = self._flat_grad()
                     self._restore(saved)  # noqa: B023
                     return value, gradient
 
-                loss, grad, length, done = strong_wolfe(probe, length, direction, loss, grad, slope)
+                loss, grad, length, calls = strong_wolfe(probe, length, direction, loss, grad, slope)
                 self._move(length, direction)
                 converged = bool(grad.abs().max() <= tolerance)
             else:
                 self._move(length, direction)
                 converged = False
                 if iterations != group["max_iter"]:
-                    loss = number(evaluate())
+                    loss = scalar_value(evaluate())
                     grad = self._flat_grad()
                     converged = bool(grad.abs().max() <= tolerance)
-                    done = 1
-            evaluations += done
-            state["func_evals"] += done
+                    calls = 1
+            evaluations += calls
+            state["func_evals"] += calls
             if iterations == group["max_iter"] or evaluations >= group["max_eval"] or converged:
                 break
             if direction.mul(length).abs().max() <= change or abs(loss - previous_loss) < change:
@@ -162,23 +178,23 @@ class LBFGS(Optimizer):
         return first_loss
 
 
-def _newton_direction(state: dict[str, Any], grad: Tensor, changes: list[Tensor], steps: list[Tensor],
+def _search_direction(state: dict[str, Any], grad: Tensor, changes: list[Tensor], steps: list[Tensor],
                       ratios: list[Tensor], scale: Any, history_size: int) -> Tensor:
     """-H⁻¹ g, by the two-loop recursion over the last steps and changes of the gradient."""
     weights = state.setdefault("al", [None] * history_size)
     q = grad.neg()
     for i in range(len(changes) - 1, -1, -1):
         weights[i] = steps[i].dot(q) * ratios[i]
-        q.add_(changes[i], alpha=-number(weights[i]))
+        q.add_(changes[i], alpha=-scalar_value(weights[i]))
     direction = fn.mul(q, scale)
     for i, change in enumerate(changes):
-        direction.add_(steps[i], alpha=number(weights[i] - change.dot(direction) * ratios[i]))
+        direction.add_(steps[i], alpha=scalar_value(weights[i] - change.dot(direction) * ratios[i]))
     return direction
 
 
 def cubic_minimum(x1: float, f1: float, g1: Any, x2: float, f2: float, g2: Any,
                   bounds: tuple[float, float] | None = None) -> float:
-    """Where the cubic through two points with given values and slopes is least, within the bounds."""
+    """The minimizer, within the bounds, of the cubic through two points with given values and slopes."""
     low, high = bounds if bounds is not None else (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
@@ -186,26 +202,33 @@ def cubic_minimum(x1: float, f1: float, g1: Any, x2: float, f2: float, g2: Any,
         return (low + high) / 2.0
     d2 = square.sqrt() if isinstance(square, Tensor) else square**0.5
     if x1 <= x2:
-        place = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
+        minimizer = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
     else:
-        place = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
-    return min(max(place, low), high)
+        minimizer = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+    return min(max(minimizer, low), high)
 
 
 def strong_wolfe(probe: Callable[[float], tuple[float, Tensor]], t: float, d: Tensor, f: float, g: Tensor,
                  gtd: Any, c1: float = 1e-4, c2: float = 0.9, tolerance: float = 1e-9,
                  max_probes: int = 25) -> tuple[float, Tensor, float, int]:
-    """A step length that lowers the loss enough (c1) and flattens its slope enough (c2).
+    """A step length that satisfies the strong Wolfe conditions: sufficient decrease (c1) and curvature (c2).
 
-    First the step grows until it brackets such a length, then the bracket shrinks.
+    The bracketing phase grows the step until an interval contains such a length; the zoom phase shrinks the interval.
 
     Args:
-        probe: the loss and the gradient at a step length.
-        t: the length to try first.
-        d, f, g, gtd: the direction; loss, gradient and slope at length 0.
+        probe: maps a step length to (loss, gradient).
+        t: first step length to try.
+        d: direction.
+        f: loss at length 0.
+        g: gradient at length 0.
+        gtd: slope at length 0, g · d.
+        c1: constant of the decrease condition.
+        c2: constant of the curvature condition.
+        tolerance: smallest width of the interval, times the largest element of d.
+        max_probes: maximum number of iterations.
 
     Returns:
-        Loss and gradient there, the length, and how often the closure was called.
+        (loss, gradient, step length, number of calls of `probe`).
     """
     largest = d.abs().max()
     g = g.clone()
@@ -246,7 +269,7 @@ def strong_wolfe(probe: Callable[[float], tuple[float, Tensor]], t: float, d: Te
             break
         t = cubic_minimum(bracket[0][0], bracket[0][1], bracket[0][3], bracket[1][0], bracket[1][1],
                           bracket[1][3])
-        # twice in a row too near an end, or beyond it: keep a tenth away
+        # too near an end twice in a row, or beyond it: move a tenth of the width away from it
         margin = 0.1 * (max(ends) - min(ends))
         if min(max(ends) - t, t - min(ends)) < margin:
             if stalled or t >= max(ends) or t <= min(ends):

@@ -6,39 +6,61 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._tensor import functions as fn
-from .arithmetic import advance, number, run, scale
-from .optimizer import FirstOrder, check_betas, check_lr, check_not_negative, new_step, signed, zeros_like
+from .optimizer import FirstOrder, check_betas, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
+from .update_rules import advance_step, apply_update, scalar_value, scale_state
 
 __all__ = ["NAdam"]
 
 
-def rule(xp: Any, param: Any, grad: Any, average: Any, square: Any, lr: float, beta1: float, beta2: float,
-         eps: float, weight_decay: float, decoupled: bool, maximize: bool, step: float, mu: float,
-         mu_next: float, mu_product: float) -> None:
-    """One step of one parameter."""
-    grad = signed(xp, grad, maximize)
+def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, lr: float, beta1: float, beta2: float,
+         eps: float, weight_decay: float, decoupled: bool, maximize: bool, step: float, mu: float, mu_next: float,
+         mu_product: float) -> None:
+    """Update one parameter and its state in place."""
+    grad = descent_gradient(xp, grad, maximize)
     if weight_decay != 0:
         if decoupled:
             xp.mul_(param, 1 - lr * weight_decay)
         else:
             grad = xp.add(grad, param, alpha=weight_decay)
-    xp.lerp_(average, grad, 1 - beta1)
-    xp.addcmul_(xp.mul_(square, beta2), grad, grad, value=1 - beta2)
-    scale = xp.add(xp.sqrt(xp.div(square, 1 - beta2**step)), eps)
-    xp.addcdiv_(param, grad, scale, value=-lr * (1.0 - mu) / (1.0 - mu_product))
-    xp.addcdiv_(param, average, scale, value=(-lr * mu_next) / (1.0 - mu_product * mu_next))
+    xp.lerp_(exp_avg, grad, 1 - beta1)
+    xp.addcmul_(xp.mul_(exp_avg_sq, beta2), grad, grad, value=1 - beta2)
+    denominator = xp.add(xp.sqrt(xp.div(exp_avg_sq, 1 - beta2**step)), eps)
+    xp.addcdiv_(param, grad, denominator, value=-lr * (1.0 - mu) / (1.0 - mu_product))
+    xp.addcdiv_(param, exp_avg, denominator, value=(-lr * mu_next) / (1.0 - mu_product * mu_next))
 
 
 class NAdam(FirstOrder):
-    """Adam that steps along a mixture of m and g, mixed by a momentum that grows with the steps.
+    """NAdam: Adam with Nesterov momentum.
+
+    p ← p - lr · ((1 - μₜ) / (1 - Πμ) · g + μₜ₊₁ / (1 - μₜ₊₁ Πμ) · m) / (√v̂ + eps), with
+    μₜ = β₁ · (1 - 0.5 · 0.96^(t · momentum_decay)) at step t and Πμ = μ₁ ⋯ μₜ. m, v and v̂ are those of `Adam`.
+    Source: Dozat, "Incorporating Nesterov Momentum into Adam" (2016).
 
     Args:
-        betas: how much of m and of v stays.
-        weight_decay: λ, which adds λ · p to g or, if `decoupled_weight_decay`, shrinks p itself.
-        momentum_decay: how fast the momentum grows.
+        params: parameters, (name, parameter) pairs, or dicts that are parameter groups.
+        lr: learning rate (default 2e-3).
+        betas: β₁ and β₂, each in [0, 1) (default (0.9, 0.999)).
+        eps: added to the denominator (default 1e-8).
+        weight_decay: λ; adds λ · p to g or, if `decoupled_weight_decay`, multiplies p by 1 - lr · λ (default 0).
+        momentum_decay: exponent of the momentum schedule μ (default 4e-3).
+        decoupled_weight_decay: as in `AdamW`.
+        foreach, capturable: accepted and stored; the update is the same.
+        maximize: negate g.
+        differentiable: record the update in the autograd graph.
+
+    Raises:
+        ValueError: a hyperparameter is out of range.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.NAdam([p], lr=0.1)
+    >>> (3 * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.detach()
+    tensor([0.8944])
     """
 
-    later_options = (*FirstOrder.later_options, ("capturable", False), ("decoupled_weight_decay", False))
+    added_options = (*FirstOrder.added_options, ("capturable", False), ("decoupled_weight_decay", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
@@ -57,15 +79,14 @@ class NAdam(FirstOrder):
     def _update(self, group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         decay = group["momentum_decay"]
-        for param, grad, state in self._with_grad(group):
+        for param, grad, state in self._params_with_grad(group):
             if not state:
                 state.update(step=new_step(), mu_product=fn.ones((), dtype=new_step().dtype),
                              exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
-            step = advance(state["step"])
+            step = advance_step(state["step"])
             mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
             mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
-            product = scale(state["mu_product"], mu)
-            run(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), number(group["lr"]), beta1,
-                beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"],
-                group["maximize"], step, mu, mu_next, product,
-                differentiable=group["differentiable"])
+            product = scale_state(state["mu_product"], mu)
+            apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), scalar_value(group["lr"]), beta1,
+                         beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
+                         step, mu, mu_next, product, differentiable=group["differentiable"])

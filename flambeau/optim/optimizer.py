@@ -1,4 +1,4 @@
-"""Optimizer: parameters in groups with options, and what is remembered of each between steps."""
+"""Optimizer: the base class of optimizers, with parameter groups, per-parameter state, state dicts and step hooks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..nn.typename import typename
 
 
 class _Required:
-    """The default of an option that has none."""
+    """The type of `required`, the default of options that every group must set."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -57,7 +57,7 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """`step` between the hooks that are registered for it."""
+    """`step` with the step hooks called before and after it."""
 
     @wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -90,16 +90,32 @@ class Optimizer:
     """Base class of all optimizers.
 
     Args:
-        params: parameters, pairs of name and parameter, or dicts that are groups: "params" and options.
-        defaults: the options of groups that do not say otherwise.
+        params: parameters, (name, parameter) pairs, or dicts, one per group, with "params" and options.
+        defaults: option values for groups that do not set them.
 
     Raises:
-        TypeError: `params` is a tensor, or something in it is not.
-        ValueError: there are no parameters, or one is computed or in two groups.
+        TypeError: `params` is a tensor, or an item in it is not one.
+        ValueError: there are no parameters, or one is not a leaf or is in two groups.
+
+    >>> import flambeau as torch
+    >>> class SignSGD(torch.optim.Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     @torch.no_grad()
+    ...     def step(self, closure=None):
+    ...         for group in self.param_groups:
+    ...             for p in group["params"]:
+    ...                 p -= group["lr"] * p.grad.sign()
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = SignSGD([p], lr=0.5)
+    >>> (3 * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.detach()
+    tensor([0.5000])
     """
 
-    #: options that states of older versions lack, and what they stand for there
-    later_options: tuple[tuple[str, Any], ...] = (("maximize", False), ("foreach", None), ("differentiable", False))
+    #: options that state dicts of older versions lack, and their values there
+    added_options: tuple[tuple[str, Any], ...] = (("maximize", False), ("foreach", None), ("differentiable", False))
 
     state: defaultdict[Tensor, Any]
     param_groups: list[dict[str, Any]]
@@ -112,7 +128,7 @@ class Optimizer:
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        _prepare(self)
+        _init_hooks(self)
         if isinstance(params, Tensor):
             raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, "
                             "but got " + typename(params))
@@ -131,15 +147,15 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        _prepare(self)
+        _init_hooks(self)
         self.defaults.setdefault("differentiable", False)
         for group in self.param_groups:
-            for name, value in self.later_options:
+            for name, value in self.added_options:
                 group.setdefault(name, value)
-        for kept in self.state.values():
-            if isinstance(kept, dict) and isinstance(kept.get("step"), float | int):
-                # older versions counted in plain numbers
-                kept["step"] = new_step().fill_(kept["step"])
+        for param_state in self.state.values():
+            if isinstance(param_state, dict) and isinstance(param_state.get("step"), float | int):
+                # older versions saved the step as a Python number
+                param_state["step"] = new_step().fill_(param_state["step"])
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -151,10 +167,10 @@ class Optimizer:
     # -- groups --------------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add parameters with options of their own.
+        """Add a parameter group.
 
         Args:
-            param_group: "params", and options; the defaults fill in what is missing.
+            param_group: "params" and options; options that are absent get their defaults.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -194,7 +210,7 @@ class Optimizer:
     # -- state ---------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """The state by the parameters' numbers, and the groups with numbers instead of parameters.
+        """The state and the groups, with parameters replaced by their indices.
 
         >>> import flambeau as torch
         >>> p = torch.nn.Parameter(torch.zeros(1))
@@ -203,15 +219,15 @@ class Optimizer:
         """
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
-        numbers: dict[int, int] = {}
+        indices: dict[int, int] = {}
         groups = []
         for group in self.param_groups:
             for param in group["params"]:
-                numbers.setdefault(id(param), len(numbers))
+                indices.setdefault(id(param), len(indices))
             packed = {key: value for key, value in group.items() if key != "params"}
-            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            packed["params"] = [indices[id(param)] for param in group["params"]]
             groups.append(packed)
-        state = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        state = {indices[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
         state_dict = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
             changed = hook(self, state_dict)
@@ -220,10 +236,10 @@ class Optimizer:
         return state_dict
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state and options, as `state_dict` returned them.
+        """Load the state and the options of a `state_dict`.
 
         Raises:
-            ValueError: the groups do not match in number or size.
+            ValueError: the number of groups or their sizes differ.
         """
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
@@ -245,7 +261,7 @@ class Optimizer:
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in param_of:
-                state[param_of[key]] = _adapted(value, param_of[key], group_of[key])
+                state[param_of[key]] = _cast_like(value, param_of[key], group_of[key])
             else:
                 state[key] = value
         for own, saved in zip(groups, saved_groups, strict=True):
@@ -259,7 +275,7 @@ class Optimizer:
     # -- stepping ------------------------------------------------------------------------------------
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters or, unless `set_to_none`, fill them with zeros."""
+        """Set the gradients of all parameters to None or, if not `set_to_none`, fill them with zeros."""
         for group in self.param_groups:
             clear_gradients(group["params"], set_to_none)
 
@@ -267,7 +283,10 @@ class Optimizer:
         """Update the parameters once.
 
         Args:
-            closure: computes the loss anew, and its gradients; its result is returned.
+            closure: recomputes the loss and its gradients, and returns the loss.
+
+        Returns:
+            The loss that `closure` returned, or None.
         """
         raise NotImplementedError
 
@@ -282,30 +301,30 @@ class Optimizer:
         return _add_hook(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(optimizer)` before `state_dict` is made."""
+        """Run `hook(optimizer)` before `state_dict`."""
         return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(optimizer, state_dict)` after `state_dict`; what it returns, if not None, replaces it."""
+        """Run `hook(optimizer, state_dict)` after `state_dict`; a result that is not None replaces the state dict."""
         return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(optimizer, state_dict)` before a state is loaded; its result, if any, replaces it."""
+        """Run `hook(optimizer, state_dict)` before loading; a result that is not None replaces the state dict."""
         return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Run `hook(optimizer)` after a state was loaded."""
+        """Run `hook(optimizer)` after loading a state dict."""
         return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
 def has_hooks(optimizer: Optimizer) -> bool:
-    """Whether anything runs before or after an optimizer's steps."""
+    """Whether the optimizer has step hooks, its own or global ones."""
     return bool(_global_pre_hooks or _global_post_hooks or optimizer._optimizer_step_pre_hooks
                 or optimizer._optimizer_step_post_hooks)
 
 
-def _prepare(optimizer: Optimizer) -> None:
-    """What is not pickled: the hooks."""
+def _init_hooks(optimizer: Optimizer) -> None:
+    """Create the hook dicts, which are not pickled, and wrap the class's `step` once."""
     own = optimizer.__dict__
     for name in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks",
                  "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
@@ -317,7 +336,7 @@ def _prepare(optimizer: Optimizer) -> None:
 
 
 def _split_names(param_group: dict[str, Any]) -> None:
-    """Take the names, if the parameters have any, into a list of their own."""
+    """Split (name, parameter) pairs into the lists "param_names" and "params"."""
     named = [isinstance(param, tuple) for param in param_group["params"]]
     if any(named):
         if not all(named):
@@ -327,8 +346,8 @@ def _split_names(param_group: dict[str, Any]) -> None:
         param_group["param_names"] = [name for name, _ in pairs]
 
 
-def _adapted(value: Any, param: Tensor, group: dict[str, Any], key: Any = None) -> Any:
-    """A saved value as the parameter needs it: its dtype and device, but steps counted in float32."""
+def _cast_like(value: Any, param: Tensor, group: dict[str, Any], key: Any = None) -> Any:
+    """A saved state value in the parameter's dtype and on its device; step counters keep theirs (float32 if fused)."""
     if isinstance(value, Tensor):
         if key == "step":
             if group.get("capturable", False) or group.get("fused", False):
@@ -338,20 +357,23 @@ def _adapted(value: Any, param: Tensor, group: dict[str, Any], key: Any = None) 
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
     if isinstance(value, dict):
-        return {k: _adapted(v, param, group, key=k) for k, v in value.items()}
+        return {k: _cast_like(v, param, group, key=k) for k, v in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return type(value)(_adapted(v, param, group) for v in value)  # type: ignore[call-arg]
+        return type(value)(_cast_like(v, param, group) for v in value)  # type: ignore[call-arg]
     return value
 
 
 class FirstOrder(Optimizer):
-    """Optimizers that update each group once a step; a subclass says how in `_update`."""
+    """Base class of optimizers that update each group once per step; a subclass implements `_update(group)`."""
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once, from their gradients.
 
         Args:
-            closure: computes the loss anew, and its gradients; its result is returned.
+            closure: recomputes the loss and its gradients, and returns the loss.
+
+        Returns:
+            The loss that `closure` returned, or None.
         """
         loss = None
         if closure is not None:
@@ -361,7 +383,7 @@ class FirstOrder(Optimizer):
             token = set_state(IGNORE)
             try:
                 for group in self.param_groups:
-                    self._update(_captured(self, group) if special[0] else group)
+                    self._update(_traced_group(self, group) if special[0] else group)
             finally:
                 reset_state(token)
         return loss
@@ -369,22 +391,22 @@ class FirstOrder(Optimizer):
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError
 
-    def _with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
-        """The parameters of a group that have a gradient, with it and with their state."""
+    def _params_with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
+        """(parameter, gradient, state) of each parameter that has a gradient."""
         for param in group["params"]:
             grad = param._grad
             if grad is not None:
                 yield param, grad, self.state[param]
 
 
-def _captured(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any]:
-    """The group, its numbers known to a function's capture if there is one."""
+def _traced_group(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any]:
+    """The group; while a function is traced, with its hyperparameters wrapped as symbolic scalars."""
     tracer = active_tracer.get()
     return group if tracer is None else tracer.wrap_param_group(optimizer, group)
 
 
-def _found(make: Callable[[], np.ndarray]) -> Tensor | None:
-    """Zeros as a tensor that a function which is being captured is to have found; None: there is no such function."""
+def _traced_state(make: Callable[[], np.ndarray]) -> Tensor | None:
+    """Initial state that becomes an input of the traced program; None if no tracer adopts initial state."""
     tracer = active_tracer.get() if special[0] else None
     if tracer is None or not tracer.adopts_initial_state():
         return None
@@ -394,21 +416,21 @@ def _found(make: Callable[[], np.ndarray]) -> Tensor | None:
 
 
 def zeros_like(param: Tensor) -> Tensor:
-    """What an average of gradients starts from."""
+    """Zeros of the parameter's shape: the initial value of a state tensor."""
     a = param._array
-    found = _found(lambda: np.zeros_like(a)) if a.__class__ is np.ndarray and a.flags.c_contiguous else None
-    return fn.zeros_like(param) if found is None else found
+    state = _traced_state(lambda: np.zeros_like(a)) if a.__class__ is np.ndarray and a.flags.c_contiguous else None
+    return fn.zeros_like(param) if state is None else state
 
 
 def new_step() -> Tensor:
-    """A step counter, at zero."""
+    """A step counter: a scalar tensor of value 0."""
     double = dtypes.get_default_dtype() == dtypes.float64
-    found = _found(lambda: np.zeros((), np.float64 if double else np.float32))
-    return fn.tensor(0.0, dtype=dtypes.float64 if double else dtypes.float32) if found is None else found
+    state = _traced_state(lambda: np.zeros((), np.float64 if double else np.float32))
+    return fn.tensor(0.0, dtype=dtypes.float64 if double else dtypes.float32) if state is None else state
 
 
 def check_lr(lr: Any, foreach: bool | None = None, capturable: bool = True) -> None:
-    """Raise ValueError unless `lr` is a learning rate."""
+    """Raise ValueError unless `lr` is a non-negative number or one-element tensor."""
     if isinstance(lr, Tensor):
         if foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
@@ -419,7 +441,7 @@ def check_lr(lr: Any, foreach: bool | None = None, capturable: bool = True) -> N
 
 
 def check_not_negative(**options: Any) -> None:
-    """Raise ValueError for the first option that is negative; names as in messages, _ for a blank."""
+    """Raise ValueError for the first option that is negative."""
     for name, value in options.items():
         if not value >= 0.0:
             raise ValueError(f"Invalid {name} value: {value}")
@@ -433,7 +455,7 @@ def check_betas(betas: Any) -> None:
 
 
 def check_fused(params: Optimizer, fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
-    """Raise RuntimeError where the choices of implementation exclude each other."""
+    """Raise RuntimeError if `fused` is combined with an option that excludes it."""
     if not fused:
         return
     if differentiable:
@@ -442,6 +464,6 @@ def check_fused(params: Optimizer, fused: bool | None, foreach: bool | None, dif
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def signed(xp: Any, grad: Any, maximize: bool) -> Any:
-    """The gradient to descend."""
+def descent_gradient(xp: Any, grad: Any, maximize: bool) -> Any:
+    """The gradient, negated if `maximize`."""
     return xp.neg(grad) if maximize else grad

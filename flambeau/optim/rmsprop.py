@@ -1,47 +1,68 @@
-"""RMSprop: steps divided by the root of the running average of squared gradients."""
+"""RMSprop: updates divided by the root of a running average of squared gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from .arithmetic import advance, number, run
-from .optimizer import FirstOrder, check_lr, check_not_negative, new_step, signed, zeros_like
+from .optimizer import FirstOrder, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
+from .update_rules import advance_step, apply_update, scalar_value
 
 __all__ = ["RMSprop"]
 
 
-def rule(xp: Any, param: Any, grad: Any, square: Any, average: Any, buffer: Any, lr: float, alpha: float,
+def rule(xp: Any, param: Any, grad: Any, square_avg: Any, grad_avg: Any, buffer: Any, lr: float, alpha: float,
          eps: float, weight_decay: float, momentum: float, maximize: bool) -> None:
-    """One step of one parameter."""
-    grad = signed(xp, grad, maximize)
+    """Update one parameter and its state in place."""
+    grad = descent_gradient(xp, grad, maximize)
     if weight_decay != 0:
         grad = xp.add(grad, param, alpha=weight_decay)
-    xp.addcmul_(xp.mul_(square, alpha), grad, grad, value=1 - alpha)
-    if average is not None:
-        xp.lerp_(average, grad, 1 - alpha)
-        scale = xp.sqrt(xp.addcmul(square, average, average, value=-1))
+    xp.addcmul_(xp.mul_(square_avg, alpha), grad, grad, value=1 - alpha)
+    if grad_avg is not None:
+        xp.lerp_(grad_avg, grad, 1 - alpha)
+        denominator = xp.sqrt(xp.addcmul(square_avg, grad_avg, grad_avg, value=-1))
     else:
-        scale = xp.sqrt(square)
-    scale = xp.add(scale, eps)
+        denominator = xp.sqrt(square_avg)
+    denominator = xp.add(denominator, eps)
     if buffer is not None:
-        xp.addcdiv_(xp.mul_(buffer, momentum), grad, scale, value=1)
+        xp.addcdiv_(xp.mul_(buffer, momentum), grad, denominator, value=1)
         xp.add_(param, buffer, alpha=-lr)
     else:
-        xp.addcdiv_(param, grad, scale, value=-lr)
+        xp.addcdiv_(param, grad, denominator, value=-lr)
 
 
 class RMSprop(FirstOrder):
-    """p ← p - lr · g / (√v + eps), with v the running average of g².
+    """RMSprop: p ← p - lr · g / (√v + eps), with the running average v ← alpha · v + (1 - alpha) · g².
+
+    With momentum: b ← momentum · b + g / (√v + eps) and p ← p - lr · b.
+    Source: Hinton, "Neural Networks for Machine Learning", lecture 6e (2012); `centered`: Graves, "Generating Sequences
+    with Recurrent Neural Networks" (2013).
 
     Args:
-        alpha: how much of v stays.
-        momentum: how much of the last step is taken again.
-        centered: divide by an estimate of the variance, v - (running average of g)², instead.
-        weight_decay: λ, which adds λ · p to g.
+        params: parameters, (name, parameter) pairs, or dicts that are parameter groups.
+        lr: learning rate (default 1e-2).
+        alpha: decay rate of v (default 0.99).
+        eps: added to the denominator (default 1e-8).
+        weight_decay: λ; adds λ · p to g (default 0).
+        momentum: decay rate of b (default 0).
+        centered: use the variance estimate v - (running average of g)² in place of v.
+        capturable, foreach: accepted and stored; the update is the same.
+        maximize: negate g.
+        differentiable: record the update in the autograd graph.
+
+    Raises:
+        ValueError: a hyperparameter is out of range.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.RMSprop([p], lr=0.01)
+    >>> (3 * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.detach()
+    tensor([0.9000])
     """
 
-    later_options = (*FirstOrder.later_options, ("momentum", 0), ("centered", False), ("capturable", False))
+    added_options = (*FirstOrder.added_options, ("momentum", 0), ("centered", False), ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0, momentum: float = 0, centered: bool = False, capturable: bool = False,
@@ -54,16 +75,16 @@ class RMSprop(FirstOrder):
 
     def _update(self, group: dict[str, Any]) -> None:
         momentum, centered = group["momentum"], group["centered"]
-        for param, grad, state in self._with_grad(group):
+        for param, grad, state in self._params_with_grad(group):
             if not state:
                 state.update(step=new_step(), square_avg=zeros_like(param))
                 if momentum > 0:
                     state["momentum_buffer"] = zeros_like(param)
                 if centered:
                     state["grad_avg"] = zeros_like(param)
-            advance(state["step"])
-            average = state["grad_avg"] if centered else None
+            advance_step(state["step"])
+            grad_avg = state["grad_avg"] if centered else None
             buffer = state["momentum_buffer"] if momentum > 0 else None
-            run(rule, param, grad, (state["square_avg"], average, buffer), number(group["lr"]),
-                group["alpha"], group["eps"], group["weight_decay"], momentum, group["maximize"],
-                differentiable=group["differentiable"])
+            apply_update(rule, param, grad, (state["square_avg"], grad_avg, buffer), scalar_value(group["lr"]),
+                         group["alpha"], group["eps"], group["weight_decay"], momentum, group["maximize"],
+                         differentiable=group["differentiable"])

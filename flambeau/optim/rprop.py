@@ -1,4 +1,4 @@
-"""Resilient backpropagation: steps that depend on the signs of the gradients alone."""
+"""Rprop: updates that depend on the signs of the gradients alone."""
 
 from __future__ import annotations
 
@@ -6,35 +6,55 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._tensor import functions as fn
-from .arithmetic import advance, number, run
-from .optimizer import FirstOrder, check_lr, new_step, signed, zeros_like
+from .optimizer import FirstOrder, check_lr, descent_gradient, new_step, zeros_like
+from .update_rules import advance_step, apply_update, scalar_value
 
 __all__ = ["Rprop"]
 
 
-def rule(xp: Any, param: Any, grad: Any, previous: Any, size: Any, smaller: float, larger: float, least: float,
-         most: float, maximize: bool) -> None:
-    """One step of one parameter."""
-    grad = signed(xp, grad, maximize)
+def rule(xp: Any, param: Any, grad: Any, previous: Any, step_size: Any, eta_minus: float, eta_plus: float,
+         step_size_min: float, step_size_max: float, maximize: bool) -> None:
+    """Update one parameter and its state in place."""
+    grad = descent_gradient(xp, grad, maximize)
     product = xp.mul(grad, previous)
-    # two like signs: go faster; unlike: too far, go slower and not at all this time
-    factor = xp.where(product > 0, larger, xp.where(product < 0, smaller, xp.where(product == 0, 1.0, product)))
-    xp.clamp_(xp.mul_(size, factor), least, most)
+    # same sign: larger step; different signs: smaller step, and skip this one (NaN stays NaN)
+    factor = xp.where(product > 0, eta_plus, xp.where(product < 0, eta_minus, xp.where(product == 0, 1.0, product)))
+    xp.clamp_(xp.mul_(step_size, factor), step_size_min, step_size_max)
     grad = xp.where(product < 0, 0.0, grad)
-    xp.addcmul_(param, xp.sign(grad), size, value=-1)
+    xp.addcmul_(param, xp.sign(grad), step_size, value=-1)
     xp.copy_(previous, grad)
 
 
 class Rprop(FirstOrder):
-    """p ← p - s · sign(g), with a step s for each element that grows while the sign stays, and shrinks else.
+    """Resilient backpropagation: p ← p - s · sign(g), with a step size s per element.
+
+    s grows by the factor etas[1] where g has the sign of the previous gradient, and shrinks by etas[0] where the signs
+    differ. There, g counts as 0 in this step.
+    Source: Riedmiller and Braun, "A Direct Adaptive Method for Faster Backpropagation Learning: The RPROP Algorithm"
+    (1993).
 
     Args:
-        lr: the first step.
-        etas: the factors to shrink and to grow by.
-        step_sizes: the least and the largest step.
+        params: parameters, (name, parameter) pairs, or dicts that are parameter groups.
+        lr: initial step size (default 1e-2).
+        etas: factors to shrink and to grow by, in (0, 1) and above 1 (default (0.5, 1.2)).
+        step_sizes: smallest and largest step size (default (1e-6, 50)).
+        capturable, foreach: accepted and stored; the update is the same.
+        maximize: negate g.
+        differentiable: record the update in the autograd graph.
+
+    Raises:
+        ValueError: a hyperparameter is out of range.
+
+    >>> import flambeau as torch
+    >>> p = torch.nn.Parameter(torch.tensor([1.0]))
+    >>> optimizer = torch.optim.Rprop([p], lr=0.1)
+    >>> (3 * p).sum().backward()
+    >>> optimizer.step()
+    >>> p.detach()
+    tensor([0.9000])
     """
 
-    later_options = (*FirstOrder.later_options, ("capturable", False))
+    added_options = (*FirstOrder.added_options, ("capturable", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
                  step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
@@ -47,11 +67,11 @@ class Rprop(FirstOrder):
                                   "capturable": capturable})
 
     def _update(self, group: dict[str, Any]) -> None:
-        for param, grad, state in self._with_grad(group):
+        for param, grad, state in self._params_with_grad(group):
             if not state:
-                lr = float(number(group["lr"]))
+                lr = float(scalar_value(group["lr"]))
                 state.update(step=new_step(), prev=zeros_like(param),
                              step_size=fn.full_like(grad, complex(lr, lr) if param.is_complex() else lr))
-            advance(state["step"])
-            run(rule, param, grad, (state["prev"], state["step_size"]), *group["etas"],
-                *group["step_sizes"], group["maximize"], differentiable=group["differentiable"])
+            advance_step(state["step"])
+            apply_update(rule, param, grad, (state["prev"], state["step_size"]), *group["etas"], *group["step_sizes"],
+                         group["maximize"], differentiable=group["differentiable"])

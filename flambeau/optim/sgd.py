@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._tensor import functions as fn
-from .arithmetic import number, run
-from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, signed
+from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, descent_gradient
+from .update_rules import apply_update, scalar_value
 
 __all__ = ["SGD"]
 
 
-def rule(xp: Any, param: Any, grad: Any, buffer: Any, lr: float, momentum: float, dampening: float,
-         weight_decay: float, nesterov: bool, maximize: bool, first: bool) -> None:
-    """One step of one parameter."""
-    grad = signed(xp, grad, maximize)
+def rule(xp: Any, param: Any, grad: Any, buffer: Any, lr: float, momentum: float, dampening: float, weight_decay: float,
+         nesterov: bool, maximize: bool, first: bool) -> None:
+    """Update one parameter and its state in place."""
+    grad = descent_gradient(xp, grad, maximize)
     if weight_decay != 0:
         grad = xp.add(grad, param, alpha=weight_decay)
     if momentum != 0:
@@ -28,15 +28,26 @@ def rule(xp: Any, param: Any, grad: Any, buffer: Any, lr: float, momentum: float
 
 
 class SGD(FirstOrder):
-    """p ← p - lr · b, where b ← momentum · b + (1 - dampening) · g is the gradient's running sum.
+    """Stochastic gradient descent: p ← p - lr · b, with the momentum buffer b ← momentum · b + (1 - dampening) · g.
+
+    In the first step b = g. With `nesterov`: p ← p - lr · (g + momentum · b). Without momentum: p ← p - lr · g.
+    Source of Nesterov momentum in this form: Sutskever et al., "On the Importance of Initialization and Momentum in
+    Deep Learning" (2013).
 
     Args:
-        lr: the step's length.
-        momentum: how much of b stays.
-        dampening: how much of each g is left out.
-        weight_decay: λ, which adds λ · p to g.
-        nesterov: step along g + momentum · b.
-        maximize: ascend instead.
+        params: parameters, (name, parameter) pairs, or dicts that are parameter groups.
+        lr: learning rate (default 1e-3).
+        momentum: decay rate of b (default 0).
+        dampening: reduces the share of g in b (default 0).
+        weight_decay: λ; adds λ · p to g (default 0).
+        nesterov: use Nesterov momentum.
+        maximize: negate g.
+        foreach, fused: accepted and stored; the update is the same.
+        differentiable: record the update in the autograd graph.
+
+    Raises:
+        ValueError: a hyperparameter is negative; or `nesterov` without momentum or with dampening.
+        RuntimeError: `fused` together with `foreach` or `differentiable`.
 
     >>> import flambeau as torch
     >>> p = torch.nn.Parameter(torch.tensor([1.0]))
@@ -48,7 +59,7 @@ class SGD(FirstOrder):
     tensor([0.7000], requires_grad=True)
     """
 
-    later_options = (*FirstOrder.later_options, ("nesterov", False), ("fused", False))
+    added_options = (*FirstOrder.added_options, ("nesterov", False), ("fused", False))
 
     def __init__(self, params: Iterable[Any], lr: Any = 1e-3, momentum: float = 0, dampening: float = 0,
                  weight_decay: Any = 0, nesterov: bool = False, *, maximize: bool = False,
@@ -66,8 +77,8 @@ class SGD(FirstOrder):
     def _update(self, group: dict[str, Any]) -> None:
         momentum = group["momentum"]
         differentiable = group["differentiable"]
-        lr = group["lr"] if differentiable else number(group["lr"])
-        weight_decay = group["weight_decay"] if differentiable else number(group["weight_decay"])
+        lr = group["lr"] if differentiable else scalar_value(group["lr"])
+        weight_decay = group["weight_decay"] if differentiable else scalar_value(group["weight_decay"])
         for param in group["params"]:
             grad = param._grad
             if grad is None:
@@ -79,5 +90,5 @@ class SGD(FirstOrder):
                 if buffer is None:
                     buffer, first = fn.empty_like(grad), True
                     state["momentum_buffer"] = buffer
-            run(rule, param, grad, (buffer,), lr, momentum, group["dampening"], weight_decay,
-                group["nesterov"], group["maximize"], first, differentiable=differentiable)
+            apply_update(rule, param, grad, (buffer,), lr, momentum, group["dampening"], weight_decay,
+                         group["nesterov"], group["maximize"], first, differentiable=differentiable)

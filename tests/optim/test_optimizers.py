@@ -1,4 +1,4 @@
-"""Optimizers without PyTorch: what a step does, what is kept, who may watch."""
+"""Optimizers: updates, state dicts, parameter groups, hooks and pickling; does not need PyTorch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_descends(cls):
 
 
 @pytest.mark.parametrize("cls", ALL)
-def test_maximize_is_the_negative(cls):
+def test_maximize_negates_the_gradient(cls):
     results = []
     for sign, maximize in ((1, False), (-1, True)):
         p = nn.Parameter(torch.tensor([0.5, -0.5]))
@@ -64,10 +64,10 @@ def test_resuming_is_going_on(cls):
     assert p.tolist() == q.tolist()
 
 
-def test_large_and_small_pieces_agree():
-    from flambeau.optim import arithmetic
+def test_block_by_block_updates_give_the_same_values():
+    from flambeau.optim import update_rules
 
-    size = arithmetic.PIECE + 5
+    size = update_rules.BLOCK + 5
     p = nn.Parameter(torch.ones(size, dtype=torch.float64))
     q = nn.Parameter(torch.ones(5, dtype=torch.float64))
     optimizer = optim.Adam([p, q])
@@ -191,7 +191,7 @@ def test_pickle_and_deepcopy():
         assert optimizer.state[p]["step"].item() == 1.0
 
 
-def test_old_states_count_in_numbers():
+def test_state_dicts_of_older_versions():
     p = nn.Parameter(torch.ones(1))
     optimizer = optim.Adam([p])
     p.grad = torch.ones(1)

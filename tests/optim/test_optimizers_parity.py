@@ -1,4 +1,4 @@
-"""Every optimizer beside PyTorch's: parameters, state and options after several steps, and the errors."""
+"""Every optimizer and scheduler compared with PyTorch: parameters, state and options after several steps; errors."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class ValueCell:
 
 
 class UpdateNamespace:
-    """The functions of `optim.arithmetic` on cells of one dtype."""
+    """The functions of `optim.update_rules` on cells of one dtype."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

@@ -1,4 +1,4 @@
-"""Learning rate schedules, as `optimizer.step(); scheduler.step()`."""
+"""`torch.optim.lr_scheduler`: learning rate schedulers; call `scheduler.step()` after `optimizer.step()`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LRScheduler: sets the learning rates of an optimizer's groups, step by step."""
+"""LRScheduler: the base class of learning rate schedulers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ EPOCH_DEPRECATED = (
 HOW_TO_ADJUST = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 
 
-def copied(value: Any) -> Any:
-    """A value that no later step changes."""
+def copy_value(value: Any) -> Any:
+    """The value; a tensor is cloned, because later steps write to it."""
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def values_of(optimizer: Optimizer, name: str) -> list[Any]:
-    """An option's value in each group."""
-    return [copied(group[name]) for group in optimizer.param_groups]
+def group_values(optimizer: Optimizer, name: str) -> list[Any]:
+    """The value of an option in each group."""
+    return [copy_value(group[name]) for group in optimizer.param_groups]
 
 
-def assign(group: dict[str, Any], name: str, value: Any) -> None:
-    """Set an option; a tensor keeps its identity."""
+def set_option(group: dict[str, Any], name: str, value: Any) -> None:
+    """Set an option of a group; a tensor is written in place."""
     if isinstance(group[name], Tensor):
         group[name].fill_(value.item() if isinstance(value, Tensor) else value)
     else:
@@ -38,10 +38,10 @@ def assign(group: dict[str, Any], name: str, value: Any) -> None:
 
 
 def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """`value` once for each group, unless it is a list already.
+    """A list of one value per group, from a list or from one value for all.
 
     Raises:
-        ValueError: the list has another length.
+        ValueError: the length of the list is not the number of groups.
     """
     groups = optimizer.param_groups
     if not isinstance(value, list | tuple):
@@ -49,21 +49,34 @@ def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     if len(value) != len(groups):
         raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
                          f"values, param_groups has {len(groups)}.")
-    return [copied(v) for v in value]
+    return [copy_value(v) for v in value]
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Raise TypeError unless it is an optimizer."""
+    """Raise TypeError unless `optimizer` is an `Optimizer`."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 class LRScheduler:
-    """Base class of all schedulers; a subclass says in `get_lr` what the rates become.
+    """Base class of learning rate schedulers: `step` sets the "lr" of each group to what `get_lr` returns.
 
     Args:
-        optimizer: its groups' "lr" are set, and what they were at first is kept as "initial_lr".
-        last_epoch: the number of the last epoch; -1 to begin.
+        optimizer: the optimizer; its initial learning rates are saved as "initial_lr" in the groups.
+        last_epoch: index of the last epoch; -1 (default) starts a new schedule.
+
+    Raises:
+        TypeError: `optimizer` is not an `Optimizer`.
+        KeyError: `last_epoch` is not -1, and a group has no "initial_lr".
+
+    >>> import flambeau as torch
+    >>> class InverseLR(torch.optim.lr_scheduler.LRScheduler):
+    ...     def get_lr(self):
+    ...         return [base / (1 + self.last_epoch) for base in self.base_lrs]
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = InverseLR(optimizer)
+    >>> optimizer.step(); scheduler.step(); scheduler.get_last_lr()
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -71,32 +84,32 @@ class LRScheduler:
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", copied(group["lr"]))
+                group.setdefault("initial_lr", copy_value(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
                     "last_epoch >= 0.\nThis typically happens when:\n"
                     "1. You're trying to resume training from a checkpoint but haven't properly loaded the "
                     "optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)")
-        self.base_lrs = values_of(optimizer, "initial_lr")
+        self.base_lrs = group_values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
-        self._note_steps()
+        self._wrap_optimizer_step()
         self._initial_step()
 
-    def _note_steps(self) -> None:
-        """Have the optimizer note that it has stepped, so that a wrong order can be noticed."""
+    def _wrap_optimizer_step(self) -> None:
+        """Wrap `optimizer.step` to record that it was called: `step` warns if the order of the two is wrong."""
         optimizer = self.optimizer
         step = optimizer.step
         if hasattr(step, "_wrapped_by_lr_sched"):
             return
 
         @wraps(step)
-        def noted(*args: Any, **kwargs: Any) -> Any:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
             optimizer._opt_called = True  # type: ignore[attr-defined]
             return step(*args, **kwargs)
 
-        noted._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
-        optimizer.step = noted  # type: ignore[method-assign]
+        wrapped._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+        optimizer.step = wrapped  # type: ignore[method-assign]
 
     def _initial_step(self) -> None:
         self._step_count = 0
@@ -107,25 +120,25 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
+        """The attributes, without the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """The rates as the last step set them."""
-        return [copied(lr) for lr in self._last_lr]
+        """The learning rate of each group, as the last step set it."""
+        return [copy_value(lr) for lr in self._last_lr]
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`, from those that the groups have now."""
+        """The learning rate of each group in epoch `last_epoch`; may depend on the current ones."""
         raise NotImplementedError
 
-    def _scaled(self, factor: float | None) -> list[Any]:
-        """The groups' rates times a factor; None leaves them alone."""
+    def _scaled_lrs(self, factor: float | None) -> list[Any]:
+        """The learning rate of each group times a factor; None: unchanged."""
         if factor is None:
-            return values_of(self.optimizer, "lr")
+            return group_values(self.optimizer, "lr")
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def _warn_unless_in_step(self) -> None:
@@ -134,7 +147,11 @@ class LRScheduler:
                           UserWarning, stacklevel=2)
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch, and set the rates."""
+        """Advance to the next epoch, and set the learning rates.
+
+        Args:
+            epoch: deprecated; the epoch to go to.
+        """
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
                 warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler "
@@ -153,7 +170,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        with self._computing():
+        with self._in_step():
             if epoch is None:
                 self.last_epoch += 1
                 lrs = self.get_lr()
@@ -161,20 +178,20 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed_form: Callable[[], list[Any]] | None = getattr(self, "_get_closed_form_lr", None)
                 lrs = self.get_lr() if closed_form is None else closed_form()
-        self._set(lrs)
+        self._set_lrs(lrs)
 
     @contextmanager
-    def _computing(self) -> Any:
+    def _in_step(self) -> Any:
         self._get_lr_called_within_step = True
         try:
             yield
         finally:
             self._get_lr_called_within_step = False
 
-    def _set(self, lrs: list[Any]) -> None:
+    def _set_lrs(self, lrs: list[Any]) -> None:
         for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
-            assign(group, "lr", lr)
-        self._last_lr = values_of(self.optimizer, "lr")
+            set_option(group, "lr", lr)
+        self._last_lr = group_values(self.optimizer, "lr")
 
 
 _LRScheduler = LRScheduler

@@ -1,4 +1,4 @@
-"""Several schedules: one after the other, or all at once."""
+"""Compositions of schedules: in sequence, and chained."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, assign, values_of
+from .base import LRScheduler, group_values, set_option
 from .plateau import ReduceLROnPlateau
 
 __all__ = ["ChainedScheduler", "SequentialLR"]
 
 
-class _Combined(LRScheduler):
+class _CompositeLR(LRScheduler):
     _schedulers: list[Any]
 
     def _check(self, schedulers: Sequence[Any], optimizer: Any) -> None:
@@ -31,20 +31,44 @@ class _Combined(LRScheduler):
                                  f"which is different from {type(optimizer).__name__}.")
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer, and the states of the schedulers."""
+        """The attributes, without the optimizer, and the state dicts of the schedulers."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "_schedulers")}
         state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "_schedulers")
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
 
 
-class SequentialLR(_Combined):
-    """One scheduler after the other, changing at the `milestones`, which are epochs."""
+class SequentialLR(_CompositeLR):
+    """Several schedulers in sequence; `milestones` are the epochs at which the next one begins.
+
+    Args:
+        optimizer: the optimizer whose learning rates are set.
+        schedulers: schedulers of this optimizer.
+        milestones: one epoch fewer than schedulers.
+        last_epoch: index of the last epoch; -1 (default) starts a new schedule.
+
+    Raises:
+        TypeError: a scheduler has no optimizer.
+        ValueError: the lengths do not match, the optimizers differ, or one is a `ReduceLROnPlateau`.
+
+    >>> import flambeau as torch
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> warmup = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> decay = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], milestones=[2])
+    >>> for _ in range(4):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step(); scheduler.step()
+    [0.5]
+    [0.5]
+    [1.0]
+    [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int],
                  last_epoch: int = -1) -> None:
@@ -59,16 +83,16 @@ class SequentialLR(_Combined):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # each scheduler took its first step when it was made: undo them, and repeat the first one's
+        # each scheduler took its initial step when it was created: undo all, and repeat that of the first one
         for group in optimizer.param_groups:
-            assign(group, "lr", group["initial_lr"])
-        _undo(self)
+            set_option(group, "lr", group["initial_lr"])
+        _undo_first_step(self)
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:  # type: ignore[override]
-        """Go on to the next epoch, and set the rates."""
+        """Advance to the next epoch, and set the learning rates."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -79,16 +103,37 @@ class SequentialLR(_Combined):
         self._last_lr = scheduler.get_last_lr()
 
 
-def _undo(scheduler: Any) -> None:
-    if isinstance(scheduler, _Combined):
+def _undo_first_step(scheduler: Any) -> None:
+    if isinstance(scheduler, _CompositeLR):
         for inner in scheduler._schedulers:
-            _undo(inner)
+            _undo_first_step(inner)
     elif hasattr(scheduler, "last_epoch"):
         scheduler.last_epoch -= 1
 
 
-class ChainedScheduler(_Combined):
-    """Several schedulers at once: each works on the rates that the one before has set."""
+class ChainedScheduler(_CompositeLR):
+    """Several schedulers at once: each one starts from the learning rates that the previous one has set.
+
+    Args:
+        schedulers: schedulers of one optimizer.
+        optimizer: their optimizer (default: that of the first one).
+
+    Raises:
+        TypeError: a scheduler has no optimizer.
+        ValueError: there is none, the optimizers differ, or one is a `ReduceLROnPlateau`.
+
+    >>> import flambeau as torch
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> warmup = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> decay = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> scheduler = torch.optim.lr_scheduler.ChainedScheduler([warmup, decay])
+    >>> for _ in range(3):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step(); scheduler.step()
+    [0.5]
+    [0.25]
+    [0.25]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
@@ -98,10 +143,10 @@ class ChainedScheduler(_Combined):
         self._check(schedulers, optimizer)
         self._schedulers = schedulers  # type: ignore[assignment]
         self.optimizer = optimizer
-        self._last_lr = values_of(optimizer, "lr")
+        self._last_lr = group_values(optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
-        """Step all schedulers."""
+        """Step all schedulers, in order."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = values_of(self._schedulers[-1].optimizer, "lr")
+        self._last_lr = group_values(self._schedulers[-1].optimizer, "lr")

@@ -1,4 +1,4 @@
-"""Schedules that follow a cosine."""
+"""Cosine annealing schedules, with and without restarts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 class CosineAnnealingLR(LRScheduler):
     """lr = eta_min + ½ (initial lr - eta_min) (1 + cos(π epoch / T_max)).
 
+    Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts" (2017).
+
+    Args:
+        optimizer: the optimizer whose learning rates are set.
+        T_max: half a period, in epochs.
+        eta_min: smallest learning rate (default 0).
+        last_epoch: index of the last epoch; -1 (default) starts a new schedule.
+
     >>> import flambeau as torch
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
@@ -28,31 +36,49 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         self._warn_unless_in_step()
-        epoch, period, low = self.last_epoch, self.T_max, self.eta_min
+        epoch, period, eta_min = self.last_epoch, self.T_max, self.eta_min
         groups = self.optimizer.param_groups
         if self._is_initial and epoch == 0:
-            return self._scaled(None)
+            return self._scaled_lrs(None)
         if self._is_initial or (self._step_count == 1 and epoch > 0):
-            return [low + (base - low) * (1 + math.cos(epoch * math.pi / period)) / 2 for base in self.base_lrs]
+            return [eta_min + (base - eta_min) * (1 + math.cos(epoch * math.pi / period)) / 2 for base in self.base_lrs]
         if (epoch - 1 - period) % (2 * period) == 0:
-            # at the bottom, where the quotient below would be 0 / 0
-            return [group["lr"] + (base - low) * (1 - math.cos(math.pi / period)) / 2
+            # at eta_min, where the quotient below would be 0 / 0
+            return [group["lr"] + (base - eta_min) * (1 - math.cos(math.pi / period)) / 2
                     for base, group in zip(self.base_lrs, groups, strict=True)]
-        now, before = math.cos(math.pi * epoch / period), math.cos(math.pi * (epoch - 1) / period)
-        return [(1 + now) / (1 + before) * (group["lr"] - low) + low for group in groups]
+        current, previous = math.cos(math.pi * epoch / period), math.cos(math.pi * (epoch - 1) / period)
+        return [(1 + current) / (1 + previous) * (group["lr"] - eta_min) + eta_min for group in groups]
 
     def _get_closed_form_lr(self) -> list[Any]:
-        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
-        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+        weight = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * weight for base in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine from the initial lr to eta_min, again and again.
+    """Cosine annealing from the initial lr to `eta_min`, restarted at the end of each period.
+
+    Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts" (2017).
 
     Args:
-        T_0: epochs to the first restart.
-        T_mult: by how much the time to the next restart grows at each.
-        eta_min: the least lr.
+        optimizer: the optimizer whose learning rates are set.
+        T_0: length of the first period, in epochs.
+        T_mult: integer factor from one period to the next (default 1).
+        eta_min: smallest learning rate (default 0).
+        last_epoch: index of the last epoch; -1 (default) starts a new schedule.
+
+    Raises:
+        ValueError: `T_0` or `T_mult` is not a positive integer, or `eta_min` not a number.
+
+    >>> import flambeau as torch
+    >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> for _ in range(4):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step(); scheduler.step()
+    [1.0]
+    [0.5]
+    [1.0]
+    [0.5]
     """
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
@@ -72,11 +98,18 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         self._warn_unless_in_step()
-        share = 1 + math.cos(math.pi * self.T_cur / self.T_i)
-        return [self.eta_min + (base - self.eta_min) * share / 2 for base in self.base_lrs]
+        weight = 1 + math.cos(math.pi * self.T_cur / self.T_i)
+        return [self.eta_min + (base - self.eta_min) * weight / 2 for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:
-        """Go on to the next epoch, or to any, which may be a fraction."""
+        """Advance to the next epoch, and set the learning rates.
+
+        Args:
+            epoch: the epoch to go to, which may be a fraction.
+
+        Raises:
+            ValueError: it is negative.
+        """
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -93,11 +126,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             elif self.T_mult == 1:
                 self.T_cur = epoch % self.T_0
             else:
-                # the periods before sum to T_0 (mult^n - 1) / (mult - 1)
+                # the first n periods sum to T_0 (mult^n - 1) / (mult - 1)
                 n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
                 self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
                 self.T_i = self.T_0 * self.T_mult**n
         self.last_epoch = math.floor(epoch)
-        with self._computing():
+        with self._in_step():
             lrs = self.get_lr()
-        self._set(lrs)
+        self._set_lrs(lrs)

@@ -1,4 +1,4 @@
-"""A schedule that waits for a measure to stop improving."""
+"""A schedule that reduces the learning rate when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -7,20 +7,28 @@ from math import inf
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import EPOCH_DEPRECATED, LRScheduler, assign, check_optimizer, values_of
+from .base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, group_values, set_option
 
 __all__ = ["ReduceLROnPlateau"]
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """lr ← lr · factor when the measure given to `step` has not improved for `patience` epochs.
+    """lr ← lr · factor if the metric passed to `step` has not improved for more than `patience` epochs.
 
     Args:
-        mode: "min" if less is better, "max" if more is.
-        threshold: an improvement is more than this, in `threshold_mode` "rel" or "abs".
-        cooldown: epochs to wait after a reduction before counting again.
-        min_lr: never go below; one for all groups, or a list.
-        eps: reductions by less are not made.
+        optimizer: the optimizer whose learning rates are set.
+        mode: "min" (default) if a smaller metric is better, "max" if a larger one is.
+        factor: below 1 (default 0.1).
+        patience: number of bad epochs without consequence (default 10).
+        threshold: minimum improvement (default 1e-4).
+        threshold_mode: "rel" (default): relative to the best metric; "abs": absolute.
+        cooldown: epochs after a reduction that do not count as bad (default 0).
+        min_lr: lower bound; one number, or a list with one per group (default 0).
+        eps: smallest reduction that is made (default 1e-8).
+
+    Raises:
+        TypeError: `optimizer` is not an `Optimizer`.
+        ValueError: `factor`, `mode`, `threshold_mode` or the length of `min_lr` is invalid.
 
     >>> import flambeau as torch
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
@@ -52,7 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown = cooldown
         self.eps = eps
         self.last_epoch = 0
-        self._last_lr = values_of(optimizer, "lr")
+        self._last_lr = group_values(optimizer, "lr")
         self._init_is_better(mode, threshold, threshold_mode)
         self._reset()
 
@@ -73,19 +81,24 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether epochs do not count just now."""
+        """Whether bad epochs are not counted, after a reduction."""
         return self.cooldown_counter > 0
 
     def _is_better(self, a: float, best: float) -> bool:
         sign = -1 if self.mode == "min" else 1
         if self.threshold_mode == "rel":
-            bar = best * (1.0 + sign * self.threshold)
+            bound = best * (1.0 + sign * self.threshold)
         else:
-            bar = best + sign * self.threshold
-        return a < bar if self.mode == "min" else a > bar
+            bound = best + sign * self.threshold
+        return a < bound if self.mode == "min" else a > bound
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Go on to the next epoch with its measure, and reduce the rates if it is time."""
+        """Advance to the next epoch, and reduce the learning rates after more than `patience` bad epochs.
+
+        Args:
+            metrics: the metric of this epoch.
+            epoch: deprecated; the epoch to go to.
+        """
         current = float(metrics)
         if epoch is None:
             epoch = self.last_epoch + 1
@@ -104,7 +117,7 @@ class ReduceLROnPlateau(LRScheduler):
             self._reduce_lr(epoch)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = values_of(self.optimizer, "lr")
+        self._last_lr = group_values(self.optimizer, "lr")
 
     def _reduce_lr(self, epoch: int) -> None:
         groups = self.optimizer.param_groups
@@ -116,13 +129,13 @@ class ReduceLROnPlateau(LRScheduler):
                     "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
                     "`optimizer` param groups.")
             self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs, strict=True):
+        for group, lower_bound in zip(groups, self.min_lrs, strict=True):
             old = float(group["lr"])
-            new = max(old * self.factor, least)
+            new = max(old * self.factor, lower_bound)
             if old - new > self.eps:
-                assign(group, "lr", new)
+                set_option(group, "lr", new)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)
