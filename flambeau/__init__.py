@@ -2,8 +2,8 @@
 
     import flambeau as torch
 
-See https://docs.pytorch.org/docs/stable/index.html for what each name does; flambeau does
-the same. Names only: everything is built in the packages below.
+This module holds the public namespace only; the names are defined in the packages below. Each behaves as documented at
+https://docs.pytorch.org/docs/stable/index.html.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .engine.grad_mode import (
 from .shapes import Size
 from .version import __version__
 
-tensor = functions.tensor  # the function; the package of that name stays importable as `from flambeau._tensor import`
+tensor = functions.tensor
 
 for _dtype in dtypes.ALL:
     globals()[_dtype.name] = _dtype
@@ -49,17 +49,16 @@ short, int, long = dtypes.int16, dtypes.int32, dtypes.int64
 cfloat, cdouble = dtypes.complex64, dtypes.complex128
 newaxis = None
 
-# Users know these classes by the package's name alone: so do their reprs and pickles.
+# `repr` and pickles name these classes by the public path, as `flambeau.Size`.
 for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format):
     _class.__module__ = __name__
 
-#: imported when first asked for, so that `import flambeau` stays quick
+#: subpackages imported on first access, so that `import flambeau` stays fast
 _LAZY = ("compiler", "cuda", "func", "functorch", "linalg", "nn", "optim", "profiler", "random", "serialization",
-         "special",
-         "storage", "testing", "utils", "viz")
+         "special", "storage", "testing", "utils", "viz")
 
-#: functions that lie in modules of their own, by the module
-_FROM = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serialization", "save": "serialization",
+#: public name -> the module that defines it, imported on first access
+_DEFINED_IN = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serialization", "save": "serialization",
          "vmap": "func", "compile": "compiler", **dict.fromkeys((
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
@@ -68,8 +67,8 @@ _FROM = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serial
     "set_num_interop_threads", "set_num_threads", "set_warn_always", "typename", "use_deterministic_algorithms",
 ), "switches")}
 
-#: functions of tensors that are not in `torch`: PyTorch has them in `nn.functional`, in `random` or as methods, or
-#: not at all; likewise all whose names begin with `linalg_` or `special_`
+#: names of `functions` that are not in `torch`: PyTorch has them in `nn.functional`, in `random` or as methods, or
+#: not at all; so are all names with the prefix `linalg_` or `special_`
 _NOT_IN_TORCH = frozenset((
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool2d",
     "avg_pool3d", "binary_cross_entropy", "cross_entropy", "elu", "gelu", "glu", "hardsigmoid", "hardswish",
@@ -81,22 +80,22 @@ _NOT_IN_TORCH = frozenset((
     "im2col", "reshaped", "slice", "unfolded",
 ))
 
-#: PyTorch's names of modules that have another name here
-_ELSEWHERE = {"_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
+#: PyTorch's name of a module -> the name here
+_MODULE_ALIASES = {"_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
               "_tensor_str": "_tensor.printing", "_utils": "_tensor.pickling", "return_types": "_tensor.return_types"}
 
 
 def _is_public(name: str) -> bool:
-    """Whether a function of tensors is a name of `torch`."""
+    """Whether a name of `functions` is public in `torch`."""
     return not name.startswith(("_", "linalg_", "special_")) and name not in _NOT_IN_TORCH and (
         name not in functions._internal)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FROM:
-        return getattr(importlib.import_module(f"{__name__}.{_FROM[name]}"), name)
-    if name in _ELSEWHERE:
-        return importlib.import_module(f"{__name__}.{_ELSEWHERE[name]}")
+    if name in _DEFINED_IN:
+        return getattr(importlib.import_module(f"{__name__}.{_DEFINED_IN[name]}"), name)
+    if name in _MODULE_ALIASES:
+        return importlib.import_module(f"{__name__}.{_MODULE_ALIASES[name]}")
     if name in _LAZY:
         try:
             return importlib.import_module(f"{__name__}.{name}")
@@ -105,14 +104,14 @@ def __getattr__(name: str) -> Any:
                 raise
     elif _is_public(name):
         try:
-            found = getattr(functions, name)
+            value = getattr(functions, name)
         except AttributeError:
             pass
         else:
-            globals()[name] = found
-            return found
+            globals()[name] = value
+            return value
     raise AttributeError(f"module '{config.module_name}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_FROM, *filter(_is_public, dir(functions))})
+    return sorted({*globals(), *_LAZY, *_DEFINED_IN, *filter(_is_public, dir(functions))})

@@ -1,4 +1,4 @@
-"""`python -m flambeau` is the `flambeau` command."""
+"""`python -m flambeau`: the `flambeau` command."""
 
 import sys
 

@@ -11,10 +11,10 @@ from ._tensor import Tensor
 
 
 def graph(self: Tensor, params: Any = None) -> Any:
-    """The graph behind this tensor: print it, show it in a notebook, ask it for its memory (`viz.Graph`).
+    """The graph that produced this tensor (`viz.Graph`): prints as text, displays in a notebook, reports its memory.
 
     Args:
-        params: names of leaves: `{name: tensor}`, or a module, whose parameters' names are taken.
+        params: names of leaves: `{name: tensor}`, or a module with named parameters.
 
     Raises:
         RuntimeError: the tensor has no graph.
@@ -33,19 +33,19 @@ def graph(self: Tensor, params: Any = None) -> Any:
 
 
 def explore(self: Tensor, model: Any = None, *, path: Any = None, open_browser: bool = True) -> Any:
-    """Write the page of this tensor's graph, open it in a browser, and return the file's path (`viz.explore`).
+    """Write this tensor's graph as an HTML page, open it in a browser, and return the file's path (`viz.explore`).
 
     Args:
-        model: a module whose parameters' names are shown, or `{name: tensor}`.
-        path: the file to write; None: a new file in the folder for temporary files.
+        model: names of leaves: a module with named parameters, or `{name: tensor}`.
+        path: the file to write; None: a new file in the directory for temporary files.
         open_browser: whether to open the page.
 
     Raises:
         RuntimeError: the tensor has no graph.
     """
-    from .viz.explorer import explore as page_of
+    from .viz.explorer import explore as write_page
 
-    return page_of(self, model, path=path, open_browser=open_browser)
+    return write_page(self, model, path=path, open_browser=open_browser)
 
 
 for _method in (graph, explore):

@@ -1,14 +1,12 @@
-"""`import torch` means flambeau: an import hook that hands out flambeau's own modules.
+"""The `torch` alias: an import hook that resolves `import torch` to flambeau's modules.
 
     import flambeau.alias
     flambeau.alias.install()
-    import torch.nn as nn          # the very module flambeau.nn
+    import torch.nn as nn          # the module object flambeau.nn
 
-`torch.x.y` is `flambeau.x.y`, the same object, so that nothing exists twice. What
-flambeau does not have raises ModuleNotFoundError and says so. The prefix of printed
-dtypes follows the alias (`torch.float32`), and so does `__version__`, which programs
-compare with PyTorch's: it names the version of PyTorch that flambeau models, with
-flambeau's own behind it.
+`torch.x.y` and `flambeau.x.y` are one module object: there are no copies of classes or state. Importing a module that
+flambeau lacks raises ModuleNotFoundError. While the alias is installed, dtypes print with the prefix `torch.`, and
+`__version__` is the version of PyTorch that flambeau models, followed by flambeau's own, because programs compare it.
 """
 
 from __future__ import annotations
@@ -24,31 +22,35 @@ from types import ModuleType, TracebackType
 from . import config
 from .version import __version__
 
-PYTORCH = "2.13.0"  # what flambeau models
+PYTORCH = "2.13.0"  # the version that flambeau models
 
-_ALIAS, _HOME = "torch", __name__.rpartition(".")[0]
+_ALIAS, _PACKAGE = "torch", __name__.rpartition(".")[0]
 
 
 class TorchFinder(MetaPathFinder):
-    """Finds `torch` and `torch.*` among flambeau's modules; stands first in `sys.meta_path`."""
+    """A finder for `torch`, `torch.*` and `functorch`, first in `sys.meta_path`."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,
                   target: ModuleType | None = None) -> ModuleSpec | None:
-        """The spec of an aliased module, None for any other name."""
-        if fullname.partition(".")[0] == "functorch":  # a package of its own beside torch
+        """The spec of an aliased module; None for any other name.
+
+        Raises:
+            ModuleNotFoundError: flambeau has no such module.
+        """
+        if fullname.partition(".")[0] == "functorch":  # a top-level package of PyTorch's
             module = _flambeau_module(f"{_ALIAS}.{fullname}")
         elif fullname == _ALIAS or fullname.startswith(_ALIAS + "."):
             module = _flambeau_module(fullname)
         else:
             return None
         if module is None:
-            raise ModuleNotFoundError(f"flambeau has no module {_home_name(fullname)!r}, which {fullname!r} "
+            raise ModuleNotFoundError(f"flambeau has no module {_target_name(fullname)!r}, which {fullname!r} "
                                       "stands for while torch means flambeau", name=fullname)
         return ModuleSpec(fullname, _Loader(module), is_package=hasattr(module, "__path__"))
 
 
 class _Loader(Loader):
-    """Hands the import system a module that is loaded already."""
+    """A loader that returns a module that is loaded already."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module = module
@@ -58,59 +60,59 @@ class _Loader(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # the import system has just put the alias's there
+        module.__spec__ = self.spec  # the import system has replaced it by the alias's
 
 
-def _home_name(fullname: str) -> str:
-    return _HOME + fullname[len(_ALIAS):]
+def _target_name(fullname: str) -> str:
+    return _PACKAGE + fullname[len(_ALIAS):]
 
 
 def _flambeau_module(fullname: str) -> ModuleType | None:
-    """The flambeau module that an alias stands for, or None where there is none."""
-    home = _home_name(fullname)
-    if home in sys.modules:
-        return sys.modules[home]
-    parent, _, child = home.rpartition(".")
+    """The flambeau module of an aliased name; None if there is none."""
+    target = _target_name(fullname)
+    if target in sys.modules:
+        return sys.modules[target]
+    parent, _, child = target.rpartition(".")
     if parent:
-        found = _flambeau_module(fullname.rpartition(".")[0])
-        if found is None:
+        package = _flambeau_module(fullname.rpartition(".")[0])
+        if package is None:
             return None
-        attribute = getattr(found, child, None)
+        attribute = getattr(package, child, None)
         if isinstance(attribute, ModuleType):
             return attribute
-        home = f"{found.__name__}.{child}"  # where it lies, which may be elsewhere than PyTorch's name says
-        if not hasattr(found, "__path__") or find_spec(home) is None:
+        target = f"{package.__name__}.{child}"  # may differ from PyTorch's name: see `flambeau._MODULE_ALIASES`
+        if not hasattr(package, "__path__") or find_spec(target) is None:
             return None
-    return importlib.import_module(home)
+    return importlib.import_module(target)
 
 
 _finder: TorchFinder | None = None
 
 
 def install() -> None:
-    """Make `import torch`, `import torch.nn`, `from torch.optim import SGD` ... give flambeau.
+    """Resolve `import torch`, `import torch.nn`, `from torch.optim import SGD`, ... to flambeau.
 
-    Installing twice changes nothing.
+    A second call has no effect.
 
     Raises:
-        RuntimeError: PyTorch itself is imported already in this process.
+        RuntimeError: PyTorch itself is already imported in this process.
     """
     global _finder
     if _finder is not None:
         return
-    home = importlib.import_module(_HOME)
+    package = importlib.import_module(_PACKAGE)
     present = sys.modules.get(_ALIAS)
-    if present is not None and present is not home:
+    if present is not None and present is not package:
         raise RuntimeError("torch is imported already, and it is not flambeau: "
                            "install the alias before the first `import torch`")
     _finder = TorchFinder()
     sys.meta_path.insert(0, _finder)
     config.module_name = _ALIAS
-    vars(home)["__version__"] = f"{PYTORCH}+flambeau.{__version__}"
+    vars(package)["__version__"] = f"{PYTORCH}+flambeau.{__version__}"
 
 
 def uninstall() -> None:
-    """Let `torch` mean PyTorch again for imports to come; modules already handed out stay flambeau's."""
+    """Resolve later imports of `torch` to PyTorch again. Modules imported before remain flambeau's."""
     global _finder
     if _finder is None:
         return
@@ -118,12 +120,12 @@ def uninstall() -> None:
     _finder = None
     for name in [name for name in sys.modules if name.partition(".")[0] in (_ALIAS, "functorch")]:
         del sys.modules[name]
-    config.module_name = _HOME
-    vars(importlib.import_module(_HOME))["__version__"] = __version__
+    config.module_name = _PACKAGE
+    vars(importlib.import_module(_PACKAGE))["__version__"] = __version__
 
 
 class alias:
-    """A block in which `torch` means flambeau.
+    """A context manager that installs the alias, and uninstalls it at exit unless it was installed before.
 
     >>> from flambeau.alias import alias
     >>> import sys

@@ -1,6 +1,6 @@
 """The `flambeau` command: `cache`, `demo`, `run script.py args...`, `graph script.py args...`, `version`.
 
-Each subcommand imports what it needs when it runs.
+Each subcommand imports its modules when it runs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .version import __version__
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status comes back."""
+    """Parse the command line, run the subcommand, and return the exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # v̇₁ on a terminal that cannot show it is v?1, no crash
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without Unicode shows v?1 for v̇₁
             stream.reconfigure(errors="replace")
     parser = argparse.ArgumentParser(
         prog="flambeau", description="PyTorch's define-by-run autograd in pure Python.")
@@ -28,37 +28,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     demo = commands.add_parser(
-        "demo", help="trace, draw and train something, and say where the pictures are",
-        description="Trace a function forward and backward, descend two functions, and train a "
-                    "classifier on handwritten digits; every picture is written to a folder.")
+        "demo", help="trace, draw and train examples, and write pictures of them",
+        description="Trace a function forward and backward, minimize two functions, and train a "
+                    "classifier of handwritten digits. All pictures are written to one directory.")
     demo.add_argument("--out", type=Path, default=Path("flambeau-demo"), metavar="DIR",
-                      help="where the pictures go (default: %(default)s)")
+                      help="the directory of the pictures (default: %(default)s)")
 
     run = commands.add_parser(
-        "run", help="run a PyTorch script with torch meaning flambeau",
-        description="Run an unchanged PyTorch script: `import torch` in it, and in all that it "
-                    "imports, gives flambeau.")
+        "run", help="run a PyTorch script on flambeau",
+        description="Run an unchanged PyTorch script: `import torch`, in the script and in every "
+                    "module that it imports, imports flambeau.")
     run.add_argument("script", help="the script's file")
-    run.add_argument("args", nargs=argparse.REMAINDER, help="what the script finds in sys.argv[1:]")
+    run.add_argument("args", nargs=argparse.REMAINDER, help="the script's arguments, sys.argv[1:]")
 
     graph = commands.add_parser(
-        "graph", help="run a script and explore the graphs that it made, in a browser",
-        description="Run an unchanged PyTorch script as `run` does, then write one HTML page of every graph that "
-                    "backward() went through, or that is alive at the end; each is a step to scrub through.")
+        "graph", help="run a script and open an explorer of its graphs in a browser",
+        description="Run an unchanged PyTorch script as `run` does, then write one HTML page with every graph that "
+                    "backward() traversed or that is alive at the end. A slider selects the graph.")
     graph.add_argument("--out", type=Path, metavar="FILE", help="the page to write (default: SCRIPT-graph.html)")
     graph.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     graph.add_argument("script", help="the script's file")
     graph.add_argument("args", nargs=argparse.REMAINDER,
-                       help="what the script finds in sys.argv[1:]; --out and --no-open at the end are this command's")
+                       help="the script's arguments, sys.argv[1:]; --out and --no-open at the end are this command's")
 
     caches = commands.add_parser(
         "cache", help="list or clear the persistent cache of compiled code, plans and measurements",
         description="List the persistent cache: entries, bytes and times of last use of each kind. `clear` deletes "
-                    "them; later processes compile and measure again. FLAMBEAU_CACHE_DIR sets the folder, "
+                    "them; later processes compile and measure again. FLAMBEAU_CACHE_DIR sets the directory, "
                     "FLAMBEAU_CACHE_LIMIT the size, such as 500M or 2G (0: nothing is written).")
     actions = caches.add_subparsers(dest="action", metavar="action")
-    clearing = actions.add_parser("clear", help="delete the entries of one kind, or all", description="Delete entries.")
-    clearing.add_argument("kind", nargs="?", choices=list(cache_store.CACHES), help="one of %(choices)s (default: all)")
+    clear = actions.add_parser("clear", help="delete the entries of one kind, or all", description="Delete entries.")
+    clear.add_argument("kind", nargs="?", choices=list(cache_store.CACHES), help="one of %(choices)s (default: all)")
 
     commands.add_parser("version", help="print the version")
 
@@ -85,15 +85,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def list_cache() -> int:
-    """Print what the persistent cache holds: kind, entries, bytes, and times of last use."""
+    """Print the persistent cache's entries, bytes and times of last use by kind."""
     def moment(seconds: float | None) -> str:
         return "-" if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
 
-    found = cache_store.summaries()
+    summaries = cache_store.summaries()
     rows = [("kind", "entries", "bytes", "oldest", "newest")]
     rows += [(each.name, f"{each.entries:,}", f"{each.size:,}", moment(each.oldest), moment(each.newest))
-             for each in found]
-    rows.append(("total", f"{sum(each.entries for each in found):,}", f"{sum(each.size for each in found):,}", "", ""))
+             for each in summaries]
+    rows.append(("total", f"{sum(each.entries for each in summaries):,}", f"{sum(each.size for each in summaries):,}",
+                 "", ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for kind, *cells in rows:
         print(kind.ljust(widths[0]), *map(str.rjust, cells, widths[1:]), sep="  ")
@@ -109,13 +110,12 @@ def clear_cache(kind: str | None) -> int:
 
 
 def run_script(script: str, args: Sequence[str]) -> int:
-    """Run a script as `python script args...` would, with `torch` meaning flambeau.
+    """Run a script as `python script args...` does, with the `torch` alias installed.
 
-    The script is `__main__`, its folder stands first on `sys.path`, and a traceback
-    begins at the script.
+    The script is `__main__`, its directory is first on `sys.path`, and tracebacks begin at the script.
 
     Returns:
-        The exit status: 0, or 1 after an uncaught exception. SystemExit passes through.
+        The exit status: 0, or 1 after an uncaught exception. SystemExit propagates.
     """
     path = Path(script)
     if not path.is_file():
@@ -142,26 +142,27 @@ def run_script(script: str, args: Sequence[str]) -> int:
 
 
 def graph_script(script: str, args: Sequence[str], out: Path | None, open_browser: bool) -> int:
-    """Run a script as `flambeau run` does and write the explorer's page of its graphs.
+    """Run a script as `flambeau run` does and write the explorer page of its graphs.
 
-    `--out FILE` and `--no-open` may also stand behind the script's own arguments; after `--`, all are the script's.
+    `--out FILE` and `--no-open` are also accepted after the script's arguments. Arguments after
+    `--` are the script's.
 
     Returns:
         The script's exit status; 1 if it made no graph.
     """
-    own = list(args)
-    if "--" in own:
-        own.remove("--")
+    script_args = list(args)
+    if "--" in script_args:
+        script_args.remove("--")
     else:
-        while own:
-            if own[-1] == "--no-open":
-                own.pop()
+        while script_args:
+            if script_args[-1] == "--no-open":
+                script_args.pop()
                 open_browser = False
-            elif len(own) > 1 and own[-2] == "--out":
-                out = Path(own[-1])
-                del own[-2:]
-            elif own[-1].startswith("--out="):
-                out = Path(own.pop().removeprefix("--out="))
+            elif len(script_args) > 1 and script_args[-2] == "--out":
+                out = Path(script_args[-1])
+                del script_args[-2:]
+            elif script_args[-1].startswith("--out="):
+                out = Path(script_args.pop().removeprefix("--out="))
             else:
                 break
     if not Path(script).is_file():
@@ -169,11 +170,11 @@ def graph_script(script: str, args: Sequence[str], out: Path | None, open_browse
         return 2
     from .viz.explorer.script import explore_script
 
-    return explore_script(lambda: run_script(script, own), script, out, open_browser)
+    return explore_script(lambda: run_script(script, script_args), script, out, open_browser)
 
 
 def report(error: BaseException, script: str) -> None:
-    """Show an uncaught exception through `sys.excepthook`, without the frames above the script's."""
+    """Pass an uncaught exception to `sys.excepthook`, without the frames above the script's."""
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename != script:
         traceback = traceback.tb_next

@@ -1,6 +1,6 @@
-"""Process-wide settings that change how things are shown, never what they are."""
+"""The module name in printed dtypes, shapes and errors."""
 
 from __future__ import annotations
 
-# `flambeau.float32` prints with this prefix; the `torch` alias sets it to "torch".
+# The prefix of `flambeau.float32`; the `torch` alias sets it to "torch".
 module_name = "flambeau"

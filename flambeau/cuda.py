@@ -1,4 +1,4 @@
-"""`torch.cuda` of a build without CUDA: it says so."""
+"""`torch.cuda` of a build without CUDA."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def is_available() -> bool:
-    """Whether tensors can be made on a GPU.
+    """Whether a GPU is available: False.
 
     >>> import flambeau as torch
     >>> torch.cuda.is_available()
@@ -16,40 +16,40 @@ def is_available() -> bool:
 
 
 def device_count() -> int:
-    """The number of GPUs."""
+    """The number of GPUs: 0."""
     return 0
 
 
 def is_initialized() -> bool:
-    """Whether CUDA is in use."""
+    """Whether CUDA is initialized: False."""
     return False
 
 
-def _refuse(*args: Any, **kwargs: Any) -> Any:
+def _no_cuda(*args: Any, **kwargs: Any) -> Any:
     raise AssertionError("Torch not compiled with CUDA enabled")
 
 
-current_device = get_device_name = get_device_properties = get_device_capability = set_device = current_stream = _refuse
-synchronize = mem_get_info = _refuse
+current_device = get_device_name = get_device_properties = get_device_capability = set_device = _no_cuda
+current_stream = synchronize = mem_get_info = _no_cuda
 
 
 def empty_cache() -> None:
-    """Nothing: there is no GPU memory to give back."""
+    """No effect: there is no GPU memory to release."""
 
 
 def manual_seed(seed: int) -> None:
-    """Nothing: there is no GPU generator to seed."""
+    """No effect: there is no GPU generator."""
 
 
 def manual_seed_all(seed: int) -> None:
-    """Nothing: there is no GPU generator to seed."""
+    """No effect: there is no GPU generator."""
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes held on the GPU: none."""
+    """Bytes allocated on the GPU: 0."""
     return 0
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Most bytes ever held on the GPU: none."""
+    """Peak of bytes allocated on the GPU: 0."""
     return 0

@@ -1,4 +1,4 @@
-"""`device`, `layout` and `memory_format`: where and how a tensor lies."""
+"""`device`, `layout` and `memory_format`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ _TYPES = ("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "h
 
 
 class device:
-    """Where a tensor lies: a type and, where there are several of it, an index.
+    """The device of a tensor: a type and an optional index.
+
+    Args:
+        type: a name such as "cpu" or "cuda:0", a device, or the index of a CUDA device.
+        index: the index, unless `type` contains one.
 
     >>> import flambeau as torch
     >>> torch.device("cuda:0")
     device(type='cuda', index=0)
 
     Raises:
-        RuntimeError: the text names no known device type, or its index is no number.
+        RuntimeError: an unknown device type, or an invalid index.
     """
 
     __slots__ = ("index", "type")
@@ -85,16 +89,16 @@ _entered: list[device] = []
 CPU = device("cpu")
 
 
-def check(where: Any) -> device:
-    """The device that `where` (a device, a text, a number or None) means, if tensors can be made there.
+def check(argument: Any) -> device:
+    """The device of an argument `device=`: a device, a string, an index or None (the CPU).
 
     Raises:
-        AssertionError: CUDA asked for; this build has none (PyTorch's type and text).
-        NotImplementedError: another device that is not there.
+        AssertionError: CUDA (PyTorch's type and text in a build without CUDA).
+        NotImplementedError: any other device but the CPU.
     """
-    if where is None:
+    if argument is None:
         return CPU
-    d = where if where.__class__ is device else device(where)
+    d = argument if argument.__class__ is device else device(argument)
     if d.type == "cpu":
         return CPU
     if d.type == "cuda":
@@ -105,7 +109,12 @@ def check(where: Any) -> device:
 
 
 class layout:
-    """How elements lie: `strided` is the only one implemented."""
+    """The memory layout of a tensor; only `strided` is implemented.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(2).layout
+    flambeau.strided
+    """
 
     __slots__ = ("name",)
 
@@ -120,7 +129,12 @@ class layout:
 
 
 class memory_format(layout):
-    """The order of dimensions in memory that an operator is asked to give."""
+    """The order of dimensions in memory that is requested of an operator.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1, 3, 2, 2).contiguous(memory_format=torch.channels_last).stride()
+    (12, 1, 6, 3)
+    """
 
     __slots__ = ()
 

@@ -1,10 +1,8 @@
-"""The dtypes, their NumPy counterparts, and the promotion table.
+"""Dtypes: their NumPy counterparts, type promotion, casts, and limits (`finfo`, `iinfo`).
 
-A tensor's dtype is its array's: every flambeau dtype stands for exactly one NumPy
-dtype and back. bfloat16, which NumPy lacks, is stored as a one-field record of two
-bytes, so that indexing, copying and concatenating work on it unchanged, while
-arithmetic refuses it: arithmetic widens to float32 first (`widen`) and rounds back
-(`narrow`).
+Each dtype corresponds to exactly one NumPy dtype. bfloat16, which NumPy lacks, is a structured dtype with one uint16
+field: indexing, copying and concatenation work unchanged, arithmetic raises. Operators widen it to float32 (`widen`)
+and round the result (`cast`).
 
 Promotion follows PyTorch: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
 """
@@ -27,7 +25,7 @@ class dtype:
 
     Attributes:
         itemsize: bytes of one element.
-        is_floating_point, is_complex, is_signed: what kind of number it is.
+        is_floating_point, is_complex, is_signed: the kind of number.
 
     >>> import flambeau as torch
     >>> torch.float64.itemsize, torch.float64.is_floating_point
@@ -43,8 +41,8 @@ class dtype:
         self.numpy = np.dtype(array_dtype)  # type: ignore[call-overload]
         self.category = category
         self.rank = rank
-        self.legacy = legacy  # as in torch.FloatTensor
-        self.scalar_name = scalar_name  # as PyTorch's error messages call it
+        self.legacy = legacy  # the class of torch.FloatTensor
+        self.scalar_name = scalar_name  # the name in PyTorch's error messages
         self.itemsize = self.numpy.itemsize
         self.is_complex = category == COMPLEX
         self.is_floating_point = category == FLOATING
@@ -63,11 +61,11 @@ class dtype:
         return self
 
     def to_real(self) -> dtype:
-        """The dtype of this one's real part."""
+        """The dtype of the real part."""
         return {complex64: float32, complex128: float64}.get(self, self)
 
     def to_complex(self) -> dtype:
-        """The complex dtype whose parts have at least this precision."""
+        """The complex dtype with parts of at least this precision."""
         if self.category == COMPLEX:
             return self
         return complex128 if self is float64 else complex64
@@ -93,7 +91,7 @@ ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
        float16, bfloat16, float32, float64, complex64, complex128)
 WIDE_UNSIGNED = frozenset((uint16, uint32, uint64))
 
-#: NumPy dtype -> flambeau dtype. Look-up by value, so foreign spellings of a dtype are found too.
+#: NumPy dtype -> flambeau dtype, with the aliases `longlong` and `ulonglong`
 OF_NUMPY = {d.numpy: d for d in ALL} | {np.dtype(np.longlong): int64, np.dtype(np.ulonglong): uint64}
 
 #: Python scalar type -> category, for promotion
@@ -102,7 +100,7 @@ PYTHON_CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
 BFLOAT16, HALF = bfloat16.numpy, float16.numpy
 NARROW = frozenset((np.dtype(np.float16), BFLOAT16))
 
-#: C's names of the dtypes, in some of PyTorch's messages
+#: the C++ names of dtypes in some of PyTorch's messages
 C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
            "uint8": "unsigned char", "bool": "bool", "uint16": "unsigned short", "uint32": "unsigned int",
@@ -115,22 +113,22 @@ def of(array_dtype: np.dtype) -> dtype:
     """The flambeau dtype of a NumPy dtype.
 
     Raises:
-        TypeError: NumPy's dtype has no counterpart (strings, objects, dates, ...).
+        TypeError: the dtype has no counterpart (strings, objects, dates, ...).
     """
-    found = OF_NUMPY.get(array_dtype)
-    if found is None:
-        found = OF_NUMPY.get(array_dtype.newbyteorder("=")) if array_dtype.kind in "biufc" else None
-    if found is None:
+    result = OF_NUMPY.get(array_dtype)
+    if result is None:
+        result = OF_NUMPY.get(array_dtype.newbyteorder("=")) if array_dtype.kind in "biufc" else None
+    if result is None:
         raise TypeError(
             f"can't convert np.ndarray of type {array_dtype.type.__module__}.{array_dtype.type.__name__}. "
             "The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
             "int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
-    return found
+    return result
 
 
 def get_default_dtype() -> dtype:
-    """The dtype that Python floats become.
+    """The default dtype, which tensors of Python floats get.
 
     >>> import flambeau as torch
     >>> torch.get_default_dtype()
@@ -140,10 +138,19 @@ def get_default_dtype() -> dtype:
 
 
 def set_default_dtype(d: dtype) -> None:
-    """Make `d`, a floating dtype, the one that Python floats become.
+    """Set the default dtype.
+
+    Args:
+        d: a floating point dtype.
 
     Raises:
         TypeError: `d` is not a floating point dtype.
+
+    >>> import flambeau as torch
+    >>> torch.set_default_dtype(torch.float64)
+    >>> torch.tensor(1.5).dtype
+    flambeau.float64
+    >>> torch.set_default_dtype(torch.float32)
     """
     global _default
     if not isinstance(d, dtype):
@@ -154,12 +161,12 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def default_complex() -> dtype:
-    """The dtype that Python complex numbers become: twice the default."""
+    """The dtype of tensors of Python complex numbers: parts of the default dtype."""
     return complex128 if _default is float64 else complex64
 
 
 def of_scalar(value: object) -> dtype:
-    """The dtype that a Python number becomes when it is made a tensor."""
+    """The dtype of a tensor of a Python scalar."""
     if isinstance(value, bool):
         return bool_
     if isinstance(value, int):
@@ -192,12 +199,12 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         return high
     if a.rank != b.rank:
         return a if a.rank > b.rank else b
-    # equal rank, unlike: uint8 with int8, float16 with bfloat16
+    # different dtypes of equal rank: uint8 with int8, float16 with bfloat16
     return int16 if a.category == INTEGER else float32
 
 
 def combine_categories(higher: dtype | None, lower: dtype | None) -> dtype | None:
-    """Promote across priorities: `lower` counts only where its category is above `higher`'s."""
+    """Promote operands of two priorities (tensor, 0-d tensor, scalar): `lower` counts if its category is higher."""
     if higher is None or lower is None:
         return higher or lower
     if higher.is_complex:
@@ -210,7 +217,12 @@ def combine_categories(higher: dtype | None, lower: dtype | None) -> dtype | Non
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether PyTorch's in-place and `out=` rules let a `from_` result be written to a `to` tensor."""
+    """Whether a result of dtype `from_` may be written to a tensor of dtype `to` (in-place and `out=`).
+
+    >>> import flambeau as torch
+    >>> torch.can_cast(torch.float64, torch.float32), torch.can_cast(torch.float32, torch.int64)
+    (True, False)
+    """
     if from_.is_complex and not to.is_complex:
         return False
     if from_.is_floating_point and to.category < FLOATING:
@@ -219,27 +231,27 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 
 
 _converter: list[Callable[[np.ndarray, np.dtype], np.ndarray | None]] = []
-_large = [1 << 62]
+_threshold = [1 << 62]
 
 
-def convert_by(large: list[int], converter: Callable[[np.ndarray, np.dtype], np.ndarray | None]) -> None:
-    """Let large arrays be converted by a function, as far as it does not give None.
+def register_converter(threshold: list[int], converter: Callable[[np.ndarray, np.dtype], np.ndarray | None]) -> None:
+    """Register a kernel that casts large arrays; NumPy casts if it returns None.
 
     Args:
-        large: of more elements than `large[0]`, whatever that is when an array is met.
+        threshold: [n]: arrays of more than n elements are passed to the kernel; n may change later.
     """
-    global _large
+    global _threshold
     _converter[:] = [converter]
-    _large = large
+    _threshold = threshold
 
 
 def widen(array: np.ndarray) -> np.ndarray:
-    """A float16 or bfloat16 array as float32, exactly; any other array as it is."""
+    """A float16 or bfloat16 array as float32 (exact); other arrays unchanged."""
     d = array.dtype
-    if d in NARROW and array.size > _large[0]:
-        found = _converter[0](array, float32.numpy)
-        if found is not None:
-            return found
+    if d in NARROW and array.size > _threshold[0]:
+        converted = _converter[0](array, float32.numpy)
+        if converted is not None:
+            return converted
     if d == BFLOAT16:
         bits = np.asarray(array).view(np.uint16).astype(np.uint32, order=_order(array))
         return np.left_shift(bits, 16, out=bits).view(np.float32)
@@ -258,17 +270,17 @@ def to_bfloat16(array: np.ndarray) -> np.ndarray:
 
 
 def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
-    """`array` converted to another dtype as PyTorch's `.to` does; the same array if it has that dtype."""
+    """`array` converted as by PyTorch's `.to`; the same object if it has that dtype."""
     source = array.dtype
     if source == to:
         return array
-    if array.size > _large[0]:
-        found = _converter[0](array, to)
-        if found is not None:
-            return found
+    if array.size > _threshold[0]:
+        converted = _converter[0](array, to)
+        if converted is not None:
+            return converted
     if to == HALF or (source.kind in "fcV" and (
             to.itemsize < source.itemsize or to.kind in "iu" or source.kind == "V")):
-        with np.errstate(all="ignore"):  # what does not fit becomes inf, or wraps, without a word
+        with np.errstate(all="ignore"):  # overflow to inf or wrap-around, without a warning
             return _converted(array, to)
     return _converted(array, to)
 
@@ -281,26 +293,26 @@ def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:
     if array.dtype.kind == "c" and to.kind not in "cb":
         array = array.real
     if array.dtype.kind == "f" and to.kind in "iu" and to.itemsize < 4:
-        # as PyTorch does, by the processor's conversion to int32, whose low bits remain
+        # PyTorch's result: the low bits of the processor's conversion to int32
         array = array.astype(np.int32)
     if to == HALF and array.dtype.itemsize == 8 and array.dtype.kind == "f":
-        array = array.astype(np.float32)  # rounded twice, as PyTorch does
+        array = array.astype(np.float32)  # PyTorch rounds twice
     return array.astype(to, order=_order(array))
 
 
 def _order(array: np.ndarray) -> Literal["C", "K"]:
-    """In what order a converted array lies in memory."""
+    """The memory order of a converted array."""
     return "C" if 0 in array.strides else "K"  # "K" would put expanded dimensions last
 
 
-_type = type  # `finfo` and `iinfo` take an argument of that name
+_type = type  # `finfo` and `iinfo` have a parameter of that name
 _DEFAULT = object()
 
-#: Python scalar type -> the dtype it names where a dtype is asked for
+#: Python scalar type -> the dtype that it means as an argument `dtype=`
 OF_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
-def _limits_asked(type: object, caller: str) -> dtype:
+def _limits_dtype(type: object, caller: str) -> dtype:
     d = OF_PYTHON.get(type, type) if isinstance(type, _type) else type
     if not isinstance(d, dtype):
         raise TypeError(f"{caller}(): argument 'type' (position 1) must be torch.dtype, not "
@@ -309,7 +321,7 @@ def _limits_asked(type: object, caller: str) -> dtype:
 
 
 class _Limits:
-    """What `finfo` and `iinfo` share: equal if all their numbers are, and not hashable."""
+    """The base of `finfo` and `iinfo`: compared by value, unhashable."""
 
     bits: int
     min: float
@@ -331,10 +343,10 @@ class finfo(_Limits):
     """
 
     def __init__(self, type: dtype = _DEFAULT) -> None:  # type: ignore[assignment]
-        d = _default if type is _DEFAULT else _limits_asked(type, "finfo")
+        d = _default if type is _DEFAULT else _limits_dtype(type, "finfo")
         if d.category < FLOATING:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
-                            "'torch.finfo'")  # PyTorch names itself here, not the dtype
+                            "'torch.finfo'")  # PyTorch's text: not the dtype
         d = d.to_real()
         self.dtype = d.name
         self.bits = d.itemsize * 8
@@ -364,7 +376,7 @@ class iinfo(_Limits):
     def __init__(self, type: dtype = _DEFAULT) -> None:  # type: ignore[assignment]
         if type is _DEFAULT:
             raise TypeError('iinfo() missing 1 required positional arguments: "type"')
-        d = _limits_asked(type, "iinfo")
+        d = _limits_dtype(type, "iinfo")
         if d is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if d.category != INTEGER:

@@ -1,4 +1,4 @@
-"""Linear algebra under `torch.linalg`'s names. Names only."""
+"""`torch.linalg`: the names of functions `linalg_*`, without the prefix."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ._tensor.linalg.decompositions import LinAlgError as LinAlgError
 
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
-        found = getattr(functions, "linalg_" + name, None)
-        if found is not None:
-            globals()[name] = found
-            return found
+        function = getattr(functions, "linalg_" + name, None)
+        if function is not None:
+            globals()[name] = function
+            return function
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

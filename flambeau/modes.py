@@ -1,7 +1,8 @@
-"""What this thread records: the state of grad mode and inference mode, read by every operator.
+"""Modes: the state of grad mode, inference mode, forward mode, tracing and transforms, which every operator reads.
 
-Context variables belong to one thread (and, in asyncio, to one task); a new thread starts
-with gradients enabled, as in PyTorch. What switches them is in `engine.grad_mode`.
+Context variables belong to one thread (in asyncio, to one task). A new thread starts with gradients enabled, as in
+PyTorch. Counters are lists of one int, over all threads: reading an item of a list is the fastest read of mutable
+state. `engine.grad_mode` has the context managers.
 """
 
 from __future__ import annotations
@@ -9,29 +10,27 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
-#: [how many ways of running operators other than plainly are on, over all threads: dual levels, anomaly
-#: mode, ...]: a list, since every operator reads it and a list's item is the quickest thing to read that
-#: can also be changed
+#: [the number of active modes that exclude fast paths: dual levels, vmap levels, tracers, profiles, anomaly mode, ...]
 special = [0]
 
-#: [how many of those are profiles being written down], which compiled functions run under as programs all the same
-profiled = [0]
-#: [how many of those are captures of functions, over all threads]
+#: [the number of those that are profiles]; compiled programs are replayed under a profile
+active_profilers = [0]
+#: [the number of those that are traces of functions]
 active_tracers = [0]
-#: [how many of those are levels of forward mode and of vmap], which concern only tensors that belong to them
-leveled = [0]
-#: the levels of forward mode that are open, over all threads. Numbers are never used twice, so what a tensor still
-#: carries from a level that has ended is not mistaken for anything.
+#: [the number of those that are levels of forward mode and of vmap], which concern only tensors of these levels
+level_count = [0]
+#: the open levels of forward mode, over all threads. Level numbers are never reused: a tangent of a level that has
+#: ended is ignored.
 forward_levels: set[int] = set()
 
 
 class Transform:
-    """A function that is being run under `func.grad`, `vmap` or their kin.
+    """One running transform of `func`.
 
     Attributes:
         kind: "grad" (reverse mode), "jvp", "vmap" or "functionalize".
-        inputs: the identities of what the function's inputs are views of: it may write to them.
-        start: the nodes of the graph that are born in it have higher numbers.
+        inputs: the ids of the tensors of which the function's inputs are views; the function may write to them.
+        start: graph nodes with a higher sequence number were created inside the transform.
     """
 
     __slots__ = ("inputs", "kind", "start")
@@ -42,24 +41,24 @@ class Transform:
         self.inputs: set[int] = set()
 
 
-#: [how many transforms are running functions, over all threads]
-transforms = [0]
-#: those that this thread is in, outermost first
-transforming: ContextVar[tuple[Transform, ...]] = ContextVar("transforming", default=())
+#: [the number of running transforms]
+active_transforms = [0]
+#: the transforms of this thread, outermost first
+transform_stack: ContextVar[tuple[Transform, ...]] = ContextVar("transform_stack", default=())
 
 grad_mode: ContextVar[bool] = ContextVar("grad_mode", default=True)
-#: whether tangents are pushed along in this thread
+#: whether this thread computes tangents
 forward_mode: ContextVar[bool] = ContextVar("forward_mode", default=True)
 inference: ContextVar[bool] = ContextVar("inference_mode", default=False)
-#: [whether inference mode has ever been on, in any thread]: until then the quick ways need not ask
-inferred = [False]
-#: what grad mode was set to under inference mode, where `grad_mode` stays off whatever is asked for
-grad_asked: ContextVar[bool] = ContextVar("grad_mode_asked", default=False)
+#: [whether inference mode was ever enabled, in any thread]; until then fast paths do not read `inference`
+inference_used = [False]
+#: the grad mode set by the program under inference mode, where `grad_mode` itself stays False
+requested_grad_mode: ContextVar[bool] = ContextVar("requested_grad_mode", default=False)
 
 
 def set_grad(enabled: bool) -> None:
-    """Set grad mode: what operators read, or under inference mode only what is told of it."""
-    (grad_asked if inference.get() else grad_mode).set(enabled)
+    """Set grad mode. Under inference mode only the requested value is stored."""
+    (requested_grad_mode if inference.get() else grad_mode).set(enabled)
 
 
 def is_grad_enabled() -> bool:
@@ -69,15 +68,21 @@ def is_grad_enabled() -> bool:
     >>> torch.is_grad_enabled()
     True
     """
-    return (grad_asked if inference.get() else grad_mode).get()
+    return (requested_grad_mode if inference.get() else grad_mode).get()
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether `inference_mode` is on in this thread."""
+    """Whether `inference_mode` is enabled in this thread.
+
+    >>> import flambeau as torch
+    >>> with torch.inference_mode():
+    ...     torch.is_inference_mode_enabled()
+    True
+    """
     return inference.get()
 
-#: [how often a module was changed: an attribute set, a parameter or a hook registered], over all modules
-configured = [0]
-#: what writes down this thread's run of a function (`compiler.tracing.tracer.Tracer`); asked for only if `special`
-#: is not 0
+
+#: [the number of changes to modules of `nn`: attributes set, parameters or hooks registered]
+module_changes = [0]
+#: the tracer of this thread (`compiler.tracing.tracer.Tracer`); read only if `special` is not 0
 active_tracer: ContextVar[Any] = ContextVar("active_tracer", default=None)

@@ -1,4 +1,4 @@
-"""`torch.random`: the default generator, under PyTorch's module name."""
+"""`torch.random`: generators and their states."""
 
 from __future__ import annotations
 

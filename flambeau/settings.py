@@ -1,4 +1,4 @@
-"""Modules of settings, as PyTorch has them: programs read and write them as attributes."""
+"""Settings modules like `torch._dynamo.config`: attributes that programs read, write and patch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 
 class Settings(ModuleType):
-    """Settings by name, kept as they are written.
+    """A module whose attributes are settings.
 
     Args:
-        name: as errors call it.
-        values: all settings there are; None: any name may be written.
-        told: called with the name and the new value whenever one is written.
+        name: the module's name in errors.
+        values: all settings with their defaults; None: any name may be written.
+        on_write: called with the name and the new value after each write.
 
     Raises:
-        AttributeError: a setting that there is not is read or written.
+        AttributeError: an unknown setting is read or written.
 
     >>> config = Settings("torch.compiler.config", {"verbose": False})
     >>> with config.patch(verbose=True):
@@ -29,10 +29,10 @@ class Settings(ModuleType):
     """
 
     def __init__(self, name: str, values: Mapping[str, Any] | None = None,
-                 told: Callable[[str, Any], None] | None = None) -> None:
+                 on_write: Callable[[str, Any], None] | None = None) -> None:
         super().__init__(name)
         own = self.__dict__
-        own["_values"], own["_open"], own["_told"] = dict(values or {}), values is None, told
+        own["_values"], own["_open"], own["_on_write"] = dict(values or {}), values is None, on_write
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -41,14 +41,14 @@ class Settings(ModuleType):
             raise AttributeError(f"{self.__name__}.{name} does not exist") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("__"):  # what importing a module writes
+        if name.startswith("__"):  # written by the import system
             super().__setattr__(name, value)
             return
         if not self._open and name not in self._values:
             raise AttributeError(f"{self.__name__}.{name} does not exist")
         self._values[name] = value
-        if self._told is not None:
-            self._told(name, value)
+        if self._on_write is not None:
+            self._on_write(name, value)
 
     def __delattr__(self, name: str) -> None:
         if name not in self._values:
@@ -59,33 +59,33 @@ class Settings(ModuleType):
         return sorted({*super().__dir__(), *self._values})
 
     def patch(self, arg1: str | Mapping[str, Any] | None = None, arg2: Any = None, **kwargs: Any) -> Patch:
-        """Other values in a block or while a function runs: `patch("a", 1)`, `patch({"a": 1})` or `patch(a=1)`.
+        """Change settings in a `with` block or a decorated function: `patch("a", 1)`, `patch({"a": 1})`, `patch(a=1)`.
 
-        A name with dots is one of a group: `patch("triton.cudagraphs", True)`.
+        A dotted name is a setting of a group: `patch("triton.cudagraphs", True)`.
         """
         changes = {arg1: arg2} if isinstance(arg1, str) else {**(arg1 or {}), **kwargs}
         return Patch(self, changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings, those of groups by names with dots."""
-        found: dict[str, Any] = {}
+        """All settings, those of groups by dotted names."""
+        flat: dict[str, Any] = {}
         for name, value in self._values.items():
             if isinstance(value, Settings):
-                found.update({f"{name}.{inner}": each for inner, each in value.to_dict().items()})
+                flat.update({f"{name}.{inner}": each for inner, each in value.to_dict().items()})
             else:
-                found[name] = copy.deepcopy(value)
-        return found
+                flat[name] = copy.deepcopy(value)
+        return flat
 
     get_config_copy = shallow_copy_dict = to_dict
 
     def load_config(self, config: Mapping[str, Any]) -> None:
-        """Write many settings, as `to_dict` gives them."""
+        """Write the settings of a dictionary as returned by `to_dict`."""
         for name, value in config.items():
             _write(self, name, value)
 
 
 class Patch:
-    """Settings that have other values in a block, or while a function runs."""
+    """A context manager and decorator that changes settings and restores them."""
 
     def __init__(self, settings: Settings, changes: Mapping[str, Any]) -> None:
         self.settings, self.changes = settings, dict(changes)
@@ -105,7 +105,7 @@ class Patch:
                 _write(self.settings, name, value)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which has these settings whenever it runs."""
+        """`function`, with the settings changed while it runs."""
 
         @functools.wraps(function)
         def patched(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Shapes: `Size`, broadcasting, axes. Integers in, integers out."""
+"""Shapes: `Size`, broadcasting, dimension indices and strides, as tuples of ints."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Size(tuple):
         return f"{config.module_name}.Size([{', '.join(map(str, self))}])"
 
     def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
+        item = tuple.__getitem__(self, index)
+        return Size(item) if isinstance(index, slice) else item
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, tuple):
@@ -61,7 +61,7 @@ def _dimension(size: Any, position: int) -> int:
 
 
 def as_size(shape: Sequence[int]) -> Size:
-    """A `Size` of ints known to be ints, without checking them again."""
+    """A `Size` of a sequence of ints, without checks."""
     return tuple.__new__(Size, shape)
 
 
@@ -76,7 +76,7 @@ def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     else:
         longer, shorter = list(a), b
     offset = len(longer) - len(shorter)
-    for i in range(len(shorter) - 1, -1, -1):  # the last sizes that differ are the ones to name
+    for i in range(len(shorter) - 1, -1, -1):  # the error names the last mismatch
         s = shorter[i]
         axis = offset + i
         t = longer[axis]
@@ -92,7 +92,7 @@ def broadcast_shapes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; a 0-d tensor has one dimension for this purpose.
+    """`dim` as a non-negative index; a 0-d tensor counts as 1-d.
 
     Raises:
         IndexError: out of range (PyTorch's text).
@@ -104,30 +104,30 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """Axes to reduce over: all of them for None or an empty sequence.
+    """Dimensions of a reduction, non-negative: all for None or an empty sequence.
 
     Raises:
         IndexError: out of range.
-        RuntimeError: an axis named twice.
+        RuntimeError: a repeated dimension.
     """
     if dims is None:
         return tuple(range(ndim))
     if isinstance(dims, int):
         dims = (dims,)
-    found = tuple(wrap_dim(int(d), ndim) for d in dims)
-    if len(set(found)) != len(found):
-        twice = next(d for d in found if found.count(d) > 1)
-        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
-    if not found:
+    wrapped = tuple(wrap_dim(int(d), ndim) for d in dims)
+    if len(set(wrapped)) != len(wrapped):
+        repeated = next(d for d in wrapped if wrapped.count(d) > 1)
+        raise RuntimeError(f"dim {repeated} appears multiple times in the list of dims")
+    if not wrapped:
         return tuple(range(ndim))
-    return found if ndim else ()
+    return wrapped if ndim else ()
 
 
 def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
-    """`shape` with its -1 worked out.
+    """`shape` with -1 replaced by the inferred size.
 
     Raises:
-        RuntimeError: the shape does not hold `numel` elements (PyTorch's text).
+        RuntimeError: the shape does not have `numel` elements (PyTorch's text).
     """
     known, unknown = 1, None
     for i, s in enumerate(shape):
@@ -152,12 +152,12 @@ def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
 
 
 def are_vectors(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Whether right-hand sides of shape `b` are vectors, one for each matrix of shape `a`."""
+    """Whether a right-hand side of shape `b` is a batch of vectors for matrices of shape `a` (`linalg.solve`)."""
     return len(b) == 1 or (len(a) - 1 == len(b) and tuple(b) == tuple(a[:-1]))
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, of a row-major tensor of this shape."""
+    """Strides, in elements, of a contiguous tensor."""
     strides, step = [], 1
     for s in reversed(shape):
         strides.append(step)

@@ -1,4 +1,4 @@
-"""`torch.storage`: the memory behind tensors, under PyTorch's module name."""
+"""`torch.storage`: typed and untyped storages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 
 
 def _load_from_bytes(b: bytes) -> Any:
-    """What PyTorch's plain pickles of tensors call: each storage is a file in one text."""
+    """Read one storage of a plain pickle (`pickle.dumps` of a tensor in PyTorch): bytes written by `torch.save`."""
     import io
 
     from .serialization import load

@@ -1,7 +1,7 @@
-"""Switches that programs set for the whole process: threads, determinism, precision, defaults.
+"""Process-wide settings of `torch`: threads, determinism, precision, defaults.
 
-On a CPU, and here, every operator is deterministic and computes in the precision of its dtype:
-those switches are kept and told, and change nothing.
+Every operator is deterministic and computes in the precision of its dtype. The settings of determinism and precision
+are stored and returned, and have no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class _State:
-    interop = 0  # 0: not asked for
+    interop = 0  # 0: not set
     deterministic = False
     warn_only = False
     precision = "highest"
@@ -41,12 +41,17 @@ def _positive(name: str, value: Any) -> int:
 
 
 def get_num_threads() -> int:
-    """How many threads an operator may use."""
+    """The number of threads that an operator uses at most.
+
+    >>> import flambeau as torch
+    >>> torch.get_num_threads() >= 1
+    True
+    """
     return threads.count()
 
 
 def set_num_threads(int: int) -> None:
-    """Let operators use so many threads: NumPy's matrix products, and kernels.
+    """Set the number of threads of kernels and of NumPy's BLAS.
 
     Raises:
         RuntimeError: not a positive int.
@@ -62,15 +67,25 @@ def set_num_threads(int: int) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """How many operators may run side by side: what was asked for; operators run one after the other."""
+    """The value set by `set_num_interop_threads`. Operators run one after the other.
+
+    >>> import flambeau as torch
+    >>> torch.get_num_interop_threads() >= 1
+    True
+    """
     return _State.interop or threads.count()
 
 
 def set_num_interop_threads(int: int) -> None:
-    """Keep how many operators may run side by side.
+    """Set the number of operators that may run in parallel: stored, without effect.
 
     Raises:
         RuntimeError: not a positive int.
+
+    >>> import flambeau as torch
+    >>> torch.set_num_interop_threads(2)
+    >>> torch.get_num_interop_threads()
+    2
     """
     _State.interop = _positive("set_num_interop_threads", int)
 
@@ -78,7 +93,11 @@ def set_num_interop_threads(int: int) -> None:
 # ----- determinism and precision -----
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for deterministic operators: all are.
+    """Require deterministic operators. All operators are deterministic.
+
+    Args:
+        mode: whether they are required.
+        warn_only: whether others warn instead of raising.
 
     >>> import flambeau as torch
     >>> torch.use_deterministic_algorithms(True)
@@ -90,50 +109,82 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether deterministic operators were asked for."""
+    """Whether deterministic operators are required (`use_deterministic_algorithms`).
+
+    >>> import flambeau as torch
+    >>> torch.are_deterministic_algorithms_enabled()
+    False
+    """
     return _State.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether, asked for deterministic operators, others were to warn only."""
+    """Whether nondeterministic operators warn instead of raising.
+
+    >>> import flambeau as torch
+    >>> torch.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
     return _State.warn_only
 
 
 def get_deterministic_debug_mode() -> int:
-    """0: not asked for; 1: others warn; 2: others are an error."""
+    """The determinism setting as a number: 0 "default", 1 "warn", 2 "error".
+
+    >>> import flambeau as torch
+    >>> torch.get_deterministic_debug_mode()
+    0
+    """
     return (1 if _State.warn_only else 2) if _State.deterministic else 0
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """`use_deterministic_algorithms` by a number or a word: "default", "warn" or "error".
+    """Set determinism by number or name: 0 "default", 1 "warn", 2 "error" (`use_deterministic_algorithms`).
 
     Raises:
         TypeError: neither an int nor a str.
-        RuntimeError: another number or word.
+        RuntimeError: any other value.
+
+    >>> import flambeau as torch
+    >>> torch.set_deterministic_debug_mode("warn")
+    >>> torch.get_deterministic_debug_mode()
+    1
+    >>> torch.set_deterministic_debug_mode("default")
     """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
-        words = {"default": 0, "warn": 1, "error": 2}
-        if debug_mode not in words:
+        modes = {"default": 0, "warn": 1, "error": 2}
+        if debug_mode not in modes:
             raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
                                f"{debug_mode}")
-        debug_mode = words[debug_mode]
+        debug_mode = modes[debug_mode]
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
     use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
 
 
 def get_float32_matmul_precision() -> str:
-    """The precision that float32 matrix products were asked to have at least."""
+    """The precision set by `set_float32_matmul_precision`.
+
+    >>> import flambeau as torch
+    >>> torch.get_float32_matmul_precision()
+    'highest'
+    """
     return _State.precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Keep the precision that float32 matrix products must have at least: they always have the highest.
+    """Set the minimal precision of float32 matmuls: stored, without effect, since it is always the highest.
 
     Raises:
         RuntimeError: not "highest", "high" or "medium".
+
+    >>> import flambeau as torch
+    >>> torch.set_float32_matmul_precision("high")
+    >>> torch.get_float32_matmul_precision()
+    'high'
+    >>> torch.set_float32_matmul_precision("highest")
     """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"float32_matmul_precision: {precision!r} is none of 'highest', 'high' and 'medium'.")
@@ -141,56 +192,91 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Whether subnormal numbers could be flushed to zero: they cannot, and leaving them alone always works."""
+    """Request that subnormal numbers are flushed to zero, and return whether that mode is supported.
+
+    Flushing (`mode=True`) is not supported.
+
+    >>> import flambeau as torch
+    >>> torch.set_flush_denormal(True), torch.set_flush_denormal(False)
+    (False, True)
+    """
     return not mode
 
 
 # ----- defaults -----
 
 def get_default_device() -> Any:
-    """The device of tensors that are made without one: the CPU."""
+    """The device of tensors created without `device=`: the CPU.
+
+    >>> import flambeau as torch
+    >>> torch.get_default_device()
+    device(type='cpu')
+    """
     return devices.device("cpu") if _State.device is None else _State.device
 
 
 def set_default_device(device: Any) -> None:
-    """Set the device of tensors that are made without one; None: the CPU.
+    """Set the device of tensors created without `device=`; None: the CPU.
 
     Raises:
-        RuntimeError: there is no such device here.
+        AssertionError: a CUDA device.
+        NotImplementedError: any other device but the CPU.
+        RuntimeError: not a device.
+
+    >>> import flambeau as torch
+    >>> torch.set_default_device("cpu")
     """
     _State.device = None if device is None else devices.check(devices.device(device))
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Set the default dtype by a tensor type, such as `torch.DoubleTensor` or its name (`set_default_dtype`).
+    """Set the default dtype by a legacy tensor type. Deprecated: use `set_default_dtype`.
+
+    Args:
+        t: a class such as `torch.DoubleTensor`, or its name.
 
     Raises:
         TypeError: not a floating point tensor type.
+
+    >>> import warnings
+    >>> import flambeau as torch
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UserWarning)
+    ...     torch.set_default_tensor_type(torch.FloatTensor)
     """
     warnings.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
                   "torch.set_default_dtype() and torch.set_default_device() as alternatives.", UserWarning,
                   stacklevel=2)
     name = t.rpartition(".")[2] if isinstance(t, str) else getattr(t, "__name__", "")
-    found = next((d for d in dtypes.ALL if d.legacy == name), None)
-    if found is None:
+    dtype = next((d for d in dtypes.ALL if d.legacy == name), None)
+    if dtype is None:
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
-    if not found.is_floating_point:
+    if not dtype.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
-    dtypes.set_default_dtype(found)
+    dtypes.set_default_dtype(dtype)
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether warnings that come once were asked to come always."""
+    """The value set by `set_warn_always`.
+
+    >>> import flambeau as torch
+    >>> torch.is_warn_always_enabled()
+    False
+    """
     return _State.warn_always
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Keep whether warnings that come once shall come always: Python's filters decide here."""
+    """Set whether warnings that are shown once are shown always: stored, without effect. Python's filters decide.
+
+    >>> import flambeau as torch
+    >>> torch.set_warn_always(False)
+    """
     _State.warn_always = bool(b)
 
 
 def typename(obj: Any, /) -> str:
-    """The full name of an object's type; of a tensor, its old type name.
+    """The qualified name of an object or its type; for a tensor, its legacy type name.
 
     >>> import flambeau as torch
     >>> torch.typename(torch.ones(1)), torch.typename(3)

@@ -1,7 +1,7 @@
-"""Nested containers taken apart into leaves and put together again.
+"""Pytrees: nested containers, flattened to leaves and unflattened.
 
-Tuples, lists, dictionaries, named tuples, OrderedDict, defaultdict and deque are containers,
-and what `register` adds; anything else is a leaf.
+Tuples, lists, dictionaries, named tuples, OrderedDict, defaultdict, deque and registered classes are containers.
+Anything else is a leaf.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-#: type -> (what takes a container apart into children and context, what makes it from children and context)
+#: type -> (flatten: container -> children, context; unflatten: children, context -> container)
 _CONTAINERS: dict[Any, tuple[Callable[[Any], tuple[list[Any], Any]], Callable[[list[Any], Any], Any]]] = {
     tuple: (lambda t: (list(t), None), lambda children, _: tuple(children)),
     list: (lambda t: (list(t), None), lambda children, _: list(children)),
@@ -28,17 +28,20 @@ _STANDARD = frozenset(_CONTAINERS)
 _DICTIONARIES = frozenset({dict, OrderedDict, defaultdict})
 
 
-def register(cls: type, take_apart: Callable[[Any], tuple[list[Any], Any]],
-             make: Callable[[list[Any], Any], Any]) -> None:
-    """Let a class be a container.
+def register(cls: type, flatten: Callable[[Any], tuple[list[Any], Any]],
+             unflatten: Callable[[list[Any], Any], Any]) -> None:
+    """Register a class as a container.
 
     Args:
-        take_apart: gives the children, and what else is needed to make the container again.
-        make: makes it again, from both.
+        flatten: container -> (children, context).
+        unflatten: (children, context) -> container.
+
+    Raises:
+        ValueError: the class is registered already.
     """
     if cls in _CONTAINERS:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _CONTAINERS[cls] = (take_apart, make)
+    _CONTAINERS[cls] = (flatten, unflatten)
 
 
 def _is_named(tree: Any) -> bool:
@@ -51,7 +54,7 @@ def _container(tree: Any) -> Any:
 
 
 def is_container(tree: Any) -> bool:
-    """Whether something is a container, whose children are a tree's.
+    """Whether an object is a container.
 
     >>> is_container([1]), is_container(1)
     (True, False)
@@ -60,7 +63,7 @@ def is_container(tree: Any) -> bool:
 
 
 class TreeSpec:
-    """What a tree is without its leaves.
+    """The structure of a pytree: container types, lengths and keys, without leaves.
 
     >>> from flambeau.trees import tree_flatten
     >>> tree_flatten((1, [2, 3]))
@@ -79,25 +82,25 @@ class TreeSpec:
         self.num_leaves: int = 1 if type_ is None else sum(child.num_leaves for child in children)
 
     def is_leaf(self) -> bool:
-        """Whether it is one leaf."""
+        """Whether the structure is a single leaf."""
         return self.type is None
 
     def children(self) -> list[TreeSpec]:
-        """What its branches are, without their leaves."""
+        """The structures of its children."""
         return list(self._children)
 
     def child(self, index: int) -> TreeSpec:
-        """What a branch is, without its leaves."""
+        """The structure of one child."""
         return self._children[index]
 
     @property
     def num_children(self) -> int:
-        """How many branches it has."""
+        """The number of children."""
         return len(self._children)
 
     @property
     def num_nodes(self) -> int:
-        """How many containers and leaves there are in it, itself included."""
+        """The number of containers and leaves, itself included."""
         return 1 + sum(child.num_nodes for child in self._children)
 
     def __eq__(self, other: object) -> bool:
@@ -119,29 +122,27 @@ class TreeSpec:
             name, context = ("namedtuple", self.type) if hasattr(self.type, "_make") else (name, None)
         return f"TreeSpec({name}, {context}, [{joined}])"
 
-    def drawn(self) -> str:
-        """The tree with `*` for its leaves, as `(*, [*])`."""
-        return "*" if self.type is None else repr(self.build([_Star()] * self.num_leaves))
+    def describe(self) -> str:
+        """The tree with `*` for each leaf, such as `(*, [*])`."""
+        return "*" if self.type is None else repr(self.unflatten([_Star()] * self.num_leaves))
 
-    def build(self, leaves: Iterable[Any]) -> Any:
-        """The tree with these leaves.
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree of this structure with the given leaves.
 
         Raises:
-            ValueError: there are more or fewer of them.
+            ValueError: the number of leaves differs from `num_leaves`.
         """
-        found = list(leaves)
-        if len(found) != self.num_leaves:
-            raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(found)} but the spec refers to a "
+        items = list(leaves)
+        if len(items) != self.num_leaves:
+            raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(items)} but the spec refers to a "
                              f"pytree that holds {self.num_leaves} items ({self}).")
-        return self._build(iter(found))
-
-    unflatten = build
+        return self._unflatten(iter(items))
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
-        """The subtrees that stand where this has leaves.
+        """The subtrees of `tree` at the positions of this structure's leaves.
 
         Raises:
-            ValueError: a container is of another type, length, or has other keys.
+            ValueError: a container has another type, length or keys.
         """
         if self.type is None:
             return [tree]
@@ -149,7 +150,7 @@ class TreeSpec:
                 for leaf in child.flatten_up_to(sub)]
 
     def _branches(self, tree: Any) -> list[Any]:
-        """A like container's children, in this one's order."""
+        """The children of a container of the same type, in this structure's order."""
         standard = self.type in _STANDARD or self.make is _NAMED[1]
         container = _container(tree)
         if container is None or not (type(tree) is self.type or self.make is container[1] is _NAMED[1]
@@ -172,10 +173,10 @@ class TreeSpec:
             raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
         return children
 
-    def _build(self, leaves: Any) -> Any:
+    def _unflatten(self, leaves: Any) -> Any:
         if self.type is None:
             return next(leaves)
-        return self.make([child._build(leaves) for child in self._children], self.context)
+        return self.make([child._unflatten(leaves) for child in self._children], self.context)
 
 
 class _Star:
@@ -187,7 +188,7 @@ LEAF = TreeSpec(None, None, [], None)
 
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
-    """A tree's leaves, in order, and what it is without them."""
+    """The leaves of a tree, in order, and its structure."""
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves, is_leaf)
 
@@ -202,40 +203,40 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
-    """The tree of these leaves.
+    """The tree of the structure `treespec` with the given leaves.
 
     Raises:
-        TypeError: `treespec` is none.
-        ValueError: there are more or fewer leaves than it has.
+        TypeError: `treespec` is not a TreeSpec.
+        ValueError: the number of leaves differs from `treespec.num_leaves`.
     """
     if not isinstance(treespec, TreeSpec):
         raise TypeError("Expected `treespec` to be an instance of PyTreeSpec but got item of type "
                         f"{type(treespec)}.")
-    return treespec.build(leaves)
+    return treespec.unflatten(leaves)
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any,
              is_leaf: Callable[[Any], bool] | None = None) -> Any:
-    """The tree with `func` applied to each leaf (and to the leaves at its place in `rests`)."""
+    """The tree with `func` applied to each leaf, and to the subtrees of `rests` at its position."""
     leaves, spec = tree_flatten(tree, is_leaf)
     others = [spec.flatten_up_to(rest) for rest in rests]
-    return spec.build(func(*values) for values in zip(leaves, *others, strict=True))
+    return spec.unflatten(func(*values) for values in zip(leaves, *others, strict=True))
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """A tree's leaves, in order."""
+    """The leaves of a tree, in order."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
-    """What a tree is without its leaves."""
+    """The structure of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def broadcast_to(tree: Any, spec: TreeSpec) -> list[Any] | None:
-    """The leaves of a tree that may end sooner than `spec`: a leaf stands for a whole subtree.
+    """The leaves of `tree`, a prefix of `spec`: a leaf of `tree` is repeated for each leaf of its subtree in `spec`.
 
-    None if it does not fit.
+    None if `tree` is not a prefix.
     """
     if _container(tree) is None:
         return [tree] * spec.num_leaves
@@ -245,10 +246,10 @@ def broadcast_to(tree: Any, spec: TreeSpec) -> list[Any] | None:
         children = spec._branches(tree)
     except ValueError:
         return None
-    found: list[Any] = []
+    leaves: list[Any] = []
     for child, sub in zip(children, spec._children, strict=True):
-        part = broadcast_to(child, sub)
-        if part is None:
+        sub_leaves = broadcast_to(child, sub)
+        if sub_leaves is None:
             return None
-        found += part
-    return found
+        leaves += sub_leaves
+    return leaves

@@ -1,3 +1,3 @@
-"""The version, said once: packaging, `flambeau.__version__` and the changelog's test read it here."""
+"""The version, read by packaging, `flambeau.__version__` and the changelog's test."""
 
 __version__ = "0.1.0"

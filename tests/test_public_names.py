@@ -1,4 +1,4 @@
-"""The names of `flambeau` are names of PyTorch's `torch`; what is flambeau's own is listed here."""
+"""Each public name of `flambeau` is a name of PyTorch's `torch`, or a module listed here."""
 
 from __future__ import annotations
 

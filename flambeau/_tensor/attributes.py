@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from .. import dtypes
 from ..engine.nodes.leaf_hooks import LeafHooks
-from ..warning_location import outside
+from ..warning_location import user_stacklevel
 from .tensor import Tensor
 
 
@@ -20,13 +20,13 @@ def _undeletable(message: str) -> Any:
 
 def _volatile(self: Tensor) -> bool:
     """Deprecated: always False."""
-    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=outside())
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=user_stacklevel())
     return False
 
 
 def _set_volatile(self: Tensor, *value: Any) -> None:
     warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning,
-                  stacklevel=outside())
+                  stacklevel=user_stacklevel())
 
 
 def _hooks_of(self: Tensor) -> Any:

@@ -14,7 +14,7 @@ from ..engine.engine import run_backward
 from ..engine.nodes.hooks import HookDict, RemovableHandle
 from ..engine.nodes.leaf_hooks import LeafHooks
 from ..engine.saved.version_counters import DETACHED
-from ..modes import inference, transforming, transforms
+from ..modes import active_transforms, inference, transform_stack
 from .tensor import Tensor, wrap
 from .untracked_views import update_requires_grad
 
@@ -60,7 +60,7 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
     >>> x.grad
     tensor([2., 4.])
     """
-    if (gradient is None and inputs is None and not create_graph and self._requires_grad and not transforms[0]
+    if (gradient is None and inputs is None and not create_graph and self._requires_grad and not active_transforms[0]
             and self._array.size == 1 and self._array.dtype.kind == "f"):
         node = self._node if self._base is None else self.grad_fn
         if node is not None:
@@ -85,7 +85,7 @@ def retain_grad(self: Tensor) -> None:
     >>> y.grad
     tensor([3.])
     """
-    if transforms[0] and transforming.get():
+    if active_transforms[0] and transform_stack.get():
         raise RuntimeError(_INSIDE_TRANSFORM.format("retain_grad()", "retain_grad()"))
     if not self._requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
@@ -165,7 +165,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     >>> torch.ones(1).requires_grad_()
     tensor([1.], requires_grad=True)
     """
-    if transforms[0] and transforming.get():
+    if active_transforms[0] and transform_stack.get():
         raise RuntimeError(_INSIDE_TRANSFORM.format(
             "requires_grad_() (or perhaps using torch.autograd.functional.* APIs)", "requires_grad_()"))
     self.requires_grad = requires_grad

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import config, dtypes
-from ..modes import forward_levels, special, transforming, transforms
+from ..modes import active_transforms, forward_levels, special, transform_stack
 from .tensor import Tensor, transform_depth
 from .tracer_notifications import notify_read
 
@@ -349,7 +349,7 @@ def tensor_format(tensor: Any, spec: str) -> str:
 
 
 def __repr__(self: Tensor, *, tensor_contents: Any = None) -> str:
-    if transforms[0] and (frames := transforming.get()) and tensor_contents is None:
+    if active_transforms[0] and (frames := transform_stack.get()) and tensor_contents is None:
         return nested_transform_str(self, frames)
     return tensor_str(self, tensor_contents=tensor_contents)
 

@@ -31,7 +31,7 @@ from ..engine.nodes.hooks import HookDict
 from ..engine.nodes.node import Node
 from ..engine.saved.version_counters import WRITES
 from ..engine.tensor_interface import layer
-from ..modes import active_tracer, inference, special, transforming, transforms
+from ..modes import active_tracer, active_transforms, inference, special, transform_stack
 from ..shapes import Size, as_size
 from .untracked_views import update_requires_grad
 
@@ -388,8 +388,8 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     out._requires_grad = False
     out._node = out._grad = out._counter = out._base = out._accumulator = None
     out._output_nr = 0
-    if transforms[0]:
-        out._transform_depth = len(transforming.get())
+    if active_transforms[0]:
+        out._transform_depth = len(transform_stack.get())
     if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0]:
         LARGE_SEEN[0] = True
     return out
@@ -400,7 +400,7 @@ def transform_depth(x: Tensor) -> int:
     depth = x._transform_depth
     node = x._node
     if node is not None:  # recorded by a fast path, which sets no depth
-        for k, frame in enumerate(transforming.get(), 1):
+        for k, frame in enumerate(transform_stack.get(), 1):
             if k > depth and node.seq > frame.start:
                 depth = k
     return depth

@@ -243,7 +243,12 @@ class emit_itt:
 
 
 def kineto_available() -> bool:
-    """Whether the Kineto library is available: it is not."""
+    """Whether the Kineto library is available: False.
+
+    >>> import flambeau as torch
+    >>> torch.profiler.kineto_available()
+    False
+    """
     return False
 
 

@@ -15,7 +15,12 @@ _format_time, _format_time_share, _format_memory = format_time, format_share, fo
 
 
 class DeviceType(IntEnum):
-    """The device type of an event."""
+    """The device type of an event.
+
+    >>> import flambeau as torch
+    >>> torch.profiler.DeviceType.CPU
+    <DeviceType.CPU: 0>
+    """
 
     CPU = 0
 
@@ -235,6 +240,12 @@ class EventList(list[Any]):
 
     Args:
         profile_memory: whether memory was measured.
+
+    >>> import flambeau as torch
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     _ = torch.ones(2).exp()
+    >>> [event.key for event in prof.key_averages() if "exp" in event.key]
+    ['aten::exp']
     """
 
     def __init__(self, *args: Any, use_device: str | None = None, profile_memory: bool = False,

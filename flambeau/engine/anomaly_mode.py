@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..modes import special
-from ..warning_location import outside
+from ..warning_location import user_stacklevel
 
 _TRACEBACK, _PARENT = "traceback_", "parent_"
 
@@ -137,7 +137,7 @@ def warn_with_traceback(node: Any) -> None:
 def _warn(text: str) -> None:
     """Warn; where warnings are errors, print instead, so that the error in the node is raised."""
     try:
-        warnings.warn(text, UserWarning, stacklevel=outside())
+        warnings.warn(text, UserWarning, stacklevel=user_stacklevel())
     except UserWarning:
         print(f"UserWarning: {text}", file=sys.stderr)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..devices import contiguous_format
-from ..modes import active_tracer, special, transforming, transforms
+from ..modes import active_tracer, active_transforms, special, transform_stack
 from ..shapes import Size
 from .engine import run_backward
 from .execution.accumulate_grad import AccumulateGrad, is_dense
@@ -21,7 +21,13 @@ from .tensor_interface import layer
 
 
 class GradientEdge(NamedTuple):
-    """A place in the graph: a node and the number of one of its outputs."""
+    """A gradient edge: a node and the number of one of its outputs.
+
+    >>> import flambeau as torch
+    >>> edge = torch.autograd.graph.get_gradient_edge(torch.ones(2, requires_grad=True) * 2)
+    >>> edge.node.name(), edge.output_nr
+    ('MulBackward0', 0)
+    """
 
     node: Node
     output_nr: int
@@ -138,7 +144,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     >>> x.grad
     tensor(6.)
     """
-    if transforms[0] and transforming.get():
+    if active_transforms[0] and transform_stack.get():
         raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use "
                            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
                            "transforms.")

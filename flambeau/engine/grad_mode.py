@@ -6,7 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any, Self, TypeVar, overload
 
-from ..modes import grad_asked, grad_mode, inference, inferred, is_grad_enabled, is_inference_mode_enabled, set_grad
+from ..modes import (
+    grad_mode,
+    inference,
+    inference_used,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    requested_grad_mode,
+    set_grad,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -176,16 +184,16 @@ class inference_mode(_Mode):
         self._previous: list[tuple[bool, bool, bool]] = []
 
     def __enter__(self) -> None:
-        self._previous.append((grad_mode.get(), grad_asked.get(), inference.get()))
+        self._previous.append((grad_mode.get(), requested_grad_mode.get(), inference.get()))
         grad_mode.set(not self.mode)
-        grad_asked.set(not self.mode)
+        requested_grad_mode.set(not self.mode)
         inference.set(self.mode)
-        inferred[0] = True
+        inference_used[0] = True
 
     def __exit__(self, *exception: object) -> None:
         previous_grad, previous_asked, previous_inference = self._previous.pop()
         grad_mode.set(previous_grad)
-        grad_asked.set(previous_asked)
+        requested_grad_mode.set(previous_asked)
         inference.set(previous_inference)
 
     def _fresh(self) -> inference_mode:

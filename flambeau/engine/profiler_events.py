@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..modes import profiled, special
+from ..modes import active_profilers, special
 
 FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes of spans, with PyTorch's numbers
 
@@ -65,7 +65,7 @@ class Timeline:
     def begin(self) -> None:
         """Become this thread's active timeline."""
         special[0] += 1  # every operator takes the general path, which opens a span
-        profiled[0] += 1
+        active_profilers[0] += 1
         self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
         _running.setdefault(self.thread, []).append(self)
         self.start = perf_counter_ns()
@@ -77,7 +77,7 @@ class Timeline:
         if self in running:
             running.remove(self)
             special[0] -= 1
-            profiled[0] -= 1
+            active_profilers[0] -= 1
         self.live_arrays.clear()
 
     def enter(self, name: str, scope: int = FUNCTION, *, inputs: Sequence[Any] = (), n_parameters: int = 0) -> Span:

@@ -140,7 +140,7 @@ def _mapped(func: Callable[..., Any], size: int, dims: list[Any], leaves: list[A
             randomness: str, kwargs: dict[str, Any]) -> Any:
     with vmap_level(size, randomness) as level, transform("vmap"):
         values = [x if d is None else hide_dim(x, d, level) for x, d in zip(leaves, dims, strict=True)]
-        results = func(*spec.build(values), **kwargs)
+        results = func(*spec.unflatten(values), **kwargs)
         return expose_results(results, level, out_dims, func)
 
 
@@ -150,7 +150,7 @@ def expose_results(results: Any, level: Level, out_dims: Dims, func: Any) -> Any
     name = _name(func)
     out_leaves = _out_dims(out_dims, out_spec, name, results)
     prefix = f"vmap({name}, ...): `{name}`"
-    return out_spec.build([expose_dim(x, level, d, prefix) for x, d in zip(outs, out_leaves, strict=True)])
+    return out_spec.unflatten([expose_dim(x, level, d, prefix) for x, d in zip(outs, out_leaves, strict=True)])
 
 
 def _out_dims(out_dims: Dims, spec: TreeSpec, name: str, results: Any) -> list[Any]:
@@ -186,10 +186,10 @@ def _in_chunks(func: Callable[..., Any], size: int, dims: list[Any], leaves: lis
         results = _mapped(func, length, dims, piece, spec, out_dims, randomness, kwargs)
         outs, out_spec = tree_flatten(results)
         parts.append(outs)
-    joined_dims = _out_dims(out_dims, out_spec, _name(func), out_spec.build(parts[0]))
+    joined_dims = _out_dims(out_dims, out_spec, _name(func), out_spec.unflatten(parts[0]))
     joined = [column[0] if d is None else fn.cat(list(column), dim=d)
               for column, d in zip(zip(*parts, strict=True), joined_dims, strict=True)]
-    return out_spec.build(joined)
+    return out_spec.unflatten(joined)
 
 
 __all__ = ["expose_dim", "expose_results", "hide_dim", "vmap"]

@@ -21,7 +21,7 @@ from ..engine.execution.accumulate_grad import AccumulateGrad
 from ..engine.grad_mode import enable_grad, grad_mode
 from ..engine.nodes.node import next_number
 from ..engine.saved.saved_tensors import disable_hooks, disabled_message
-from ..modes import Transform, forward_mode, transforming, transforms
+from ..modes import Transform, active_transforms, forward_mode, transform_stack
 from ..trees import tree_flatten, tree_leaves, tree_map
 
 Argnums = int | tuple[int, ...]
@@ -51,13 +51,13 @@ class transform:
             except RuntimeError:
                 disable_hooks(before, fail_if_on=False)
                 raise
-        self._token = transforming.set((*transforming.get(), self.frame))
-        transforms[0] += 1
+        self._token = transform_stack.set((*transform_stack.get(), self.frame))
+        active_transforms[0] += 1
         return self.frame
 
     def __exit__(self, *exception: object) -> None:
-        transforms[0] -= 1
-        transforming.reset(self._token)
+        active_transforms[0] -= 1
+        transform_stack.reset(self._token)
         if self.frame.kind == "grad":
             disable_hooks(self._before, fail_if_on=False)
 
@@ -235,7 +235,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         aux = None
         with enable_grad(), transform("grad", args, kwargs) as frame:
             inner = [make_grad_input(x, frame) for x in leaves]
-            output = func(*replace_arguments(argnums, alias_arguments(args), spec.build(inner)),
+            output = func(*replace_arguments(argnums, alias_arguments(args), spec.unflatten(inner)),
                           **alias_arguments(kwargs))
             if has_aux:
                 output, aux = split_aux(output, "grad_and_value(f)(*args)")
@@ -250,7 +250,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             grads: Sequence[Any] = (None,) * len(inner)
             if output._requires_grad:
                 grads = gradients(output, inner, create_graph=outer, allow_unused=True)
-        result = spec.build(_gradient(x, g, outer) for x, g in zip(inner, grads, strict=True))
+        result = spec.unflatten(_gradient(x, g, outer) for x, g in zip(inner, grads, strict=True))
         value = output if outer else detach_keeping_tangents(output)
         return (result, (value, detach_aux(aux, outer))) if has_aux else (result, value)
 
@@ -314,7 +314,7 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_au
     aux = None
     with enable_grad(), transform("grad", args) as frame:
         inner = [make_grad_input(x, frame) for x in leaves]
-        output = func(*spec.build(inner))
+        output = func(*spec.unflatten(inner))
     if has_aux:
         output, aux = split_aux(output, "vjp(f, *primals)")
     outputs, out_spec = tree_flatten(output)
@@ -331,7 +331,8 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_au
         flat, structure = tree_flatten(cotangents)
         if structure != out_spec:
             raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs "
-                               f"to the function. cotangents: {structure.drawn()}, primal output: {out_spec.drawn()}")
+                               "to the function. cotangents: "
+                               f"{structure.describe()}, primal output: {out_spec.describe()}")
         keep = create_graph and (outside or any(g._requires_grad for g in flat))
         live = [(o, g) for o, g in zip(outputs, flat, strict=True) if o._requires_grad]
         grads: Sequence[Any] = (None,) * len(inner)
@@ -339,13 +340,13 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_au
             with enable_grad():
                 grads = gradients([o for o, _ in live], inner, [g for _, g in live], retain_graph=retain_graph,
                                   create_graph=keep, allow_unused=True)
-        return spec.build(_gradient(x, g, keep) for x, g in zip(inner, grads, strict=True))
+        return spec.unflatten(_gradient(x, g, keep) for x, g in zip(inner, grads, strict=True))
 
     def vjp_fn(*cotangents: Any, **options: Any) -> Any:
         return pull_back(cotangents[0] if len(cotangents) == 1 else cotangents, **options)
 
     outer = grad_enabled and outside
-    value = out_spec.build(o if outer else detach_keeping_tangents(o) for o in outputs)
+    value = out_spec.unflatten(o if outer else detach_keeping_tangents(o) for o in outputs)
     if has_aux:
         return value, vjp_fn, detach_aux(aux, outer)
     return value, vjp_fn
@@ -400,7 +401,7 @@ def jvp_of(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, str
         with transform("jvp", args) as frame:
             duals = [make_dual_at_level(x, t, level) for x, t in zip(leaves, directions, strict=True)]
             frame.inputs.update(id(d._base) for d in duals)
-            output = func(*spec.build(duals))
+            output = func(*spec.unflatten(duals))
         if has_aux:
             output, aux = split_aux(output, what)
         outputs, out_spec = tree_flatten(output)
@@ -420,8 +421,8 @@ def jvp_of(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, str
         forward_mode.reset(enabled)
         close_level(level)
     if has_aux:
-        return out_spec.build(values), out_spec.build(pushed), aux
-    return out_spec.build(values), out_spec.build(pushed)
+        return out_spec.unflatten(values), out_spec.unflatten(pushed), aux
+    return out_spec.unflatten(values), out_spec.unflatten(pushed)
 
 
 def _raise_unsupported(x: Any) -> Any:
@@ -448,7 +449,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     grad_enabled = grad_mode.get()
     with enable_grad(), transform("grad") as frame:
         inner = [make_grad_input(x, frame) for x in leaves]
-        output = func(*spec.build(inner))
+        output = func(*spec.unflatten(inner))
         outputs, out_spec = tree_flatten(output)
         require_tensor_outputs(outputs, "linearize(f, *primals)")
         live = [o for o in outputs if o._requires_grad]
@@ -481,9 +482,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         for o in outputs:
             t = next(pushed) if o._requires_grad else None
             results.append(fn.zeros_like(o.detach()) if t is None else t if create else detach_keeping_tangents(t))
-        return out_spec.build(results)
+        return out_spec.unflatten(results)
 
-    return out_spec.build(o if outer else detach_keeping_tangents(o) for o in outputs), push
+    return out_spec.unflatten(o if outer else detach_keeping_tangents(o) for o in outputs), push
 
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]

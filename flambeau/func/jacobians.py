@@ -112,9 +112,9 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
             count = o._array.size
             block = [fn.reshape(fn.narrow(c, 0, offset, count), (*_shape(o), *_shape(x)))
                      for c, x in zip(columns, leaves, strict=True)]
-            blocks.append(spec.build(block))
+            blocks.append(spec.unflatten(block))
             offset += count
-        result = out_spec.build(blocks)
+        result = out_spec.unflatten(blocks)
         return (result, aux[0]) if has_aux else result
 
     return wrapper
@@ -123,11 +123,11 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 def _vjp_of_batch(pull_back: Callable[..., Any], spec: Any, seeds: list[Tensor], one_at_a_time: bool) -> Any:
     """The cotangents of the inputs for a batch of cotangents of the outputs."""
     def pull(*cotangents: Any) -> Any:
-        return pull_back(spec.build(cotangents))[0]
+        return pull_back(spec.unflatten(cotangents))[0]
 
     if one_at_a_time:  # without vmap: for functions that cannot be batched
         grads, grad_spec = tree_flatten(pull(*[s.squeeze(0) for s in seeds]))
-        return grad_spec.build(g.unsqueeze(0) for g in grads)
+        return grad_spec.unflatten(g.unsqueeze(0) for g in grads)
     return vmap(pull)(*seeds)
 
 
@@ -160,7 +160,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         out_spec: Any = None
 
         def of_leaves(*values: Any) -> Any:
-            return func(*replace_arguments(argnums, alias_arguments(args), spec.build(values)),
+            return func(*replace_arguments(argnums, alias_arguments(args), spec.unflatten(values)),
                         **alias_arguments(kwargs))
 
         def push(*directions: Any) -> Any:
@@ -186,8 +186,8 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
                 part = fn.narrow(column, -1, offset, count)
                 block.append(fn.reshape(part, (*shape, *_shape(x))))
                 offset += count
-            blocks.append(spec.build(block))
-        result = out_spec.build(blocks)
+            blocks.append(spec.unflatten(block))
+        result = out_spec.unflatten(blocks)
         return (result, aux) if has_aux else result
 
     return wrapper

@@ -17,7 +17,7 @@ import numpy as np
 from .. import dtypes
 from .._tensor import pickling
 from .._tensor.storage import TypedStorage, UntypedStorage
-from ..warning_location import outside
+from ..warning_location import user_stacklevel
 from .archive import fill
 from .locations import restorer
 from .pickling import Storages, bytes_of, pickler, unpickler
@@ -74,7 +74,7 @@ def _source(cls: type) -> tuple[str | None, str | None]:
         return inspect.getsourcefile(cls), inspect.getsource(cls)
     except (OSError, TypeError):
         warnings.warn(f"Couldn't retrieve source code for container of type {cls.__name__}. It won't be checked for "
-                      "correctness upon loading.", stacklevel=outside())
+                      "correctness upon loading.", stacklevel=user_stacklevel())
         return None, None
 
 
@@ -92,7 +92,7 @@ def _check_source(cls: Any, file: str, then: str) -> None:
         warnings.warn(f"source code of class '{cls.__module__}.{cls.__qualname__}' has changed. you can retrieve the "
                       "original source code by accessing the object's source attribute or set "
                       "`torch.nn.Module.dump_patches = True` and use the patch tool to revert the changes.",
-                      SourceChangeWarning, stacklevel=outside())
+                      SourceChangeWarning, stacklevel=user_stacklevel())
 
 
 # ----- reading ---------------------------------------------------------------------------

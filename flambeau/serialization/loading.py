@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import dtypes
 from .._tensor.storage import TypedStorage, UntypedStorage
-from ..warning_location import outside
+from ..warning_location import user_stacklevel
 from . import options, safe_globals, weights_unpickler
 from .archive import ArchiveReader
 from .legacy import load_legacy
@@ -120,7 +120,7 @@ def _whether_safely(weights_only: bool | None, pickle_module: Any) -> bool:
     if force_not:
         warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` "
                       "argument was not explicitly passed to `torch.load`, forcing weights_only=False.", UserWarning,
-                      stacklevel=outside())
+                      stacklevel=user_stacklevel())
         return False
     return pickle_module is None
 
@@ -169,7 +169,7 @@ def _is_zip(file: Any) -> bool:
 def _refuse_script(safely: bool) -> None:
     warnings.warn("'torch.load' received a zip file that looks like a TorchScript archive dispatching to "
                   "'torch.jit.load' (call 'torch.jit.load' directly to silence this warning)", UserWarning,
-                  stacklevel=outside())
+                  stacklevel=user_stacklevel())
     if safely:
         raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. "
                            + _UNSAFE)

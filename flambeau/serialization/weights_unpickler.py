@@ -14,7 +14,7 @@ from pickle import UnpicklingError
 from typing import Any, ClassVar
 
 from .._tensor import Parameter, Tensor
-from ..warning_location import outside
+from ..warning_location import user_stacklevel
 from . import safe_globals
 
 _KNOWN = ("NONE", "NEWFALSE", "NEWTRUE", "EMPTY_TUPLE", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "BININT", "BININT1",
@@ -64,7 +64,7 @@ class Unpickler(pickle._Unpickler):
             warnings.warn(f"Detected pickle protocol {self.proto} in the checkpoint, which was not the default pickle "
                           "protocol used by `torch.load` (2). The weights_only Unpickler might not support all "
                           "instructions implemented by this protocol, please file an issue for adding support if you "
-                          "encounter this.", stacklevel=outside("pickle"))
+                          "encounter this.", stacklevel=user_stacklevel("pickle"))
 
     def load_get(self) -> None:
         """BINGET, LONG_BINGET: a value from the memo, whose number is the next byte."""

@@ -21,7 +21,7 @@ import pytest
 import flambeau as torch
 from flambeau._tensor.dispatch.binding import public_function
 from flambeau._tensor.fastpath.unary_with_parameters import keyword_parameters
-from flambeau.modes import leveled, special
+from flambeau.modes import level_count, special
 from flambeau.ops.declare import REGISTRY
 from tests.ops.spec import RECORDS, Make, Sample, load, public
 
@@ -33,12 +33,12 @@ F = torch.nn.functional
 def general_path() -> Iterator[None]:
     """A block without fast paths. `special` counts active modes; a level that no tensor belongs to has no effect."""
     special[0] += 1
-    leveled[0] += 1
+    level_count[0] += 1
     try:
         yield
     finally:
         special[0] -= 1
-        leveled[0] -= 1
+        level_count[0] -= 1
 
 
 # ----- the list of fast paths -----

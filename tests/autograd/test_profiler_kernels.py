@@ -117,7 +117,7 @@ def test_functions_are_captured_under_a_profiler_as_well():
     assert found.count("capture of f") == 2
     assert found.count("compiled f") == 2
     assert found.count("aten::softmax") == 2
-    assert modes.profiled[0] == modes.special[0] == 0
+    assert modes.active_profilers[0] == modes.special[0] == 0
 
 
 def test_a_training_step_does_the_same_as_without():

@@ -129,7 +129,12 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Set a nondeterministic seed of the default generator and return it."""
+    """Set a nondeterministic seed of the default generator and return it.
+
+    >>> import flambeau as torch
+    >>> torch.seed() == torch.initial_seed()
+    True
+    """
     return default_generator.seed()
 
 
@@ -155,13 +160,36 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Restore a state of the default generator."""
+    """Restore a state of the default generator.
+
+    Args:
+        new_state: uint8, from `get_rng_state`.
+
+    >>> import flambeau as torch
+    >>> state = torch.get_rng_state()
+    >>> x = torch.rand(2)
+    >>> torch.set_rng_state(state)
+    >>> torch.equal(torch.rand(2), x)
+    True
+    """
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **ignored: Any) -> Iterator[None]:
-    """A block after which the state of the default generator is restored."""
+    """A context manager that restores the state of the default generator at exit.
+
+    Args:
+        devices: ignored.
+        enabled: whether to restore.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> with torch.random.fork_rng():
+    ...     x = torch.rand(2)
+    >>> torch.equal(torch.rand(2), x)
+    True
+    """
     if not enabled:
         yield
         return

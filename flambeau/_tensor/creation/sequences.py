@@ -75,7 +75,18 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
-    """`arange` with `end` included; deprecated."""
+    """Values from `start` to `end`, both included, with step `step`. Deprecated: use `arange`.
+
+    Raises:
+        RuntimeError: the step is 0 or has the wrong sign.
+
+    >>> import warnings
+    >>> import flambeau as torch
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UserWarning)
+    ...     torch.range(1, 3)
+    tensor([1., 2., 3.])
+    """
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
                   "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
                   "[start, end).",

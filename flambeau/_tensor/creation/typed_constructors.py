@@ -35,8 +35,23 @@ class tensortype(type):
         return False
 
 
+def _doc(d: dtypes.dtype) -> str:
+    """The docstring of a constructor; complex ones are not public and have no example."""
+    summary = f"Legacy constructor of {d.name} tensors: of a sequence of data, or uninitialized of the given sizes."
+    if d.is_complex:
+        return summary
+    values = {dtypes.BOOL: " True, False", dtypes.INTEGER: "1, 0", dtypes.FLOATING: "1., 0."}[d.category]
+    suffix = "" if d in (dtypes.bool_, dtypes.int64, dtypes.float32) else f", dtype=flambeau.{d.name}"
+    return f"""{summary}
+
+    >>> import flambeau as torch
+    >>> torch.{d.legacy}([1, 0])
+    tensor([{values}]{suffix})
+    """
+
+
 TYPES = {d.legacy: tensortype(d.legacy, (), {"dtype": d, "__module__": "torch",
-                                             "__doc__": f"Legacy constructor of {d.name} tensors."})
+                                             "__doc__": _doc(d)})
          for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
 globals().update(TYPES)
 

@@ -19,7 +19,7 @@ from ...backends.numpy.memory import address
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import active_timeline
 from ...engine.tensor_interface import layer
-from ...modes import forward_levels, inferred, leveled, special
+from ...modes import forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..tensor import INFERENCE, Tensor
@@ -86,7 +86,7 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
             if result is not None:
                 return result
     else:
-        intercepted = special[0] != leveled[0]
+        intercepted = special[0] != level_count[0]
         if intercepted and not in_span and active_timeline() is not None:
             return run_in_span(op, op.name, inputs, params, lambda: apply(op, inputs, params, in_span=True))
         if op.kind != COMPOSITE:
@@ -156,7 +156,7 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
             if isinstance(x, Tensor) and x._requires_grad:
                 record(op, inputs, outs, params, packed=packed)
                 break
-    if inferred[0] and inference.get():
+    if inference_used[0] and inference.get():
         for out in outs:
             if out._base is None:
                 out._inference, out._counter = True, INFERENCE

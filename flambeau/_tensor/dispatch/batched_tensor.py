@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.tensor_interface import layer
-from ...modes import leveled, special, transforming
+from ...modes import level_count, special, transform_stack
 from ...ops.declare import REGISTRY
 from ..printing import nested_transform_str
 from ..tensor import Tensor
@@ -34,7 +34,7 @@ class Level:
 
     def __init__(self, size: int, randomness: str) -> None:
         self.number = _next_number()
-        self.depth = len(transforming.get()) + 1
+        self.depth = len(transform_stack.get()) + 1
         self.size = size
         self.randomness = randomness
 
@@ -54,12 +54,12 @@ def vmap_level(size: int, randomness: str) -> Iterator[Level]:
     level = Level(size, randomness)
     token = _active_levels.set((*_active_levels.get(), level))
     special[0] += 1
-    leveled[0] += 1
+    level_count[0] += 1
     try:
         yield level
     finally:
         special[0] -= 1
-        leveled[0] -= 1
+        level_count[0] -= 1
         _active_levels.reset(token)
 
 
@@ -209,7 +209,7 @@ class BatchedTensor(Tensor):
     _transform_depth = _value_attribute("_transform_depth")
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return nested_transform_str(self, transforming.get())
+        return nested_transform_str(self, transform_stack.get())
 
     @property  # type: ignore[misc]
     def data(self) -> Any:

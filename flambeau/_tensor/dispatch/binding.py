@@ -262,6 +262,16 @@ def public_function(op: Op) -> Callable[..., Any]:
     return call
 
 
+def _inplace_doc(op: Op) -> str:
+    """The docstring of the in-place variant; of an activation, with the operator's example."""
+    summary = f"`{op.name}`, in place."
+    _, prompt, rest = (op.doc or "").partition(">>>")
+    if op.forward.__module__ != "flambeau.ops.pointwise.activation" or not prompt:
+        return summary
+    example = prompt + rest.rstrip()
+    return f"{summary}\n\n    {example.replace(f'.{op.name}(', f'.{op.name}_(')}\n    "
+
+
 def inplace_function(op: Op) -> Callable[..., Any]:
     """An operator's in-place function, `name_`. Cached in `op.in_place`."""
     if op.in_place is not None:
@@ -281,7 +291,7 @@ def inplace_function(op: Op) -> Callable[..., Any]:
         return apply_inplace(op, inputs, params)
 
     call.__name__ = call.__qualname__ = op.name + "_"
-    call.__doc__ = f"`{op.name}`, in place."
+    call.__doc__ = _inplace_doc(op)
     if (op.kind == ELEMENTWISE and len(op.inputs) == 2 and not op.params and not op.scalar_overloads
             and isinstance(kernel_of(op), np.ufunc)):
         fast = inplace_fast_path(op, call)

@@ -12,7 +12,7 @@ from typing import Any
 from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import NodeType
 from ...engine.nodes.unsupported_derivatives import delayed_error
-from ...modes import special, transforming, transforms
+from ...modes import active_transforms, special, transform_stack
 from ...trees import tree_flatten
 from ..tensor import Tensor, set_requires_grad
 from .batched_tensor import is_batched
@@ -102,7 +102,7 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record its node."""
-        if transforms[0] and transforming.get() and cls.setup_context is Function.setup_context:
+        if active_transforms[0] and transform_stack.get() and cls.setup_context is Function.setup_context:
             raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
                                "jacrev, ...), it must override the setup_context staticmethod. For more details, "
                                "please see https://pytorch.org/docs/main/notes/extending.func.html")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...modes import active_tracer, special
-from ...warning_location import outside
+from ...warning_location import user_stacklevel
 from ..tensor import Tensor, wrap
 from .custom_node import FunctionNode
 from .graph_recording import as_view
@@ -82,7 +82,7 @@ def _dirty_ids(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequen
                                "The inputs that are modified inplace must all be outputs of the Function.")
         if id(x) not in inputs and executable:
             warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
-                          "mutated should be passed to ctx.mark_dirty().", UserWarning, stacklevel=outside())
+                          "mutated should be passed to ctx.mark_dirty().", UserWarning, stacklevel=user_stacklevel())
     for x in node.non_differentiable:
         if not isinstance(x, Tensor):
             raise RuntimeError("mark_non_differentiable only accepts variable arguments, but got ")

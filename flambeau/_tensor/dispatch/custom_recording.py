@@ -9,7 +9,7 @@ from typing import Any
 from ...engine.anomaly_mode import Anomaly, store_traceback
 from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import NodeType, next_number
-from ...modes import forward_mode, special, transforming, transforms
+from ...modes import active_transforms, forward_mode, special, transform_stack
 from ..tensor import Tensor
 from .custom_node import FunctionNode
 from .custom_outputs import attach_outputs
@@ -21,7 +21,7 @@ from .interception import notify_custom_function
 
 def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a Function's `forward` and make its node the `grad_fn` of the outputs."""
-    node: FunctionNode = object.__new__(cls._backward_cls if not transforms[0] else _node_class(cls))
+    node: FunctionNode = object.__new__(cls._backward_cls if not active_transforms[0] else _node_class(cls))
     has_setup_context = cls.setup_context is not node._function_class.setup_context
     if has_setup_context:
         args, kwargs = _bind_defaults(cls.forward, args, kwargs)
@@ -75,7 +75,7 @@ class forward_mode_disabled:
 
 def _node_class(cls: Any) -> Any:
     """The class of a Function's nodes: inside a transform `<name>GeneratedBackward`, as in PyTorch."""
-    if not transforming.get():
+    if not transform_stack.get():
         return cls._backward_cls
     generated = cls.__dict__.get("_generated_cls")
     if generated is None:

@@ -19,7 +19,15 @@ _dual_levels: list[int] = []  # the levels that `dual_level` opened: at most one
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A dual tensor's primal and tangent (None where it has none)."""
+    """The primal and the tangent of a tensor; the tangent is None if it has none.
+
+    >>> import flambeau as torch
+    >>> import flambeau.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     primal, tangent = fwAD.unpack_dual(fwAD.make_dual(torch.tensor(3.), torch.tensor(1.)))
+    >>> primal, tangent
+    (tensor(3.), tensor(1.))
+    """
 
     primal: Any
     tangent: Any
@@ -29,7 +37,12 @@ def enter_dual_level() -> int:
     """Enter a level of forward mode and return its number.
 
     Raises:
-        RuntimeError: one is open already.
+        RuntimeError: a level is open already.
+
+    >>> import flambeau.autograd.forward_ad as fwAD
+    >>> fwAD.enter_dual_level()
+    0
+    >>> fwAD.exit_dual_level()
     """
     if _dual_levels:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
@@ -41,7 +54,11 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """Exit the current level and drop its tangents.
 
     Raises:
-        RuntimeError: no level is open, or another one than `level` is the innermost.
+        RuntimeError: no level is open, or `level` is not the innermost one.
+
+    >>> import flambeau.autograd.forward_ad as fwAD
+    >>> level = fwAD.enter_dual_level()
+    >>> fwAD.exit_dual_level(level=level)
     """
     if not _dual_levels:
         raise RuntimeError("Dual level must be a positive number.")
@@ -86,6 +103,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Raises:
         RuntimeError: no level is open, or the shapes differ.
         ValueError: the tensor or the tangent is not floating point or complex.
+
+    >>> import flambeau as torch
+    >>> import flambeau.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     fwAD.make_dual(torch.tensor(3.), torch.tensor(1.))
+    tensor(3., tangent=1.0)
     """
     if not _dual_levels:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
@@ -94,7 +117,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def make_dual_at_level(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
-    """`make_dual` at the level of this number."""
+    """`make_dual` at a given level."""
     for x, what in ((tensor, "primal"), (tangent, "tangent")):
         if x._array.dtype.kind not in "fcV":
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {x.dtype}")
@@ -142,12 +165,18 @@ def _with_layout_of(tangent: Tensor, primal: ndarray) -> Tensor:
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The primal and tangent of a dual tensor; the tangent of any other tensor is None."""
+    """The primal and tangent of a dual tensor; the tangent of any other tensor is None.
+
+    >>> import flambeau as torch
+    >>> import flambeau.autograd.forward_ad as fwAD
+    >>> fwAD.unpack_dual(torch.tensor(3.)).tangent is None
+    True
+    """
     return unpack_dual_at_level(tensor, _dual_levels[-1]) if _dual_levels else UnpackedDualTensor(tensor, None)
 
 
 def unpack_dual_at_level(tensor: Tensor, level: int) -> UnpackedDualTensor:
-    """`unpack_dual` at the level of this number."""
+    """`unpack_dual` at a given level."""
     if tensor._array.__class__ is not ndarray:
         primal, tangent = unpack_dual_at_level(tensor._value, level)
         return UnpackedDualTensor(make_batched(primal, tensor._levels),

@@ -14,7 +14,7 @@ from typing import Any
 from ...engine.grad_mode import enable_grad, grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.tensor_interface import layer
-from ...modes import forward_levels, inference, leveled, special, transforming
+from ...modes import forward_levels, inference, level_count, special, transform_stack
 from ...modes import forward_mode as forward_enabled
 from ...ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from ..tensor import Tensor, set_requires_grad, wrap
@@ -31,7 +31,7 @@ def open_level() -> int:
     level = _next_level()
     open_levels.add(level)
     special[0] += 1
-    leveled[0] += 1
+    level_count[0] += 1
     return level
 
 
@@ -39,7 +39,7 @@ def close_level(level: int) -> None:
     """Close a level: its tangents are ignored from now on."""
     open_levels.discard(level)
     special[0] -= 1
-    leveled[0] -= 1
+    level_count[0] -= 1
 
 
 def any_level_open() -> bool:
@@ -291,7 +291,7 @@ def write_tangents(target: Tensor, written: dict[int, Tensor]) -> None:
         base = target._base
         existing = (target._tangents or {}).get(level)
         if existing is not None and existing._array.__class__ is tangent._array.__class__:
-            for frame in transforming.get():
+            for frame in transform_stack.get():
                 frame.inputs.update((id(existing), id(existing._base)))
             existing.copy_(tangent)
         elif base is not None:

@@ -18,7 +18,7 @@ from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.profiler_events import active_timeline
-from ...modes import active_tracer, special, transforms
+from ...modes import active_tracer, active_transforms, special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..tensor import Tensor, wrap
@@ -74,7 +74,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     Raises:
         RuntimeError: the result's shape or dtype does not fit, or autograd forbids the write.
     """
-    if transforms[0]:
+    if active_transforms[0]:
         check_captured_write(op, inputs[0])
     if special[0] and _any_batched(inputs):
         return handlers.write_batched(op, inputs, params)
@@ -135,7 +135,7 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     Raises:
         RuntimeError: autograd forbids the write.
     """
-    if transforms[0]:
+    if active_transforms[0]:
         check_captured_write(op, inputs[0])
     if special[0] and _any_batched(inputs):
         return handlers.write_batched(op, inputs, params)

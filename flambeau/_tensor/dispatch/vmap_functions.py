@@ -65,9 +65,9 @@ def _user_vmap(cls: Any, args: tuple[Any, ...]) -> Any:
     leaves, spec = tree_flatten(args)
     level = vmap_levels(leaves)[-1]
     values = [remove_level(x, level) for x in leaves]
-    dims = spec.build(d for _, d in values)
+    dims = spec.unflatten(d for _, d in values)
     with set_levels(tuple(other for other in active_levels() if other is not level)):
-        result = cls.vmap(VmapInfo(level.size, level.randomness), dims, *spec.build(x for x, _ in values))
+        result = cls.vmap(VmapInfo(level.size, level.randomness), dims, *spec.unflatten(x for x, _ in values))
     if not (isinstance(result, tuple) and len(result) == 2):
         raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
                            f"structure compatible with the output. Got a {type(result)} instead")
@@ -79,7 +79,7 @@ def _user_vmap(cls: Any, args: tuple[Any, ...]) -> Any:
                            f"tuple. Expected out_dims={out_dims} to be compatible with the structure of `output`. "
                            f"out_dims has structure {tree_flatten(out_dims)[1]} but output has structure "
                            f"{out_spec}." + _SEE)
-    return out_spec.build(_hide_dim(x, d, level) for x, d in zip(outs, out_leaves, strict=True))
+    return out_spec.unflatten(_hide_dim(x, d, level) for x, d in zip(outs, out_leaves, strict=True))
 
 
 def _hide_dim(x: Any, dim: int | None, level: Level) -> Any:
@@ -138,7 +138,7 @@ def _generated_vmap(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     def forward(ctx: Any, *values: Any) -> Any:
         nonlocal out_spec
         inner = _Context(ctx)
-        given = spec.build(make_batched(v, own_levels) for v, own_levels in zip(values, leaf_levels, strict=True))
+        given = spec.unflatten(make_batched(v, own_levels) for v, own_levels in zip(values, leaf_levels, strict=True))
         output = cls.forward(*given, **kwargs)
         cls.setup_context(inner, given, output)
         outs, out_spec = tree_flatten(output)
@@ -185,7 +185,7 @@ def _generated_vmap(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     def jvp(ctx: Any, *tangents: Any) -> Any:
         ctx.inner._saved_levels = getattr(ctx, "saved_levels_for_forward", ctx.saved_levels_for_backward)
         with _reenter_levels(outer_levels):
-            given = spec.build(None if t is None else make_batched(t, own_levels)
+            given = spec.unflatten(None if t is None else make_batched(t, own_levels)
                                for t, own_levels in zip(tangents, leaf_levels, strict=True))
             result = cls.jvp(ctx.inner, *given)
             result = result if isinstance(result, tuple) else (result,)
@@ -196,7 +196,7 @@ def _generated_vmap(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         "forward": staticmethod(forward), "backward": staticmethod(backward), "jvp": staticmethod(jvp),
         "__module__": cls.__module__})
     outs = apply_function(generated, tuple(x._value if type(x) is BatchedTensor else x for x in leaves), {})
-    return out_spec.build(make_batched(x, levels) if isinstance(x, Tensor) else x for x in outs)
+    return out_spec.unflatten(make_batched(x, levels) if isinstance(x, Tensor) else x for x in outs)
 
 
 def _batch_cotangent(g: Any, levels: tuple[Level, ...]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ...backends.numpy.memory import address
 from ...engine.saved.modified_in_place import operator_of
 from ...engine.saved.saved_tensor_mutation import before_write
-from ...modes import active_tracer, grad_mode, inference, special, transforming
+from ...modes import active_tracer, grad_mode, inference, special, transform_stack
 from ...ops.declare import ELEMENTWISE, Op
 from ..tensor import Tensor, transform_depth
 
@@ -90,7 +90,7 @@ def check_captured_write(op: Op, target: Tensor) -> None:
         RuntimeError: it was made outside the function and is not an input of it.
     """
     written = (target,) if target._base is None else (target, target._base)
-    for depth, frame in enumerate(transforming.get(), 1):
+    for depth, frame in enumerate(transform_stack.get(), 1):
         if frame.kind in ("grad", "jvp") and any(
                 transform_depth(x) < depth and id(x) not in frame.inputs for x in written):
             name = op.name.strip("_").replace("fill_scalar", "fill") + "_"

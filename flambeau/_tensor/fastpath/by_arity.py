@@ -22,7 +22,7 @@ from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import kernel_rule
 from ...engine.rules.inlined_rules import pass_to_both, plan_of
-from ...modes import inferred, special, transforming, transforms
+from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.array_kernels import arrays, kernel_of
@@ -200,10 +200,10 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         else:
             result._requires_grad = False
             result._node = None
-            if inferred[0] and _inferring():
+            if inference_used[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
-            if transforms[0]:
-                result._transform_depth = len(transforming.get())
+            if active_transforms[0]:
+                result._transform_depth = len(transform_stack.get())
         return result
 
     call.__name__ = call.__qualname__ = op.name
@@ -278,10 +278,10 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if not (mask and records and _grad_enabled()):
             result._requires_grad = False
             result._node = None
-            if inferred[0] and _inferring():
+            if inference_used[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
-            if transforms[0]:
-                result._transform_depth = len(transforming.get())
+            if active_transforms[0]:
+                result._transform_depth = len(transform_stack.get())
             return result
         if not records_fast:
             return fall_back(input, other)
@@ -375,10 +375,10 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if not records_grad:
             result._requires_grad = False
             result._node = None
-            if inferred[0] and _inferring():
+            if inference_used[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
-            if transforms[0]:
-                result._transform_depth = len(transforming.get())
+            if active_transforms[0]:
+                result._transform_depth = len(transform_stack.get())
             return result
         node = OpNode()
         node.edge1 = node.extra = node.outputs = node.versions = node.fix = None

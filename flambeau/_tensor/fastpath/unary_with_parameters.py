@@ -20,7 +20,7 @@ from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
 from ...engine.rules.inlined_rules import expand, plan_of
-from ...modes import inferred, special, transforming, transforms
+from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
@@ -124,10 +124,10 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
         if not (input._requires_grad and _grad_enabled()):
             result._requires_grad = False
             result._node = None
-            if inferred[0] and _inferring():
+            if inference_used[0] and _inferring():
                 result._inference, result._counter = True, INFERENCE
-            if transforms[0]:
-                result._transform_depth = len(transforming.get())
+            if active_transforms[0]:
+                result._transform_depth = len(transform_stack.get())
             return result
         node = OpNode()
         edge = input._node
@@ -267,7 +267,7 @@ def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return _general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
+        if special[0] or (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()):
             return _general(op, input, params)
         if LARGE_SEEN[0]:
             r = run_in_quiet(kernel, (a, *params))
@@ -296,7 +296,7 @@ def values_and_indices(op: Op) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return _general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64) or (inferred[0] and _inferring()):
+        if special[0] or (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()):
             return result_type(_general(op, input, params))
         if LARGE_SEEN[0]:
             r, index = run_in_quiet(kernel, (a, *params))

@@ -17,7 +17,7 @@ from ...engine.nodes.op_node import OpNode
 from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS, DeferredOuterProduct, DeferredRowSum
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
-from ...modes import special, transforming, transforms
+from ...modes import active_transforms, special, transform_stack
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
@@ -220,8 +220,8 @@ def _fast_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, 
     if not mask:
         if _inferring():
             result._inference, result._counter = True, INFERENCE
-        if transforms[0]:
-            result._transform_depth = len(transforming.get())
+        if active_transforms[0]:
+            result._transform_depth = len(transform_stack.get())
         return result
     result._requires_grad = True
     result._node = linear_node(input, weight, bias, mask, x, w, b)

@@ -17,7 +17,7 @@ from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import FREED, OpNode
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
-from ...modes import special, transforming, transforms
+from ...modes import active_transforms, special, transform_stack
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..dispatch.apply import apply
@@ -149,8 +149,8 @@ def _fast_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     if not mask or not _grad_enabled():
         if _inferring():
             result._inference, result._counter = True, INFERENCE
-        if transforms[0]:
-            result._transform_depth = len(transforming.get())
+        if active_transforms[0]:
+            result._transform_depth = len(transform_stack.get())
         return result
     node = OpNode()
     node.edge0 = edge_of(input) if mask & 1 else None

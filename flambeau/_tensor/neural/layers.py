@@ -167,6 +167,27 @@ def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
     return input.mul_(noise).add_(shift) if inplace else input * noise + shift
 
 
+_DROPOUT_DOC = """{summary}
+
+    Args:
+        input: floating point, of any shape{shape}.
+        p: the probability of zeroing, in [0, 1].
+        train: whether to apply dropout; otherwise the result is `input`.
+
+    Raises:
+        RuntimeError: `p` is outside [0, 1]{error}.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> x = torch.{name}(torch.ones(1, 4, 2), 0.5, train=True)
+    >>> x.shape
+    flambeau.Size([1, 4, 2])
+    >>> torch.{name}(torch.ones(2, 2), 0.5, train=False)
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+
+
 def _dropout_functions(name: str, feature: bool, alpha: bool, doc: str) -> tuple[Any, Any]:
     def drop(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
         return _dropout(input, p, train, False, feature, alpha)
@@ -176,16 +197,18 @@ def _dropout_functions(name: str, feature: bool, alpha: bool, doc: str) -> tuple
 
     drop.__name__ = drop.__qualname__ = name
     drop_in_place.__name__ = drop_in_place.__qualname__ = name + "_"
-    drop.__doc__ = doc
-    drop_in_place.__doc__ = f"`{name}`, in place."
+    shape, error = (" of at least 2 dimensions", ", or `input` has less than 2 dimensions") if feature else ("", "")
+    drop.__doc__ = _DROPOUT_DOC.format(summary=doc, name=name, shape=shape, error=error)
+    drop_in_place.__doc__ = _DROPOUT_DOC.format(summary=f"`{name}`, in place.", name=f"{name}_", shape=shape,
+                                                error=error)
     return drop, drop_in_place
 
 
 dropout, dropout_ = _dropout_functions(
-    "dropout", False, False, "Sets each element to zero with probability `p` and divides the others by 1 - p.")
+    "dropout", False, False, "Set each element to zero with probability `p` and divide the others by 1 - p.")
 feature_dropout, feature_dropout_ = _dropout_functions(
-    "feature_dropout", True, False, "Sets each channel (dimension 1) to zero with probability `p` and divides the\n"
-    "    others by 1 - p.")
+    "feature_dropout", True, False,
+    "Set each channel (dimension 1) to zero with probability `p` and divide the others by 1 - p.")
 alpha_dropout, alpha_dropout_ = _dropout_functions(
     "alpha_dropout", False, True, "Dropout that preserves the mean and variance of selu's outputs.")
 feature_alpha_dropout, feature_alpha_dropout_ = _dropout_functions(

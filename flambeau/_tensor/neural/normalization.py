@@ -152,7 +152,13 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                       running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, ...]:
-    """`batch_norm`, and in training mode the mean and 1 / √(var + eps) that it used."""
+    """`batch_norm`, and the mean and 1 / √(var + eps) of the batch, (C) each; without `training` they are empty.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([[1.], [3.]])
+    >>> torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.)[1:]
+    (tensor([2.]), tensor([1.]))
+    """
     out, statistics = _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
     param_dtype = next((x._array.dtype for x in (weight, bias, running_mean, running_var) if x is not None),
                        input._array.dtype)
@@ -222,7 +228,12 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
 
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`layer_norm`, and the mean and 1 / √(var + eps) that it used."""
+    """`layer_norm`, and the mean and 1 / √(var + eps) of each normalized slice, with size 1 in its dimensions.
+
+    >>> import flambeau as torch
+    >>> torch.native_layer_norm(torch.tensor([[1., 3.]]), (2,), None, None, 0.)
+    (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
+    """
     out, statistics = _layer_norm(input, normalized_shape, weight, bias, eps)
     shape = input._array.shape
     n = len(tuple(normalized_shape))
@@ -323,7 +334,12 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,
                       eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`group_norm`, and the mean and 1 / √(var + eps) that it used, (N, group) each."""
+    """`group_norm`, and the mean and 1 / √(var + eps) of each group, (N, group) each.
+
+    >>> import flambeau as torch
+    >>> torch.native_group_norm(torch.tensor([[1., 3.]]), None, None, 1, 2, 1, 1, 0.)
+    (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
+    """
     out, statistics = _group_norm(input, group, weight, bias, eps)
     param_dtype = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
     mean, rstd = (_statistic(out, dtypes.cast(a, param_dtype), (N, group)) for a in statistics)

@@ -445,7 +445,17 @@ max_unpool1d, max_unpool2d, max_unpool3d = _unpool_function(1), _unpool_function
 
 for _rank, _pool, _with in ((2, max_pool2d, max_pool2d_with_indices), (3, max_pool3d, max_pool3d_with_indices)):
     _pool.__name__ = _pool.__qualname__ = f"max_pool{_rank}d"
-    _pool.__doc__ = f"The maximum of each window over the last {_rank} dimensions."
+    _pool.__doc__ = f"""The maximum of each window over the last {_rank} dimensions.
+
+    Args:
+        input: (N, C, ...) or (C, ...) with {_rank} spatial dimensions.
+        kernel_size, stride, padding, dilation: an int, or {_rank} ints; `stride` defaults to `kernel_size`.
+        ceil_mode: whether a last, partial window counts.
+
+    >>> import flambeau as torch
+    >>> torch.max_pool{_rank}d(torch.arange({2 ** _rank}.).reshape(1{", 2" * _rank}), 2).tolist()
+    {"[" * (_rank + 1)}{2.0 ** _rank - 1}{"]" * (_rank + 1)}
+    """
     _with.__name__ = _with.__qualname__ = f"max_pool{_rank}d_with_indices"
     _with.__doc__ = f"`max_pool{_rank}d`, and the flat index of each maximum in its channel."
 

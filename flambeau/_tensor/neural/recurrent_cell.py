@@ -18,7 +18,7 @@ from ...engine.rules.compiled_rules import kernel_rule
 from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS
 from ...engine.rules.fused_recurrent_backward import sum_of_step
 from ...engine.rules.inlined_rules import plan_of
-from ...modes import special, transforms
+from ...modes import active_transforms, special
 from ...ops.declare import REGISTRY
 from ..linalg.linear import linear_node
 from ..linalg.matmul import edge_of, fast_wrap, is_fast_mm
@@ -44,7 +44,7 @@ def rnn_steps(xs: Sequence[Tensor], h: Tensor, weight: Tensor, bias: Tensor | No
     Returns:
         The states after each step, (N, out); None if the operators must be called one by one.
     """
-    if special[0] or transforms[0] or bias is None or not xs:
+    if special[0] or active_transforms[0] or bias is None or not xs:
         return None
     a, w, b, first = h._array, weight._array, bias._array, xs[0]._array
     if not is_fast_mm(a, w.T) or first.dtype is not a.dtype or b.dtype is not a.dtype or b.shape != w.shape[:1] or (

@@ -24,7 +24,7 @@ from ...dtypes import dtype as dtype_type
 from ...modes import active_tracer, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
-from ...warning_location import outside
+from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.inplace import overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
@@ -51,7 +51,7 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
                 a.__class__ is np.ndarray and is_contiguous(a, memory_format)):
             return self
     elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
-        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
+        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
     if memory_format is None and not special[0]:
         return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
     if self._requires_grad and dtype.numpy.kind not in "fcV":  # PyTorch records no history
@@ -238,7 +238,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     values = src._array
     if values.dtype.kind == "c" and a.dtype.kind not in "cb" and a.size:
-        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
+        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
 
     def compute() -> None:
         if not same_memory:
@@ -263,7 +263,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         check_writable(self, is_tracked((self, value)))
         check_overlap(a)
         if number.dtype.kind == "c" and a.dtype.kind not in "cb" and a.size:
-            warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=outside())
+            warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
 
         def compute() -> None:
             a[...] = dtypes.cast(number, a.dtype)
@@ -425,7 +425,15 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
 
 
 def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """`resize_` to the shape of `other`."""
+    """`resize_` to the shape of `other`.
+
+    Raises:
+        RuntimeError: `input` requires grad.
+
+    >>> import flambeau as torch
+    >>> torch.resize_as_(torch.arange(4), torch.zeros(1, 2))
+    tensor([[0, 1]])
+    """
     if input._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
     if special[0] and input._array.__class__ is not np.ndarray:

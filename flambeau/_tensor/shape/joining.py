@@ -45,7 +45,7 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, s
     return public_function(REGISTRY["_split"])(tensor, split_size=sizes.__index__(), dim=dim)
 
 
-def _copy_variant(key: str, doc: str) -> Any:
+def _copy_variant(key: str, source: str, arguments: str) -> Any:
     copy = public_function(REGISTRY[key])
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -53,13 +53,20 @@ def _copy_variant(key: str, doc: str) -> Any:
         return result if out is None else None  # as in PyTorch
 
     call.__name__ = call.__qualname__ = key
-    call.__doc__ = doc
+    call.__doc__ = f"""`{source}` with copies instead of views.
+
+    Args:
+        out: a list of tensors to write to; then the result is None.
+
+    >>> import flambeau as torch
+    >>> torch.{key}(torch.arange(2){arguments})
+    """ + ("    (tensor([0]), tensor([1]))\n    " if source != "unbind" else "    (tensor(0), tensor(1))\n    ")
     return call
 
 
-split_copy = _copy_variant("split_copy", "`split` with copies instead of views.")
-split_with_sizes_copy = _copy_variant("split_with_sizes_copy", "`split_with_sizes` with copies instead of views.")
-unbind_copy = _copy_variant("unbind_copy", "`unbind` with copies instead of views.")
+split_copy = _copy_variant("split_copy", "split", ", 1")
+split_with_sizes_copy = _copy_variant("split_with_sizes_copy", "split_with_sizes", ", [1, 1]")
+unbind_copy = _copy_variant("unbind_copy", "unbind", "")
 
 
 def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
@@ -456,7 +463,20 @@ def _triangle(upper: bool) -> Any:
         return wrap(np.stack(result).astype((dtype or dtypes.int64).numpy))
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"The row and column indices of the {'upper' if upper else 'lower'} triangle of a matrix."
+    call.__doc__ = f"""The row and column indices of the {'upper' if upper else 'lower'} triangle of a matrix, (2, n).
+
+    Args:
+        row, col: the shape of the matrix.
+        offset: the diagonal that bounds the triangle: 0 the main one, positive above it.
+
+    Raises:
+        RuntimeError: `row` or `col` is negative.
+
+    >>> import flambeau as torch
+    >>> torch.{name}(2, 2)
+    {"tensor([[0, 0, 1]," if upper else "tensor([[0, 1, 1],"}
+            {"[0, 1, 1]])" if upper else "[0, 0, 1]])"}
+    """
     return call
 
 

@@ -494,7 +494,12 @@ def _at_least(n: int) -> Any:
         return add_dims(tensors[0]) if len(tensors) == 1 else tuple(add_dims(x) for x in tensors)
 
     call.__name__ = call.__qualname__ = f"atleast_{n}d"
-    call.__doc__ = f"The tensors, with at least {n} dimension{'s' if n > 1 else ''} each."
+    call.__doc__ = f"""The tensors, with at least {n} dimension{'s' if n > 1 else ''} each, as a tensor or a tuple.
+
+    >>> import flambeau as torch
+    >>> torch.atleast_{n}d(torch.tensor(2)).shape
+    flambeau.Size({[1] * n})
+    """
     return call
 
 

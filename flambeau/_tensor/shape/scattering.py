@@ -199,10 +199,26 @@ def _index_fill_function(inplace: bool) -> Any:
 
 index_fill = _index_fill_function(False)
 index_fill.__name__ = index_fill.__qualname__ = "index_fill"
-index_fill.__doc__ = "The input with `value`, a scalar or a 0-d tensor, in the slices of `dim` given by the index."
+index_fill.__doc__ = """The input with `value` in the slices `index` of a dimension.
+
+    Args:
+        input: of any shape and dtype.
+        dim: the dimension.
+        index: 0-d or 1-d, int64.
+        value: a scalar or a 0-d tensor.
+
+    >>> import flambeau as torch
+    >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 1)
+    tensor([1., 0., 1.])
+    """
 index_fill_ = _index_fill_function(True)
 index_fill_.__name__ = index_fill_.__qualname__ = "index_fill_"
-index_fill_.__doc__ = "`index_fill`, in place."
+index_fill_.__doc__ = """`index_fill`, in place.
+
+    >>> import flambeau as torch
+    >>> torch.zeros(3).index_fill_(0, torch.tensor([0, 2]), 1)
+    tensor([1., 0., 1.])
+    """
 
 
 def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:

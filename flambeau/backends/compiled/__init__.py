@@ -131,7 +131,7 @@ def convert(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
     return None if module is None else module.convert(array, to)
 
 
-dtypes.convert_by(NARROW_CASTS, convert)
+dtypes.register_converter(NARROW_CASTS, convert)
 
 
 #: modules by name; imported with the first large request, and used for small ones from then on

@@ -16,7 +16,7 @@ from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
 from ...engine.profiler_events import active_timeline
 from ...ir.graph.target import Target
 from ...ir.schedule.program import KernelCallback, Program
-from ...modes import configured
+from ...modes import module_changes
 from ...runtime import compilation as code
 from ...trees import tree_flatten, tree_unflatten
 from ..cache import trace_cache
@@ -77,7 +77,7 @@ class CacheEntry:
         libraries_before: how many code libraries were loaded before it, for debug output.
         guards: guards on Python objects, except modules.
         optimizer_guards: guards on the entries of optimizers' state.
-        module_version: `modes.configured` when modules last matched.
+        module_version: `modes.module_changes` when modules last matched.
         donated: by index of a result, the tensor whose old gradient may donate its memory.
         call_stub: (the call stub or None,), once generation was tried.
         stub_source: the source of the call stub.
@@ -114,7 +114,7 @@ class CacheEntry:
                                 if source[0] not in ("argument", "memory of")]
         self.guards = [each for each in guards if each.kind != MODULE]
         self.optimizer_guards = [Guard(ITEM, *state, "") for state in state_entries(trace.param_groups)]
-        self.module_version = configured[0]
+        self.module_version = module_changes[0]
         self._modules = [each for each in guards if each.kind == MODULE]
         self.tensor_flags_match = TensorFlags(trace.outside_tensors())
         self.optimizers_match = optimizer_guard(trace.param_groups, trace.params_without_grad)
@@ -146,7 +146,7 @@ class CacheEntry:
 
     def modules_match(self) -> bool:
         """Whether the guards on modules hold; they are checked only if any module has changed."""
-        now = configured[0]
+        now = module_changes[0]
         if self.module_version == now:
             return True
         if not all(each.holds() for each in self._modules):

@@ -19,7 +19,7 @@ from ..._tensor import Tensor
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.leaf_hooks import LeafHooks
-from ...modes import configured, inferred, special
+from ...modes import inference_used, module_changes, special
 from ...runtime import launch, thread_pool
 from ...trees import is_container, tree_unflatten
 from ..guards.arguments import OutputTensor, TensorRef, bump_version
@@ -41,9 +41,9 @@ class _StubSource:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "special": special, "grad_mode": grad_mode.get, "inference": inference.get,
-            "default_dtype": dtypes.get_default_dtype, "configured": configured, "GUARDS_FAILED": GUARDS_FAILED,
+            "default_dtype": dtypes.get_default_dtype, "module_changes": module_changes, "GUARDS_FAILED": GUARDS_FAILED,
             "Tensor": Tensor,
-            "owner": owner, "address": address, "bump_version": bump_version, "inferred": inferred,
+            "owner": owner, "address": address, "bump_version": bump_version, "inference_used": inference_used,
             "pool": thread_pool.pool, "empty": np.empty, "allocate_or_reuse": allocate_or_reuse, "wrap": wrap,
             "unflatten": tree_unflatten, "is_": is_, "hooked": LeafHooks.registered,
             "are_hooked": are_hooked}
@@ -118,7 +118,7 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
             stub.add_guard(1, f"a{i} is {stub.name(x, 'object_')}")
     stub.add_guard(1, f"grad_mode() is {grad_mode.get()}", f"inference() is {inference.get()}",
                    f"default_dtype() is {stub.name(dtypes.get_default_dtype(), 'dtype_')}")
-    stub.add_guard(1, "configured[0] == entry.module_version or entry.modules_match()")
+    stub.add_guard(1, "module_changes[0] == entry.module_version or entry.modules_match()")
     sources = [entry.trace.sources[number] for number in program.inputs]
     inputs = {id(source[1]) for source in sources if source[0] == "tensor"}
     guards = [guard for guard in (*entry.guards, *entry.optimizer_guards)
@@ -137,7 +137,7 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
         stub.add_guard(1, f"not hooked or not are_hooked({', '.join(f'a{i}' for i in tensors)})")
     inference_tensors = [f"a{i}._inference" for i in tensors]
     if inference_tensors:
-        stub.add_guard(1, f"(not inferred[0] or not ({' or '.join(inference_tensors)}))")
+        stub.add_guard(1, f"(not inference_used[0] or not ({' or '.join(inference_tensors)}))")
     if not all(pin is not None and pin[1] is not None for pin in entry.pins):
         _emit_alias_check(stub, entry, tensors)
     if entry.trace.param_groups:

@@ -22,7 +22,7 @@ from ..._tensor.parameter import Parameter
 from ...backends.compiled.allocator import trim
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import record_span
-from ...modes import active_tracer, active_tracers, profiled, special
+from ...modes import active_profilers, active_tracer, active_tracers, special
 from ...runtime import debug_output
 from ...trees import tree_flatten
 from ..cache import program_cache, trace_cache
@@ -201,7 +201,7 @@ class CompiledFunction:
             if result is not GUARDS_FAILED:
                 return result
         if not self.enabled or (special[0] and (
-                special[0] != profiled[0] + active_tracers[0] or active_tracer.get() is not None)):
+                special[0] != active_profilers[0] + active_tracers[0] or active_tracer.get() is not None)):
             return self.function(*args, **kwargs)
         if not policy.is_default and policy.runs_eagerly:
             return self.function(*args, **kwargs)

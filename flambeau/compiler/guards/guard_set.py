@@ -5,7 +5,7 @@ The frame hook records which code ran; its bytecode names globals, closure varia
 their entries, objects with the named attributes. Each place becomes a `Guard` with its value after the call. Places on
 which two traces disagree change from call to call, or are changed by the function: then the call is not compiled.
 
-Modules of `nn` are compared only if the counter of module changes (`modes.configured`) has moved.
+Modules of `nn` are compared only if the counter of module changes (`modes.module_changes`) has moved.
 """
 
 from __future__ import annotations

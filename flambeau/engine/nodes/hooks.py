@@ -7,7 +7,7 @@ from collections import OrderedDict
 from itertools import count
 from typing import Any
 
-from ...modes import configured
+from ...modes import module_changes
 
 
 class RemovableHandle:
@@ -33,7 +33,7 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Remove the hook; a second call has no effect."""
-        configured[0] += 1
+        module_changes[0] += 1
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None:

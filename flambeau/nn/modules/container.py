@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Self
 
-from ...modes import configured
+from ...modes import module_changes
 from .module import Module, _indent
 from .parameter_containers import ParameterDict, ParameterList, checked_pairs
 
@@ -213,7 +213,7 @@ class ModuleList(_IndexedModules):
 
     def insert(self, index: int, module: Module) -> None:
         """Insert a module before position `index`."""
-        configured[0] += 1
+        module_changes[0] += 1
         for i in range(len(self._modules), index, -1):
             self._modules[str(i)] = self._modules[str(i - 1)]
         self._modules[str(index)] = module
@@ -260,7 +260,7 @@ class ModuleDict(Module):
         self.add_module(key, module)
 
     def __delitem__(self, key: str) -> None:
-        configured[0] += 1
+        module_changes[0] += 1
         del self._modules[key]
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from ... import dtypes
 from ..._tensor import Parameter, Tensor, no_grad
 from ..._tensor import functions as fn
 from ..._tensor.parameter import clear_gradients
-from ...modes import configured
+from ...modes import module_changes
 
 TO_SIGNATURES = """\
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, \
@@ -31,7 +31,7 @@ class ConversionMixin:
 
     def _apply(self, convert: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Apply `convert` to the data of every parameter, gradient and buffer."""
-        configured[0] += 1
+        module_changes[0] += 1
         if recurse:
             for module in self.children():
                 module._apply(convert)

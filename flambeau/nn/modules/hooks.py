@@ -9,8 +9,8 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ...engine.nodes.hooks import RemovableHandle
-from ...modes import configured
-from ...warning_location import outside
+from ...modes import module_changes
+from ...warning_location import user_stacklevel
 
 FULL_HOOK_URL = ("https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
                  "#torch.nn.Module.register_full_backward_hook")
@@ -41,7 +41,7 @@ GLOBAL_HOOKS = GlobalHooks()
 
 def add_hook(hooks: OrderedDict, hook: Callable, prepend: bool = False, *id_sets: OrderedDict) -> RemovableHandle:
     """Register a hook, and add its id to each of `id_sets` (with_kwargs, always_call, ...)."""
-    configured[0] += 1
+    module_changes[0] += 1
     handle = RemovableHandle(hooks, extra_dict=list(id_sets))
     hooks[handle.id] = hook
     for id_set in id_sets:
@@ -230,7 +230,7 @@ class BackwardHook:
         if self.hooks:
             warnings.warn("Full backward hook is firing when gradients are computed with respect to module "
                           f"outputs since no inputs require gradients. See {FULL_HOOK_URL} for more details.",
-                          stacklevel=outside())
+                          stacklevel=user_stacklevel())
         none = (None,) * self.n_inputs
         for hook in self.hooks:
             out = hook(self.module, none, self.grad_outputs)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from ..._tensor import Parameter, Tensor
-from ...modes import configured
+from ...modes import module_changes
 from ..parameter import Buffer
 from ..typename import typename
 from .call import CallMixin
@@ -105,7 +105,7 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        configured[0] += 1
+        module_changes[0] += 1
         own = self.__dict__
         params = own.get("_parameters")
         if isinstance(value, Parameter):
@@ -141,7 +141,7 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        configured[0] += 1
+        module_changes[0] += 1
         for kind in ("_parameters", "_buffers", "_modules"):
             members = self.__dict__.get(kind, {})
             if name in members:
@@ -191,7 +191,7 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         >>> m.mean
         tensor([0., 0.])
         """
-        configured[0] += 1
+        module_changes[0] += 1
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         _check_name(self, name, "buffer", self._buffers)
@@ -222,7 +222,7 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         >>> m.bias is None
         True
         """
-        configured[0] += 1
+        module_changes[0] += 1
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         _check_name(self, name, "parameter", self._parameters)
@@ -255,7 +255,7 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
         >>> m.act
         ReLU()
         """
-        configured[0] += 1
+        module_changes[0] += 1
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         if not isinstance(name, str):

@@ -66,6 +66,12 @@ class GraphNode:
         label: the leaf's name, if known.
         freed: whether `backward()` has freed its saved values.
         seq: its sequence number.
+
+    >>> import flambeau as torch
+    >>> from flambeau.viz import Graph
+    >>> node = Graph.of(torch.ones(2, requires_grad=True).exp()).nodes[0]
+    >>> node.name, node.operator, node.outputs
+    ('ExpBackward0', 'exp', [((2,), 'float32')])
     """
 
     id: int

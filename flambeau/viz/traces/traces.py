@@ -36,6 +36,10 @@ class Trace(Table):
 
     A value is a float for a scalar, a tensor for several elements, and None if unknown. `formulas` are expressions by
     index; `picture` is the graph in the direction of the trace.
+
+    >>> from flambeau.viz import evaluation_trace
+    >>> evaluation_trace(lambda x, y: x * y, 2., 5.).values
+    {-1: 2.0, 0: 5.0, 1: 10.0}
     """
 
     values: dict[int, Any] = field(default_factory=dict)

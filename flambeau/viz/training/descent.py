@@ -184,6 +184,11 @@ def save_animation(animation: FuncAnimation, path: str | Path, *, dpi: int = 80)
 
     Raises:
         ValueError: the path has another suffix.
+
+    >>> from flambeau.viz import save_animation
+    >>> save_animation(None, "descent.png")
+    Traceback (most recent call last):
+    ValueError: the ending of 'descent.png' should be .gif or .html
     """
     path = Path(path)
     if path.suffix == ".gif":
