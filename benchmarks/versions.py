@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from . import limits, markdown, timing
-from .fresh import ROOT, say
+from .child_process import ROOT, log
 
 #: a ratio below 1 - TOLERANCE counts as slower
 TOLERANCE = 0.03
 #: sizes of the matrices on which operators are compared
-SIZES = ((4, 4), (64, 64))
+SIZES = ((8, 8), (64, 64))
 
 
 # ----- the process of one revision -----
@@ -43,27 +43,27 @@ def import_from(checkout: str) -> None:
     assert Path(flambeau.__file__).is_relative_to(checkout), flambeau.__file__
 
 
-def answer_operators() -> None:
-    """Reads [name, shape, way] as lines of JSON, and answers each with the seconds of one call."""
+def serve_operators() -> None:
+    """Reads [name, shape, mode] as lines of JSON, and replies each with the seconds of one call."""
     from . import operators
     from .peers import library
 
-    answers = os.fdopen(os.dup(1), "w")
+    replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     torch = library("flambeau")
     runs: dict[str, Any] = {}
     for line in sys.stdin:
-        name, shape, way = json.loads(line)
+        name, shape, mode = json.loads(line)
         if line not in runs:
             x = torch.arange(shape[0] * shape[1], dtype=torch.float32).reshape(shape).div(7).sin()
-            make = operators.forward_of if way == operators.FORWARD else operators.both_of
+            make = operators.forward_of if mode == operators.FORWARD else operators.both_of
             run = make(torch, operators.OPERATORS[name], x)
-            with torch.set_grad_enabled(way == operators.BOTH):
+            with torch.set_grad_enabled(mode == operators.BOTH):
                 for _ in range(20):
                     run()
             runs = {line: run}
-        with torch.set_grad_enabled(way == operators.BOTH):
-            print(operators.turn(runs[line]), file=answers, flush=True)
+        with torch.set_grad_enabled(mode == operators.BOTH):
+            print(operators.turn(runs[line]), file=replies, flush=True)
 
 
 # ----- the comparing side -----
@@ -96,18 +96,18 @@ def ratios(times: Mapping[str, Sequence[float]]) -> float:
 def workload_times(row: str, peer: str, checkouts: Mapping[str, Path], environments: Mapping[str, dict[str, str]],
                    rounds: int, reference: Path) -> dict[str, list[float]]:
     """Seconds of one workload in one column, by revision."""
-    from .turns import Player
+    from .turns import PeerProcess
 
-    with contextlib.ExitStack() as playing:
-        players = {name: playing.enter_context(Player(
+    with contextlib.ExitStack() as stack:
+        processes = {name: stack.enter_context(PeerProcess(
             row, peer, reference, command(path, row, peer, str(reference)), environments[name]))
             for name, path in checkouts.items()}
-        for name, player in players.items():
-            if not player.runs:
-                raise SystemExit(f"{name}: {row}, {peer}: " + "; ".join(player.notes))
-        times: dict[str, list[float]] = {name: [] for name in players}
-        for name in timing.order(list(players), rounds):
-            times[name].append(players[name].turn())
+        for name, process in processes.items():
+            if not process.runs:
+                raise SystemExit(f"{name}: {row}, {peer}: " + "; ".join(process.notes))
+        times: dict[str, list[float]] = {name: [] for name in processes}
+        for name in timing.order(list(processes), rounds):
+            times[name].append(processes[name].turn())
         return times
 
 
@@ -136,7 +136,7 @@ def workloads(rows: Collection[str], checkouts: Mapping[str, Path], environments
                 old, new = (markdown.duration(statistics.median(times[name])) for name in ("base", "head"))
                 shown = f"{ratio:.3f}" if ratio >= 1 - TOLERANCE else f"**{ratio:.3f}**"
                 lines.append([ROWS[row].title, peer.removeprefix("flambeau "), old, new, shown])
-                say(f"    {row}, {peer}: {old}, {new}, {shown}")
+                log(f"    {row}, {peer}: {old}, {new}, {shown}")
     return markdown.table(["workload", "", "base", "this checkout", "base / this checkout"], lines)
 
 
@@ -180,19 +180,19 @@ def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, di
 
         lines, slower = [], []
         for shape in SIZES:
-            for way in (FORWARD, BOTH):
+            for mode in (FORWARD, BOTH):
                 found = {}
                 for name in OPERATORS:
                     for number in (rounds, 4 * rounds):
-                        found[name] = ratios(measured((name, shape, way), number))
+                        found[name] = ratios(measured((name, shape, mode), number))
                         if found[name] >= 1 - TOLERANCE:
                             break
                 size = "{} x {}".format(*shape)
                 worse = {name: value for name, value in found.items() if value < 1 - TOLERANCE}
-                lines.append([size, way, f"{statistics.median(found.values()):.3f}", f"{len(worse)} of {len(found)}"])
-                say(f"    {size}, {way}: {statistics.median(found.values()):.3f}")
+                lines.append([size, mode, f"{statistics.median(found.values()):.3f}", f"{len(worse)} of {len(found)}"])
+                log(f"    {size}, {mode}: {statistics.median(found.values()):.3f}")
                 if worse:
-                    slower.append(f"- {size}, {way}: " + ", ".join(
+                    slower.append(f"- {size}, {mode}: " + ", ".join(
                         f"{name} {value:.3f}" for name, value in sorted(worse.items(), key=lambda each: each[1])) + ".")
     heads = ["matrix", "", "base / this checkout, median", f"slower by more than {TOLERANCE:.0%}"]
     return markdown.table(heads, lines) + ("\n\n" + "\n".join(slower) if slower else "")
@@ -204,7 +204,7 @@ def child(arguments: Sequence[str]) -> None:
     checkout, *rest = arguments
     import_from(checkout)
     if rest == ["operators"]:
-        answer_operators()
+        serve_operators()
     else:
         from . import turns
 

@@ -41,7 +41,7 @@ def kernel_rule(node: Any, g: Any) -> Any:
                 kernels = compiled_operators(REGISTRY)
                 kernel = None if kernels is None else kernels.gradients.direct(node, g, arrays, scalars)
                 _kernels[key] = kernel
-                if kernel is not None and hasattr(kernel, "of_two") and len(arrays) == len(kernel.outputs) == 1 and (
+                if kernel is not None and hasattr(kernel, "binary") and len(arrays) == len(kernel.outputs) == 1 and (
                         not scalars):
                     _binary_kernels[key] = kernel.binary()
             if kernel is not None:
