@@ -1,9 +1,8 @@
-"""`torch.serialization`: saving to files and loading from them, in PyTorch's own formats.
+"""`torch.serialization`: `save` and `load`, in PyTorch's file formats.
 
-A file is a zip archive (`archive`) of one pickle and the bytes of every storage that it names. The
-pickle calls functions and classes by PyTorch's names (`names`), whichever library wrote it. Loading
-trusts a short list of names by default (`safe_globals`, `weights_unpickler`). What PyTorch wrote
-before it wrote zip archives is read, and written when asked for, by `legacy`.
+A file is a zip archive (`archive`) of one pickle and the bytes of each storage. The pickle contains PyTorch's names of
+functions and classes (`names`), whichever library wrote it. By default, `load` allows only a list of globals
+(`safe_globals`, `weights_unpickler`). `legacy` reads the formats before zip archives, and writes the newer of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where storages lie: the tag written beside each, and where it is put when it is read."""
+"""Storage locations: the device tag saved with each storage, and the device to which it is restored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from .._tensor.storage import UntypedStorage
 from ..devices import device
 
-_ON_A_CPU = ("If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
+_CPU_HINT = ("If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
              "to map your storages to the CPU.")
 
 _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = []
@@ -17,16 +17,34 @@ _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any
 
 def register_package(priority: int, tagger: Callable[[Any], str | None],
                      deserializer: Callable[[Any, str], Any]) -> None:
-    """Let `tagger(storage)` say where storages lie and `deserializer(storage, location)` put them there.
+    """Register the functions that tag and restore storages of a device.
 
-    Both give None for what is not theirs; those of a lower priority number are asked first.
+    Args:
+        priority: pairs with a smaller number are tried first.
+        tagger: `storage -> str | None`: the location of a storage, None for storages of other devices.
+        deserializer: `(storage, location) -> storage | None`: the storage moved to a location, None for other devices.
+
+    >>> import flambeau as torch
+    >>> torch.serialization.register_package(
+    ...     30, lambda storage: None, lambda storage, location: storage if location == "npu" else None)
+    >>> storage = torch.ones(2).untyped_storage()
+    >>> torch.serialization.default_restore_location(storage, "npu") is storage
+    True
     """
     _packages.append((priority, tagger, deserializer))
     _packages.sort(key=lambda package: package[0])
 
 
 def location_tag(storage: Any) -> str:
-    """Where a storage lies, as "cpu"."""
+    """The location of a storage, such as "cpu".
+
+    Raises:
+        RuntimeError: no registered tagger knows it.
+
+    >>> import flambeau as torch
+    >>> torch.serialization.location_tag(torch.ones(2).untyped_storage())
+    'cpu'
+    """
     for _, tagger, _ in _packages:
         location = tagger(storage)
         if location:
@@ -35,31 +53,36 @@ def location_tag(storage: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """The storage, put where its tag says.
+    """The storage, moved to a location.
 
     Raises:
-        RuntimeError: there is no such place here (PyTorch's texts).
+        RuntimeError: no registered deserializer accepts the location (PyTorch's messages).
+
+    >>> import flambeau as torch
+    >>> storage = torch.ones(2).untyped_storage()
+    >>> torch.serialization.default_restore_location(storage, "cpu") is storage
+    True
     """
     for _, _, deserializer in _packages:
-        found = deserializer(storage, location)
-        if found is not None:
-            return found
+        restored = deserializer(storage, location)
+        if restored is not None:
+            return restored
     raise RuntimeError(f"don't know how to restore data location of {_typename(storage)} (tagged with {location})")
 
 
-def restorer(map_location: Any) -> Callable[[Any, str], Any]:
-    """What puts storages where `map_location`, an argument of `load`, says."""
+def restore_function(map_location: Any) -> Callable[[Any, str], Any]:
+    """A function `(storage, location) -> storage` that implements the argument `map_location` of `load`."""
     if map_location is None:
         return default_restore_location
     if isinstance(map_location, dict):
         return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
     if isinstance(map_location, (str, bytes, device)):
-        place: Any = str(map_location) if isinstance(map_location, device) else map_location
-        return lambda storage, location: default_restore_location(storage, place)
+        target: Any = str(map_location) if isinstance(map_location, device) else map_location
+        return lambda storage, location: default_restore_location(storage, target)
 
     def restore(storage: Any, location: str) -> Any:
-        found = map_location(storage, location)
-        return default_restore_location(storage, location) if found is None else found
+        restored = map_location(storage, location)
+        return default_restore_location(storage, location) if restored is None else restored
 
     return restore
 
@@ -68,46 +91,64 @@ def _typename(storage: Any) -> str:
     return "torch.storage.UntypedStorage" if isinstance(storage, UntypedStorage) else type(storage).__name__
 
 
-def _refuse(location: str, kind: str, has_module: bool) -> None:
+def _raise_if_on(location: str, kind: str, has_module: bool) -> None:
     if location != kind and not re.match(f"{kind}(:|[0-9]+)", location):
         return
     if not has_module:
-        raise RuntimeError(f"The {kind.upper()} device module is not registered. {_ON_A_CPU}")
+        raise RuntimeError(f"The {kind.upper()} device module is not registered. {_CPU_HINT}")
     raise RuntimeError(f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() "
-                       f"is False. {_ON_A_CPU}")
+                       f"is False. {_CPU_HINT}")
 
 
 def validate_cuda_device(location: str) -> None:
-    """Refuse a CUDA device, of which there is none."""
-    _refuse("cuda", "cuda", True)
+    """Raise: no CUDA device is available.
+
+    Raises:
+        RuntimeError: always, whatever the location.
+
+    >>> import flambeau as torch
+    >>> torch.serialization.validate_cuda_device("cuda:0")
+    Traceback (most recent call last):
+    RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. ...
+    """
+    _raise_if_on("cuda", "cuda", True)
 
 
 def validate_hpu_device(location: str) -> None:
-    """Refuse an HPU, of which there is none."""
-    _refuse("hpu", "hpu", False)
+    """Raise: no HPU is available.
+
+    Raises:
+        RuntimeError: always, whatever the location.
+
+    >>> import flambeau as torch
+    >>> torch.serialization.validate_hpu_device("hpu:0")
+    Traceback (most recent call last):
+    RuntimeError: The HPU device module is not registered. ...
+    """
+    _raise_if_on("hpu", "hpu", False)
 
 
-def _refuse_meta(storage: Any, location: str) -> None:
+def _reject_meta(storage: Any, location: str) -> None:
     if location == "meta":
         raise NotImplementedError("flambeau has no meta tensors: load with map_location='cpu', or inside "
-                                  "torch.serialization.skip_data() to leave the storages unread")
+                                  "torch.serialization.skip_data() to skip the storages")
 
 
-def _refuse_mps(storage: Any, location: str) -> None:
+def _reject_mps(storage: Any, location: str) -> None:
     if location.startswith("mps"):
         raise RuntimeError("torch.UntypedStorage(): Storage device not recognized: mps")
 
 
-def _nowhere(storage: Any) -> None:
+def _no_tag(storage: Any) -> None:
     return None
 
 
 register_package(10, lambda storage: "cpu" if storage.device.type == "cpu" else None,
                  lambda storage, location: storage if location == "cpu" else None)
-register_package(20, _nowhere, lambda storage, location: _refuse(location, "cuda", True))
-register_package(21, _nowhere, _refuse_mps)
-register_package(22, _nowhere, _refuse_meta)
-register_package(23, _nowhere, lambda storage, location: _refuse(location, "privateuseone", False))
-register_package(24, _nowhere, lambda storage, location: _refuse(location, "hpu", False))
-register_package(25, _nowhere, lambda storage, location: _refuse(location, "xpu", True))
-register_package(26, _nowhere, lambda storage, location: _refuse(location, "mtia", True))
+register_package(20, _no_tag, lambda storage, location: _raise_if_on(location, "cuda", True))
+register_package(21, _no_tag, _reject_mps)
+register_package(22, _no_tag, _reject_meta)
+register_package(23, _no_tag, lambda storage, location: _raise_if_on(location, "privateuseone", False))
+register_package(24, _no_tag, lambda storage, location: _raise_if_on(location, "hpu", False))
+register_package(25, _no_tag, lambda storage, location: _raise_if_on(location, "xpu", True))
+register_package(26, _no_tag, lambda storage, location: _raise_if_on(location, "mtia", True))

@@ -1,7 +1,7 @@
-"""The pickles in files: storages are named in them and stored beside them, classes have PyTorch's names.
+"""Picklers and unpicklers of files: storages are persistent ids, and classes have PyTorch's names.
 
-The pickler is Python's own, in its Python form: the one in C writes only names that Python can
-import in this process, and `torch.nn.modules.linear` is none.
+The pickler is the standard library's Python implementation: the one in C writes only names that can be imported in
+this process, and `torch.nn.modules.linear` cannot.
 """
 
 from __future__ import annotations
@@ -22,66 +22,69 @@ from .locations import location_tag
 
 DEFAULT_PROTOCOL = 2
 
-_PLAIN = frozenset((int, float, str, bool, type(None), tuple, list, dict, OrderedDict, bytes))
+_PLAIN_TYPES = frozenset((int, float, str, bool, type(None), tuple, list, dict, OrderedDict, bytes))
 
 
-class _Spelling:
-    """What makes a pickler written in Python spell names as PyTorch does."""
+class _TorchNames:
+    """Mixin for `pickle._Pickler` that writes PyTorch's names."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """The call that stands for an object, or its name; `NotImplemented` where nothing is special about it."""
-        if type(obj) in _PLAIN:
+        """The reduce value of a layout; a string for objects with a name in PyTorch; else `NotImplemented`."""
+        if type(obj) in _PLAIN_TYPES:
             return NotImplemented
         if isinstance(obj, layout) and not isinstance(obj, memory_format):
             return names._get_layout, (f"torch.{obj.name}",)
-        if names.spelled(obj) is not None:
-            return "its name"  # leads to save_global
+        if names.torch_name(obj) is not None:
+            return "global"  # any string: the pickler calls save_global
         return NotImplemented
 
     def save_global(self: Any, obj: Any, name: str | None = None) -> None:
         """Write the name of a class, a function or a dtype."""
-        where = names.spelled(obj)
-        if where is None:
+        qualified_name = names.torch_name(obj)
+        if qualified_name is None:
             super().save_global(obj, name)  # type: ignore[misc]
             return
-        module, path = where
+        module, path = qualified_name
         parent, _, last = path.rpartition(".")
         if self.proto >= 4:
             self.save(module)
             self.save(path)
             self.write(pickle.STACK_GLOBAL)
         elif parent:
-            self.save_reduce(getattr, (names.find(module, parent), last), obj=obj)
+            self.save_reduce(getattr, (names.resolve(module, parent), last), obj=obj)
             return
         else:
             self.write(pickle.GLOBAL + f"{module}\n{path}\n".encode())
         self.memoize(obj)
 
 
-class Storages:
-    """The storages that one file names: each memory once, under a key, as elements of one dtype.
+class StorageTable:
+    """The storages of one file: each memory once, with a key and a dtype.
 
     Args:
-        key: makes the key of a storage from its number.
+        key: maps the index of a storage to its key.
+
+    Attributes:
+        entries: key -> (storage, dtype), in the order of the indices.
     """
 
     def __init__(self, key: Callable[[int], str]) -> None:
         self._key = key
         self._keys: dict[tuple[int, int], str] = {}
         self._dtypes: dict[int, dtypes.dtype] = {}
-        self.found: dict[str, tuple[UntypedStorage, dtypes.dtype]] = {}  # in the order of their keys' numbers
+        self.entries: dict[str, tuple[UntypedStorage, dtypes.dtype]] = {}
 
-    def name(self, obj: Any) -> tuple[Any, str, str, int] | None:
-        """The type, key, location and number of elements of a storage; None if `obj` is none.
+    def entry(self, obj: Any) -> tuple[Any, str, str, int] | None:
+        """(storage type, key, location, number of elements) of a storage; None if `obj` is not a storage.
 
         Raises:
-            RuntimeError: the same memory as another dtype is in the file already (PyTorch's text).
+            RuntimeError: the table has the same memory with another dtype (PyTorch's message).
         """
         if obj.__class__ is TypedStorage:
             storage, dtype = obj._untyped_storage, obj.dtype
-            kind: Any = names.storage_type(dtype)
+            storage_type: Any = names.storage_type(dtype)
         elif isinstance(obj, UntypedStorage):
-            storage, dtype, kind = obj, dtypes.uint8, type(obj)
+            storage, dtype, storage_type = obj, dtypes.uint8, type(obj)
         else:
             return None
         pointer = storage.data_ptr()
@@ -91,33 +94,35 @@ class Storages:
         key = self._keys.get(identity)
         if key is None:
             key = self._keys[identity] = self._key(len(self._keys))
-            self.found[key] = (storage, dtype)  # which also keeps it, and so its identity, alive
-        return kind, key, location_tag(storage), storage.nbytes() // dtype.itemsize
+            self.entries[key] = (storage, dtype)  # keeps it alive, so that its address is not reused
+        return storage_type, key, location_tag(storage), storage.nbytes() // dtype.itemsize
 
 
 def pickler(module: Any, file: Any, protocol: int, persistent_id: Callable[[Any], Any]) -> Any:
-    """A pickler of the module's that names storages, and, if it is written in Python, spells as PyTorch does."""
-    kind = pickle._Pickler if module is pickle else module.Pickler
-    bases: tuple[Any, ...] = (_Spelling, kind) if issubclass(kind, pickle._Pickler) else (kind,)
+    """A pickler of the module with persistent ids and, if it is implemented in Python, PyTorch's names."""
+    base = pickle._Pickler if module is pickle else module.Pickler
+    bases: tuple[Any, ...] = (_TorchNames, base) if issubclass(base, pickle._Pickler) else (base,)
     return type("Pickler", bases, {"persistent_id": staticmethod(persistent_id)})(file, protocol=protocol)
 
 
 def unpickler(module: Any, file: Any, persistent_load: Callable[[Any], Any], **arguments: Any) -> Any:
-    """An unpickler of the module's that asks for storages and understands PyTorch's names."""
-    kind = module.Unpickler
+    """An unpickler of the module with persistent ids and PyTorch's names."""
+    base = module.Unpickler
 
-    def find_class(self: Any, place: str, name: str) -> Any:
+    def find_class(self: Any, module_name: str, name: str) -> Any:
         if isinstance(name, str) and "Storage" in name:
             try:
                 return names.StorageType(name)
             except KeyError:
                 pass
-        return names.find(place, name) if names.is_torchs(place) else kind.find_class(self, place, name)
+        if names.is_torch_module(module_name):
+            return names.resolve(module_name, name)
+        return base.find_class(self, module_name, name)
 
-    return type("Unpickler", (kind,), {"persistent_load": staticmethod(persistent_load),
+    return type("Unpickler", (base,), {"persistent_load": staticmethod(persistent_load),
                                        "find_class": find_class})(file, **arguments)
 
 
 def bytes_of(storage: UntypedStorage) -> memoryview:
-    """A storage's bytes."""
+    """The bytes of a storage."""
     return np.ascontiguousarray(storage._memory).data

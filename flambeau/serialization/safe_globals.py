@@ -1,4 +1,4 @@
-"""Which names `load` trusts with `weights_only=True`: PyTorch's list, and what a program adds to it."""
+"""The globals that `load` allows with `weights_only=True`: PyTorch's list, and those that a program adds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..devices import device
 from ..shapes import Size
 from . import names
 
-#: modules that no list makes safe
+#: modules whose members are never allowed
 BLOCKED = ("sys", "os", "posix", "nt")
 
-#: names that PyTorch trusts and flambeau does not have
-_ABSENT = frozenset(f"torch.{name}" for name in (
+#: names that PyTorch allows and flambeau does not have
+_UNSUPPORTED = frozenset(f"torch.{name}" for name in (
     "quint8", "qint8", "qint32", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16",
     "complex32", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu",
     "float4_e2m1fn_x2",
@@ -32,7 +32,10 @@ _added: set[Any] = set()
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
-    """Trust these functions and classes, or pairs of one and its full name in the file.
+    """Allow functions and classes in files that are loaded with `weights_only=True`.
+
+    Args:
+        safe_globals: functions and classes, or (object, qualified name in the file) pairs.
 
     >>> import flambeau as torch
     >>> torch.serialization.add_safe_globals([torch.nn.Linear])
@@ -44,17 +47,42 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """What a program has added."""
+    """The globals that were added.
+
+    >>> import flambeau as torch
+    >>> torch.serialization.get_safe_globals()
+    []
+    """
     return list(_added)
 
 
 def clear_safe_globals() -> None:
-    """Trust only PyTorch's list again."""
+    """Remove all globals that were added.
+
+    >>> import flambeau as torch
+    >>> torch.serialization.add_safe_globals([torch.nn.Linear])
+    >>> torch.serialization.clear_safe_globals()
+    >>> torch.serialization.get_safe_globals()
+    []
+    """
     _added.clear()
 
 
 class safe_globals:
-    """A block in which these functions and classes are trusted too."""
+    """A context manager that allows functions and classes, as `add_safe_globals` does.
+
+    Args:
+        safe_globals: functions and classes, or (object, qualified name in the file) pairs.
+
+    >>> import io
+    >>> import flambeau as torch
+    >>> file = io.BytesIO()
+    >>> torch.save(torch.nn.Tanh(), file)
+    >>> _ = file.seek(0)
+    >>> with torch.serialization.safe_globals([torch.nn.Tanh]):
+    ...     torch.load(file)
+    Tanh()
+    """
 
     def __init__(self, safe_globals: Iterable[Any]) -> None:
         self.safe_globals = safe_globals
@@ -66,33 +94,34 @@ class safe_globals:
         _added.difference_update(self.safe_globals)
 
 
-def added() -> dict[str, Any]:
-    """Full name -> what a program has added.
+def added_globals() -> dict[str, Any]:
+    """Qualified name -> global that was added.
 
     Raises:
-        ValueError, TypeError: a pair is not one of an object and a text.
+        ValueError: a tuple does not have two items.
+        TypeError: the second item is not a string.
     """
-    found = {}
-    for each in _added:
-        if isinstance(each, tuple):
-            if len(each) != 2:
+    by_name = {}
+    for item in _added:
+        if isinstance(item, tuple):
+            if len(item) != 2:
                 raise ValueError("Expected tuple of length 2 (global, str of callable full path), but got tuple of "
-                                 f"length: {len(each)}")
-            each, name = each
+                                 f"length: {len(item)}")
+            item, name = item
             if type(name) is not str:
                 raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(name)}")
         else:
-            name = ".".join(names.spelled(each) or (each.__module__, each.__qualname__))
-        found[name] = each
-    return found
+            name = ".".join(names.torch_name(item) or (item.__module__, item.__qualname__))
+        by_name[name] = item
+    return by_name
 
 
 @cache
-def trusted() -> dict[str, Any]:
-    """Full name -> what PyTorch's list has."""
+def default_globals() -> dict[str, Any]:
+    """Qualified name -> global of PyTorch's list."""
     from _codecs import encode
 
-    found: dict[str, Any] = {
+    by_name: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter,
         "torch.nn.parameter.Parameter": Parameter, "torch.serialization._get_layout": names._get_layout,
         "torch.Size": Size, "torch.Tensor": Tensor, "torch.device": device,
@@ -100,36 +129,37 @@ def trusted() -> dict[str, Any]:
         "torch.storage.TypedStorage": TypedStorage, "torch.storage.UntypedStorage": UntypedStorage,
         "torch._tensor._rebuild_from_type_v2": pickling._rebuild_from_type_v2,
     }
-    found.update((f"torch.{d.name}", d) for d in dtypes.ALL)
-    found.update((f"torch.{name}", kind) for name, kind in TYPES.items())
+    by_name.update((f"torch.{d.name}", d) for d in dtypes.ALL)
+    by_name.update((f"torch.{name}", kind) for name, kind in TYPES.items())
     for d in dtypes.ALL:
         if d not in dtypes.WIDE_UNSIGNED:
-            found[f"torch.{storage_name(d)}"] = found[f"torch.cuda.{storage_name(d)}"] = names.storage_type(d)
-    found.update((f"torch._utils.{name}", call) for name, call in pickling.REBUILDERS.items())
-    return found
+            by_name[f"torch.{storage_name(d)}"] = by_name[f"torch.cuda.{storage_name(d)}"] = names.storage_type(d)
+    by_name.update((f"torch._utils.{name}", call) for name, call in pickling.REBUILDERS.items())
+    return by_name
 
 
 def lookup(name: str) -> Any:
-    """What a trusted full name stands for.
+    """The global of an allowed qualified name.
 
     Raises:
-        KeyError: it is not trusted.
-        NotImplementedError: PyTorch trusts it and flambeau does not have it.
+        KeyError: it is not allowed.
+        NotImplementedError: PyTorch allows it, but flambeau does not have it.
     """
-    if name in trusted():
-        return trusted()[name]
-    if name in (mine := added()):
-        return mine[name]
-    if name in _ABSENT:
-        raise NotImplementedError(f"the file holds {name}, which flambeau does not have")
+    if name in default_globals():
+        return default_globals()[name]
+    if name in (extra := added_globals()):
+        return extra[name]
+    if name in _UNSUPPORTED:
+        raise NotImplementedError(f"the file contains {name}, which flambeau does not have")
     raise KeyError(name)
 
 
 def is_safe(obj: Any) -> bool:
-    """Whether an object is one that a trusted name stands for."""
-    return any(obj is each for each in trusted().values()) or any(obj is each for each in added().values())
+    """Whether an object is an allowed global."""
+    return (any(obj is item for item in default_globals().values())
+            or any(obj is item for item in added_globals().values()))
 
 
 def all_names() -> set[str]:
-    """All trusted names."""
-    return {*trusted(), *added(), *_ABSENT}
+    """The qualified names of all allowed globals."""
+    return {*default_globals(), *added_globals(), *_UNSUPPORTED}

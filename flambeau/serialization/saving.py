@@ -1,4 +1,4 @@
-"""`save`: an object into a file that PyTorch reads too."""
+"""`save`: writing an object to a file that flambeau and PyTorch can load."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any
 
 from . import options
 from .archive import ArchiveWriter
-from .pickling import DEFAULT_PROTOCOL, Storages, bytes_of, pickler
+from .pickling import DEFAULT_PROTOCOL, StorageTable, bytes_of, pickler
 
 
 def save(obj: object, f: Any, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
          _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:
-    """Write an object into a file: tensors, containers of them, state dicts, whole modules.
+    """Save an object to a file: tensors, containers of tensors, state dicts, modules.
 
-    Tensors that share memory share it again when they are loaded. Only values are written, no history and no hooks.
+    Tensors that share memory share it again after loading. The autograd graph, gradients and hooks are not saved.
 
     Args:
-        obj: what to save.
-        f: a path, or a file object to write bytes to.
-        pickle_module: makes the pickle; one whose pickler is written in C writes flambeau's own names, which
-            PyTorch does not understand.
-        pickle_protocol: the pickle's protocol. `load` with `weights_only=True` understands 2 best.
+        obj: the object.
+        f: a path, or a file object that is open for writing bytes.
+        pickle_module: module whose `Pickler` writes the pickle (default `pickle`). Picklers implemented in C write
+            flambeau's own names, which PyTorch cannot load.
+        pickle_protocol: pickle protocol (default 2, the one that `weights_only=True` fully supports).
 
     Raises:
-        AttributeError: `f` is neither.
-        RuntimeError: the folder does not exist; or two tensors show the same memory as different dtypes.
+        AttributeError: `f` is neither a path nor has `write`.
+        RuntimeError: the parent folder does not exist, or two tensors view the same memory as different dtypes.
 
     >>> import io
     >>> import flambeau as torch
@@ -55,17 +55,17 @@ def save(obj: object, f: Any, pickle_module: Any = pickle, pickle_protocol: int 
         return
     if isinstance(f, (str, os.PathLike)):
         path = os.fspath(f)
-        pickled = _pickled(obj, pickle_module, pickle_protocol)  # before the old file is lost
-        with _opened(path) as file:
-            _write(*pickled, file, _folder(path), _disable_byteorder_record)
+        pickled = _pickle(obj, pickle_module, pickle_protocol)  # before an existing file is overwritten
+        with _opened_for_writing(path) as file:
+            _write(*pickled, file, _archive_folder(path), _disable_byteorder_record)
         return
     if not callable(f.write):
         raise TypeError(f"Buffer of {str(type(f)).strip('<>')} has no callable attribute 'write'")
-    _write(*_pickled(obj, pickle_module, pickle_protocol), f, "archive", _disable_byteorder_record)
+    _write(*_pickle(obj, pickle_module, pickle_protocol), f, "archive", _disable_byteorder_record)
     f.flush()
 
 
-def _opened(path: str) -> Any:
+def _opened_for_writing(path: str) -> Any:
     parent = os.path.dirname(path)
     if parent and not os.path.isdir(parent):
         raise RuntimeError(f"Parent directory {parent} does not exist.")
@@ -76,38 +76,38 @@ def _opened(path: str) -> Any:
                            f"{error.strerror}") from None
 
 
-def _folder(path: str) -> str:
-    """The name of the records' folder: the file's own, without its last suffix."""
+def _archive_folder(path: str) -> str:
+    """The folder of the records: the file name without its last suffix."""
     return PurePath(path).stem or "archive" if path.isascii() else "archive"
 
 
-def _pickled(obj: object, module: Any, protocol: int) -> tuple[bytes, Storages]:
-    storages = Storages(str)
-    kept: list[Any] = []  # an object must not be freed, and its identity given to another, while the pickle is made
+def _pickle(obj: object, module: Any, protocol: int) -> tuple[bytes, StorageTable]:
+    storages = StorageTable(str)
+    alive: list[Any] = []  # the pickler's memo needs the ids of temporary objects to stay unique
 
     def persistent_id(obj: Any) -> Any:
-        named = storages.name(obj)
-        if named is None:
+        entry = storages.entry(obj)
+        if entry is None:
             return None
-        kept.append(obj)
-        kind, key, location, count = named
-        return "storage", kind, key, location, count
+        alive.append(obj)
+        storage_type, key, location, count = entry
+        return "storage", storage_type, key, location, count
 
-    written = io.BytesIO()
-    pickler(module, written, protocol, persistent_id).dump(obj)
-    return written.getvalue(), storages
+    buffer = io.BytesIO()
+    pickler(module, buffer, protocol, persistent_id).dump(obj)
+    return buffer.getvalue(), storages
 
 
-def _write(pickled: bytes, storages: Storages, file: Any, folder: str, no_byteorder: bool) -> None:
+def _write(pickled: bytes, storages: StorageTable, file: Any, folder: str, no_byteorder: bool) -> None:
     archive = ArchiveWriter(file, folder, options.save.storage_alignment, options.save.compute_crc32)
     archive.record("data.pkl", pickled)
     archive.record(".format_version", b"1")
     archive.record(".storage_alignment", b"%d" % options.save.storage_alignment)
     if not no_byteorder:
         archive.record("byteorder", sys.byteorder.encode())
-    for key, (storage, _) in storages.found.items():
+    for key, (storage, _) in storages.entries.items():
         if options.local.skip_data:
-            archive.hole(f"data/{key}", storage.nbytes())
+            archive.reserve(f"data/{key}", storage.nbytes())
         else:
             archive.record(f"data/{key}", bytes_of(storage))
     archive.close()

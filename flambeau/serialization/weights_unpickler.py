@@ -1,7 +1,7 @@
-"""The unpickler of `weights_only=True`: it makes numbers, texts, containers and tensors, and calls what is trusted.
+"""The restricted unpickler of `weights_only=True`: plain values, containers, tensors, and calls of allowed globals.
 
-Python's unpickler does the stack's work; the operations that could run foreign code ask `safe_globals`
-first, and those that PyTorch does not know are refused.
+It derives from the standard library's Python unpickler. Opcodes that can call code look up `safe_globals` first;
+opcodes that PyTorch's restricted unpickler lacks are rejected.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from .._tensor import Parameter, Tensor
 from ..warning_location import user_stacklevel
 from . import safe_globals
 
-_KNOWN = ("NONE", "NEWFALSE", "NEWTRUE", "EMPTY_TUPLE", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "BININT", "BININT1",
-          "BININT2", "BINFLOAT", "BINUNICODE", "SHORT_BINSTRING", "LONG1", "MARK", "TUPLE", "TUPLE1", "TUPLE2",
-          "TUPLE3", "BINPUT", "LONG_BINPUT", "STOP")
+_ALLOWED_OPCODES = (
+    "NONE", "NEWFALSE", "NEWTRUE", "EMPTY_TUPLE", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "BININT", "BININT1",
+    "BININT2", "BINFLOAT", "BINUNICODE", "SHORT_BINSTRING", "LONG1", "MARK", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3",
+    "BINPUT", "LONG_BINPUT", "STOP")
 
 
-class _Operations(dict):
-    """Opcode -> method; those that are not there are refused."""
+class _DispatchTable(dict):
+    """Opcode -> method; raises for opcodes that are not allowed."""
 
     def __missing__(self, opcode: int) -> Any:
         raise UnpicklingError(f"Unsupported operand {opcode}")
 
 
 def read_global(readline: Any) -> tuple[str, str]:
-    """The module and the name after a GLOBAL opcode, as Python 3 calls them."""
+    """The module and the name after a GLOBAL opcode, with names of Python 2 mapped to those of Python 3."""
     module, name = readline()[:-1].decode("utf-8"), readline()[:-1].decode("utf-8")
     renamed = _compat_pickle.NAME_MAPPING.get((module, name))
     if renamed is not None:
@@ -39,14 +40,14 @@ def read_global(readline: Any) -> tuple[str, str]:
 
 
 class Unpickler(pickle._Unpickler):
-    """Unpickles what is safe.
+    """Unpickler that calls only allowed globals.
 
     Raises:
-        pickle.UnpicklingError: something is not (PyTorch's texts).
+        pickle.UnpicklingError: an opcode or a global is not allowed (PyTorch's messages).
     """
 
-    dispatch: ClassVar[Any] = _Operations((code, pickle._Unpickler.dispatch[code])
-                                          for code in (getattr(pickle, name)[0] for name in _KNOWN))
+    dispatch: ClassVar[Any] = _DispatchTable((code, pickle._Unpickler.dispatch[code])
+                                             for code in (getattr(pickle, name)[0] for name in _ALLOWED_OPCODES))
     stack: list[Any]
     memo: dict[int, Any]
     append: Any
@@ -58,7 +59,7 @@ class Unpickler(pickle._Unpickler):
         super().__init__(file, encoding=encoding)
 
     def load_proto(self) -> None:
-        """PROTO: a protocol other than 2 is warned of."""
+        """PROTO: warn if the protocol is not 2."""
         self.proto = self.read(1)[0]
         if self.proto != 2:
             warnings.warn(f"Detected pickle protocol {self.proto} in the checkpoint, which was not the default pickle "
@@ -67,39 +68,40 @@ class Unpickler(pickle._Unpickler):
                           "encounter this.", stacklevel=user_stacklevel("pickle"))
 
     def load_get(self) -> None:
-        """BINGET, LONG_BINGET: a value from the memo, whose number is the next byte."""
+        """BINGET: push the memo entry whose index is the next byte."""
         self.append(self.memo[self.read(1)[0]])
 
     def load_long_get(self) -> None:
-        """LONG_BINGET: a value from the memo, whose number is in the next four bytes."""
+        """LONG_BINGET: push the memo entry whose index is in the next four bytes."""
         self.append(self.memo[int.from_bytes(self.read(4), "little")])
 
     def load_global(self) -> None:
-        """GLOBAL: a trusted name."""
+        """GLOBAL: push an allowed global."""
         module, name = read_global(self.readline)
-        path = f"{module}.{name}"
+        full_name = f"{module}.{name}"
         if module in safe_globals.BLOCKED:
-            raise UnpicklingError(f"Trying to load unsupported GLOBAL {path} whose module {module} is blocked.")
+            raise UnpicklingError(f"Trying to load unsupported GLOBAL {full_name} whose module {module} is blocked.")
         try:
-            found = safe_globals.lookup(path)
+            resolved = safe_globals.lookup(full_name)
         except KeyError:
-            path = path.removeprefix("builtins.")
+            full_name = full_name.removeprefix("builtins.")
             raise UnpicklingError(
-                f"Unsupported global: GLOBAL {path} was not an allowed global by default. Please use "
-                f"`torch.serialization.add_safe_globals([{path}])` or the `torch.serialization.safe_globals([{path}])` "
-                "context manager to allowlist this global if you trust this class/function.") from None
-        self.append(found)
+                f"Unsupported global: GLOBAL {full_name} was not an allowed global by default. Please use "
+                f"`torch.serialization.add_safe_globals([{full_name}])` or the "
+                f"`torch.serialization.safe_globals([{full_name}])` context manager to "
+                "allowlist this global if you trust this class/function.") from None
+        self.append(resolved)
 
     def load_reduce(self) -> None:
-        """REDUCE: a call of something trusted."""
-        arguments, call = self.stack.pop(), self.stack[-1]
-        if not safe_globals.is_safe(call):
-            bound = f" which belongs to {call.__self__}" if hasattr(call, "__self__") else ""
-            raise UnpicklingError(f"Trying to call reduce for unrecognized function {call}{bound}")
-        self.stack[-1] = call(*arguments)
+        """REDUCE: call an allowed function or class."""
+        arguments, function = self.stack.pop(), self.stack[-1]
+        if not safe_globals.is_safe(function):
+            bound = f" which belongs to {function.__self__}" if hasattr(function, "__self__") else ""
+            raise UnpicklingError(f"Trying to call reduce for unrecognized function {function}{bound}")
+        self.stack[-1] = function(*arguments)
 
     def load_newobj(self) -> None:
-        """NEWOBJ: an instance of a trusted class."""
+        """NEWOBJ: create an instance of an allowed class."""
         arguments, cls = self.stack.pop(), self.stack.pop()
         if cls is Parameter:
             self.append(Parameter(*arguments))
@@ -110,69 +112,69 @@ class Unpickler(pickle._Unpickler):
                                   f"`add_safe_globals` but got {cls}")
 
     def load_build(self) -> None:
-        """BUILD: the state of a tensor, an OrderedDict or an instance of a trusted class."""
-        state, made = self.stack.pop(), self.stack[-1]
-        cls = type(made)
+        """BUILD: set the state of a tensor, an OrderedDict or an instance of an allowed class."""
+        state, obj = self.stack.pop(), self.stack[-1]
+        cls = type(obj)
         if cls is Tensor:
-            made.set_(*state)
+            obj.set_(*state)
         elif cls is OrderedDict:
-            made.__dict__.update(state)
+            obj.__dict__.update(state)
         elif not safe_globals.is_safe(cls):
             raise UnpicklingError("Can only build Tensor, Parameter, OrderedDict or types allowlisted via "
                                   f"`add_safe_globals`, but got {cls}")
-        elif hasattr(made, "__setstate__"):
-            made.__setstate__(state)
+        elif hasattr(obj, "__setstate__"):
+            obj.__setstate__(state)
         else:
-            own, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
-            if own:
-                made.__dict__.update(own)
+            attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+            if attributes:
+                obj.__dict__.update(attributes)
             for name, value in (slots or {}).items():
-                setattr(made, name, value)
+                setattr(obj, name, value)
 
     def load_append(self) -> None:
-        """APPEND: one more item of a list."""
+        """APPEND: append an item to a list."""
         item, items = self.stack.pop(), self.stack[-1]
         if type(items) is not list:
             raise UnpicklingError(f"Can only append to lists, but got {type(items)}")
         items.append(item)
 
     def load_appends(self) -> None:
-        """APPENDS: more items of a list."""
+        """APPENDS: extend a list."""
         more, items = self.pop_mark(), self.stack[-1]
         if type(items) is not list:
             raise UnpicklingError(f"Can only extend lists, but got {type(items)}")
         items.extend(more)
 
     def load_setitem(self) -> None:
-        """SETITEM: one more item of a dict."""
+        """SETITEM: set an item of a dict."""
         value, key = self.stack.pop(), self.stack.pop()
-        self._dictionary("SETITEM")[key] = value
+        self._target_dict("SETITEM")[key] = value
 
     def load_setitems(self) -> None:
-        """SETITEMS: more items of a dict."""
+        """SETITEMS: set several items of a dict."""
         items = self.pop_mark()
-        into = self._dictionary("SETITEMS")
+        target = self._target_dict("SETITEMS")
         for i in range(0, len(items), 2):
-            into[items[i]] = items[i + 1]
+            target[items[i]] = items[i + 1]
 
-    def _dictionary(self, operation: str) -> Any:
-        found = self.stack[-1]
-        if type(found) not in (dict, OrderedDict, Counter):
-            raise UnpicklingError(f"Can only {operation} for dict, collections.OrderedDict, collections.Counter, but "
-                                  f"got {type(found)}")
-        return found
+    def _target_dict(self, opcode_name: str) -> Any:
+        target = self.stack[-1]
+        if type(target) not in (dict, OrderedDict, Counter):
+            raise UnpicklingError(f"Can only {opcode_name} for dict, collections.OrderedDict, collections.Counter, but "
+                                  f"got {type(target)}")
+        return target
 
     def load_binpersid(self) -> None:
-        """BINPERSID: a storage."""
-        identity = self.stack.pop()
-        if type(identity) is not tuple and type(identity) is not int:
-            raise UnpicklingError(f"persistent_load id must be tuple or int, but got {type(identity)}")
-        if type(identity) is tuple and identity and identity[0] not in ("storage", b"storage"):
-            raise UnpicklingError(f"Only persistent_load of storage is allowed, but got {type(identity[0])}")
-        self.append(self.persistent_load(identity))
+        """BINPERSID: push the storage of a persistent id."""
+        pid = self.stack.pop()
+        if type(pid) is not tuple and type(pid) is not int:
+            raise UnpicklingError(f"persistent_load id must be tuple or int, but got {type(pid)}")
+        if type(pid) is tuple and pid and pid[0] not in ("storage", b"storage"):
+            raise UnpicklingError(f"Only persistent_load of storage is allowed, but got {type(pid[0])}")
+        self.append(self.persistent_load(pid))
 
-    def persistent_load(self, identity: Any) -> Any:
-        """A storage; there is none unless the loader says so."""
+    def persistent_load(self, pid: Any) -> Any:
+        """The storage of a persistent id; the loader overrides this."""
         raise UnpicklingError("unsupported persistent id encountered")
 
 
@@ -185,22 +187,22 @@ Unpickler.dispatch.update({getattr(pickle, name)[0]: method for name, method in 
 
 
 def load(file: Any, *, encoding: str = "ASCII") -> Any:
-    """What a pickle of safe things holds."""
+    """Load a pickle that has no persistent ids."""
     return Unpickler(file, encoding=encoding).load()
 
 
 def globals_in(pickled: bytes) -> set[str]:
-    """The names that a pickle asks for, found without running it."""
+    """The globals in a pickle, read from its opcodes without executing them."""
     import io
     import pickletools
 
-    found = set()
+    names = set()
     for opcode, argument, _ in pickletools.genops(io.BytesIO(pickled)):
-        number = ord(opcode.code)
+        code = ord(opcode.code)
         if opcode.name == "GLOBAL":
             module, name = str(argument).split(" ", 1)
             module, name = read_global(iter([f"{module}\n".encode(), f"{name}\n".encode()]).__next__)
-            found.add(f"{module}.{name}")
-        elif number not in Unpickler.dispatch:
-            raise UnpicklingError(f"Unsupported operand {number}")
-    return found
+            names.add(f"{module}.{name}")
+        elif code not in Unpickler.dispatch:
+            raise UnpicklingError(f"Unsupported operand {code}")
+    return names

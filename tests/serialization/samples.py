@@ -1,4 +1,4 @@
-"""Objects to save, made alike by flambeau and by PyTorch: each entry is called with the library."""
+"""Sample objects for the tests: functions that create an object with the library passed, flambeau or PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archive itself: layout, mapping, byte order, other writers, damage."""
+"""Archives: record layout, mmap, byte order, zip files of other writers, corrupt files."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_skipping_the_data():
     (lambda name, data: b"0" if name == "version" else data, "minimum supported version for reading is 1"),
     (lambda name, data: None if name == "data.pkl" else data, "failed locating file data.pkl: file not found"),
     (lambda name, data: None if name == "data/0" else data, "failed locating file data/0: file not found"),
-    (lambda name, data: data[:4] if name == "data/0" else data, "it has 4 bytes, and 12 are asked for"),
+    (lambda name, data: data[:4] if name == "data/0" else data, "it has 4 bytes, but 12 are required"),
 ])
 def test_damaged_archives(change, text):
     with pytest.raises(RuntimeError, match=text):
@@ -209,7 +209,7 @@ def test_big_archives_say_so(tmp_path, monkeypatch):
     data = path.read_bytes()
     assert data.count(b"PK\x01\x02") == 8
     with open(path, "rb") as file:
-        assert archive._LOCAL.unpack(file.read(30))[0] == b"PK\3\4"
+        assert archive._LOCAL_HEADER.unpack(file.read(30))[0] == b"PK\3\4"
 
 
 def test_a_package_of_locations():

@@ -1,4 +1,4 @@
-"""The formats of before 1.6: what PyTorch wrote then is still read."""
+"""Legacy formats: files of PyTorch before 1.6 can be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is saved comes back: values, dtypes, memory in common, attributes, classes."""
+"""Round trips: values, dtypes, shared memory, attributes and classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file may ask for when only weights are wanted, and what a program may add."""
+"""`weights_only=True`: allowed and rejected globals and opcodes, and globals that a program adds."""
 
 from __future__ import annotations
 

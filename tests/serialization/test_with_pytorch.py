@@ -1,4 +1,4 @@
-"""Files in both directions: each library reads what the other wrote, and both write the same bytes."""
+"""Files in both directions: flambeau and PyTorch load each other's files, and write the same bytes."""
 
 from __future__ import annotations
 
@@ -206,12 +206,12 @@ def test_names_are_pytorchs():
             obj = getattr(library, name, None)
             if name.startswith("_") or not (isinstance(obj, type) or inspect.isfunction(obj)):
                 continue
-            where = names.spelled(obj)
+            where = names.torch_name(obj)
             if where is None or (re.match(r"torch\.(nn\.modules|optim)", where[0]) is None and not hasattr(
                     importlib.import_module(f"torch.{place}".rstrip(".")), name)):
                 continue
             module, path = where
-            if names.find(module, path) is not obj:
+            if names.resolve(module, path) is not obj:
                 lost.append((place, name, where))
             found = sys.modules.get(module) or importlib.import_module(module)
             for part in path.split("."):
