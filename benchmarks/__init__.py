@@ -1,1 +1,1 @@
-"""Timings and memory of flambeau beside its peers."""
+"""Benchmarks: time and memory of flambeau compared with its peers."""

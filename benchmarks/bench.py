@@ -1,14 +1,13 @@
-"""Timings of flambeau beside PyTorch and jax: one process, turns taken, medians and their ratio.
+"""The benchmark tables: flambeau compared with PyTorch and jax.
 
-    python benchmarks/bench.py                                  prints the tables
-    python benchmarks/bench.py --write benchmarks/results.md    and writes them
-    python benchmarks/bench.py --only table import              some sections alone
+    python benchmarks/bench.py                                  print the tables
+    python benchmarks/bench.py --write benchmarks/results.md    and write them
+    python benchmarks/bench.py --only table import              some sections
     python benchmarks/bench.py --only table --rows conv gpt     some rows of the table of workloads
     python benchmarks/bench.py --only table --peers torch       without torch.compile and jax
 
-In each round the libraries run the same lines one after the other, in an order that changes,
-so that a slow minute of the machine is slow for all. The columns of a library that is not
-installed stay empty.
+In each round the libraries run the same code one after the other, in an order that alternates, so that changes of the
+machine's speed affect all. Columns of libraries that are not installed are empty.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ limits.apply()
 import numpy as np  # noqa: E402
 
 import flambeau  # noqa: E402
-from benchmarks import footprint, growing, operators, row, startup  # noqa: E402
+from benchmarks import footprint, operators, row, startup, varying_shapes  # noqa: E402
 from benchmarks import table as workloads  # noqa: E402
 from benchmarks.markdown import Cells, duration, table  # noqa: E402
 from flambeau import codegen  # noqa: E402
@@ -50,10 +49,10 @@ else:
     torch.set_num_threads(limits.THREADS)
 
 
-# ----- how to measure -----
+# ----- timing -----
 
-def seconds(run: Callable[[], Any], at_least: float = 0.02) -> float:
-    """Seconds of one call, as the mean over enough calls to fill `at_least` seconds."""
+def seconds(run: Callable[[], Any], min_time: float = 0.02) -> float:
+    """Seconds of one call: the mean over calls that take at least `min_time` seconds together."""
     calls = 1
     while True:
         gc.collect()
@@ -63,9 +62,9 @@ def seconds(run: Callable[[], Any], at_least: float = 0.02) -> float:
             run()
         elapsed = time.perf_counter() - started
         gc.enable()
-        if elapsed >= at_least:
+        if elapsed >= min_time:
             return elapsed / calls
-        calls = max(calls * 2, int(calls * at_least / max(elapsed, 1e-9)) + 1)
+        calls = max(calls * 2, int(calls * min_time / max(elapsed, 1e-9)) + 1)
 
 
 def paired(make: Callable[[Any], Callable[[], Any]], rounds: int) -> tuple[float, float | None, float | None]:
@@ -97,7 +96,7 @@ PAIRED = ["", "flambeau", "PyTorch", "PyTorch / flambeau"]
 # ----- small operations -----
 
 def forty_operations(lib: Any) -> Callable[[], Any]:
-    """Forty products and sums of 4x4 matrices that require grad, and the way back."""
+    """Forty products and sums of 4x4 matrices that require grad, forward and backward."""
     a, b = lib.ones(4, 4), lib.full((4, 4), 0.5)
     a.requires_grad_()
     b.requires_grad_()
@@ -137,7 +136,7 @@ def without_graph(lib: Any) -> Callable[[], Any]:
 
 
 def descent(lib: Any) -> Callable[[], Any]:
-    """The documents' loop: 150 steps down |x| + (x - 5)²."""
+    """150 steps of gradient descent on |x| + (x - 5)²."""
     def objective(x: Any) -> Any:
         return lib.abs(x) + (x - 5) ** 2
 
@@ -158,7 +157,7 @@ def descent(lib: Any) -> Callable[[], Any]:
 
 
 def training_step(lib: Any) -> Callable[[], Any]:
-    """One step of the demo's digits: 64-128-10, a batch of 32, Adam."""
+    """One training step of the demo's classifier of digits: 64-128-10, batch 32, Adam."""
     lib.manual_seed(0)
     model = lib.nn.Sequential(lib.nn.Linear(64, 128), lib.nn.ReLU(), lib.nn.Linear(128, 10))
     optimizer = lib.optim.Adam(model.parameters(), lr=1e-3)
@@ -188,7 +187,7 @@ def loops(rounds: int) -> str:
 # ----- import -----
 
 def import_time(rounds: int) -> str:
-    """`import`, in fresh processes, by turns; the bare interpreter's start is taken off."""
+    """Times of `import` in new processes, alternating, less the start of the interpreter."""
     def once(code: str) -> float:
         started = time.perf_counter()
         subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).resolve().parent.parent)
@@ -201,7 +200,7 @@ def import_time(rounds: int) -> str:
     for number in range(rounds + 1):
         for name, code in codes.items():
             elapsed = once(code)
-            if number:  # the first round fills the file cache
+            if number:  # the first round fills the page cache
                 times[name].append(elapsed)
     median = {name: statistics.median(values) for name, values in times.items()}
     net = {name: value - median["nothing"] for name, value in median.items()}
@@ -215,13 +214,13 @@ def import_time(rounds: int) -> str:
 # ----- large graphs -----
 
 def resident() -> int:
-    """Bytes of main memory that this process holds now."""
+    """The resident set size of this process, in bytes."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def chain(lib: Any, length: int) -> tuple[float, float, float, float]:
-    """Seconds forward, backward and dropping, and bytes held, of a chain of scalar products."""
+    """Seconds of forward, backward and deletion, and bytes of memory, of a chain of scalar multiplications."""
     x = lib.ones((), requires_grad=True)
     gc.collect()
     before = resident()
@@ -230,14 +229,14 @@ def chain(lib: Any, length: int) -> tuple[float, float, float, float]:
     for _ in range(length):
         y = y * 1.0000001
     forward = time.perf_counter() - started
-    held = resident() - before
+    graph_bytes = resident() - before
     started = time.perf_counter()
     y.backward(retain_graph=True)
     backward = time.perf_counter() - started
     started = time.perf_counter()
     del y
-    dropped = time.perf_counter() - started
-    return forward, backward, dropped, held
+    deleted = time.perf_counter() - started
+    return forward, backward, deleted, graph_bytes
 
 
 def large(rounds: int) -> str:
@@ -256,20 +255,20 @@ def large(rounds: int) -> str:
                                                        length=length)],
                     capture_output=True, text=True, check=True)
                 results.append([float(part) for part in done.stdout.strip()[1:-1].split(",")])
-            forward, backward, dropped, held = (statistics.median(column)
+            forward, backward, deleted, graph_bytes = (statistics.median(column)
                                                 for column in zip(*results, strict=True))
-            memory = f"{held / length:.0f} B" if length >= 10_000 else "-"  # below, pages are too coarse
+            memory = f"{graph_bytes / length:.0f} B" if length >= 10_000 else "-"  # resolution: a page
             rows.append([f"{length:,}", {"flambeau": "flambeau", "torch": "PyTorch"}[lib],
-                         duration(forward / length), duration(backward / length), duration(dropped / length),
+                         duration(forward / length), duration(backward / length), duration(deleted / length),
                          memory])
-    return ("## Large graphs\n\nA chain of scalar products in a fresh process; time and main memory *per node*.\n\n"
-            + table(["nodes", "", "forward", "backward", "dropping", "memory"], rows))
+    return ("## Large graphs\n\nA chain of scalar multiplications in a new process: time and memory *per node*.\n\n"
+            + table(["nodes", "", "forward", "backward", "deletion", "memory"], rows))
 
 
 # ----- forward and reverse mode -----
 
 def modes(rounds: int) -> str:
-    """A whole Jacobian in both modes, for a function that costs the same whatever n and m are."""
+    """A full Jacobian in both modes, of a function whose cost does not depend on n and m."""
     lib = flambeau
     rows = []
     size = 4096
@@ -280,8 +279,8 @@ def modes(rounds: int) -> str:
 
         x = lib.linspace(0.1, 1, n)
         columns = [lib.zeros(n) for _ in range(n)]
-        for place, column in enumerate(columns):
-            column[place] = 1
+        for index, column in enumerate(columns):
+            column[index] = 1
 
         def forward(x: Any = x, columns: Any = columns, function: Any = function) -> list[Any]:
             return [lib.func.jvp(function, (x,), (column,))[1] for column in columns]
@@ -290,25 +289,25 @@ def modes(rounds: int) -> str:
             leaf = x.clone().requires_grad_()
             y = function(leaf)
             rows_of_jacobian = []
-            for place in range(m):
+            for index in range(m):
                 seed = lib.zeros(m)
-                seed[place] = 1
+                seed[index] = 1
                 rows_of_jacobian.append(lib.autograd.grad(y, leaf, seed, retain_graph=True)[0])
             return rows_of_jacobian
 
         assert np.allclose(lib.stack(forward(), 1).numpy(), lib.stack(reverse()).numpy(), atol=1e-3)
-        ours = statistics.median(seconds(forward) for _ in range(rounds))
-        back = statistics.median(seconds(reverse) for _ in range(rounds))
-        rows.append([str(n), str(m), f"{n} passes", f"{m} passes", duration(ours), duration(back)])
-    text = table(["n inputs", "m outputs", "forward mode", "reverse mode", "forward mode takes",
-                  "reverse mode takes"], rows)
+        forward_time = statistics.median(seconds(forward) for _ in range(rounds))
+        reverse_time = statistics.median(seconds(reverse) for _ in range(rounds))
+        rows.append([str(n), str(m), f"{n} passes", f"{m} passes", duration(forward_time), duration(reverse_time)])
+    text = table(["n inputs", "m outputs", "forward mode", "reverse mode", "time, forward mode",
+                  "time, reverse mode"], rows)
     return f"## Forward and reverse mode\n\n<!-- modes -->\n\n{text}\n\n<!-- end modes -->"
 
 
-# ----- what a graph costs -----
+# ----- cost of the graph -----
 
 def memory(rounds: int) -> str:
-    """A deep network, trained whole, with its first layers frozen, and under no_grad."""
+    """Time and memory of a deep network: trained, with its first layers frozen, and under no_grad."""
     lib = flambeau
     lib.manual_seed(0)
     layers = [layer for _ in range(20) for layer in (lib.nn.Linear(256, 256), lib.nn.Tanh())]
@@ -339,17 +338,17 @@ def memory(rounds: int) -> str:
     for parameter in model[:-2].parameters():
         parameter.requires_grad_(False)
     rows.append(measured("forward and backward, all but the last layer frozen", step))
-    return ("## What a graph costs\n\n20 layers of 256, a batch of 256; the highest memory above the model's "
-            "own.\n\n" + table(["", "time", "memory"], rows))
+    return ("## Cost of the graph\n\n20 layers of width 256, batch 256; peak memory above that of the "
+            "model.\n\n" + table(["", "time", "memory"], rows))
 
 
 SECTIONS = {"operators": operators.section, "small": small, "loops": loops, "import": import_time, "large": large,
-            "modes": modes, "memory": memory, "growing": growing.section, "startup": startup.section,
+            "modes": modes, "memory": memory, "varying_shapes": varying_shapes.section, "startup": startup.section,
             "footprint": footprint.section}
 
 
 def machine() -> str:
-    """The machine, and the versions of what runs on it."""
+    """The machine, and the versions of the libraries."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -372,13 +371,13 @@ def machine() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the tables to a file, too")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the tables to a file")
     parser.add_argument("--only", nargs="+", choices=["table", *SECTIONS], default=["table", *SECTIONS],
-                        metavar="SECTION", help=f"of table, {', '.join(SECTIONS)}")
+                        metavar="SECTION", help=f"any of table, {', '.join(SECTIONS)}")
     parser.add_argument("--rows", nargs="+", choices=workloads.ROWS, default=list(workloads.ROWS), metavar="ROW",
                         help=f"rows of the table: {', '.join(workloads.ROWS)}")
     parser.add_argument("--peers", nargs="*", choices=row.GROUPS, default=list(row.GROUPS), metavar="PEER",
-                        help=f"peers of the table, those that are installed: {', '.join(row.GROUPS)}")
+                        help=f"peers of the table, if installed: {', '.join(row.GROUPS)}")
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
     sections = {"table": partial(workloads.section, options.rows, options.peers), **SECTIONS}
@@ -387,7 +386,7 @@ def main() -> None:
     for name in options.only:
         texts.append(sections[name](options.rounds))
         print("\n" + texts[-1], flush=True)
-        if options.write:  # after each section: what is cut short is not lost
+        if options.write:  # after each section, so that an interrupted run leaves results
             options.write.write_text("\n\n".join(texts) + "\n", encoding="utf-8")
     if options.write:
         print(f"\nwritten to {options.write}")

@@ -1,4 +1,4 @@
-"""Tables in Markdown, and durations to read in them."""
+"""Markdown tables, and durations in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ Cells = list[str]
 
 
 def duration(value: float | None) -> str:
-    """A duration in the unit that suits it."""
+    """A duration with three digits, in s, ms, µs or ns."""
     if value is None:
         return "-"
     for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):

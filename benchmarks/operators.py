@@ -1,7 +1,7 @@
-"""Operators one by one, beside PyTorch eager: how many are quicker, and which are slow.
+"""Single operators compared with PyTorch eager: ratios, and the list of slow ones.
 
-    python -m benchmarks.operators                  all, as JSON: [operator, size, way, times of the peers]
-    python -m benchmarks.operators cumsum gather    those whose names have one of these in them
+    python -m benchmarks.operators                  all, as JSON: [operator, size, mode, times of the peers]
+    python -m benchmarks.operators cumsum gather    those whose name contains one of these
 
 Each operator runs on float32 matrices of several sizes, forward under `no_grad`, and forward and backward.
 """
@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 
 from . import limits, markdown, timing
-from .fresh import found_by
+from .child_process import run_child
 from .peers import COMPILED, EAGER, library
 
 #: rows and columns
 SIZES = ((64, 64), (512, 512), (2048, 1024))
 FORWARD, BOTH = "forward", "forward and backward"
-#: seconds that an operator has in each turn, and how many turns there are
+#: seconds per measurement of an operator, and the number of measurements
 TURN, TURNS = 0.012, 3
-#: PyTorch's time over flambeau's below which an operator is named
+#: operators with a smaller ratio (PyTorch's time over flambeau's) are listed
 SLOW = 0.67
 
 Operator = Callable[[Any, Any], Any]
 
-#: what is computed of a matrix, by the library
+#: name -> function of the library and a matrix
 OPERATORS: dict[str, Operator] = {
     "x + x": lambda torch, x: x + x,
     "x * row": lambda torch, x: x * x[0],
@@ -115,7 +115,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 def forward_of(torch: Any, operator: Operator, x: Any) -> Callable[[], Any]:
-    """The operator on a matrix, and nothing else."""
+    """A call of the operator on a matrix."""
     def run() -> Any:
         return operator(torch, x)
 
@@ -123,19 +123,19 @@ def forward_of(torch: Any, operator: Operator, x: Any) -> Callable[[], Any]:
 
 
 def both_of(torch: Any, operator: Operator, x: Any) -> Callable[[], Any]:
-    """The operator, the sum of what it gives, and backward to a leaf without a gradient."""
+    """A call of the operator, the sum of its result, and backward to a leaf without a gradient."""
     leaf = x.clone().requires_grad_()
 
     def run() -> Any:
         leaf.grad = None
-        found = operator(torch, leaf)
-        (found.sum() if found.dim() else found).backward()
+        result = operator(torch, leaf)
+        (result.sum() if result.dim() else result).backward()
 
     return run
 
 
 def turn(run: Callable[[], Any]) -> float:
-    """Seconds of a call: the lower quartile of those that a turn has time for."""
+    """Seconds of one call: the lower quartile of the calls within `TURN` seconds."""
     times = []
     time.sleep(timing.SETTLE)
     ending = time.perf_counter() + TURN
@@ -146,75 +146,75 @@ def turn(run: Callable[[], Any]) -> float:
     return sorted(times)[len(times) // 4]
 
 
-def times_of(operator: Operator, shape: Sequence[int], way: str) -> dict[str, float]:
-    """Seconds by peer: medians over the turns."""
+def times_of(operator: Operator, shape: Sequence[int], mode: str) -> dict[str, float]:
+    """Seconds by peer: medians over `TURNS` measurements."""
     torch, flambeau = library("torch"), library("flambeau")
     array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    made = forward_of if way == FORWARD else both_of
+    made = forward_of if mode == FORWARD else both_of
     runs = {"PyTorch eager": (torch, made(torch, operator, torch.from_numpy(array))),
             EAGER: (flambeau, made(flambeau, operator, flambeau.from_numpy(array)))}
     runs[COMPILED] = flambeau, flambeau.compile(made(flambeau, operator, flambeau.from_numpy(array)))
-    found: dict[str, list[float]] = {name: [] for name in runs}
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(TURNS + 1):
         for name, (lib, run) in runs.items():
-            with lib.set_grad_enabled(way == BOTH):
+            with lib.set_grad_enabled(mode == BOTH):
                 if number:
-                    found[name].append(turn(run))
+                    times[name].append(turn(run))
                 else:
-                    for _ in range(4):  # captured, compiled, and in its caches
+                    for _ in range(4):  # traced, compiled, and in the caches
                         run()
-    return {name: statistics.median(values) for name, values in found.items()}
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
-def measured(names: Sequence[str]) -> list[tuple[str, str, str, dict[str, float]]]:
-    """(operator, size, way, seconds by peer) of each."""
+def measure(names: Sequence[str]) -> list[tuple[str, str, str, dict[str, float]]]:
+    """(operator, size, mode, seconds by peer) of each operator, size and mode."""
     library("torch"), library("flambeau")
-    timing.put_garbage_aside()
-    return [(name, "{} x {}".format(*shape), way, times_of(operator, shape, way))
+    timing.freeze_garbage()
+    return [(name, "{} x {}".format(*shape), mode, times_of(operator, shape, mode))
             for name, operator in OPERATORS.items() if not names or any(part in name for part in names)
-            for shape in SIZES for way in (FORWARD, BOTH)]
+            for shape in SIZES for mode in (FORWARD, BOTH)]
 
 
 def lines(found: Sequence[tuple[str, str, str, dict[str, float]]], peer: str) -> tuple[list[markdown.Cells], list[str]]:
-    """Rows of the table, and who is slow: PyTorch's time over the peer's, of all operators by size and way."""
+    """Rows of the table by size and mode (PyTorch's time over the peer's), and the lists of slow operators."""
     ratios: dict[tuple[str, str], list[tuple[float, str]]] = {}
-    for name, size, way, times in found:
-        ratios.setdefault((size, way), []).append((times["PyTorch eager"] / times[peer], name))
+    for name, size, mode, times in found:
+        ratios.setdefault((size, mode), []).append((times["PyTorch eager"] / times[peer], name))
     rows, slow = [], []
-    for (size, way), each in ratios.items():
+    for (size, mode), each in ratios.items():
         values = [value for value, _ in each]
-        quicker = f"{sum(v > 1 for v in values)} of {len(values)}"
-        rows.append([peer, size, way, f"{statistics.median(values):.2f}", quicker])
+        faster = f"{sum(v > 1 for v in values)} of {len(values)}"
+        rows.append([peer, size, mode, f"{statistics.median(values):.2f}", faster])
         named = [f"{name} {value:.2f}" for value, name in sorted(each) if value < SLOW]
         if named:
-            slow.append(f"- {peer}, {size}, {way}: {', '.join(named)}.")
+            slow.append(f"- {peer}, {size}, {mode}: {', '.join(named)}.")
     return rows, slow
 
 
 def section(rounds: int) -> str:
-    """The operators measured, as Markdown; as many turns whatever the rounds are."""
-    found = found_by("operators")
+    """The section as Markdown. `rounds` is ignored."""
+    found = run_child("operators")
     if found is None:
-        return "## Operators one by one\n\nPyTorch is not installed."
+        return "## Single operators\n\nPyTorch is not installed."
     rows, slow = [], []
     for peer in (EAGER, COMPILED):
         more, named = lines(found, peer)
         rows += more
         slow += named
-    heads = ["", "matrix", "", "PyTorch eager / flambeau, median", "quicker than PyTorch"]
-    return (f"## Operators one by one\n\n{len(OPERATORS)} operators on float32 matrices (`benchmarks/operators.py`). "
-            f"Below the table: those that take more than {1 / SLOW:.1f} times as long as PyTorch's.\n\n"
+    heads = ["", "matrix", "", "PyTorch eager / flambeau, median", "faster than PyTorch"]
+    return (f"## Single operators\n\n{len(OPERATORS)} operators on float32 matrices (`benchmarks/operators.py`). "
+            f"Listed below: operators that take more than {1 / SLOW:.1f} times as long as PyTorch's.\n\n"
             f"{markdown.table(heads, rows)}\n\n" + "\n".join(slow))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="parts of operators' names; all, if there are none")
+    parser.add_argument("names", nargs="*", help="parts of operator names (default: all)")
     options = parser.parse_args()
     limits.apply()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    print(json.dumps(measured(options.names)))
+    print(json.dumps(measure(options.names)))
 
 
 if __name__ == "__main__":

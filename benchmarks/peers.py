@@ -1,7 +1,7 @@
-"""Who runs the workloads, and in which ways: PyTorch, jax and flambeau, eager and compiled.
+"""Peers: runners of the workloads for PyTorch, jax and flambeau, eager and compiled.
 
-A peer may have several ways of running a workload (forms of the program, optimizers, what is
-compiled); all are checked, the quickest counts.
+A peer may have several variants of a workload (forms of the program, optimizers, the compiled part). All are checked;
+the fastest counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .limits import THREADS
 from .reference import Results, results
 from .workloads.workload import Arrays, JaxProgram, Program, Sizes, Workload
 
-#: the columns, in their order, and the package that each needs
+#: column -> the package that it needs, in the order of the table
 PEERS = {"PyTorch eager": "torch", "PyTorch tuned": "torch", "torch.compile": "torch", "jax.jit": "jax",
          "flambeau eager": "flambeau", "flambeau compiled": "flambeau"}
 
@@ -26,21 +26,21 @@ EAGER, COMPILED = "flambeau eager", "flambeau compiled"
 
 
 def library(name: str) -> Any:
-    """torch or flambeau, on two threads."""
-    found = importlib.import_module(name)
-    found.set_num_threads(THREADS)
-    return found
+    """torch or flambeau, limited to two threads."""
+    module = importlib.import_module(name)
+    module.set_num_threads(THREADS)
+    return module
 
 
 def available(peer: str) -> bool:
-    """Whether the peer is installed; for flambeau's compiler, whether there is one."""
+    """Whether the peer is installed."""
     if importlib.util.find_spec(PEERS[peer]) is None:
         return False
     return peer != COMPILED or hasattr(library("flambeau"), "compile")
 
 
 class TensorRunner:
-    """A program of PyTorch or flambeau with its step, compiled or not."""
+    """A program of PyTorch or flambeau with its step, eager or compiled."""
 
     gives_gradients = True
 
@@ -52,7 +52,7 @@ class TensorRunner:
         return self.program.run(self.step)
 
     def reset(self) -> None:
-        """Back to the parameters of the start, so that timed steps do not train until all gradients vanish."""
+        """Restore the initial parameters, so that timed steps do not train until all gradients vanish."""
         if self.program.trains:
             with self.torch.no_grad():
                 for name, leaf in self.program.leaves.items():
@@ -63,7 +63,7 @@ class TensorRunner:
 
 
 class JaxRunner:
-    """A program of jax under jit; a run is over when its outputs are there."""
+    """A program of jax under jit. A run ends when its outputs are ready."""
 
     gives_gradients = False
 
@@ -72,7 +72,7 @@ class JaxRunner:
 
         self.program, self.wait, self.put = program, jax.block_until_ready, jax.device_put
         self.start, self.state = jax.tree.map(np.array, program.state), program.state
-        # the state's memory is taken for the next state; a loop begins with the same state each time
+        # the state's buffers are donated to the next state; a loop starts from the same state each time
         self.step = jax.jit(program.step, donate_argnums=() if program.loop else 0)
 
     def run(self) -> Any:
@@ -92,11 +92,11 @@ class JaxRunner:
 Runner = TensorRunner | JaxRunner
 
 
-def ways(peer: str, workload: Workload, arrays: Arrays, sizes: Sizes) -> dict[str, Callable[[], Runner]]:
-    """What makes the peer's runners, by the names of the ways in which it may run the workload."""
+def variants(peer: str, workload: Workload, arrays: Arrays, sizes: Sizes) -> dict[str, Callable[[], Runner]]:
+    """Variant name -> factory of the peer's runner of the workload."""
     if peer == "jax.jit":
         return {form: partial(_jax, make, arrays, sizes) for form, make in workload.jax_forms.items()}
-    # (what is compiled, the optimizer's options) by name
+    # name -> (the compiled part, the optimizer's options)
     choices: dict[str, tuple[str, dict[str, bool]]] = {"": ("step" if peer == COMPILED else "", {})}
     if peer == "PyTorch tuned":
         choices = {option: ("", {option: True}) for option in ("foreach", "fused")} if workload.optimizer else {}

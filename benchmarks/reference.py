@@ -1,4 +1,4 @@
-"""Whether what a peer computed is right: its results beside the same program's in float64."""
+"""Checks of results: a peer's outputs, gradients and updates against the same program in float64."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from .workloads.workload import Program, Sizes, Workload
 
 Results = dict[str, np.ndarray]
 
-#: steps that are run before results are compared: a program of flambeau's compiler replays from the third or fourth on
+#: steps before results are compared; compiled functions of flambeau replay from the third or fourth step on
 STEPS = 5
 
-#: |error| over |expected|, as Euclidean norms: float32 sums of a thousand terms stay below it, TF32 does not
+#: bound of |error| / |expected| in Euclidean norms: float32 sums of a thousand terms are below it, TF32 is not
 TOLERANCE = 1e-4
 
-#: for gradients: where one of a network's rectified or pooled numbers is nearly zero, or nearly another, rounding
-#: decides which way its gradient goes
+#: the bound for gradients: at inputs of relu near 0 and at near-ties of max-pooling, rounding decides the path of the
+#: gradient
 GRADIENT_TOLERANCE = 5e-3
 
-#: for updates, which an optimizer may make of quotients of small numbers
+#: the bound for updates, which may be quotients of small numbers
 UPDATE_TOLERANCE = 5e-3
 
 
 def results(program: Program, output: Any) -> Results:
-    """What a run left: its output, and the gradient and, where steps train, the new value of every leaf."""
+    """The results of a run: its output, the gradients of the leaves and, if steps train, their new values."""
     found = {"output": output.detach().numpy()}
     for name, leaf in program.leaves.items():
         if leaf.grad is not None:
@@ -36,10 +36,10 @@ def results(program: Program, output: Any) -> Results:
 
 
 class Reference:
-    """The results of a workload in float64, by PyTorch or, where it is not installed, by flambeau itself.
+    """The results of a workload in float64, by PyTorch or, if it is not installed, by flambeau.
 
-    Where a gradient is too small beside its neighbours to be known in float32, Adam's update, a quotient
-    of two such gradients, is not known either: those places of parameters are not compared.
+    An element whose gradient is tiny compared with the others is inaccurate in float32, and so is its update by Adam, a
+    quotient of gradients. Such elements of parameters are not compared.
     """
 
     def __init__(self, torch: Any, workload: Workload, form: str, sizes: Sizes) -> None:
@@ -54,33 +54,33 @@ class Reference:
                 gradient = np.abs(self.expected[f"gradient of {name}"])
                 self.known[f"updated {name}"] &= gradient > 1e-3 * np.sqrt(np.mean(gradient ** 2))
 
-    def complaints(self, found: Results, gradients: bool = True) -> list[str]:
-        """What is wrong with the results of a peer after as many steps; empty: nothing.
+    def mismatches(self, found: Results, gradients: bool = True) -> list[str]:
+        """Descriptions of the mismatches in a peer's results after `STEPS` steps.
 
         Args:
-            gradients: whether the peer must give gradients; jax's steps of training keep theirs to themselves.
+            gradients: whether gradients are required; training steps of jax do not return them.
         """
-        said = []
+        messages = []
         for name, expected in self.expected.items():
             if name not in found:
                 if gradients or not name.startswith("gradient"):
-                    said.append(f"no {name}")
+                    messages.append(f"no {name}")
                 continue
             actual = np.asarray(found[name], np.float64)
             if actual.shape != expected.shape:
-                said.append(f"{name}: shape {actual.shape} instead of {expected.shape}")
+                messages.append(f"{name}: shape {actual.shape} instead of {expected.shape}")
                 continue
             size, slack = expected, 0.0
             allowed = GRADIENT_TOLERANCE if name.startswith("gradient") else TOLERANCE
             if name.startswith("updated"):
                 known = self.known[name]
                 actual, expected, start = actual[known], expected[known], self.start[name][known]
-                # each step rounds the parameter itself
+                # each step rounds the parameter
                 size, slack, allowed = expected - start, STEPS * 2.0 ** -24 * _norm(start), UPDATE_TOLERANCE
             error = _norm(actual - expected)
             if not error <= allowed * _norm(size) + slack:
-                said.append(f"{name}: error {error:.2g} of {_norm(size):.2g}")
-        return said
+                messages.append(f"{name}: error {error:.2g} of {_norm(size):.2g}")
+        return messages
 
 
 def _norm(array: np.ndarray) -> float:

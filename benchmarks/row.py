@@ -1,4 +1,4 @@
-"""Times one row of the table, each column in a process of its own, and prints what was found as one line of JSON.
+"""One row of the table: each column runs in its own process; the result is printed as one line of JSON.
 
     python -m benchmarks.row gpt --rounds 9 --peers torch jax
 """
@@ -17,47 +17,47 @@ from pathlib import Path
 from typing import Any
 
 from . import limits, timing
-from .fresh import say
+from .child_process import log
 from .peers import COMPILED, EAGER, PEERS, available, library
 from .reference import Reference
-from .turns import Player
+from .turns import PeerProcess
 from .workloads import ROWS
 
-#: what `--peers` may name, and the columns that it stands for; flambeau's are always there
+#: group of `--peers` -> columns; those of flambeau are always measured
 GROUPS = {"torch": ("PyTorch eager", "PyTorch tuned"), "compile": ("torch.compile",), "jax": ("jax.jit",)}
 
 
 def chosen(groups: Collection[str]) -> list[str]:
-    """The columns that are to be filled and can be."""
-    wanted = {column for group in groups for column in GROUPS[group]} | {EAGER, COMPILED}
-    return [peer for peer in PEERS if peer in wanted and available(peer)]
+    """The columns of the groups, and of flambeau, that are available."""
+    columns = {column for group in groups for column in GROUPS[group]} | {EAGER, COMPILED}
+    return [peer for peer in PEERS if peer in columns and available(peer)]
 
 
 def write_reference(row: str, file: Path) -> None:
-    """The row's results in float64, by PyTorch or, where it is not installed, by flambeau, pickled."""
+    """Write the row's `Reference`, by PyTorch or, if it is not installed, by flambeau, as a pickle."""
     workload = ROWS[row]
     torch = library("torch" if available("PyTorch eager") else "flambeau")
     file.write_bytes(pickle.dumps(Reference(torch, workload, next(iter(workload.forms)), workload.sizes)))
 
 
 def measure(row: str, groups: Collection[str], number: int) -> dict[str, Any]:
-    """Seconds of every peer in every round, in which way it ran, and who failed.
+    """The seconds of each peer in each round, its variant, and failures.
 
     Returns:
-        {"times": {peer: [seconds]}, "ways": {peer: name}, "notes": [sentence]}
+        {"times": {peer: [seconds]}, "variants": {peer: name}, "notes": [sentence]}
     """
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as playing:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         reference = Path(folder) / "reference"
         writing = multiprocessing.get_context("spawn").Process(target=write_reference, args=(row, reference))
         writing.start()
         writing.join()
-        players = {peer: playing.enter_context(Player(row, peer, reference)) for peer in chosen(groups)}
-        ready = {peer: player for peer, player in players.items() if player.runs}
+        processes = {peer: stack.enter_context(PeerProcess(row, peer, reference)) for peer in chosen(groups)}
+        ready = {peer: process for peer, process in processes.items() if process.runs}
         times: dict[str, list[float]] = {peer: [] for peer in ready}
         for peer in timing.order(list(ready), number):
             times[peer].append(ready[peer].turn())
-        return {"times": times, "ways": {peer: player.way for peer, player in ready.items()},
-                "notes": [note for player in players.values() for note in player.notes]}
+        return {"times": times, "variants": {peer: process.variant for peer, process in ready.items()},
+                "notes": [note for process in processes.values() for note in process.notes]}
 
 
 def main() -> None:
@@ -67,12 +67,12 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*", choices=GROUPS, default=list(GROUPS))
     options = parser.parse_args()
     limits.apply()
-    found = measure(options.row, options.peers, options.rounds)
-    for note in found["notes"]:
-        say(f"    {note}")
-    say("    " + ", ".join(f"{peer} {statistics.median(times) * 1e6:,.0f} µs" + (f" ({found['ways'][peer]})"
-                           if found["ways"][peer] else "") for peer, times in found["times"].items()))
-    print(json.dumps(found))
+    result = measure(options.row, options.peers, options.rounds)
+    for note in result["notes"]:
+        log(f"    {note}")
+    log("    " + ", ".join(f"{peer} {statistics.median(times) * 1e6:,.0f} µs" + (f" ({result['variants'][peer]})"
+                           if result["variants"][peer] else "") for peer, times in result["times"].items()))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

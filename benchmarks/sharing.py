@@ -1,8 +1,8 @@
-"""What it costs one core to write to memory that another one has read.
+"""The cost of cache coherence: writing a cache line that another core has read.
 
-Cores whose caches are one know quickly of each other; others do not. A virtual machine's processors may be of either
-kind, now so and a minute later otherwise: on one with Zen 4's cores a line takes 6 ns or 27. All that two threads hand
-each other waits for it, so figures of an hour are those of its kind.
+It depends on whether the cores share a cache. The processors of a virtual machine may or may not, and that changes
+within minutes: on a machine with Zen 4 cores a line takes 6 ns or 27 ns. All data passed between threads pays for it:
+timings are comparable only between runs with similar values.
 
     python -m benchmarks.sharing
 """
@@ -18,40 +18,40 @@ import numpy as np
 
 from flambeau.runtime.nontemporal_stores import CACHE_LINE
 
-#: bytes that are written and read; how often
+#: bytes that are written and read; repetitions
 SIZE, TIMES = 1 << 20, 9
 
 
 def line() -> float | None:
-    """Seconds to write a line of memory anew that another core has just read; None where threads cannot be placed."""
+    """Seconds per cache line to write one that another core has just read; None if threads cannot be pinned."""
     if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
         return None
     before = os.sched_getaffinity(0)
-    here, there, *_ = sorted(before)
-    array, found = np.zeros(SIZE // 4, np.float32), []
-    os.sched_setaffinity(0, {here})  # of this thread alone
+    first, second, *_ = sorted(before)
+    array, times = np.zeros(SIZE // 4, np.float32), []
+    os.sched_setaffinity(0, {first})  # of this thread alone
     try:
-        with ThreadPoolExecutor(1, initializer=_place, initargs=(there,)) as other:
+        with ThreadPoolExecutor(1, initializer=_pin, initargs=(second,)) as other:
             for i in range(TIMES):
                 array.fill(i)
                 other.submit(array.sum).result()
                 start = perf_counter()
                 array.fill(-i)
-                found.append(perf_counter() - start)
+                times.append(perf_counter() - start)
     finally:
         os.sched_setaffinity(0, before)
-    return statistics.median(found) * CACHE_LINE / SIZE
+    return statistics.median(times) * CACHE_LINE / SIZE
 
 
-def _place(processor: int) -> None:
+def _pin(processor: int) -> None:
     os.sched_setaffinity(0, {processor})
 
 
 def text(seconds: list[float | None]) -> str:
-    """What these measurements, one before each row and one at the end, say.
+    """A sentence with measurements taken before each row and at the end.
 
     >>> text([6e-9, 27.3e-9, None])
-    'To write a line of memory anew that the other core had read took 6 and 27 ns (before each row, and at the end).'
+    'Writing a cache line that the other core had read took 6 and 27 ns (before each row, and at the end).'
     >>> text([None])
     ''
     """
@@ -59,10 +59,10 @@ def text(seconds: list[float | None]) -> str:
     if not found:
         return ""
     numbers = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
-    return ("To write a line of memory anew that the other core had read took "
+    return ("Writing a cache line that the other core had read took "
             f"{numbers} ns (before each row, and at the end).")
 
 
 if __name__ == "__main__":
     took = line()
-    print("threads cannot be placed here" if took is None else f"{took * 1e9:.1f} ns")
+    print("threads cannot be pinned on this system" if took is None else f"{took * 1e9:.1f} ns")

@@ -1,10 +1,10 @@
-"""Time to the first result of compiled code, with nothing kept on disk and in the next process.
+"""Time to the first result of compiled code: with an empty persistent cache, and in the next process.
 
     python -m benchmarks.startup gpt jax.jit        seconds, in this process
 
-From the imported library to the result of the first step that compiled code computes, with the model built on the
-way. flambeau runs the first steps eagerly while it writes them down; their time is part of it. In the next process
-that is the first step already.
+The time from the imported library to the result of the first compiled step, construction of the model included.
+flambeau runs the first steps eagerly while it traces them; their time is included. In the next process the first step
+is replayed.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import tempfile
 import time
 
 from . import markdown, peers
-from .fresh import ROOT, answer, found_by, say
+from .child_process import ROOT, child_main, log, run_child
 from .workloads import ROWS
 
 NAMES = ("mlp-tiny", "gpt")
 COMPILERS = ("torch.compile", "jax.jit", peers.COMPILED)
-#: calls of which one must be replayed
+#: the number of calls within which one must be replayed
 CALLS = 8
 
 
 def is_compiled(runner: peers.Runner) -> bool:
-    """Whether flambeau's last step was replayed."""
+    """Whether a compiled step of flambeau has been replayed."""
     return any(replay.has_run for kind in runner.step._signatures.values() for replay in kind.entries)
 
 
@@ -37,10 +37,10 @@ def first_result(name: str, peer: str) -> float:
     """
     workload = ROWS[name]
     arrays = workload.data(workload.sizes)
-    makers = peers.ways(peer, workload, arrays, workload.sizes)
+    makers = peers.variants(peer, workload, arrays, workload.sizes)
     if peer == "jax.jit":
         import jax
-        jax.devices()  # which starts it
+        jax.devices()  # starts the backend
     started = time.perf_counter()
     runner = next(iter(makers.values()))()
     runner.run()
@@ -55,7 +55,7 @@ def first_result(name: str, peer: str) -> float:
 
 
 def caches(folder: str) -> dict[str, str]:
-    """Environment in which all compilers keep what they compile in that folder, and Python its bytecode."""
+    """Environment variables: all compilers cache in `folder`, and Python writes bytecode."""
     return {"PYTHONDONTWRITEBYTECODE": "",
             "TORCHINDUCTOR_CACHE_DIR": f"{folder}/torch", "FLAMBEAU_CACHE_DIR": f"{folder}/flambeau",
             "JAX_COMPILATION_CACHE_DIR": f"{folder}/jax", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -63,9 +63,9 @@ def caches(folder: str) -> dict[str, str]:
 
 
 def section(rounds: int) -> str:
-    """Medians over as many fresh caches, at most three, as Markdown."""
+    """The section as Markdown: medians over `rounds` empty caches, at most three."""
     repeats = min(rounds, 3)
-    compileall.compile_dir(ROOT / "flambeau", quiet=2)  # as it is with installed packages
+    compileall.compile_dir(ROOT / "flambeau", quiet=2)  # as in an installed package
     rows = []
     for name in NAMES:
         for cache in ("cold", "warm"):
@@ -75,16 +75,16 @@ def section(rounds: int) -> str:
             for _ in range(repeats if peers.available(peer) else 0):
                 with tempfile.TemporaryDirectory() as folder:
                     for times in (cold, warm):
-                        found = found_by("startup", name, peer, environment=caches(folder))
+                        found = run_child("startup", name, peer, environment=caches(folder))
                         times += [] if found is None else [found]
             for row, times in zip(rows[-2:], (cold, warm), strict=True):
                 row.append(markdown.duration(statistics.median(times) if times else None))
-            say(f"first result, {name}, {peer}: {rows[-2][-1]}, then {rows[-1][-1]}")
-    return ("## Time to the first compiled result\n\nFrom the imported library to the result of the first step that "
-            "compiled code computes, building the model\nincluded, and the steps that flambeau runs eagerly before: "
-            "two, from the second process on none; in fresh processes:\nthe first finds an empty folder for compiled "
-            "code, the second what the first left there.\n\n" + markdown.table(["", *COMPILERS], rows))
+            log(f"first result, {name}, {peer}: {rows[-2][-1]}, then {rows[-1][-1]}")
+    return ("## Time to the first compiled result\n\nThe time from the imported library to the result of the first "
+            "compiled step, in new processes. Included are the\nconstruction of the model and the steps that flambeau "
+            "runs eagerly before: two in the first process, none in the second.\nThe first process has an empty cache "
+            "of compiled code, the second the cache of the first.\n\n" + markdown.table(["", *COMPILERS], rows))
 
 
 if __name__ == "__main__":
-    answer((__doc__ or "").splitlines()[0], ROWS, COMPILERS, first_result)
+    child_main((__doc__ or "").splitlines()[0], ROWS, COMPILERS, first_result)

@@ -1,4 +1,4 @@
-"""How runs are timed: all take turns within each round, and each turn is a median."""
+"""Timing: runs alternate within each round; each measurement (turn) is a median."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-#: idle threads of the library that had its turn before may look for work for so many seconds yet
+#: seconds before each turn in which idle threads of the previous library may still spin
 SETTLE = 0.03
 
-#: seconds for which every column runs before its first turn: what compiles or measures as it goes is done with that
+#: seconds of warm-up of each column before its first turn: compilation and tuning at run time end in it
 WARM = 0.7
 
-#: timed batches of calls in a turn, and how many seconds a batch should last at least
+#: batches of calls per turn, and the minimal seconds of a batch
 BATCHES, BATCH_SECONDS = 5, 0.004
 
 
 def calls_in_a_batch(run: Callable[[], Any]) -> int:
-    """So many calls fill a batch."""
+    """The number of calls in a batch."""
     run()
     calls = 1
     while True:
@@ -33,14 +33,14 @@ def calls_in_a_batch(run: Callable[[], Any]) -> int:
 
 
 def warm(run: Callable[[], Any]) -> None:
-    """Run for a while that is not timed."""
+    """Run for `WARM` seconds."""
     ending = time.perf_counter() + WARM
     while time.perf_counter() < ending:
         run()
 
 
 def turn(run: Callable[[], Any], calls: int) -> float:
-    """Seconds of one call: the median of the batches, after one batch that is not timed."""
+    """Seconds of one call: the median of the batches, after one untimed batch."""
     time.sleep(SETTLE)
     for _ in range(calls):
         run()
@@ -54,28 +54,28 @@ def turn(run: Callable[[], Any], calls: int) -> float:
 
 
 def order(names: Sequence[str], number: int) -> Iterator[str]:
-    """Whose turn it is, one after the other: in each round everyone's once, and rounds differ in their order."""
+    """The names in the order of their turns: once per round, in an order that differs between rounds."""
     for each in range(number if names else 0):
         shift = each // 2 % len(names)
-        turned = [*names[shift:], *names[:shift]]
-        yield from turned if each % 2 == 0 else turned[::-1]
+        rotated = [*names[shift:], *names[:shift]]
+        yield from rotated if each % 2 == 0 else rotated[::-1]
 
 
-def put_garbage_aside() -> None:
-    """Garbage is collected as usual from here on, but what was there before is not looked through on anyone's time."""
+def freeze_garbage() -> None:
+    """Exclude all existing objects from later garbage collections."""
     gc.collect()
     gc.freeze()
 
 
 def rounds(runs: dict[str, Callable[[], Any]], number: int, before: Callable[[str], Any]) -> dict[str, list[float]]:
-    """The turns' seconds by name, of runs in this process.
+    """The seconds of each turn by name, for runs in this process.
 
     Args:
         before: called with the name before each turn.
     """
     calls = {name: calls_in_a_batch(run) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
-    put_garbage_aside()
+    freeze_garbage()
     for name in order(list(runs), number):
         before(name)
         times[name].append(turn(runs[name], calls[name]))

@@ -1,12 +1,12 @@
-"""Two revisions of flambeau by turns: the time of each workload and of each operator before and after a change.
+"""Comparison of two revisions of flambeau: workloads and operators, timed alternately.
 
     python -m benchmarks.versions v0.1.0                        all workloads and small operators, against this checkout
     python -m benchmarks.versions HEAD~20 --rows gpt --rounds 15
     python -m benchmarks.versions HEAD~20 --only operators
 
-Both revisions run the benchmarks of this checkout, each in a process of its own with a cache folder of its own. A ratio
-is the base's time over this checkout's, the median of the rounds' ratios: below 1 is slower. What is slower by more
-than TOLERANCE is printed in bold, and measured a second time with twice the rounds before it is.
+Both revisions run the benchmarks of this checkout, each in its own process with its own cache directory. A ratio
+is the base's time over this checkout's, the median of the rounds' ratios: below 1 is slower. A row
+that is slower by more than TOLERANCE is measured again with twice the rounds, and then printed in bold.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .child_process import ROOT, log
 
 #: a ratio below 1 - TOLERANCE counts as slower
 TOLERANCE = 0.03
-#: sizes of the matrices on which operators are compared
+#: sizes of the operators' matrices
 SIZES = ((8, 8), (64, 64))
 
 
-# ----- the process of one revision -----
+# ----- in the child process -----
 
 def import_from(checkout: str) -> None:
-    """Import flambeau from `checkout`, whatever else is installed."""
+    """Import flambeau from `checkout` instead of an installed one."""
     sys.path.insert(0, checkout)
     import flambeau
 
@@ -44,7 +44,7 @@ def import_from(checkout: str) -> None:
 
 
 def serve_operators() -> None:
-    """Reads [name, shape, mode] as lines of JSON, and replies each with the seconds of one call."""
+    """Reply to each line of stdin, [name, shape, mode] as JSON, with the seconds of one call."""
     from . import operators
     from .peers import library
 
@@ -66,11 +66,11 @@ def serve_operators() -> None:
             print(operators.turn(runs[line]), file=replies, flush=True)
 
 
-# ----- the comparing side -----
+# ----- in the parent process -----
 
 @contextlib.contextmanager
 def checkout_of(revision: str) -> Iterator[Path]:
-    """The folder of a revision of this repository, as a temporary work tree; a folder is taken as it is."""
+    """A temporary work tree of a revision of this repository; a folder is used as it is."""
     if Path(revision).is_dir():
         yield Path(revision).resolve()
         return
@@ -88,8 +88,8 @@ def command(checkout: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "benchmarks.versions", "--child", str(checkout), *arguments]
 
 
-def ratios(times: Mapping[str, Sequence[float]]) -> float:
-    """The base's time over this checkout's, the median over the rounds."""
+def median_ratio(times: Mapping[str, Sequence[float]]) -> float:
+    """The median over the rounds of the ratio of the base's time to this checkout's."""
     return statistics.median(old / new for old, new in zip(times["base"], times["head"], strict=True))
 
 
@@ -130,7 +130,7 @@ def workloads(rows: Collection[str], checkouts: Mapping[str, Path], environments
             for peer in (EAGER, COMPILED):
                 for number in (rounds, 2 * rounds):
                     times = workload_times(row, peer, checkouts, environments, number, reference)
-                    ratio = ratios(times)
+                    ratio = median_ratio(times)
                     if ratio >= 1 - TOLERANCE:
                         break
                 old, new = (markdown.duration(statistics.median(times[name])) for name in ("base", "head"))
@@ -141,7 +141,7 @@ def workloads(rows: Collection[str], checkouts: Mapping[str, Path], environments
 
 
 class OperatorProcess:
-    """One revision, asked for the time of one operator after the other."""
+    """The process of one revision, which times operators on request."""
 
     def __init__(self, checkout: Path, environment: dict[str, str] | None = None) -> None:
         self._process = subprocess.Popen(command(checkout, "operators"), cwd=ROOT, text=True, env=environment,
@@ -164,7 +164,7 @@ class OperatorProcess:
 
 
 def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, dict[str, str]], rounds: int) -> str:
-    """The table of operators on small matrices, and those that are slower."""
+    """The table of operators on small matrices, and the list of slower ones."""
     from .operators import BOTH, FORWARD, OPERATORS
 
     with contextlib.ExitStack() as closing:
@@ -184,7 +184,7 @@ def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, di
                 found = {}
                 for name in OPERATORS:
                     for number in (rounds, 4 * rounds):
-                        found[name] = ratios(measured((name, shape, mode), number))
+                        found[name] = median_ratio(measured((name, shape, mode), number))
                         if found[name] >= 1 - TOLERANCE:
                             break
                 size = "{} x {}".format(*shape)

@@ -1,4 +1,4 @@
-"""A step of training of a small convolutional network on images as large as MNIST's."""
+"""A training step of a small convolutional network on images of MNIST's size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def network(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str, **options: Any
 
 
 def network_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
-    """Images lie channels last, as jax's libraries keep them."""
+    """Images are channels-last, as in jax's libraries."""
     import jax
     import jax.numpy as jnp
 

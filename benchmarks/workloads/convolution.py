@@ -1,4 +1,4 @@
-"""One convolution of images, forward alone and with the gradients of input, weight and bias."""
+"""A 2-d convolution: forward, and forward with the gradients of input, weight and bias."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def with_gradients(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str) -> Prog
     return Program(plain.forward, plain.inputs, leaves, derivative(leaves, tensor(torch, arrays["g"], dtype)))
 
 
-#: the order of dimensions in jax, as transpositions of PyTorch's for images and for weights, and the ways back
+#: layout of jax -> permutations of PyTorch's dimensions of images and weights, and their inverses
 ORDERS = {"NCHW": ((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3)),
           "NHWC": ((0, 2, 3, 1), (2, 3, 1, 0), (0, 3, 1, 2), (3, 2, 0, 1))}
 
@@ -39,14 +39,14 @@ ORDERS = {"NCHW": ((0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3), (0, 1, 2, 3)),
 def convolution_jax(order: str, gradients: bool) -> Callable[..., JaxProgram]:
     to_image, to_weight, from_image, from_weight = ORDERS[order]
     spec = (order, "OIHW" if order == "NCHW" else "HWIO", order)
-    along = (1, -1, 1, 1) if order == "NCHW" else (1, 1, 1, -1)
+    bias_shape = (1, -1, 1, 1) if order == "NCHW" else (1, 1, 1, -1)
 
     def form(arrays: Arrays, sizes: Sizes) -> JaxProgram:
         import jax
 
         def forward(x: Any, weight: Any, bias: Any) -> Any:
             y = jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=spec)
-            return y + bias.reshape(along)
+            return y + bias.reshape(bias_shape)
 
         def step(state: Any, x: Any, weight: Any, bias: Any, g: Any) -> Any:
             if not gradients:

@@ -1,4 +1,4 @@
-"""A step of training of a small GPT: pre-norm blocks of causal attention and a gelu perceptron."""
+"""A training step of a small GPT: pre-norm blocks of causal attention and an MLP with gelu."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LR, DECAY = 1e-3, 0.01
 
 
 def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """The parameters' shapes by name; "norm" marks those that start at one."""
+    """Parameter name -> shape."""
     width, vocabulary = sizes["width"], sizes["vocabulary"]
     found: dict[str, tuple[int, ...]] = {"tokens.weight": (vocabulary, width),
                                          "positions.weight": (sizes["context"], width)}
@@ -30,7 +30,7 @@ def arrays(sizes: Sizes, rng: np.random.Generator) -> Arrays:
     made: Arrays = {name: rng.integers(0, sizes["vocabulary"], (sizes["batch"], sizes["context"]))
                     for name in ("x", "y")}
     for name, shape in shapes(sizes).items():
-        # vectors get some spread of their own, so that none of their gradients is zero by symmetry
+        # random biases and norms, so that no gradient is zero by symmetry
         made[name] = (0.06 if len(shape) == 2 else 0.02) * rng.standard_normal(shape)
         if "norm" in name and name.endswith("weight"):
             made[name] += 1
@@ -87,13 +87,13 @@ def gpt(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str, **options: Any) ->
 
 
 def gpt_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
-    """Weights lie as (inputs, outputs), as jax's libraries keep them; embeddings as in PyTorch."""
+    """Weights are (inputs, outputs), as in jax's libraries; embeddings as in PyTorch."""
     import jax
     import jax.numpy as jnp
 
     width, heads, layers = sizes["width"], sizes["heads"], sizes["layers"]
 
-    def turned(name: str, array: Any) -> Any:
+    def to_jax_layout(name: str, array: Any) -> Any:
         plain = array.ndim == 1 or name in ("tokens.weight", "positions.weight")
         return array if plain else array.T
 
@@ -122,11 +122,11 @@ def gpt_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
             x = x + linear(p, f"{block}.down", hidden)
         return jax_training.cross_entropy(norm(p, "norm", x) @ p["head.weight"], y)
 
-    parameters = {name: np.ascontiguousarray(turned(name, arrays[name])) for name in shapes(sizes)}
+    parameters = {name: np.ascontiguousarray(to_jax_layout(name, arrays[name])) for name in shapes(sizes)}
     inputs = tuple(arrays[name].astype(np.int32) for name in ("x", "y"))
     return jax_training.program(loss, jax_training.adam(LR, DECAY), jax.device_put(parameters),
                                 jax.device_put(inputs),
-                                lambda p: {name: turned(name, array) for name, array in p.items()})
+                                lambda p: {name: to_jax_layout(name, array) for name, array in p.items()})
 
 
 ROWS = [

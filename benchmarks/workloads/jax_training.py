@@ -1,4 +1,4 @@
-"""Training in jax: optimizers over trees of parameters, and the losses and layers that the programs share."""
+"""Training in jax: optimizers of pytrees of parameters, and the loss that the programs share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .workload import Arrays, JaxProgram
 
 
 def sgd(lr: float) -> tuple[Callable[[Any], Any], Callable[..., Any]]:
-    """p ← p - lr · g; as the state's start and its update, for `program`."""
+    """SGD, p ← p - lr · g, as (initial state, update) for `program`."""
     import jax
 
     def update(parameters: Any, gradients: Any, state: Any) -> tuple[Any, Any]:
@@ -43,7 +43,7 @@ def adam(lr: float, decay: float = 0.0, beta1: float = 0.9, beta2: float = 0.999
 
 def program(loss: Callable[..., Any], optimizer: tuple[Callable[[Any], Any], Callable[..., Any]], parameters: Any,
             inputs: tuple[Any, ...], named: Callable[[Any], Arrays]) -> JaxProgram:
-    """A step of training; `named` gives parameters the names and shapes that PyTorch's have."""
+    """A training step; `named` converts parameters to PyTorch's names and shapes."""
     import jax
 
     start, update = optimizer

@@ -1,4 +1,4 @@
-"""Steps of training of perceptrons with two hidden layers."""
+"""Training steps of MLPs with two hidden layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def arrays(sizes: Sizes, rng: np.random.Generator) -> Arrays:
 
 
 def perceptron(optimizer: str, lr: float) -> Callable[..., Program]:
-    """The program with torch.optim's optimizer of that name."""
+    """A factory of programs with the optimizer `torch.optim.<name>`."""
     def form(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str, **options: Any) -> Program:
         nn = torch.nn
         model = nn.Sequential(nn.Linear(sizes["inputs"], sizes["first"]), nn.ReLU(),

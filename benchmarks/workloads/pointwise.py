@@ -1,4 +1,4 @@
-"""Large arrays, elementwise and by rows: bound by memory until kernels are fused."""
+"""Elementwise operators and row reductions of large arrays: bound by memory bandwidth unless fused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .workload import Arrays, JaxProgram, Program, Sizes, Workload, derivative, 
 
 def jax_derivative(forward: Callable[..., Any], arrays: Arrays, leaves: tuple[str, ...], rest: tuple[str, ...] = (),
                    cotangent: str | None = None) -> JaxProgram:
-    """Forward and backward in jax, by the leaves, which are forward's first arguments."""
+    """Forward and backward in jax; the leaves are the first arguments of `forward`."""
     import jax
 
     def step(state: Any, leaves: Any, rest: Any, g: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A recurrent network of tanh cells over a sequence, forward and backward to its weights."""
+"""A tanh RNN over a sequence, forward and backward to its weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def module(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str) -> Program:
 
 
 def cells(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str) -> Program:
-    """The inputs' part of all cells in one product, then the loop."""
+    """The input projections of all steps in one matmul, then the loop over steps."""
     linear = torch.nn.functional.linear
     leaves = {name: tensor(torch, arrays[name], dtype, requires_grad=True) for name in NAMES}
     weight_ih, weight_hh, bias_ih, bias_hh = leaves.values()

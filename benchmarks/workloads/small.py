@@ -1,4 +1,4 @@
-"""Graphs of tiny arrays, where the cost of an operator is all there is."""
+"""Graphs of tiny arrays, bound by the overhead per operator."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def forty_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
                       named=lambda _, out: {"output": out[0], "gradient of a": out[1][0], "gradient of b": out[1][1]})
 
 
-# ----- a formula of two numbers -----
+# ----- a formula of two scalars -----
 
 def formula_arrays(_: Sizes, rng: np.random.Generator) -> Arrays:
     return {"x1": rng.uniform(1, 3, ()), "x2": rng.uniform(3, 6, ())}
@@ -81,7 +81,7 @@ def formula_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
 # ----- descent -----
 
 def descent(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str) -> Program:
-    """Down |x| + (x - 5)² from 0; the whole loop is timed, and what is compiled is its step."""
+    """Gradient descent on |x| + (x - 5)² from 0. The loop is timed; its step is compiled."""
     def objective(x: Any) -> Any:
         return torch.abs(x) + (x - 5) ** 2
 

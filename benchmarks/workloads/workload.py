@@ -1,8 +1,7 @@
-"""What a workload is: arrays, and the same program for PyTorch, for flambeau and for jax.
+"""Workloads: arrays, and one program for PyTorch, flambeau and jax each.
 
-PyTorch and flambeau run the very same function, which gets the library as its argument
-`torch`; jax's program is written as jax's users write. Arrays are float32 values, so that
-a reference in float64 starts from the same numbers.
+PyTorch and flambeau run the same function, with the library as the argument `torch`. The program of jax is idiomatic.
+Arrays are rounded to float32, so that the reference in float64 starts from the same values.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ Sizes = Mapping[str, int]
 class Program:
     """A workload in PyTorch or in flambeau."""
 
-    forward: Callable[..., Any]  # inputs -> loss, or whatever the workload computes
+    forward: Callable[..., Any]  # inputs -> loss or other output
     inputs: tuple[Any, ...]
-    leaves: dict[str, Any] = field(default_factory=dict)  # what gets gradients, by name
-    #: from a forward, which may have been compiled, the whole step: inputs -> what forward gives
+    leaves: dict[str, Any] = field(default_factory=dict)  # name -> leaf tensor
+    #: forward, eager or compiled -> the complete step: inputs -> output of forward
     make_step: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda forward: forward
-    #: a timed unit that is more than one step: it gets the step
+    #: the timed unit, a function of the step, if it is more than one step
     loop: Callable[[Callable[..., Any]], Any] | None = None
     trains: bool = False  # whether a step changes the leaves
 
@@ -41,7 +40,7 @@ class JaxProgram:
     step: Callable[..., tuple[Any, Any]]
     inputs: tuple[Any, ...]
     state: Any = ()
-    #: (state, outputs) -> results by the names that `results` gives those of a Program
+    #: (state, outputs) -> results, named as in `reference.results`
     named: Callable[[Any, Any], dict[str, Any]] = lambda state, outputs: {"output": outputs}
     loop: Callable[[Callable[..., Any], Any], tuple[Any, Any]] | None = None
 
@@ -57,14 +56,14 @@ class Workload:
     sizes: dict[str, int]
     tiny: dict[str, int]  # for tests
     arrays: Callable[[Sizes, np.random.Generator], Arrays]
-    #: forms of the program by name, of which a library's quickest counts: (torch, arrays, sizes, dtype, options)
+    #: name -> form of the program, a function of (torch, arrays, sizes, dtype, options); the fastest form counts
     forms: dict[str, Callable[..., Program]]
     jax_forms: dict[str, Callable[..., JaxProgram]]  # (arrays, sizes)
     backward: bool = True
     optimizer: bool = False  # whether the forms take an optimizer's options, such as fused=True
 
     def data(self, sizes: Sizes) -> Arrays:
-        """The same float32 and int64 arrays every time."""
+        """The float32 and int64 arrays, from a fixed seed."""
         made = self.arrays(sizes, np.random.default_rng(0))
         return {name: array.astype(np.float32) if array.dtype.kind == "f" else array for name, array in made.items()}
 
@@ -81,14 +80,14 @@ def dense(rng: np.random.Generator, name: str, inputs: int, outputs: int) -> Arr
 # ----- programs of PyTorch and flambeau -----
 
 def tensor(torch: Any, array: np.ndarray, dtype: str, requires_grad: bool = False) -> Any:
-    """The array as a tensor of its own memory; floats get the dtype."""
-    wanted = array.astype(dtype) if array.dtype.kind == "f" else array.copy()
-    made = torch.from_numpy(wanted)
+    """A tensor of a copy of the array; floating point arrays are cast to the dtype."""
+    copied = array.astype(dtype) if array.dtype.kind == "f" else array.copy()
+    made = torch.from_numpy(copied)
     return made.requires_grad_() if requires_grad else made
 
 
 def loaded(torch: Any, model: Any, arrays: Arrays, dtype: str) -> Any:
-    """The model in that dtype, its parameters set to the arrays of their names."""
+    """The model in the dtype, with its parameters set to the arrays of the same names."""
     model.to(getattr(torch, dtype))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -97,7 +96,7 @@ def loaded(torch: Any, model: Any, arrays: Arrays, dtype: str) -> Any:
 
 
 def derivative(leaves: dict[str, Any], *cotangent: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Steps that run forward and then backward to the leaves, whose old gradients they drop."""
+    """A factory of steps: set gradients to None, run forward and backward."""
     tensors = list(leaves.values())
 
     def make_step(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,7 +112,7 @@ def derivative(leaves: dict[str, Any], *cotangent: Any) -> Callable[[Callable[..
 
 
 def training(optimizer: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Steps of training: gradients of forward's loss, and the optimizer's update."""
+    """A factory of training steps: zero gradients, forward, backward, update."""
     def make_step(forward: Callable[..., Any]) -> Callable[..., Any]:
         def step(*inputs: Any) -> Any:
             optimizer.zero_grad()

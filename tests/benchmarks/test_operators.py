@@ -1,4 +1,4 @@
-"""What is timed is the same in both libraries, and the table says what was measured."""
+"""Both libraries compute the same in each timed operator; the table of ratios."""
 
 from __future__ import annotations
 

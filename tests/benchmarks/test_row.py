@@ -1,4 +1,4 @@
-"""A row of the table: columns in processes of their own, that take turns."""
+"""A row of the table: processes of the columns, mismatches and crashes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import flambeau
 from benchmarks import row
 from benchmarks.peers import COMPILED, EAGER, available
 from benchmarks.reference import Reference
-from benchmarks.turns import Player
+from benchmarks.turns import PeerProcess
 from benchmarks.workloads import ROWS
 
 
@@ -25,7 +25,7 @@ def reference(tmp_path_factory):
 def test_each_column_has_its_turn_in_each_round():
     found = row.measure("formula", [], 2)
     expected = [peer for peer in (EAGER, COMPILED) if available(peer)]
-    assert list(found["times"]) == list(found["ways"]) == expected
+    assert list(found["times"]) == list(found["variants"]) == expected
     assert all(len(times) == 2 and min(times) > 0 for times in found["times"].values())
     assert found["notes"] == []
 
@@ -35,19 +35,19 @@ def test_who_computes_something_else_is_named_and_not_timed(reference, tmp_path)
     wrong.expected["output"] = wrong.expected["output"] + 1
     file = tmp_path / "wrong"
     file.write_bytes(pickle.dumps(wrong))
-    with Player("formula", EAGER, file) as player:
-        assert not player.runs
-        [note] = player.notes
+    with PeerProcess("formula", EAGER, file) as process:
+        assert not process.runs
+        [note] = process.notes
         assert note.startswith("flambeau eager wrong: output: error 1 of")
 
 
 def test_a_process_that_crashes_is_named(reference, tmp_path):
-    with Player("formula", EAGER, tmp_path / "no such file") as player:
-        assert not player.runs
-        assert player.notes == ["flambeau eager's process crashed"]
-    with Player("formula", EAGER, reference) as player:
-        assert player.runs
-        assert player.turn() > 0
-        player._process.kill()
-        with pytest.raises(RuntimeError, match="flambeau eager has ended"):
-            player.turn()
+    with PeerProcess("formula", EAGER, tmp_path / "no such file") as process:
+        assert not process.runs
+        assert process.notes == ["flambeau eager's process crashed"]
+    with PeerProcess("formula", EAGER, reference) as process:
+        assert process.runs
+        assert process.turn() > 0
+        process._process.kill()
+        with pytest.raises(RuntimeError, match="flambeau eager ended"):
+            process.turn()

@@ -1,4 +1,4 @@
-"""Turns, and what the table says of them."""
+"""Order of turns, ratios and cells of the table."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_the_best_peer_need_not_be_pytorch():
 
 
 def test_remarks_name_the_quickest_way_and_the_failures():
-    found = {"ways": {"PyTorch eager": "nn.RNN", "jax.jit": ""}, "notes": ["torch.compile failed: KeyError: 3"]}
+    found = {"variants": {"PyTorch eager": "nn.RNN", "jax.jit": ""}, "notes": ["torch.compile failed: KeyError: 3"]}
     assert table.remarks(ROWS["rnn"], found) == [
         f"- {ROWS['rnn'].title}: PyTorch eager: nn.RNN; torch.compile failed: KeyError: 3."]
-    assert table.remarks(ROWS["rnn"], {"ways": {"jax.jit": ""}, "notes": []}) == []
+    assert table.remarks(ROWS["rnn"], {"variants": {"jax.jit": ""}, "notes": []}) == []
 
 
 def test_everyone_has_a_turn_in_every_round_in_changing_order(monkeypatch):
@@ -56,7 +56,7 @@ def test_durations_are_in_the_unit_that_suits_them(seconds, text):
 
 def test_what_sharing_memory_costs_is_said_in_nanoseconds():
     said = sharing.text([6.04e-9, 27.3e-9, None, 26e-9])
-    assert said.startswith("To write a line of memory anew that the other core had read took 6, 27 and 26 ns")
+    assert said.startswith("Writing a cache line that the other core had read took 6, 27 and 26 ns")
     assert sharing.text([None, None]) == ""
     took = sharing.line()
     assert took is None or 0 < took < 1e-3

@@ -1,4 +1,4 @@
-"""Two revisions compared: which one a process imports, and what the ratio means."""
+"""Comparison of revisions: imports of each process, and ratios."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from benchmarks import versions
-from benchmarks.fresh import ROOT
+from benchmarks.child_process import ROOT
 
 
 def test_the_ratio_is_below_one_where_this_checkout_is_slower():
-    assert versions.ratios({"base": [1.0, 2.0, 3.0], "head": [2.0, 4.0, 3.0]}) == 0.5
+    assert versions.median_ratio({"base": [1.0, 2.0, 3.0], "head": [2.0, 4.0, 3.0]}) == 0.5
 
 
 def test_a_folder_is_taken_as_it_is(tmp_path):
@@ -29,10 +29,10 @@ def test_each_process_imports_flambeau_from_its_own_checkout(tmp_path):
     assert done.stdout.strip() == f"imported {other / '__init__.py'}"
 
 
-@pytest.mark.parametrize("way", ["forward", "forward and backward"])
-def test_operators_are_timed_on_request(way):
+@pytest.mark.parametrize("mode", ["forward", "forward and backward"])
+def test_operators_are_timed_on_request(mode):
     process = versions.OperatorProcess(ROOT)
     try:
-        assert 0 < process.turn(["x + x", [4, 4], way]) < 1
+        assert 0 < process.turn(["x + x", [4, 4], mode]) < 1
     finally:
         process.close()

@@ -1,4 +1,4 @@
-"""What the benchmark times is right: every workload, small, beside the same program in float64."""
+"""Workloads at small sizes compute the results of the same program in float64."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flambeau
-from benchmarks.peers import COMPILED, EAGER, ways
+from benchmarks.peers import COMPILED, EAGER, variants
 from benchmarks.reference import STEPS, Reference
 from benchmarks.workloads import ROWS
 
@@ -24,7 +24,7 @@ def reference(row, form):
 
 def results(row, form, peer):
     workload = ROWS[row]
-    runner = ways(peer, workload, workload.data(workload.tiny), workload.tiny)[form]()
+    runner = variants(peer, workload, workload.data(workload.tiny), workload.tiny)[form]()
     for _ in range(STEPS):
         output = runner.run()
     return runner.results(output)
@@ -32,13 +32,13 @@ def results(row, form, peer):
 
 @pytest.mark.parametrize(("row", "form"), FORMS)
 def test_eager_steps_compute_what_the_reference_does(row, form):
-    assert reference(row, form).complaints(results(row, form, EAGER)) == []
+    assert reference(row, form).mismatches(results(row, form, EAGER)) == []
 
 
 @pytest.mark.skipif(not hasattr(flambeau, "compile"), reason="there is no compiler yet")
 @pytest.mark.parametrize(("row", "form"), FORMS)
 def test_compiled_steps_compute_what_the_reference_does(row, form):
-    assert reference(row, form).complaints(results(row, form, COMPILED)) == []
+    assert reference(row, form).mismatches(results(row, form, COMPILED)) == []
 
 
 @pytest.mark.parametrize(("row", "form"), FORMS)
@@ -60,23 +60,23 @@ def test_wrong_results_are_found():
         if name.startswith("updated"):
             wrong = {"not updated": expected.start[name]}
         for changed in wrong.values():
-            assert [said for said in expected.complaints({**right, name: changed}) if said.startswith(f"{name}: ")]
-    assert expected.complaints({**right, "output": np.zeros(3)}) == ["output: shape (3,) instead of ()"]
-    assert expected.complaints({**right, "output": np.full((), np.nan)})
+            assert [said for said in expected.mismatches({**right, name: changed}) if said.startswith(f"{name}: ")]
+    assert expected.mismatches({**right, "output": np.zeros(3)}) == ["output: shape (3,) instead of ()"]
+    assert expected.mismatches({**right, "output": np.full((), np.nan)})
 
 
 def test_missing_results_are_found():
     expected, right = reference("mlp-tiny", ""), results("mlp-tiny", "", EAGER)
     bare = {name: array for name, array in right.items() if not name.startswith("gradient")}
-    assert expected.complaints(bare, gradients=False) == []
-    assert "no gradient of 0.weight" in expected.complaints(bare)
+    assert expected.mismatches(bare, gradients=False) == []
+    assert "no gradient of 0.weight" in expected.mismatches(bare)
     del bare["output"]
-    assert expected.complaints(bare, gradients=False) == ["no output"]
+    assert expected.mismatches(bare, gradients=False) == ["no output"]
 
 
 def test_a_reset_runner_starts_again():
     workload = ROWS["mlp-sgd"]
-    runner = ways(EAGER, workload, workload.data(workload.tiny), workload.tiny)[""]()
+    runner = variants(EAGER, workload, workload.data(workload.tiny), workload.tiny)[""]()
     first = [float(runner.run()) for _ in range(3)]
     runner.reset()
     assert [float(runner.run()) for _ in range(3)] == first

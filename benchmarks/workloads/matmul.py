@@ -1,4 +1,4 @@
-"""Products of matrices, alone."""
+"""A matmul, and a batched matmul."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def arrays(sizes: Sizes, rng: np.random.Generator) -> Arrays:
     return {name: rng.standard_normal(shape) for name in "ab"}
 
 
-def product(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str) -> Program:
+def matmul(torch: Any, arrays: Arrays, sizes: Sizes, dtype: str) -> Program:
     return Program(torch.matmul, tuple(tensor(torch, arrays[name], dtype) for name in "ab"))
 
 
-def product_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
+def matmul_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
     import jax
     import jax.numpy as jnp
 
@@ -29,8 +29,8 @@ def product_jax(arrays: Arrays, sizes: Sizes) -> JaxProgram:
 
 
 ROWS = [
-    Workload("matmul", "matmul 1024^3", 1.8, 1.0, {"side": 1024}, {"side": 9}, arrays, {"": product},
-             {"": product_jax}, backward=False),
+    Workload("matmul", "matmul 1024^3", 1.8, 1.0, {"side": 1024}, {"side": 9}, arrays, {"": matmul},
+             {"": matmul_jax}, backward=False),
     Workload("bmm", "batched matmul 32 x 128^3", 1.3, 1.2, {"batch": 32, "side": 128}, {"batch": 3, "side": 5}, arrays,
-             {"": product}, {"": product_jax}, backward=False),
+             {"": matmul}, {"": matmul_jax}, backward=False),
 ]

@@ -1,4 +1,4 @@
-"""Measures taken in processes of their own, which say what they found as JSON on their last line."""
+"""Measurements in child processes, which print the result as JSON on their last line."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from . import limits
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def say(*words: object) -> None:
-    """Progress, on stderr."""
+def log(*words: object) -> None:
+    """Print progress on stderr."""
     print(*words, file=sys.stderr, flush=True)
 
 
-def found_by(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Any:
-    """What `python -m benchmarks.<module> <arguments>` printed; None, and a word on stderr, if it failed."""
+def run_child(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Any:
+    """The result of `python -m benchmarks.<module> <arguments>`; None, with a message on stderr, if it failed."""
     done = subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *arguments], cwd=ROOT, text=True,
                           stdout=subprocess.PIPE, env={**os.environ, **(environment or {})})
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
-        say(f"    benchmarks.{module} {' '.join(arguments)}: ended with status {done.returncode}")
+        log(f"    benchmarks.{module} {' '.join(arguments)}: ended with status {done.returncode}")
         return None
     return json.loads(lines[-1])
 
 
-def answer(about: str, rows: Collection[str], peers: Collection[str], measure: Callable[[str, str], Any]) -> None:
-    """What such a process does: prints `measure(row, peer)` of the row and the peer that its command line names."""
+def child_main(about: str, rows: Collection[str], peers: Collection[str], measure: Callable[[str, str], Any]) -> None:
+    """The main function of a child: prints `measure(row, peer)` for the row and peer of the command line."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("row", choices=rows)
     parser.add_argument("peer", choices=peers)
