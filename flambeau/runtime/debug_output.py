@@ -3,12 +3,13 @@
 The variable is a comma-separated list of views:
 
     ir          the graph of each compiled function, as traced and divided into fusion groups
+    recompiles  why a call of a compiled function is traced although there are programs: the failed guard
     kernels     each kernel: its outputs and inputs, the number of chunks, and where its code came from
     llvm        LLVM IR after optimization
     asm         assembly
 
-`ir` and `kernels` concern compiled functions (`flambeau.compile`), `llvm` and `asm` all generated code. With `llvm` or
-`asm`, code is compiled even if the persistent cache has it, since object code has no text.
+`ir`, `kernels` and `recompiles` concern compiled functions (`flambeau.compile`), `llvm` and `asm` all generated code.
+With `llvm` or `asm`, code is compiled even if the persistent cache has it, since object code has no text.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 
-VIEWS = ("ir", "kernels", "llvm", "asm")
+VIEWS = ("ir", "kernels", "llvm", "asm", "recompiles")
 
 
 def is_enabled(*views: str) -> bool:

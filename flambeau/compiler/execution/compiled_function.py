@@ -40,6 +40,7 @@ from ..tracing.trace_comparison import difference
 from ..tracing.tracer import Tracer
 from .cache_entry import GUARDS_FAILED, CacheEntry
 from .call_stub import call_stub
+from .recompile_reasons import recompile_reasons, signature_difference
 
 #: uncompiled signatures with object arguments, which may be another object in each call
 MAX_UNSTABLE_SIGNATURES = 8
@@ -217,6 +218,9 @@ class CompiledFunction:
             if policy.error_on_recompile and self._signatures:
                 raise RecompileError(f"a call of {self._title} has a new signature (shapes, dtypes, modes or other "
                                      "arguments), and torch._dynamo.config.error_on_recompile is set")
+            if self._signatures and debug_output.is_enabled("recompiles"):
+                debug_output.show(f"{self._title}: new signature\n  "
+                                  f"{signature_difference([*self._signatures][-1], key)}")
             unstable = [x for x in arguments if not is_static_argument(x)]
             if len(self._signatures) >= (self.limit or policy.recompile_limit):
                 return self._limit_reached(args, kwargs)
@@ -245,6 +249,8 @@ class CompiledFunction:
                 cache.entries.remove(entry)
         if cache.skip_reason is not None:
             return self.function(*args, **kwargs)
+        if cache.entries and debug_output.is_enabled("recompiles"):
+            debug_output.show(recompile_reasons(self._title, cache.entries, tensors))
         return self._trace_call(cache, tensors, args, kwargs)
 
     def _skipped_compilation(self, args: tuple, kwargs: dict[str, Any]) -> Any:
