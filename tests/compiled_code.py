@@ -1,4 +1,4 @@
-"""The fixture `compiled_code` for tests of generated code: an empty cache; skips where nothing can be compiled."""
+"""The fixture `compiled_code` for tests of generated code: an empty cache; skips without code generation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def cache_files(folder: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True, scope="package")
 def compiled_code(tmp_path_factory):
-    """An empty code cache; tests are skipped where nothing can be compiled."""
+    """An empty code cache; tests are skipped if code generation is not available."""
     if not codegen.available():
         pytest.skip("llvmlite is not installed, or FLAMBEAU_JIT is 0")
     patch = pytest.MonkeyPatch()

@@ -1,4 +1,4 @@
-"""Every test can fail by itself: it asserts something, or calls a function of the tests that does."""
+"""Each test contains an assertion, or calls a test helper that does; skips are listed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.conftest import listed_skips, unlisted
 TESTS = Path(__file__).resolve().parent
 PATHS = sorted(TESTS.rglob("*.py"))
 
-#: functions of libraries that raise when something does not hold
+#: assertion functions of libraries
 CHECKS = {"assert_allclose", "assert_array_equal", "assert_array_almost_equal", "assert_close", "assert_equal", "fail",
           "gradcheck", "gradgradcheck", "raises", "warns", "deprecated_call"}
 
 
 def called(tree: ast.AST) -> set[str]:
-    """The last name of everything that is called: `np.testing.assert_equal(...)` is `assert_equal`."""
+    """The unqualified names of called functions: `assert_equal` for `np.testing.assert_equal(...)`."""
     return {call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
             for call in ast.walk(tree) if isinstance(call, ast.Call)}
 
@@ -36,7 +36,7 @@ def functions(path: Path) -> list[ast.FunctionDef]:
 
 @cache
 def checks() -> frozenset[str]:
-    """Names of functions of the tests that assert, directly or through others."""
+    """The names of test helpers that assert, directly or through others."""
     helpers = [node for path in PATHS for node in functions(path) if not node.name.startswith("test_")]
     found = set(CHECKS)
     while True:

@@ -1,4 +1,4 @@
-"""The examples in the docstrings run and answer what they say."""
+"""Doctests of all modules of the package."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def modules() -> list[str]:
 @pytest.mark.parametrize("name", modules())
 def test_the_examples_of_a_module(name):
     module = importlib.import_module(name)
-    said: list[str] = []
+    failures: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     examples = doctest.DocTestFinder(exclude_empty=True).find(module)
-    for operator in vars(module).values():  # a declared operator keeps its docstring for the public function
+    for operator in vars(module).values():  # docstrings of declared operators are those of the public functions
         if isinstance(operator, Op) and operator.doc:
             examples.append(doctest.DocTestParser().get_doctest(operator.doc, {}, operator.name, name, 0))
     for example in examples:
-        runner.run(example, out=said.append)
-    assert not said, "".join(said)
+        runner.run(example, out=failures.append)
+    assert not failures, "".join(failures)

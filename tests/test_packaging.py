@@ -1,4 +1,4 @@
-"""What surrounds the code says the same as the code."""
+"""Version, changelog and package metadata are consistent with the code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.smoke
-def test_the_version_is_said_once():
+def test_package_version_equals_version_module():
     assert flambeau.__version__ == __version__
 
 

@@ -1,4 +1,4 @@
-"""The selection of `make quick`: what is nearest to a change, and how much of it fits a budget."""
+"""The selection of `make quick`: distances of test files from a change, and the time budget."""
 
 from __future__ import annotations
 

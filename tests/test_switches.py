@@ -1,4 +1,4 @@
-"""Switches for the whole process: what is set is told, and what is wrong is refused."""
+"""Process-wide settings: getters return the set values, invalid values raise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_threads() -> None:
     assert torch.get_num_threads() == 1
 
 
-def test_the_library_of_numpy_is_told() -> None:
+def test_thread_limit_applies_to_numpys_blas() -> None:
     setter = threads._setter()
     if setter is None:
         pytest.skip("NumPy's BLAS has no function that sets its threads")
@@ -67,7 +67,7 @@ def test_precision_and_defaults() -> None:
     assert torch.typename(torch.nn.Linear(1, 1)).endswith("nn.modules.linear.Linear")
 
 
-def test_a_leaf_may_want_gradients_of_another_dtype() -> None:
+def test_grad_dtype_of_a_leaf() -> None:
     x = torch.ones(2, requires_grad=True)
     assert x.grad_dtype is torch.float32
     x.grad_dtype = torch.float64

@@ -25,7 +25,7 @@ def test_both_compute_the_same(name):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-def test_the_table_has_medians_and_names_the_slow():
+def test_table_of_medians_and_list_of_slow_operators():
     found = [(name, "2 x 2", "forward", {"PyTorch eager": theirs, "flambeau eager": 1.0})
              for name, theirs in (("a", 0.5), ("b", 2.0), ("c", 3.0))]
     assert operators.lines(found, "flambeau eager") == (

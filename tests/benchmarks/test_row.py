@@ -22,7 +22,7 @@ def reference(tmp_path_factory):
     return file
 
 
-def test_each_column_has_its_turn_in_each_round():
+def test_each_column_has_one_turn_per_round():
     found = row.measure("formula", [], 2)
     expected = [peer for peer in (EAGER, COMPILED) if available(peer)]
     assert list(found["times"]) == list(found["variants"]) == expected
@@ -30,7 +30,7 @@ def test_each_column_has_its_turn_in_each_round():
     assert found["notes"] == []
 
 
-def test_who_computes_something_else_is_named_and_not_timed(reference, tmp_path):
+def test_wrong_peers_are_reported_and_not_timed(reference, tmp_path):
     wrong = pickle.loads(reference.read_bytes())
     wrong.expected["output"] = wrong.expected["output"] + 1
     file = tmp_path / "wrong"
@@ -41,7 +41,7 @@ def test_who_computes_something_else_is_named_and_not_timed(reference, tmp_path)
         assert note.startswith("flambeau eager wrong: output: error 1 of")
 
 
-def test_a_process_that_crashes_is_named(reference, tmp_path):
+def test_crashed_processes_are_reported(reference, tmp_path):
     with PeerProcess("formula", EAGER, tmp_path / "no such file") as process:
         assert not process.runs
         assert process.notes == ["flambeau eager's process crashed"]

@@ -31,14 +31,14 @@ def test_the_best_peer_need_not_be_pytorch():
     assert table.cells(ROWS["conv"], times)[-2:] == ["- (1.4)", "2.00 (1.1)"]
 
 
-def test_remarks_name_the_quickest_way_and_the_failures():
+def test_remarks_list_fastest_variants_and_failures():
     found = {"variants": {"PyTorch eager": "nn.RNN", "jax.jit": ""}, "notes": ["torch.compile failed: KeyError: 3"]}
     assert table.remarks(ROWS["rnn"], found) == [
         f"- {ROWS['rnn'].title}: PyTorch eager: nn.RNN; torch.compile failed: KeyError: 3."]
     assert table.remarks(ROWS["rnn"], {"variants": {"jax.jit": ""}, "notes": []}) == []
 
 
-def test_everyone_has_a_turn_in_every_round_in_changing_order(monkeypatch):
+def test_rounds_alternate_the_order_of_turns(monkeypatch):
     monkeypatch.setattr(timing, "SETTLE", 0)
     monkeypatch.setattr(timing, "BATCH_SECONDS", 1e-6)
     order = []
@@ -50,11 +50,11 @@ def test_everyone_has_a_turn_in_every_round_in_changing_order(monkeypatch):
 
 @pytest.mark.parametrize(("seconds", "text"), [
     (None, "-"), (2.5, "2.5 s"), (1.234e-3, "1.23 ms"), (45e-6, "45 µs"), (7e-9, "7 ns")])
-def test_durations_are_in_the_unit_that_suits_them(seconds, text):
+def test_units_of_durations(seconds, text):
     assert duration(seconds) == text
 
 
-def test_what_sharing_memory_costs_is_said_in_nanoseconds():
+def test_sentence_on_cache_line_sharing():
     said = sharing.text([6.04e-9, 27.3e-9, None, 26e-9])
     assert said.startswith("Writing a cache line that the other core had read took 6, 27 and 26 ns")
     assert sharing.text([None, None]) == ""

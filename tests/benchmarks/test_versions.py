@@ -15,7 +15,7 @@ def test_the_ratio_is_below_one_where_this_checkout_is_slower():
     assert versions.median_ratio({"base": [1.0, 2.0, 3.0], "head": [2.0, 4.0, 3.0]}) == 0.5
 
 
-def test_a_folder_is_taken_as_it_is(tmp_path):
+def test_a_folder_is_used_as_it_is(tmp_path):
     with versions.checkout_of(str(tmp_path)) as path:
         assert path == tmp_path
 

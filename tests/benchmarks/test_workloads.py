@@ -42,7 +42,7 @@ def test_compiled_steps_compute_what_the_reference_does(row, form):
 
 
 @pytest.mark.parametrize(("row", "form"), FORMS)
-def test_what_leaves_take_part_in_is_compared(row, form):
+def test_results_include_gradients_and_updates_of_all_leaves(row, form):
     """One gradient and, if the workload trains, one update for every leaf."""
     workload, found = ROWS[row], results(row, form, EAGER)
     gradients = [name for name in found if name.startswith("gradient")]

@@ -1,4 +1,4 @@
-"""`flambeau demo` does its three parts and writes its pictures, with Graphviz and without."""
+"""`flambeau demo` runs and writes its pictures, with and without Graphviz."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_the_demo(tmp_path, with_dot):
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "out").iterdir()} == PICTURES
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in (tmp_path / "out").iterdir())
-    for said in ("11.652", "5.5", "1.716", "4.499998", "-3.121674", "-0.121152", "test accuracy 9"):
-        assert said in done.stdout
+    for text in ("11.652", "5.5", "1.716", "4.499998", "-3.121674", "-0.121152", "test accuracy 9"):
+        assert text in done.stdout
     for name in PICTURES:
         assert name in done.stdout
 

@@ -1,4 +1,4 @@
-"""`flambeau run script.py args...`, and the alias behind it, each in a process of its own."""
+"""`flambeau run script.py args...` and the `torch` alias, each in its own process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def python(*arguments, cwd=None):
 
 
 def aliased(code):
-    """Run lines with the alias installed; what they print comes back."""
+    """The output of Python code run with the alias installed."""
     done = python("-c", "import flambeau.alias; flambeau.alias.install()\n" + textwrap.dedent(code))
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -119,7 +119,7 @@ def test_aliased_modules_are_flambeaus_own():
     """) == "torch.float32 tensor([1.], dtype=torch.float64)\n"
 
 
-def test_what_flambeau_does_not_have_is_said():
+def test_missing_modules_raise_an_error_that_names_them():
     assert aliased("""
         for name in ("torch.quantum", "torch.nn.quantum.deep"):
             try:

@@ -1,7 +1,7 @@
-"""Every block of code on a page runs: Python as it stands, sessions with the answers they show.
+"""Code blocks of the manual run: Python blocks without error, sessions with the output that they show.
 
-The blocks of one page share a namespace, as in a notebook. A page runs in a process and
-an empty folder of its own: `python test_code_blocks.py PAGE` is that process.
+The blocks of a page share a namespace. Each page runs in its own process and an empty directory:
+`python test_code_blocks.py PAGE` is that process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.M | re.S)
 
 
 def run(page: Path) -> int:
-    """Run a page's blocks; the number of answers that were not as shown."""
+    """Run a page's blocks and return the number of outputs that differ."""
     namespace: dict[str, object] = {"__name__": "page"}
     text = page.read_text(encoding="utf-8")
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
@@ -47,7 +47,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_links_between_pages_lead_somewhere():
+def test_links_between_pages_are_valid():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,4 +1,4 @@
-"""The manual's pictures are made by code, and the gallery says what that code makes."""
+"""The pictures of the manual are reproduced by `docs/draw_pictures.py`; the gallery shows the current traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flambeau.demo.traces import function
 from flambeau.viz import adjoint_trace, evaluation_trace, tangent_trace
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-KEPT = DOCS / "pictures"
+PICTURES = DOCS / "pictures"
 
 
 @pytest.mark.slow
@@ -36,18 +36,18 @@ def test_every_picture_of_the_manual_is_drawn(tmp_path):
     if shutil.which("dot"):
         for name in drawn:
             if name.endswith(".svg") and "layered" not in name:
-                assert labels(drawn[name].decode()) == labels((KEPT / name).read_text(encoding="utf-8")), name
+                assert labels(drawn[name].decode()) == labels((PICTURES / name).read_text(encoding="utf-8")), name
 
 
 def labels(svg):
-    """What a drawing says, in the order in which it says it."""
+    """The text elements of a drawing, in order."""
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
 
 
-def test_every_picture_that_a_page_shows_is_kept():
+def test_every_picture_of_a_page_exists():
     for page in DOCS.glob("*.md"):
         for name in re.findall(r"\(pictures/([\w.-]+)\)", page.read_text(encoding="utf-8")):
-            assert (KEPT / name).exists(), f"{page.name} shows {name}"
+            assert (PICTURES / name).exists(), f"{page.name} shows {name}"
 
 
 def test_the_gallery_shows_the_traces_as_they_are():

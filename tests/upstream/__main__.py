@@ -1,10 +1,10 @@
-"""Command line: run one of PyTorch's test files on flambeau and say what failed.
+"""Command line: run one of PyTorch's test files on flambeau and print failures.
 
     python -m tests.upstream test_autograd.py
     python -m tests.upstream test_autograd.py -k "TestAutograd::test_hook*" -v
     python -m tests.upstream test_autograd.py --list-failures
 
-With --oracle the file runs on PyTorch itself with the same stand-ins: what fails there says nothing about flambeau.
+With --oracle the file runs on PyTorch itself with the same stand-ins: failures there are not flambeau's.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("file", help="a test file of PyTorch's")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose Class::test contains or matches this")
     parser.add_argument("--list-failures", action="store_true", help="names of failing tests, nothing else")
-    parser.add_argument("--all", action="store_true", help="a line for every test, however it ended")
+    parser.add_argument("--all", action="store_true", help="a line for each test, whatever its outcome")
     parser.add_argument("--oracle", action="store_true", help="run on PyTorch itself")
     parser.add_argument("--timeout", type=int, default=20, metavar="S", help="seconds a test may take (20)")
-    parser.add_argument("-v", "--verbose", action="store_true", help="whole tracebacks")
+    parser.add_argument("-v", "--verbose", action="store_true", help="full tracebacks")
     return parser.parse_args()
 
 
@@ -68,4 +68,4 @@ def main() -> int:
 if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
-    os._exit(status)  # threads that a timed out test left behind must not hold the process
+    os._exit(status)  # threads of timed-out tests must not block the exit

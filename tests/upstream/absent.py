@@ -1,4 +1,4 @@
-"""What a test file names and nobody has: harmless while the file loads, and a skip or a failure when it is used."""
+"""Placeholders for names that flambeau lacks: usable while a file loads; later use skips or fails the test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-loading = [False]  # a file is being loaded: decorators and constants made of absent things must not raise
+loading = [False]  # while a file loads, decorators and constants made of placeholders must not raise
 
 
 class Internal(unittest.SkipTest):
@@ -19,7 +19,7 @@ class Missing(AttributeError):
 
 
 class Absent:
-    """A name that nobody has; `internal` says whether a user could miss it."""
+    """A placeholder for a missing name; `internal`: PyTorch's implementation detail, whose use skips the test."""
 
     def __init__(self, path: str, internal: bool) -> None:
         self.__dict__.update(_path=path, _internal=internal, __name__=path.rpartition(".")[2], __doc__=None)
@@ -69,7 +69,7 @@ class Absent:
 
 
 class AbsentModule(ModuleType):
-    """A module that nobody has: any name can be imported from it."""
+    """A placeholder for a missing module: any name can be imported from it."""
 
     def __init__(self, name: str, internal: bool) -> None:
         super().__init__(name, "not there")

@@ -1,4 +1,4 @@
-"""Where a test file's imports lead: to flambeau, to a stand-in, or to a module that is absent."""
+"""Import resolution for test files: to flambeau, to a stand-in, or to a placeholder module."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ STANDINS = {
     "torch_npu.testing": "nothing",
 }
 
-#: belong to PyTorch's packaging, compilers or other devices, though no part of their names begins with `_`
+#: internal modules (packaging, compilers, other devices) without `_` in their names
 _INTERNAL = {"torch.utils.cpp_extension", "torch.utils.flop_counter", "torch.npu", "torch.mps", "torch.xpu",
              "torch.accelerator", "torch_npu", "functorch.compile", "functorch"}
 
-#: what stays PyTorch's when the oracle itself is run
+#: modules that are replaced also when the file runs on PyTorch (`--oracle`)
 _ORACLE = {name for name in STANDINS if name.startswith(_TESTING)} | {"common_utils", "torch_npu", "torch_npu.testing"}
 
 
 def is_internal(name: str) -> bool:
-    """Whether a dotted name lies where users do not go."""
+    """Whether a dotted name is internal to PyTorch."""
     parts = name.split(".")
     return any(part.startswith("_") for part in parts) or any(
         ".".join(parts[:n]) in _INTERNAL for n in range(1, len(parts) + 1))
 
 
 class _Standin(Loader):
-    """Gives a stand-in, or an absent module, under the name that was asked for."""
+    """A loader that returns a stand-in or a placeholder under the imported name."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module, self.spec = module, module.__spec__
@@ -64,7 +64,7 @@ class _Standin(Loader):
 
 
 class UpstreamFinder(MetaPathFinder):
-    """Stands before all others; lets flambeau's own modules through to the alias."""
+    """The first finder; modules that flambeau has are left to the alias."""
 
     def __init__(self, oracle: bool) -> None:
         self.oracle = oracle
@@ -104,12 +104,12 @@ class UpstreamFinder(MetaPathFinder):
 
 
 def install(oracle: bool = False) -> None:
-    """Make imports of this process lead to flambeau and the stand-ins; with `oracle`, to PyTorch and the stand-ins."""
+    """Resolve imports of this process to flambeau and the stand-ins; with `oracle`, to PyTorch and the stand-ins."""
     if not oracle:
         import flambeau.alias
 
         flambeau.alias.install()
-    import torch  # PyTorch itself imports its test machinery's dtypes: the stand-ins come after it
+    import torch  # PyTorch imports parts of its test machinery: install the stand-ins afterwards
 
     for name in _ORACLE & set(sys.modules):
         del sys.modules[name]
@@ -121,7 +121,7 @@ def install(oracle: bool = False) -> None:
         for name in ("mkldnn", "mps", "cuda", "cudnn"):
             if not hasattr(torch.backends, name):
                 setattr(torch.backends, name, SimpleNamespace(is_available=lambda: False))
-        if not hasattr(torch, "accelerator"):  # a fork's tests are for it; the CPU takes its place
+        if not hasattr(torch, "accelerator"):  # tests of a fork use it; replaced by the CPU
             torch.accelerator = SimpleNamespace(current_accelerator=lambda *args: torch.device("cpu"))
     npu = importlib.import_module("torch_npu").npu
     if not hasattr(torch, "npu"):
@@ -129,14 +129,14 @@ def install(oracle: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def forgiving() -> Iterator[None]:
-    """While a file loads, names that flambeau lacks are absent ones and not errors."""
+def placeholders() -> Iterator[None]:
+    """While a file loads, names that flambeau lacks are placeholders instead of errors."""
     import torch
 
     names = vars(torch)
     own = names["__getattr__"]
 
-    def either(name: str) -> object:
+    def get_or_placeholder(name: str) -> object:
         try:
             return own(name)
         except AttributeError:
@@ -144,7 +144,7 @@ def forgiving() -> Iterator[None]:
                 raise
             return Absent(f"torch.{name}", is_internal(f"torch.{name}"))
 
-    names["__getattr__"] = either
+    names["__getattr__"] = get_or_placeholder
     try:
         yield
     finally:
@@ -152,13 +152,13 @@ def forgiving() -> Iterator[None]:
 
 
 def look_up(module: str, name: str) -> object:
-    """`from module import name`, which never fails."""
+    """`from module import name`; a placeholder if it fails."""
     try:
-        found = importlib.import_module(module)
+        source = importlib.import_module(module)
     except ImportError:
         return Absent(f"{module}.{name}", is_internal(module))
     try:
-        return getattr(found, name)
+        return getattr(source, name)
     except AttributeError:
         try:
             return importlib.import_module(f"{module}.{name}")

@@ -1,4 +1,4 @@
-"""Loads a test file so that no import at its top can fail: each name that is not there becomes an absent one."""
+"""Loading of a test file: names that its top-level imports lack become placeholders."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 from types import ModuleType
 
 from . import absent
-from .finding import forgiving, look_up
+from .finding import look_up, placeholders
 
 _LOOK_UP = "__upstream_look_up__"
 
 
 class _Imports(ast.NodeTransformer):
-    """`from m import a as b` at a file's top becomes `b = look_up("m", "a")`; inside functions it stays."""
+    """Rewrites `from m import a as b` at module level to `b = look_up("m", "a")`."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return node
@@ -33,7 +33,7 @@ class _Imports(ast.NodeTransformer):
 
 
 class _Devices(ast.NodeTransformer):
-    """The name of a device that a fork tests on becomes that of the one there is."""
+    """Replaces the device name of a fork by `cpu`."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if node.value in ("npu", "npu:0"):
@@ -53,7 +53,7 @@ def load(path: str) -> ModuleType:
     sys.modules[name] = module
     absent.loading[0] = True
     try:
-        with forgiving():
+        with placeholders():
             exec(compile(tree, path, "exec"), vars(module))
     finally:
         absent.loading[0] = False

@@ -1,4 +1,4 @@
-"""The runner of PyTorch's test files, on a file of our own that looks like one."""
+"""The runner of PyTorch's test files, on a test file in their style."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ if __name__ == "__main__":
 '''
 
 
-def test_a_file_loads_whatever_it_imports_and_each_test_ends_as_it_should(tmp_path):
+def test_loading_and_outcomes(tmp_path):
     path = tmp_path / "test_some.py"
     path.write_text(FILE)
     root = Path(__file__).resolve().parents[2]

@@ -1,4 +1,4 @@
-"""Runs the tests of a loaded file one by one, each within its time, and says how each ended."""
+"""Execution of the tests of a loaded file, each with a time limit, and their outcomes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ENDINGS = ("pass", "fail", "internal", "skipped", "not applicable")
 
 
 class TimedOut(BaseException):
-    """A test took too long; no `except Exception` of the test's may swallow it."""
+    """A test timed out; not an Exception, so that the test cannot catch it."""
 
 
 @dataclass
 class Verdict:
-    """How one test ended, and why."""
+    """The outcome of one test, and the reason."""
 
     name: str  # Class::test
     ending: str
@@ -39,7 +39,7 @@ class Verdict:
 
 
 class _Result(unittest.TestResult):
-    """Keeps the exception objects, which unittest turns into text."""
+    """Stores exception objects, which unittest converts to text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def _one_line(error: BaseException) -> str:
 
 
 class Ledger:
-    """Tests that can say nothing about flambeau: lines `file::Class::test - reason`, `*` matches anything."""
+    """Excluded tests: lines `file::Class::test - reason`, where `*` matches anything."""
 
     def __init__(self, path: str) -> None:
         self.lines: list[tuple[str, str]] = []
@@ -80,7 +80,7 @@ class Ledger:
                         self.lines.append((pattern.strip(), reason.strip()))
 
     def reason(self, name: str) -> str | None:
-        """Why a test is not applicable, None if it is."""
+        """The reason why a test is excluded; None if it is not."""
         for pattern, reason in self.lines:
             if fnmatch.fnmatchcase(name, pattern):
                 self.met.add(pattern)
@@ -89,7 +89,7 @@ class Ledger:
 
 
 def tests_of(module: ModuleType, pattern: str | None) -> list[unittest.TestCase]:
-    """The tests of a module, in the order of their classes; `pattern` is a piece of `Class::test`, or a glob."""
+    """The tests of a module, in the order of their classes; `pattern` is a substring or glob of `Class::test`."""
     found = []
     for value in list(vars(module).values()):
         if isinstance(value, type) and issubclass(value, unittest.TestCase):
