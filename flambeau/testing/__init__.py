@@ -1,4 +1,4 @@
-"""`torch.testing`: whether two results are close, and tensors to try functions on."""
+"""`torch.testing`: `assert_close` and `make_tensor`."""
 
 from __future__ import annotations
 

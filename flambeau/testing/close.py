@@ -1,4 +1,4 @@
-"""`assert_close`: two results, however nested, are the same but for rounding."""
+"""`assert_close`: compare two nested results up to tolerances."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ from typing import Any, NamedTuple
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .comparisons import KINDS, Closeness, Run, Where
-from .mismatch import Message, Mismatch, place
-from .tolerances import OLD_TOLERANCES, loosest
+from .comparisons import PAIR_TYPES, Closeness, Comparison, Path
+from .mismatch import Message, Mismatch, item_path
+from .tolerances import ALLCLOSE_TOLERANCES, max_tolerances
 
 
 class _Pair(NamedTuple):
-    """Two values that are no containers, and how to compare them."""
+    """Two values that are not containers, and their comparison."""
 
     kind: str
     actual: Any
     expected: Any
-    where: Where
-    compare: Run
+    path: Path
+    compare: Comparison
 
 
-def _pairs(actual: Any, expected: Any, where: Where, closeness: Closeness) -> list[_Pair]:
-    """All pairs of values in two containers of one structure.
+def _pairs(actual: Any, expected: Any, path: Path, closeness: Closeness) -> list[_Pair]:
+    """All pairs of values in two containers of the same structure.
 
     Raises:
-        Mismatch: the structures differ, or two values are of kinds that cannot be compared.
+        Mismatch: the structures differ, or two values have types that cannot be compared.
     """
     if _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
-            raise Mismatch(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", where)
+            raise Mismatch(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path)
         return [pair for i in range(len(actual))
-                for pair in _pairs(actual[i], expected[i], (*where, i), closeness)]
+                for pair in _pairs(actual[i], expected[i], (*path, i), closeness)]
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        return [pair for key in _keys(actual, expected, where)
-                for pair in _pairs(actual[key], expected[key], (*where, key), closeness)]
-    for kind, find in KINDS.items():
+        return [pair for key in _keys(actual, expected, path)
+                for pair in _pairs(actual[key], expected[key], (*path, key), closeness)]
+    for kind, make_comparison in PAIR_TYPES.items():
         try:
-            compare = find(actual, expected, where, closeness)
+            compare = make_comparison(actual, expected, path, closeness)
         except Mismatch:
             raise
         except Exception as error:
-            raise RuntimeError(f"Originating a {kind}() at item {place(where)} with\n\n"
+            raise RuntimeError(f"Originating a {kind}() at item {item_path(path)} with\n\n"
                                f"{type(actual).__name__}(): {actual}\n\nand\n\n"
                                f"{type(expected).__name__}(): {expected}\n\n"
                                "resulted in the unexpected exception above.") from error
         if compare is not None:
-            return [_Pair(kind, actual, expected, where, compare)]
-    raise Mismatch(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", where,
+            return [_Pair(kind, actual, expected, path, compare)]
+    raise Mismatch(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", path,
                    TypeError)
 
 
 def _is_sequence(x: Any) -> bool:
-    return isinstance(x, Sequence) and not isinstance(x, str)  # the elements of a str are str again
+    return isinstance(x, Sequence) and not isinstance(x, str)  # items of a str are str
 
 
-def _keys(actual: Mapping[Any, Any], expected: Mapping[Any, Any], where: Where) -> list[Any]:
-    """The keys that both have, in their order if they have one, else in that of a set, as in PyTorch."""
-    have, want = set(actual), set(expected)
-    if have != want:
+def _keys(actual: Mapping[Any, Any], expected: Mapping[Any, Any], path: Path) -> list[Any]:
+    """The common keys, sorted if they can be compared, else in the order of a set, as in PyTorch."""
+    actual_keys, expected_keys = set(actual), set(expected)
+    if actual_keys != expected_keys:
         raise Mismatch("The keys of the mappings do not match:\n"
-                       f"Missing keys in the actual mapping: {sorted(want - have)}\n"
-                       f"Additional keys in the actual mapping: {sorted(have - want)}", where)
-    keys = list(have)
+                       f"Missing keys in the actual mapping: {sorted(expected_keys - actual_keys)}\n"
+                       f"Additional keys in the actual mapping: {sorted(actual_keys - expected_keys)}", path)
+    keys = list(actual_keys)
     with contextlib.suppress(Exception):
         keys.sort()
     return keys
@@ -75,28 +75,28 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
                  atol: float | None = None, equal_nan: bool = False, check_device: bool = True,
                  check_dtype: bool = True, check_layout: bool = True, check_stride: bool = False,
                  msg: Message = None) -> None:
-    """Fail unless `actual` and `expected` are close.
+    """Raise unless `actual` and `expected` are close.
 
-    |actual - expected| <= atol + rtol * |expected| for every element; what is infinite must be equal.
+    Close: |actual - expected| <= atol + rtol * |expected| for each element; infinities must be equal.
     See https://docs.pytorch.org/docs/stable/testing.html#torch.testing.assert_close
 
     Args:
-        actual: a tensor; what `as_tensor` takes; a number, a boolean or None; a sequence or mapping of such.
-        expected: likewise, of the same structure.
-        allow_subclasses: compare also what is of different classes, if one is derived from the other.
-        rtol: together with `atol`; default: as the looser of the two dtypes needs.
-        atol: together with `rtol`.
-        equal_nan: NaN is close to NaN.
+        actual: a tensor, an argument of `as_tensor`, a number, a boolean or None; or a sequence or mapping of these.
+        expected: the same, with the same structure.
+        allow_subclasses: allow different classes if one is a subclass of the other.
+        rtol: relative tolerance; requires `atol`. Default: the larger one of the two dtypes.
+        atol: absolute tolerance; requires `rtol`. Default: the larger one of the two dtypes.
+        equal_nan: NaN equals NaN.
         check_device: devices must be the same.
-        check_dtype: dtypes must be the same; else the values are compared in a common one.
+        check_dtype: dtypes must be the same; if False, values are compared in the promoted dtype.
         check_layout: layouts must be the same.
         check_stride: strides must be the same.
-        msg: the text of the error, or what makes it from the usual one.
+        msg: the message of the error, or a function that maps the default message to it.
 
     Raises:
         AssertionError: they are not close, or an attribute, a length or the keys differ.
-        TypeError: they are of kinds that cannot be compared.
-        ValueError: only one of `rtol` and `atol` is given.
+        TypeError: their types cannot be compared.
+        ValueError: only one of `rtol` and `atol` is passed.
 
     >>> import flambeau as torch
     >>> torch.testing.assert_close(torch.tensor([1., 2.]), torch.tensor([1., 2.000001]))
@@ -111,13 +111,13 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
     __tracebackhide__ = True
     closeness = Closeness(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout,
                           check_stride)
-    failed = _first_mismatch(actual, expected, closeness, msg)
-    if failed is not None:
-        raise failed
+    error = _first_mismatch(actual, expected, closeness, msg)
+    if error is not None:
+        raise error
 
 
 def _first_mismatch(actual: Any, expected: Any, closeness: Closeness, msg: Message) -> Exception | None:
-    """The error of the first pair that differs; all pairs must have been found before."""
+    """The error of the first pair that differs. Structures are compared before any values."""
     try:
         pairs = _pairs(actual, expected, (), closeness)
     except Mismatch as mismatch:
@@ -128,7 +128,7 @@ def _first_mismatch(actual: Any, expected: Any, closeness: Closeness, msg: Messa
         except Mismatch as mismatch:
             return mismatch.error(msg)
         except Exception as error:
-            raise RuntimeError(f"Comparing\n\n{pair.kind}(\n    id={pair.where},\n    actual={pair.actual},\n"
+            raise RuntimeError(f"Comparing\n\n{pair.kind}(\n    id={pair.path},\n    actual={pair.actual},\n"
                                f"    expected={pair.expected},\n)\n\n"
                                "resulted in the unexpected exception above.") from error
     return None
@@ -136,7 +136,15 @@ def _first_mismatch(actual: Any, expected: Any, closeness: Closeness, msg: Messa
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
                     equal_nan: bool = True, msg: str = "") -> None:
-    """Deprecated: `assert_close` of tensors, or what makes them, whatever their dtypes, with wider tolerances.
+    """Deprecated: `assert_close` of tensors or tensor data, without dtype check and with larger tolerances.
+
+    Args:
+        actual: a tensor, or data for one.
+        expected: the same.
+        rtol: relative tolerance; requires `atol`.
+        atol: absolute tolerance; requires `rtol`.
+        equal_nan: NaN equals NaN (default True).
+        msg: the message of the error.
 
     >>> import flambeau as torch
     >>> import warnings
@@ -153,7 +161,7 @@ def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol:
     if not isinstance(expected, Tensor):
         expected = fn.tensor(expected, dtype=actual.dtype)
     if rtol is None and atol is None:
-        rtol, atol = loosest(actual.dtype, expected.dtype, table=OLD_TOLERANCES)
+        rtol, atol = max_tolerances(actual.dtype, expected.dtype, table=ALLCLOSE_TOLERANCES)
     assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
 
 

@@ -1,7 +1,7 @@
-"""How two values that are no containers are compared: None, booleans, numbers, tensors and what makes tensors.
+"""Comparisons of two values that are not containers: None, booleans, numbers, tensors and tensor-likes.
 
-A comparison is found first, which fails where the values are of no comparable kinds, and run
-afterwards, which fails where they differ.
+Each function returns a comparison, or None if the types of the values do not fit. The comparison raises `Mismatch` if
+the values differ.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from .. import dtypes
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .mismatch import Mismatch, of_scalars, of_tensors
+from .mismatch import Mismatch, scalar_message, tensor_message
 from .tolerances import tolerances
 
-Where = tuple[Any, ...]
-Run = Callable[[], None]
+Path = tuple[Any, ...]
+Comparison = Callable[[], None]
 
-_NUMBERS = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
+_NUMBER_DTYPES = {int: dtypes.int64, float: dtypes.float64, complex: dtypes.complex128}
 _UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
 
 
 @dataclass(slots=True)
 class Closeness:
-    """What counts as close: `assert_close`'s options."""
+    """The options of `assert_close`."""
 
     allow_subclasses: bool = True
     rtol: float | None = None
@@ -41,68 +41,68 @@ class Closeness:
     check_stride: bool = False
 
 
-def of_none(actual: Any, expected: Any, where: Where, _: Closeness) -> Run | None:
-    """None is close to None only."""
+def none_pair(actual: Any, expected: Any, path: Path, _: Closeness) -> Comparison | None:
+    """None equals None only."""
     if actual is not None and expected is not None:
         return None
 
     def compare() -> None:
         if actual is not expected:
-            raise Mismatch(f"None mismatch: {actual} is not {expected}", where)
+            raise Mismatch(f"None mismatch: {actual} is not {expected}", path)
 
     return compare
 
 
-def of_booleans(actual: Any, expected: Any, where: Where, _: Closeness) -> Run | None:
-    """Python's booleans, and NumPy's, must be equal."""
+def boolean_pair(actual: Any, expected: Any, path: Path, _: Closeness) -> Comparison | None:
+    """Booleans of Python and NumPy must be equal."""
     if not (isinstance(actual, (bool, np.bool_)) and isinstance(expected, (bool, np.bool_))):
         return None
 
     def compare() -> None:
         if bool(actual) is not bool(expected):
-            raise Mismatch(f"Booleans mismatch: {bool(actual)} is not {bool(expected)}", where)
+            raise Mismatch(f"Booleans mismatch: {bool(actual)} is not {bool(expected)}", path)
 
     return compare
 
 
-def of_numbers(actual: Any, expected: Any, where: Where, closeness: Closeness) -> Run | None:
-    """Python's numbers, and NumPy's, are close as tensors of their dtype would be."""
-    kinds = (*_NUMBERS, np.number)
-    if not (isinstance(actual, kinds) and isinstance(expected, kinds)):
+def number_pair(actual: Any, expected: Any, path: Path, closeness: Closeness) -> Comparison | None:
+    """Numbers of Python and NumPy are compared with the tolerances of their dtype."""
+    number_types = (*_NUMBER_DTYPES, np.number)
+    if not (isinstance(actual, number_types) and isinstance(expected, number_types)):
         return None
     a: Any = actual.item() if isinstance(actual, np.number) else actual
     b: Any = expected.item() if isinstance(expected, np.number) else expected
-    rtol, atol = tolerances(closeness.rtol, closeness.atol, (_NUMBERS[type(a)], _NUMBERS[type(b)]), where)
+    rtol, atol = tolerances(closeness.rtol, closeness.atol, (_NUMBER_DTYPES[type(a)], _NUMBER_DTYPES[type(b)]), path)
 
     def compare() -> None:
         if closeness.check_dtype and type(a) is not type(b):
-            raise Mismatch(f"The (d)types do not match: {type(a)} != {type(b)}.", where)
+            raise Mismatch(f"The (d)types do not match: {type(a)} != {type(b)}.", path)
         if a == b or (closeness.equal_nan and cmath.isnan(a) and cmath.isnan(b)):
             return
-        apart = abs(a - b)
-        if not (cmath.isfinite(apart) and apart <= atol + rtol * abs(b)):
-            raise Mismatch(of_scalars(a, b, rtol, atol), where)
+        difference = abs(a - b)
+        if not (cmath.isfinite(difference) and difference <= atol + rtol * abs(b)):
+            raise Mismatch(scalar_message(a, b, rtol, atol), path)
 
     return compare
 
 
-def of_tensors_alike(actual: Any, expected: Any, where: Where, closeness: Closeness) -> Run | None:
-    """Tensors, and what `as_tensor` takes, if the one's type is the other's, or derived from it."""
+def tensor_like_pair(actual: Any, expected: Any, path: Path, closeness: Closeness) -> Comparison | None:
+    """Tensors and arguments of `as_tensor`, if one type is a subclass of the other."""
     if not (isinstance(actual, type(expected)) or isinstance(expected, type(actual))):
         return None
     if not closeness.allow_subclasses and type(actual) is not type(expected):
         return None
     try:
         a, b = (x if isinstance(x, Tensor) else fn.as_tensor(x) for x in (actual, expected))
-    except Exception:  # whatever it is, it is not like a tensor
+    except Exception:  # not a tensor-like
         return None
-    rtol, atol = tolerances(closeness.rtol, closeness.atol, (a.dtype, b.dtype), where)
-    return partial(_compare_tensors, a, b, where, closeness, rtol, atol)
+    rtol, atol = tolerances(closeness.rtol, closeness.atol, (a.dtype, b.dtype), path)
+    return partial(_compare_tensors, a, b, path, closeness, rtol, atol)
 
 
-def _compare_tensors(actual: Tensor, expected: Tensor, where: Where, closeness: Closeness, rtol: float,
+def _compare_tensors(actual: Tensor, expected: Tensor, path: Path, closeness: Closeness, rtol: float,
                      atol: float) -> None:
-    _compare_attributes(actual, expected, where, closeness)
+    _compare_attributes(actual, expected, path, closeness)
     a, b = actual.detach(), expected.detach()
     if a.device != b.device:
         a, b = a.cpu(), b.cpu()
@@ -113,11 +113,11 @@ def _compare_tensors(actual: Tensor, expected: Tensor, where: Where, closeness: 
     if fn.all(matches):
         return
     if a._array.ndim:
-        raise Mismatch(of_tensors(a, b, matches, rtol, atol), where)
-    raise Mismatch(of_scalars(a.item(), b.item(), rtol, atol), where)
+        raise Mismatch(tensor_message(a, b, matches, rtol, atol), path)
+    raise Mismatch(scalar_message(a.item(), b.item(), rtol, atol), path)
 
 
-def _compare_attributes(actual: Tensor, expected: Tensor, where: Where, closeness: Closeness) -> None:
+def _compare_attributes(actual: Tensor, expected: Tensor, path: Path, closeness: Closeness) -> None:
     attributes: list[tuple[str, Any, Any]] = [("shape", actual.shape, expected.shape)]
     if closeness.check_layout:
         attributes.append(("layout", actual.layout, expected.layout))
@@ -129,11 +129,11 @@ def _compare_attributes(actual: Tensor, expected: Tensor, where: Where, closenes
         attributes.append(("dtype", actual.dtype, expected.dtype))
     for name, a, b in attributes:
         if a != b:
-            raise Mismatch(f"The values for attribute '{name}' do not match: {a} != {b}.", where)
+            raise Mismatch(f"The values for attribute '{name}' do not match: {a} != {b}.", path)
 
 
-#: tried in this order; under the names that errors have for them
-KINDS: dict[str, Callable[[Any, Any, Where, Closeness], Run | None]] = {
-    "NonePair": of_none, "BooleanPair": of_booleans, "NumberPair": of_numbers, "TensorLikePair": of_tensors_alike}
+#: name in error messages -> function; tried in this order
+PAIR_TYPES: dict[str, Callable[[Any, Any, Path, Closeness], Comparison | None]] = {
+    "NonePair": none_pair, "BooleanPair": boolean_pair, "NumberPair": number_pair, "TensorLikePair": tensor_like_pair}
 
-__all__ = ["KINDS", "Closeness", "Run", "Where"]
+__all__ = ["PAIR_TYPES", "Closeness", "Comparison", "Path"]

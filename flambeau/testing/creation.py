@@ -1,4 +1,4 @@
-"""`make_tensor`: random values of any dtype, within bounds, to try functions on."""
+"""`make_tensor`: test tensors with random values of any dtype, within bounds."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..dtypes import dtype as DType
 from ..dtypes import finfo, iinfo
 
 
-def _bounds(low: float | None, high: float | None, usual: tuple[float, float], least: float, end: float,
+def _bounds(low: float | None, high: float | None, default: tuple[float, float], lowest: float, upper: float,
             dtype: DType, continuous: bool) -> tuple[Any, Any]:
-    """From where and below what the values are, within what the dtype holds: from `least`, below `end`.
+    """The interval [low, high) of the values, clipped to the range [lowest, upper) of the dtype.
 
     Raises:
-        ValueError: NaN, no interval, or none of the dtype.
+        ValueError: a bound is NaN, or the interval is empty or outside the range of the dtype.
     """
-    low = usual[0] if low is None else low
-    high = usual[1] if high is None else high
+    low = default[0] if low is None else low
+    high = default[1] if high is None else high
     if any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and continuous:
@@ -32,10 +32,10 @@ def _bounds(low: float | None, high: float | None, usual: tuple[float, float], l
                       stacklevel=3)
     elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
-    elif high < least or low >= end:
+    elif high < lowest or low >= upper:
         raise ValueError(f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only "
-                         f"supports [{least}, {end})")
-    low, high = min(max(low, least), end), min(max(high, least), end)
+                         f"supports [{lowest}, {upper})")
+    low, high = min(max(low, lowest), upper), min(max(high, lowest), upper)
     return (low, high) if continuous else (math.ceil(low), math.ceil(high))
 
 
@@ -47,17 +47,20 @@ def make_tensor(*shape: Any, dtype: DType, device: str | Device, low: float | No
     See https://docs.pytorch.org/docs/stable/testing.html#torch.testing.make_tensor
 
     Args:
-        shape: sizes, or a sequence of them.
-        low: default -9, for booleans 0. What the dtype cannot hold is cut off, from `high` as well.
-        high: default 9, for integers 10, for booleans 2.
-        noncontiguous: every second element of a tensor twice as wide, if there are two elements.
-        exclude_zero: 1 in place of 0; for floating point numbers, the least normal one.
-        memory_format: how the elements lie; not together with `noncontiguous`.
+        shape: sizes, or a sequence of sizes.
+        dtype: dtype of the tensor.
+        device: its device.
+        low: lower bound (default -9, for bool 0), clipped to the range of the dtype.
+        high: upper bound (default 9, for integers 10, for bool 2), clipped to the range of the dtype.
+        requires_grad: whether the tensor requires grad.
+        noncontiguous: return every second element of a tensor of twice the width, if there are two elements.
+        exclude_zero: replace 0 by 1; for floating point dtypes, by the smallest normal number.
+        memory_format: memory format of the tensor; excludes `noncontiguous`.
 
     Raises:
-        TypeError: `dtype` is none.
-        ValueError: no interval that the dtype can hold; `requires_grad` of integers; `noncontiguous` together with
-            `memory_format`.
+        TypeError: `dtype` is not a dtype.
+        ValueError: the interval is empty or outside the range of the dtype; `requires_grad` of an integer dtype;
+            `noncontiguous` together with `memory_format`.
 
     >>> import flambeau as torch
     >>> _ = torch.manual_seed(0)
@@ -85,8 +88,8 @@ def make_tensor(*shape: Any, dtype: DType, device: str | Device, low: float | No
         _draw(fn.view_as_real(result) if dtype.is_complex else result, low, high)
     else:
         boolean = dtype.name == "bool"
-        least, end = (0, 2) if boolean else (iinfo(dtype).min, iinfo(dtype).max + (dtype.name != "int64"))
-        low, high = _bounds(low, high, (0, 2) if boolean else (-9, 10), least, end, dtype, continuous)
+        lowest, upper = (0, 2) if boolean else (iinfo(dtype).min, iinfo(dtype).max + (dtype.name != "int64"))
+        low, high = _bounds(low, high, (0, 2) if boolean else (-9, 10), lowest, upper, dtype, continuous)
         result = fn.randint(low, high, shape, device=device, dtype=dtype)
 
     if noncontiguous:
@@ -101,7 +104,7 @@ def make_tensor(*shape: Any, dtype: DType, device: str | Device, low: float | No
 
 
 def _draw(x: Tensor, low: float, high: float) -> None:
-    """Fill with uniform numbers, also where `high - low` is more than the dtype holds."""
+    """Fill with uniform random values, even if `high - low` overflows the dtype."""
     if high - low >= finfo(x.dtype).max:
         x.uniform_(low / 2, high / 2).mul_(2)
     else:

@@ -1,4 +1,4 @@
-"""What is said of two values that differ: where, in how many elements, and by how much at most."""
+"""Mismatches: the exception of a failed comparison, and its message with the number and the size of differences."""
 
 from __future__ import annotations
 
@@ -16,87 +16,91 @@ class Mismatch(Exception):
     """Two values differ, or cannot be compared.
 
     Args:
-        text: how.
-        where: the indices and keys on the way to them.
-        kind: what to raise to the user.
+        text: the message.
+        path: indices and keys of the values in their containers.
+        kind: class of the exception that the user gets.
     """
 
-    def __init__(self, text: str, where: tuple[Any, ...] = (), kind: type[Exception] = AssertionError) -> None:
+    def __init__(self, text: str, path: tuple[Any, ...] = (), kind: type[Exception] = AssertionError) -> None:
         super().__init__(text)
-        self.text, self.where, self.kind = text, where, kind
+        self.text, self.path, self.kind = text, path, kind
 
     def error(self, message: Message = None) -> Exception:
-        """The user's exception.
+        """The exception that the user gets.
 
         Args:
-            message: its text, or what makes it from this one.
+            message: its message, or a function that maps the default message to it.
         """
         if isinstance(message, str):
             return self.kind(message)
         text = self.text
-        if self.where:
-            text += f"\n\nThe failure occurred for item {place(self.where)}"
+        if self.path:
+            text += f"\n\nThe failure occurred for item {item_path(self.path)}"
         return self.kind(message(text) if callable(message) else text)
 
 
-def place(where: tuple[Any, ...]) -> str:
-    """Indices and keys, as in `[0]['a']`."""
-    return "".join(str([step]) for step in where)
+def item_path(path: tuple[Any, ...]) -> str:
+    """The path in the form `[0]['a']`."""
+    return "".join(str([step]) for step in path)
 
 
-def _said(what: str, facts: str, differences: list[tuple[str, float]], tolerances: tuple[float, float]) -> str:
+def _format_message(subject: str, summary: str, differences: list[tuple[str, float]],
+                    tolerances: tuple[float, float]) -> str:
     """The message; its last two lines are the absolute and the relative difference.
 
     Args:
-        differences: how each is named, and its size.
-        tolerances: atol and rtol.
+        subject: what was compared.
+        summary: line after the first one.
+        differences: (format string, size) of each.
+        tolerances: (atol, rtol).
     """
     exact = tolerances == (0, 0)
-    lines = [f"{what} are not {'equal' if exact else 'close'}!", "", facts]
+    lines = [f"{subject} are not {'equal' if exact else 'close'}!", "", summary]
     for (name, size), allowed in zip(differences, tolerances, strict=True):
         lines.append(name.format(size) + ("" if exact else f" (up to {allowed} allowed)"))
     return "\n".join(lines)
 
 
-def of_scalars(actual: Any, expected: Any, rtol: float, atol: float) -> str:
-    """What to say of two numbers."""
-    apart = abs(actual - expected)
-    relative = float("inf") if expected == 0 else apart / abs(expected)
-    return _said("Scalars", f"Expected {expected} but got {actual}.",
-                 [("Absolute difference: {}", apart), ("Relative difference: {}", relative)], (atol, rtol))
+def scalar_message(actual: Any, expected: Any, rtol: float, atol: float) -> str:
+    """The message for two scalars."""
+    difference = abs(actual - expected)
+    relative = float("inf") if expected == 0 else difference / abs(expected)
+    return _format_message("Scalars", f"Expected {expected} but got {actual}.",
+                 [("Absolute difference: {}", difference), ("Relative difference: {}", relative)], (atol, rtol))
 
 
-def of_tensors(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float) -> str:
-    """What to say of two tensors of one shape and dtype.
+def tensor_message(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float) -> str:
+    """The message for two tensors of one shape and dtype.
 
     Args:
-        matches: which elements are close.
+        matches: bool tensor: the elements that are close.
     """
     count = prod(matches._array.shape)
     wrong = count - int(fn.sum(matches))
-    one, other = fn.flatten(actual), fn.flatten(expected)
+    flat_actual, flat_expected = fn.flatten(actual), fn.flatten(expected)
     if not (actual.is_floating_point() or actual.is_complex()):
-        one, other = one.long(), other.long()  # a difference may not fit in a narrow dtype
+        # a difference may not fit in a narrow dtype
+        flat_actual, flat_expected = flat_actual.long(), flat_expected.long()
     close = fn.flatten(matches)
-    apart = fn.abs(one - other)
-    apart[close] = 0
-    relative = apart / fn.abs(other)
+    difference = fn.abs(flat_actual - flat_expected)
+    difference[close] = 0
+    relative = difference / fn.abs(flat_expected)
     relative[close] = 0  # 0 / 0 where both are 0
     differences = []
-    for name, sizes in (("absolute", apart), ("relative", relative)):
+    for name, sizes in (("absolute", difference), ("relative", relative)):
         greatest, at = fn.max(sizes, 0)
         differences.append((f"Greatest {name} difference: {{}} at index {_index(int(at), matches._array.shape)}",
                             greatest.item()))
-    return _said("Tensor-likes", f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})", differences,
+    return _format_message("Tensor-likes", f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})", differences,
                  (atol, rtol))
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    found: list[int] = []
+    index: list[int] = []
     for size in reversed(shape):
         flat, remainder = divmod(flat, size)
-        found.append(remainder)
-    return tuple(reversed(found))
+        index.append(remainder)
+    return tuple(reversed(index))
 
 
-__all__ = ["Message", "Mismatch", "of_scalars", "of_tensors", "place"]
+__all__ = ["Message", "Mismatch", "item_path", "scalar_message", "tensor_message"]

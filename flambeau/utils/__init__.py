@@ -1,4 +1,4 @@
-"""`torch.utils`: what helps to train models, beside layers and optimizers."""
+"""`torch.utils`: activation checkpointing, hooks, pytrees and serialization options."""
 
 from __future__ import annotations
 

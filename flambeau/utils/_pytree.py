@@ -1,6 +1,6 @@
-"""Nested containers under PyTorch's names: leaves, structures, and functions of every leaf.
+"""Pytrees, with the names of `torch.utils._pytree`: flatten, unflatten and map nested containers.
 
-The module is private in PyTorch too; programs use it nevertheless.
+The module is private in PyTorch, too, but programs use it.
 
     >>> from flambeau.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
     >>> leaves, spec = tree_flatten({"a": 1, "b": (2.5, [3])})
@@ -22,7 +22,7 @@ from ..trees import register as _register
 
 PyTree = Any
 Context = Any
-Leaf = Callable[[Any], bool] | None  # whether something is a leaf, though it may be a container
+Leaf = Callable[[Any], bool] | None  # predicate: treat a container as a leaf
 Kind = type[Any] | tuple[type[Any], ...] | UnionType
 
 
@@ -31,72 +31,73 @@ def register_pytree_node(cls: type[Any], flatten_fn: Callable[[Any], tuple[list[
                          to_dumpable_context: Callable[[Any], Any] | None = None,
                          from_dumpable_context: Callable[[Any], Any] | None = None,
                          flatten_with_keys_fn: Callable[[Any], Any] | None = None) -> None:
-    """Let a class be a container.
+    """Register a class as a container.
 
     Args:
-        flatten_fn: gives the children, and what else is needed to make the container again.
-        unflatten_fn: makes it again, from both.
-        serialized_type_name: for writing structures to files, as the next two: nothing here does that.
-        to_dumpable_context: see there.
-        from_dumpable_context: see there.
-        flatten_with_keys_fn: for paths to leaves: nothing here gives those.
+        cls: the class.
+        flatten_fn: returns (children, context) of a container.
+        unflatten_fn: `(children, context) -> container`.
+        serialized_type_name: ignored: structures are not serialized.
+        to_dumpable_context: ignored.
+        from_dumpable_context: ignored.
+        flatten_with_keys_fn: ignored: there are no key paths.
 
     Raises:
-        ValueError: it is one already.
+        ValueError: the class is registered already.
     """
     del serialized_type_name, to_dumpable_context, from_dumpable_context, flatten_with_keys_fn
     _register(cls, flatten_fn, unflatten_fn)
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Leaf = None) -> bool:
-    """Whether it is a leaf."""
+    """Whether a tree is a leaf."""
     return tree_structure(tree, is_leaf).is_leaf()
 
 
 def tree_iter(tree: PyTree, is_leaf: Leaf = None) -> Iterator[Any]:
-    """A tree's leaves, in order, one by one."""
+    """An iterator over the leaves of a tree, in order."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
-    """Call `func` with each leaf (and those at its place in `rests`), for what it does to them; the tree itself."""
+    """Call `func` with each leaf (and the corresponding leaves of `rests`) for its side effects; return the tree."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
 def map_only(type_or_types_or_pred: Kind | Callable[[Any], bool], /) -> Callable[[Callable[[Any], Any]], Any]:
-    """What makes a function leave alone what is not of a type, or what a predicate does not hold for.
+    """A decorator: the function is applied to values of a type, or that satisfy a predicate; others are returned as is.
 
     >>> from flambeau.utils._pytree import map_only
     >>> map_only(int)(lambda x: x + 1)(1), map_only(int)(lambda x: x + 1)("1")
     (2, '1')
 
     Raises:
-        TypeError: it is given neither.
+        TypeError: the argument is neither a type nor callable.
     """
-    chosen = type_or_types_or_pred
-    by_type = isinstance(chosen, (type, tuple, UnionType))
-    if not (by_type or callable(chosen)):
+    selector = type_or_types_or_pred
+    is_type = isinstance(selector, (type, tuple, UnionType))
+    if not (is_type or callable(selector)):
         raise TypeError("Argument must be a type, a tuple of types, or a callable.")
 
-    def wanted(x: Any) -> bool:
-        return isinstance(x, chosen) if by_type else chosen(x)  # type: ignore[arg-type, operator]
+    def matches(x: Any) -> bool:
+        return isinstance(x, selector) if is_type else selector(x)  # type: ignore[arg-type, operator]
 
-    def restricted(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda x: func(x) if wanted(x) else x
+    def decorator(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda x: func(x) if matches(x) else x
 
-    return restricted
+    return decorator
 
 
 def tree_map_only(type_or_types_or_pred: Kind | Callable[[Any], bool], /, func: Callable[[Any], Any], tree: PyTree,
                   is_leaf: Leaf = None) -> PyTree:
-    """The tree with `func` applied to the leaves of a type, or for which a predicate holds."""
+    """The tree with `func` applied to the leaves of a type, or that satisfy a predicate."""
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(type_or_types_or_pred: Kind | Callable[[Any], bool], /, func: Callable[[Any], Any], tree: PyTree,
                    is_leaf: Leaf = None) -> PyTree:
-    """Call `func` with the leaves of a type, or for which a predicate holds; the tree itself."""
+    """Call `func` with the leaves of a type, or that satisfy a predicate; return the tree."""
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
@@ -106,7 +107,7 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) ->
 
 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
-    """Whether `pred` holds for a leaf."""
+    """Whether `pred` holds for any leaf."""
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
@@ -116,7 +117,7 @@ def tree_all_only(type_or_types: Kind, /, pred: Callable[[Any], bool], tree: PyT
 
 
 def tree_any_only(type_or_types: Kind, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
-    """Whether `pred` holds for a leaf of a type."""
+    """Whether `pred` holds for any leaf of a type."""
     return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
@@ -126,17 +127,17 @@ def treespec_leaf() -> TreeSpec:
 
 
 def is_namedtuple_class(cls: object) -> bool:
-    """Whether a class was made by `namedtuple`."""
+    """Whether an object is a named tuple class."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_make") and hasattr(cls, "_fields")
 
 
 def is_namedtuple_instance(obj: object) -> bool:
-    """Whether something is a named tuple."""
+    """Whether an object is a named tuple."""
     return is_namedtuple_class(type(obj))
 
 
 def is_namedtuple(obj: object) -> bool:
-    """Whether something is a named tuple, or the class of some."""
+    """Whether an object is a named tuple or a named tuple class."""
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 

@@ -1,8 +1,8 @@
-"""`torch.utils.checkpoint`: activations are computed again in backward instead of being kept.
+"""`torch.utils.checkpoint`: activation checkpointing, which recomputes activations in backward instead of saving them.
 
-There are two ways. One records the graph and leaves its saved tensors empty until they are read
-(`recomputation`); the other, "reentrant", records one node, which runs the function again and
-calls backward on that, inside backward.
+There are two variants. The non-reentrant one records the graph, and fills its saved tensors when they are first read
+(`recomputation`). The reentrant one records a single node, whose backward runs the function again with grad enabled
+and calls backward on the result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUPPRESSED = ("torch.utils.checkpoint: the forward context provided by context_
 
 
 class _Settings:
-    """What blocks around calls of `checkpoint` have set; None leaves it to the call."""
+    """Settings of the context managers below; None: the argument of `checkpoint` applies."""
 
     early_stop: bool | None = None
     debug: bool | None = None
@@ -42,9 +42,12 @@ class _Settings:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """A block whose checkpoints stop recomputing after the last tensor they need, or never before the end.
+    """A context manager that overrides `early_stop` of the calls of `checkpoint` in it.
 
-    It holds for the calls of `checkpoint` in the block, wherever their backward runs.
+    It applies to calls in the block, wherever their backward runs.
+
+    Args:
+        enable: True: stop recomputing after the last saved tensor; False: run the function to its end.
 
     >>> import flambeau as torch
     >>> from flambeau.utils.checkpoint import checkpoint, set_checkpoint_early_stop
@@ -55,33 +58,36 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     >>> y.backward()
     to the end
     """
-    before = _Settings.early_stop
+    previous = _Settings.early_stop
     _Settings.early_stop = enable
     try:
         yield
     finally:
-        _Settings.early_stop = before
+        _Settings.early_stop = previous
 
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """A block that overrides `debug` of the calls of `checkpoint` in it; None leaves it to the calls.
+    """A context manager that overrides `debug` of the calls of `checkpoint` in it.
+
+    Args:
+        enabled: the value; None: do not override.
 
     >>> import flambeau as torch
     >>> from flambeau.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
     >>> with set_checkpoint_debug_enabled(True):
     ...     y = checkpoint(torch.exp, torch.tensor(0., requires_grad=True), use_reentrant=False)
     """
-    before = _Settings.debug
+    previous = _Settings.debug
     _Settings.debug = enabled
     try:
         yield
     finally:
-        _Settings.debug = before
+        _Settings.debug = previous
 
 
 def noop_context_fn() -> Contexts:
-    """Two blocks that do nothing: the default of `checkpoint`'s `context_fn`.
+    """Two context managers that do nothing: the default of `context_fn` of `checkpoint`.
 
     >>> from flambeau.utils.checkpoint import noop_context_fn
     >>> len(noop_context_fn())
@@ -90,21 +96,21 @@ def noop_context_fn() -> Contexts:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-def _description(x: Tensor) -> dict[str, Any]:
+def _tensor_metadata(x: Tensor) -> dict[str, Any]:
     return {"shape": x.shape, "dtype": x.dtype, "device": x.device}
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {"default": _description, "none": lambda x: None}
+_METADATA_FNS: dict[str, Callable[[Any], Any]] = {"default": _tensor_metadata, "none": lambda x: None}
 
 
-# ----- with reentrance -------------------------------------------------------------------
+# ----- reentrant -------------------------------------------------------------------
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Leaves with the same values and the same `requires_grad`, for each tensor of a tuple.
+    """The tuple with its tensors detached; `requires_grad` is unchanged.
 
     Raises:
-        RuntimeError: it is not a tuple.
+        RuntimeError: `inputs` is not a tuple.
 
     >>> import flambeau as torch
     >>> torch.utils.checkpoint.detach_variable((torch.ones(1, requires_grad=True) * 2, 3))
@@ -116,7 +122,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn where no tensor among the inputs requires grad.
+    """Warn if no tensor in `inputs` requires grad.
 
     >>> import flambeau as torch
     >>> torch.utils.checkpoint.check_backward_validity([torch.ones(1, requires_grad=True), 2])
@@ -126,11 +132,19 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 
 class CheckpointFunction(Function):
-    """The node of a reentrant checkpoint: its backward runs the function again, and backward on that."""
+    """The node of a reentrant checkpoint: its backward runs the function again and differentiates the result.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor(1., requires_grad=True)
+    >>> y = torch.utils.checkpoint.CheckpointFunction.apply(torch.exp, True, x)
+    >>> y.backward()
+    >>> x.grad
+    tensor(2.7183)
+    """
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Run the function without recording it."""
+        """Run the function without recording a graph."""
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.rng_state = get_rng_state() if preserve_rng_state else None
@@ -141,10 +155,10 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Run the function again, recorded, and send the gradients through it.
+        """Run the function again with grad enabled, and call backward on its outputs.
 
         Raises:
-            RuntimeError: certain tensors' gradients only were asked for, or no output requires grad.
+            RuntimeError: backward computes gradients of given inputs only, or no output requires grad.
         """
         if not reaches_all_leaves():
             raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
@@ -154,33 +168,33 @@ class CheckpointFunction(Function):
         for i, x in zip(ctx.tensor_indices, ctx.saved_tensors, strict=True):
             inputs[i] = x
         leaves = detach_variable(tuple(inputs))
-        with _drawing_again(ctx.rng_state), enable_grad():
+        with _replay_rng(ctx.rng_state), enable_grad():
             outputs = ctx.run_function(*leaves)
         if isinstance(outputs, Tensor):
             outputs = (outputs,)
-        roots = [(out, g) for out, g in zip(outputs, grads, strict=False)
+        outputs_with_grad = [(out, g) for out, g in zip(outputs, grads, strict=False)
                  if isinstance(out, Tensor) and out._requires_grad]
-        if not roots:
+        if not outputs_with_grad:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        run_backward([out for out, _ in roots], [g for _, g in roots])
+        run_backward([out for out, _ in outputs_with_grad], [g for _, g in outputs_with_grad])
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in leaves))
 
 
 @contextlib.contextmanager
-def _drawing_again(state: Tensor | None) -> Iterator[None]:
-    """A block that draws the numbers that followed a state; the stream outside goes on as it was."""
+def _replay_rng(state: Tensor | None) -> Iterator[None]:
+    """A context manager in which the generator continues from a state; its own state is restored afterwards."""
     with fork_rng(enabled=state is not None):
         if state is not None:
             set_rng_state(state)
         yield
 
 
-# ----- without ---------------------------------------------------------------------------
+# ----- non-reentrant ---------------------------------------------------------------------------
 
 
-def _without_reentrance(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, preserve: bool,
-                        context_fn: Callable[[], Contexts], determinism_check: str, debug: bool,
-                        early_stop: bool) -> Any:
+def _checkpoint_non_reentrant(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *,
+                              preserve_rng_state: bool, context_fn: Callable[[], Contexts], determinism_check: str,
+                              debug: bool, early_stop: bool) -> Any:
     explain: Callable[[CheckpointError], NoReturn] | None = None
     if debug if _Settings.debug is None else _Settings.debug:
         if context_fn is not noop_context_fn:
@@ -188,24 +202,24 @@ def _without_reentrance(function: Callable[..., Any], args: tuple[Any, ...], kwa
         from .operator_log import comparing_logs
 
         context_fn, explain = comparing_logs()
-    describe = _CHECKS.get(determinism_check)
-    if describe is None:
-        raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
-    first, again = context_fn()
-    state = get_rng_state() if preserve else None
+    metadata_of = _METADATA_FNS.get(determinism_check)
+    if metadata_of is None:
+        raise ValueError(f"determinism_check should be one of {list(_METADATA_FNS)}, but got {determinism_check}")
+    forward_context, recompute_context = context_fn()
+    state = get_rng_state() if preserve_rng_state else None
 
     def recompute(*inputs: Any) -> None:
-        with _drawing_again(state), again:
+        with _replay_rng(state), recompute_context:
             function(*inputs, **kwargs)
 
     if not grad_mode.get():
         return function(*args, **kwargs)
-    region = Region(recompute, args, describe, explain=explain,
+    region = Region(recompute, args, metadata_of, explain=explain,
                     early_stop=early_stop if _Settings.early_stop is None else _Settings.early_stop)
-    with region.hooks(), first:
+    with region.hooks(), forward_context:
         result = function(*args, **kwargs)
-        region.complete = True
-    if not region.complete:
+        region.forward_done = True
+    if not region.forward_done:
         raise RuntimeError(_SUPPRESSED)
     return result
 
@@ -213,28 +227,28 @@ def _without_reentrance(function: Callable[..., Any], args: tuple[Any, ...], kwa
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
                context_fn: Callable[[], Contexts] = noop_context_fn, determinism_check: str = "default",
                debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
-    """Run a function without keeping what its backward needs: that is computed again then.
+    """Run a function without saving its activations: backward recomputes them.
 
     See https://docs.pytorch.org/docs/stable/checkpoint.html
 
     Args:
-        function: must do the same when it is run again.
-        args: its arguments, which are kept.
-        use_reentrant: False: the graph is recorded, and empty; any backward works, as do keyword arguments, nested
-            calls and outputs of any kind. True: the function is one node, whose backward runs another one inside;
-            `grad` and `backward(inputs=...)` are errors. To be stated; default: True, with a warning.
-        context_fn: gives two context managers, for the first run and for the recomputation (not if reentrant).
-        determinism_check: "default" compares shapes and dtypes of what is recomputed, "none" does not.
-        debug: let an error of that comparison show the operators of both runs (not if reentrant).
-        early_stop: stop recomputing after the last tensor that is needed.
-        kwargs: `preserve_rng_state=True`: draw the same random numbers again; others go to the function.
+        function: a deterministic function.
+        args: its arguments, which are saved.
+        use_reentrant: False: the graph is recorded without saved tensors; every kind of backward, keyword arguments,
+            nested calls and arbitrary outputs are supported. True: the function is one node, whose backward calls
+            backward; `grad` and `backward(inputs=...)` raise. Pass it explicitly; default: True, with a warning.
+        context_fn: returns two context managers, for forward and for the recomputation (non-reentrant only).
+        determinism_check: "default" compares shapes, dtypes and devices of the recomputed tensors, "none" does not.
+        debug: list the operators of both runs if that comparison fails (non-reentrant only).
+        early_stop: stop recomputing after the last saved tensor.
+        kwargs: `preserve_rng_state=True`: recompute with the same random numbers; others are passed to the function.
 
     Returns:
-        What the function returns.
+        The result of the function.
 
     Raises:
-        ValueError: an argument is of no use with this `use_reentrant`, or has no such value.
-        CheckpointError: in backward, if the recomputation differs.
+        ValueError: an argument is not supported with this `use_reentrant`, or its value is unknown.
+        CheckpointError: in backward, if the recomputation differs from forward.
 
     >>> import flambeau as torch
     >>> from flambeau.utils.checkpoint import checkpoint
@@ -251,18 +265,19 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             "if you need to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for "
             "more details on the differences between the two variants.", UserWarning, stacklevel=2)
         use_reentrant = True
-    preserve = kwargs.pop("preserve_rng_state", True)
+    preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if not use_reentrant:
-        return _without_reentrance(function, args, kwargs, preserve=preserve, context_fn=context_fn,
-                                   determinism_check=determinism_check, debug=debug, early_stop=early_stop)
+        return _checkpoint_non_reentrant(
+            function, args, kwargs, preserve_rng_state=preserve_rng_state, context_fn=context_fn,
+            determinism_check=determinism_check, debug=debug, early_stop=early_stop)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if context_fn is not noop_context_fn or debug is not False:
         raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
-    return CheckpointFunction.apply(function, preserve, *args)
+    return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
 
-def _in_turn(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+def _compose(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     def forward(input: Any) -> Any:
         for function in functions:
             input = function(input)
@@ -273,22 +288,22 @@ def _in_turn(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
                           **kwargs: Any) -> Any:
-    """Run functions one after the other, in segments each of which but the last is checkpointed.
+    """Run functions in sequence, divided into segments; all segments but the last are checkpointed.
 
     See https://docs.pytorch.org/docs/stable/checkpoint.html
 
     Args:
         functions: a `Sequential`, or a sequence of functions of one argument.
-        segments: how many there are to be.
-        input: the first one's argument.
+        segments: number of segments.
+        input: argument of the first function.
         use_reentrant: as for `checkpoint`.
         kwargs: `preserve_rng_state=True`, as for `checkpoint`.
 
     Returns:
-        What the last function returns.
+        The result of the last function.
 
     Raises:
-        ValueError: another keyword argument.
+        ValueError: an unknown keyword argument.
 
     >>> import flambeau as torch
     >>> from flambeau.utils.checkpoint import checkpoint_sequential
@@ -303,26 +318,26 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
             "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True. "
             "Refer to docs for more details on the differences between the two variants.", UserWarning, stacklevel=2)
         use_reentrant = True
-    preserve = kwargs.pop("preserve_rng_state", True)
+    preserve_rng_state = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     from ..nn import Sequential
 
     steps = list(functions.children()) if isinstance(functions, Sequential) else functions
     size = len(steps) // segments
-    done = 0
+    checkpointed = 0
     for start in range(0, size * (segments - 1), size):
-        input = checkpoint(_in_turn(steps[start:start + size]), input, use_reentrant=use_reentrant,
-                           preserve_rng_state=preserve)
-        done = start + size
-    return _in_turn(steps[done:])(input)
+        input = checkpoint(_compose(steps[start:start + size]), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve_rng_state)
+        checkpointed = start + size
+    return _compose(steps[checkpointed:])(input)
 
 
 # ----- devices: the states of their generators -------------------------------------------
 
 
 class DefaultDeviceType:
-    """The kind of device whose generators' states are kept where no argument lies on one.
+    """The device type whose generator states are saved if no argument is on another device.
 
     >>> from flambeau.utils.checkpoint import DefaultDeviceType
     >>> DefaultDeviceType.get_device_type()
@@ -333,17 +348,17 @@ class DefaultDeviceType:
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
-        """Set the kind of device."""
+        """Set the device type."""
         DefaultDeviceType._default_device_type = device
 
     @staticmethod
     def get_device_type() -> str:
-        """The kind of device."""
+        """The device type."""
         return DefaultDeviceType._default_device_type or "cpu"
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The devices on which the arguments lie, and their generators' states; the CPU is not among them.
+    """(devices, generator states) of the arguments, without the CPU: two empty lists.
 
     >>> import flambeau as torch
     >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
@@ -353,17 +368,17 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
-    """Set what `get_device_states` gave.
+    """Restore generator states that `get_device_states` returned.
 
     Raises:
-        RuntimeError: for a device that is not there: any.
+        RuntimeError: a list is not empty, because no device but the CPU exists.
 
     >>> import flambeau as torch
     >>> torch.utils.checkpoint.set_device_states([], [])
     """
     for number, _ in zip(devices, states, strict=False):
-        raise RuntimeError(f"there is no device {device_type or DefaultDeviceType.get_device_type()}:{number} beside "
-                           "the CPU")
+        raise RuntimeError(f"device {device_type or DefaultDeviceType.get_device_type()}:{number} does not exist: the "
+                           "CPU is the only device")
 
 
 __all__ = ["SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",

@@ -1,4 +1,4 @@
-"""`torch.utils.hooks`: handles of hooks, and hooks that files may leave out without a word."""
+"""`torch.utils.hooks`: the handle of a hook, and the mark of hooks that are not serialized."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ __all__ = ["RemovableHandle", "unserializable_hook"]
 
 
 def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a hook as one that need not be saved: then saving a tensor that has it does not warn."""
+    """Mark a hook as not serializable: saving a tensor with this hook does not warn."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f

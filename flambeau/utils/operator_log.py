@@ -1,4 +1,4 @@
-"""Logs of the operators that two runs of a function applied, told when the runs differ."""
+"""Operator logs of forward and recomputation, shown by `checkpoint(debug=True)` if the two differ."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..ops.aten import overload_of
 from ..ops.declare import Op
 from .recomputation import CheckpointError
 
-_HERE = str(Path(__file__).resolve().parent.parent)
-_KINDS = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
+_PACKAGE_FOLDER = str(Path(__file__).resolve().parent.parent)
+_DTYPE_ABBREVIATIONS = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
           "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "bool": "b8",
           "uint8": "u8"}
 
-_TEXT = """ \
+_MESSAGE = """ \
 An error happened while unpacking tensors; dumping logs of latest computation
 because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.
 Scroll all the way down for guidance on how to navigate these logs.
@@ -81,58 +81,60 @@ Operations executed during recomputation:
 
 
 class OperatorLog(Interceptor):
-    """A block whose operators are written down, a line each, and the lines of the program that applied them."""
+    """A context manager that logs each operator in it, with its stack trace."""
 
     def __init__(self) -> None:
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self.lines: list[str] = []
         self.stacks: list[str] = []
-        self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
-        self._next = 0
+        self._indices: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._next_index = 0
 
     def __enter__(self) -> OperatorLog:
-        self._begin()  # for each run anew
+        self._reset()  # one log per run
         super().__enter__()
         return self
 
-    def _shown(self, value: Any) -> str:
+    def _format(self, value: Any) -> str:
         if not isinstance(value, Tensor):
             return repr(value)
-        known = self._numbers.get(id(value))
-        if known is None or known[0]() is not value:
-            known = self._numbers[id(value)] = weakref.ref(value), self._next
-            self._next += 1
-        return f"${known[1]}"
+        entry = self._indices.get(id(value))
+        if entry is None or entry[0]() is not value:
+            entry = self._indices[id(value)] = weakref.ref(value), self._next_index
+            self._next_index += 1
+        return f"${entry[1]}"
 
-    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
-        """Write one line, `$2: f32[3] = torch._ops.aten.mul.Tensor($0, $1)`, and the program's stack."""
-        given = [self._shown(x) for x in inputs] + [f"{name}={self._shown(x)}" for name, x in params.items()]
-        made = ", ".join(f"{self._shown(x)}: {_KINDS.get(x.dtype.name, x.dtype.name)}{list(x._array.shape)}"
-                         for x in outs)
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool) -> None:
+        """Log one line, `$2: f32[3] = torch._ops.aten.mul.Tensor($0, $1)`, and the stack outside flambeau."""
+        arguments = [self._format(x) for x in inputs] + [f"{name}={self._format(x)}" for name, x in params.items()]
+        outputs = ", ".join(
+            f"{self._format(x)}: {_DTYPE_ABBREVIATIONS.get(x.dtype.name, x.dtype.name)}{list(x._array.shape)}"
+            for x in outs)
         name = overload_of(op, inputs, in_place)
-        self.lines.append(f"{made} = torch._ops.{name}({', '.join(given)})")
-        frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_HERE)]
+        self.lines.append(f"{outputs} = torch._ops.{name}({', '.join(arguments)})")
+        frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_PACKAGE_FOLDER)]
         self.stacks.append("".join(f"{f.filename}:{f.lineno}:{f.name}\n" for f in reversed(frames)))
 
     def traces(self, label: str) -> str:
-        """Each line with its stack."""
+        """All lines, each with its stack trace."""
         count = len(self.lines)
         return "".join(f"{line}   ({i} of {count} in {label})\n\n{stack}\n\n"
                        for i, (line, stack) in enumerate(zip(self.lines, self.stacks, strict=True), 1))
 
 
 def comparing_logs() -> tuple[Callable[[], tuple[OperatorLog, OperatorLog]], Callable[[CheckpointError], NoReturn]]:
-    """Blocks for two runs, and what raises an error that shows both."""
-    first, again = OperatorLog(), OperatorLog()
+    """A `context_fn` that logs both runs, and a function that raises an error with both logs."""
+    forward_log, recompute_log = OperatorLog(), OperatorLog()
 
     def explain(error: CheckpointError) -> NoReturn:
-        raise CheckpointError(_TEXT.format(
-            first_traces=first.traces("original"), again_traces=again.traces("recompute"),
-            first="\n".join(first.lines), again="\n".join(again.lines))) from error
+        raise CheckpointError(_MESSAGE.format(
+            first_traces=forward_log.traces("original"), again_traces=recompute_log.traces("recompute"),
+            first="\n".join(forward_log.lines), again="\n".join(recompute_log.lines))) from error
 
-    return lambda: (first, again), explain
+    return lambda: (forward_log, recompute_log), explain
 
 
 __all__ = ["OperatorLog", "comparing_logs"]

@@ -1,9 +1,9 @@
-"""Regions that save nothing: what their nodes would have saved is computed again when backward asks for it.
+"""Non-reentrant checkpoints: regions whose saved tensors are recomputed when backward first reads one.
 
-A saved-tensor hook gives each node an empty slot instead of a tensor. When a backward pass first
-reads a slot, the region's function runs again under another hook, which puts the tensors, met in the
-same order, into the slots; each is read once and forgotten. The inputs of a region are saved as a node
-would save them, so that a region inside another one recomputes that one first.
+In forward, a pack hook replaces each saved tensor by an empty slot. When a backward pass first unpacks a slot, the
+function of the region runs again; its saved tensors fill the slots in the same order. Each slot is read once per pass
+and then released. The inputs of a region are saved like those of a node, under the enclosing saved-tensor hooks:
+unpacking an input of a nested region recomputes the outer region first.
 """
 
 from __future__ import annotations
@@ -41,16 +41,27 @@ workaround examples.
 
 
 class CheckpointError(RuntimeError):
-    """A region did not compute again what it had computed at first, or was asked for it twice."""
+    """A recomputation differs from forward, or a saved tensor was unpacked twice.
+
+    >>> import flambeau as torch
+    >>> from flambeau.utils.checkpoint import CheckpointError, checkpoint
+    >>> functions = [torch.exp, lambda x: x * 2]
+    >>> y = checkpoint(lambda x: functions.pop(0)(x), torch.ones(1, requires_grad=True), use_reentrant=False)
+    >>> try:
+    ...     y.backward()
+    ... except CheckpointError as error:
+    ...     print(str(error).splitlines()[0])
+    torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.
+    """
 
 
 class GraphExecGroup:
-    """A block whose backward passes share one recomputation of each region.
+    """A context manager whose backward passes share one recomputation of each region.
 
-    They must not need the same saved tensor twice. Only `checkpoint(..., use_reentrant=False)` heeds it.
+    They must not need the same saved tensor twice. Only non-reentrant checkpoints use it.
 
     Raises:
-        RuntimeError: on entry, inside another such block.
+        RuntimeError: on entry, if another group is active.
 
     >>> import flambeau as torch
     >>> from flambeau.utils.checkpoint import GraphExecGroup, checkpoint
@@ -77,24 +88,24 @@ class GraphExecGroup:
 _group: ContextVar[GraphExecGroup | None] = ContextVar("graph_exec_group", default=None)
 
 
-class _Stop(Exception):
-    """Everything that is needed has been recomputed."""
+class _StopRecomputation(Exception):
+    """Raised when the last slot is filled, to stop the recomputation (`early_stop`)."""
 
 
 class _Slot:
-    """What a node holds instead of a saved tensor."""
+    """Placeholder that a node saves in place of a tensor."""
 
     __slots__ = ("__weakref__", "values")
 
     def __init__(self) -> None:
-        self.values: dict[object, Any] = {}  # pass -> the tensor, recomputed for it
+        self.values: dict[object, Any] = {}  # backward pass -> recomputed tensor
 
 
-_READ = object()  # stands for a tensor that was read, and let go
+_CONSUMED = object()  # marks a tensor that was unpacked and released
 
 
-class _KeptInput:
-    """A tensor among a region's arguments, saved as a node would save it."""
+class _SavedInput:
+    """A tensor argument of a region, saved like the input of a node: packed by hooks, with a version check."""
 
     __slots__ = ("packed", "version", "x")
 
@@ -115,60 +126,60 @@ class _KeptInput:
 
 
 class Region:
-    """One call of a function whose saved tensors are to be recomputed.
+    """One checkpointed call of a function.
 
     Args:
-        recompute: runs the function again, on the arguments it is given.
+        recompute: runs the function again on given arguments.
         args: the arguments.
-        describe: what is compared between a tensor and its recomputation.
-        early_stop: whether to stop recomputing after the last tensor that was saved.
-        explain: called with the error when a recomputation goes wrong; raises a better one.
+        metadata_of: maps a saved tensor to the metadata that its recomputation must have.
+        early_stop: whether to stop recomputing after the last saved tensor.
+        explain: called with the error of a failed recomputation; raises one with more details.
     """
 
-    def __init__(self, recompute: Callable[..., Any], args: Sequence[Any], describe: Callable[[Any], Any], *,
+    def __init__(self, recompute: Callable[..., Any], args: Sequence[Any], metadata_of: Callable[[Any], Any], *,
                  early_stop: bool, explain: Callable[[CheckpointError], NoReturn] | None) -> None:
         self.recompute = recompute
-        self.args = [_KeptInput(x) if isinstance(x, Tensor) else x for x in args]
-        self.describe = describe
+        self.args = [_SavedInput(x) if isinstance(x, Tensor) else x for x in args]
+        self.metadata_of = metadata_of
         self.early_stop = early_stop
         self.explain = explain
         self.slots: list[weakref.ref[_Slot]] = []
-        self.descriptions: list[Any] = []
-        self.recomputed: set[object] = set()  # the passes for which it was done
-        self.complete = False  # whether the first call has ended
-        self.uneven = False  # whether the recomputation may rightly have saved more than the first call so far
+        self.metadata: list[Any] = []
+        self.recomputed: set[object] = set()  # the backward passes that have recomputed
+        self.forward_done = False  # whether forward has returned
+        self.may_save_more = False  # backward inside the function: forward is incomplete
 
     def hooks(self) -> saved_tensors_hooks:
-        """The block in which the function runs for the first time."""
-        return saved_tensors_hooks(self._reserve, self._fill if self.explain is None else self._fill_or_explain)
+        """The saved-tensor hooks under which forward runs."""
+        return saved_tensors_hooks(self._pack, self._unpack if self.explain is None else self._unpack_or_explain)
 
-    def _reserve(self, x: Tensor) -> _Slot:
+    def _pack(self, x: Tensor) -> _Slot:
         slot = _Slot()
         self.slots.append(weakref.ref(slot))
-        self.descriptions.append(self.describe(x))
+        self.metadata.append(self.metadata_of(x))
         return slot
 
-    def _fill_or_explain(self, slot: _Slot) -> Tensor:
+    def _unpack_or_explain(self, slot: _Slot) -> Tensor:
         try:
-            return self._fill(slot)
+            return self._unpack(slot)
         except CheckpointError as error:
             assert self.explain is not None
             self.explain(error)
 
-    def _fill(self, slot: _Slot) -> Tensor:
-        """The tensor that belongs into a slot, recomputed with all the others if this pass has not done so yet."""
-        group, number = _group.get(), current_graph_task_id()
-        run: object = group if group is not None else number
-        alone = group is None and number == -1  # somebody looks at a saved tensor: nothing is kept for later
-        if alone:
-            run = object()
-        if run not in self.recomputed:
-            self._run_again(run)
-        value = slot.values.get(run)
+    def _unpack(self, slot: _Slot) -> Tensor:
+        """The tensor of a slot; the first call in a backward pass recomputes all slots."""
+        group, task_id = _group.get(), current_graph_task_id()
+        pass_id: object = group if group is not None else task_id
+        outside_backward = group is None and task_id == -1  # `node.saved_tensors`: cache nothing
+        if outside_backward:
+            pass_id = object()
+        if pass_id not in self.recomputed:
+            self._run_recompute(pass_id)
+        value = slot.values.get(pass_id)
         if value is None:
             raise AssertionError("Something went unexpectedly wrong in activation checkpoint. Please report this bug "
                                  "by filing an issue to PyTorch.")
-        if value is _READ:
+        if value is _CONSUMED:
             overlap = ("Performing two backward calls that overlap (i.e. require the same saved activation in order to "
                        "compute gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup "
                        "context. ") if group is not None else ""
@@ -176,77 +187,77 @@ class Region:
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
                 f"{overlap}If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise "
                 "please open an issue with details on your use case.")
-        slot.values[run] = _READ
-        if alone:
-            self.recomputed.discard(run)
+        slot.values[pass_id] = _CONSUMED
+        if outside_backward:
+            self.recomputed.discard(pass_id)
             for reference in self.slots:
                 other = reference()
                 if other is not None:
-                    other.values.pop(run, None)
+                    other.values.pop(pass_id, None)
         return value
 
-    def _run_again(self, run: object) -> None:
-        args = [x.read() if isinstance(x, _KeptInput) else x for x in self.args]
-        again = _Recomputation(self, run)
+    def _run_recompute(self, pass_id: object) -> None:
+        args = [x.read() if isinstance(x, _SavedInput) else x for x in self.args]
+        recomputation = _Recomputation(self, pass_id)
         try:
-            with saved_tensors_hooks(again.keep, _itself), enable_grad():
+            with saved_tensors_hooks(recomputation.pack, _identity), enable_grad():
                 self.recompute(*args)
-        except _Stop:
+        except _StopRecomputation:
             pass
-        self.recomputed.add(run)
-        self._check(run, again.met)
+        self.recomputed.add(pass_id)
+        self._check(pass_id, recomputation.n_saved)
 
-    def _check(self, run: object, met: int) -> None:
-        """Compare what was recomputed with what was saved at first."""
-        if self.uneven:
+    def _check(self, pass_id: object, n_saved: int) -> None:
+        """Compare the number and the metadata of the recomputed tensors with those of forward."""
+        if self.may_save_more:
             return
-        if met != len(self.slots):
+        if n_saved != len(self.slots):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
                 f"recomputation.\nNumber of tensors saved during forward: {len(self.slots)}\n"
-                f"Number of tensors saved during recomputation: {met}.\n{TIP}")
-        different = ""
-        for i, (reference, before) in enumerate(zip(self.slots, self.descriptions, strict=True)):
+                f"Number of tensors saved during recomputation: {n_saved}.\n{TIP}")
+        mismatches = ""
+        for i, (reference, saved) in enumerate(zip(self.slots, self.metadata, strict=True)):
             slot = reference()
             if slot is None:
                 continue
-            now = self.describe(slot.values[run])
-            if now != before:
-                different += f"tensor at position {i}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
-        if different:
+            recomputed = self.metadata_of(slot.values[pass_id])
+            if recomputed != saved:
+                mismatches += f"tensor at position {i}:\nsaved metadata: {saved}\nrecomputed metadata: {recomputed}\n"
+        if mismatches:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                f"during the forward pass.\n{different}.\n{TIP}")
+                f"during the forward pass.\n{mismatches}.\n{TIP}")
 
 
 class _Recomputation:
-    """Puts what the second call saves into the slots, in order."""
+    """The pack hook of a recomputation: fills the slots of a region in order."""
 
-    def __init__(self, region: Region, run: object) -> None:
-        self.region, self.run = region, run
-        self.met = 0
+    def __init__(self, region: Region, pass_id: object) -> None:
+        self.region, self.pass_id = region, pass_id
+        self.n_saved = 0
 
-    def keep(self, x: Tensor) -> Tensor:
-        region, place = self.region, self.met
-        self.met += 1
+    def pack(self, x: Tensor) -> Tensor:
+        region, position = self.region, self.n_saved
+        self.n_saved += 1
         if x._requires_grad:
             x = x.detach()
-        if place >= len(region.slots):
-            if not region.complete:
-                # backward inside the function itself: the first call has not come this far
-                region.uneven = True
+        if position >= len(region.slots):
+            if not region.forward_done:
+                # backward inside the function: forward has not saved this tensor yet
+                region.may_save_more = True
                 return x
             raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than "
                                   f"during the original forward pass.\n{TIP}")
-        slot = region.slots[place]()
-        if slot is not None:  # else a backward inside the function has freed it
-            slot.values[self.run] = x
-        if region.early_stop and self.met == len(region.slots):
-            raise _Stop
-        return x  # for a backward inside the function, through the graph that is being made
+        slot = region.slots[position]()
+        if slot is not None:  # else the node was freed by a backward inside the function
+            slot.values[self.pass_id] = x
+        if region.early_stop and self.n_saved == len(region.slots):
+            raise _StopRecomputation
+        return x  # for a backward inside the function, through the recomputed graph
 
 
-def _itself(x: Tensor) -> Tensor:
+def _identity(x: Tensor) -> Tensor:
     return x
 
 

@@ -1,4 +1,4 @@
-"""Selective checkpoints: some operators' results are kept for the recomputation, which then skips them."""
+"""Selective activation checkpointing: outputs of chosen operators are cached, and the recomputation reuses them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ _MISMATCH = ("This can happen if the operations in the checkpointed region are n
 
 
 class CheckpointPolicy(enum.Enum):
-    """What is to become of an operator's result: kept, or computed again.
+    """Whether the output of an operator is saved or recomputed.
 
-    MUST and PREFER are the same here; so are SAVE and CPU_OFFLOAD, where there is one device.
+    MUST and PREFER are equivalent. CPU_OFFLOAD is equivalent to RECOMPUTE.
+
+    >>> from flambeau.utils.checkpoint import CheckpointPolicy
+    >>> CheckpointPolicy.MUST_SAVE.name
+    'MUST_SAVE'
     """
 
     MUST_SAVE = 0
@@ -34,7 +38,17 @@ _SAVING = frozenset((CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE))
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the operator and its arguments: the result."""
+    """First argument of a policy function.
+
+    Args:
+        is_recompute: whether the operator runs in the recomputation; False.
+        op_output: the output of the operator, or a tuple of outputs.
+
+    >>> import flambeau as torch
+    >>> from flambeau.utils.checkpoint import SelectiveCheckpointContext
+    >>> SelectiveCheckpointContext(is_recompute=False, op_output=torch.ones(1)).op_output
+    tensor([1.])
+    """
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
@@ -46,43 +60,44 @@ class _Mark(enum.Enum):
     CONSUMED = 1
 
 
-#: operators that no policy is asked about: a checkpoint itself applies them
+#: operators that the checkpoint itself applies; the policy is not called for them
 SAC_IGNORED_OPS = {overload_of(REGISTRY[key]) for key in ("detach", "_alias") if key in REGISTRY}
 
 Policy = Callable[..., Any]
 Storage = dict[OpOverload, list[Any]]
 
 
-class _First(Interceptor):
-    """The first run: asks the policy, and keeps."""
+class _CachingInterceptor(Interceptor):
+    """Forward: calls the policy for each operator, and caches outputs."""
 
     def __init__(self, policy: Policy, storage: Storage) -> None:
         self.policy, self.storage = policy, storage
 
-    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool) -> None:
+    def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
+                    in_place: bool) -> None:
         name = overload_of(op, inputs, in_place)
         if name in SAC_IGNORED_OPS:
             return
-        shown = outs[0] if len(outs) == 1 else tuple(outs)
+        op_output = outs[0] if len(outs) == 1 else tuple(outs)
         with no_grad():
-            context = SelectiveCheckpointContext(is_recompute=False, op_output=shown)
+            context = SelectiveCheckpointContext(is_recompute=False, op_output=op_output)
             policy = self.policy(context, name, *inputs, **params)
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
-        # views cost nothing to make again, and a write must be done again
-        keep = policy in _SAVING and not in_place and op.kind != VIEW
-        self.storage[name].append([_Kept(x) for x in outs] if keep else _Mark.RECOMPUTE)
+        # views are free to recompute, and a write must be repeated
+        save = policy in _SAVING and not in_place and op.kind != VIEW
+        self.storage[name].append([_CachedOutput(x) for x in outs] if save else _Mark.RECOMPUTE)
 
 
-class _Again(Interceptor):
-    """The recomputation: answers with what was kept."""
+class _CachedInterceptor(Interceptor):
+    """Recomputation: returns cached outputs in place of operator calls."""
 
     def __init__(self, storage: Storage, allow_mutation: bool) -> None:
         self.storage, self.allow_mutation = storage, allow_mutation
-        self.met: dict[OpOverload, int] = defaultdict(int)
+        self.calls: dict[OpOverload, int] = defaultdict(int)
 
-    def __enter__(self) -> _Again:
-        self.met.clear()
+    def __enter__(self) -> _CachedInterceptor:
+        self.calls.clear()
         super().__enter__()
         return self
 
@@ -90,27 +105,27 @@ class _Again(Interceptor):
         name = overload_of(op, inputs, in_place)
         if name in SAC_IGNORED_OPS:
             return None
-        place = self.met[name]
-        self.met[name] += 1
+        index = self.calls[name]
+        self.calls[name] += 1
         if name not in self.storage:
             raise RuntimeError(f"{name} encountered during backward but not found in storage. {_MISMATCH}")
         entries = self.storage[name]
-        if place >= len(entries):
-            raise RuntimeError(f"{name} invocation index {place} encountered during backward but not found in storage. "
+        if index >= len(entries):
+            raise RuntimeError(f"{name} invocation index {index} encountered during backward but not found in storage. "
                                f"{_MISMATCH}")
-        entry = entries[place]
+        entry = entries[index]
         if entry is _Mark.RECOMPUTE:
             return None
         if entry is _Mark.CONSUMED:
             raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region "
                                "computed under selective activation checkpoint.")
-        entries[place] = _Mark.CONSUMED
-        found = [kept.read(self.allow_mutation) for kept in entry]
-        return found[0] if op.n_outputs == 1 else found
+        entries[index] = _Mark.CONSUMED
+        outputs = [cached.read(self.allow_mutation) for cached in entry]
+        return outputs[0] if op.n_outputs == 1 else outputs
 
 
-class _Kept:
-    """A result's array, and the version it was kept at."""
+class _CachedOutput:
+    """The array of an output, and its version when it was cached."""
 
     __slots__ = ("array", "counter", "version")
 
@@ -127,18 +142,21 @@ class _Kept:
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False,
                                          ) -> tuple[Interceptor, Interceptor]:
-    """The blocks of a `checkpoint(..., context_fn=...)` that keeps some operators' results.
+    """The context managers for `checkpoint(..., context_fn=...)` that save the outputs of chosen operators.
 
     See https://docs.pytorch.org/docs/stable/checkpoint.html
 
     Args:
-        policy_fn_or_list: the operators whose results are kept, as `torch.ops.aten` names them; or a function
-            `(ctx, op, *args, **kwargs)`, asked at each operator, that returns a `CheckpointPolicy` or a bool.
-        allow_cache_entry_mutation: do not refuse results that were written to since.
+        policy_fn_or_list: a list of overloads in `torch.ops.aten` whose outputs are saved; or a function
+            `(ctx, op, *args, **kwargs)`, called for each operator, that returns a `CheckpointPolicy` or a bool.
+        allow_cache_entry_mutation: do not raise if a saved output was modified in place.
+
+    Returns:
+        Context managers for forward and for the recomputation.
 
     Raises:
-        ValueError: something in the list is no operator.
-        TypeError: neither a function nor a list.
+        ValueError: an item of the list is not an overload.
+        TypeError: the argument is neither a function nor a list.
 
     >>> import functools
     >>> import flambeau as torch
@@ -151,8 +169,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
             [2.0000, 5.4366]])
     """
     if isinstance(policy_fn_or_list, list):
-        kept = policy_fn_or_list
-        for op in kept:
+        saved_ops = policy_fn_or_list
+        for op in saved_ops:
             if not isinstance(op, OpOverload):
                 hint = ("Please update the OpOverloadPacket to a specific OpOverload.For example, if you have "
                         "`torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
@@ -161,13 +179,13 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
                                  f"{hint}")
 
         def policy(ctx: Any, op: OpOverload, *args: Any, **kwargs: Any) -> bool:
-            return op in kept
+            return op in saved_ops
     elif callable(policy_fn_or_list):
         policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     storage: Storage = defaultdict(list)
-    return _First(policy, storage), _Again(storage, allow_cache_entry_mutation)
+    return _CachingInterceptor(policy, storage), _CachedInterceptor(storage, allow_cache_entry_mutation)
 
 
 __all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]

@@ -1,4 +1,4 @@
-"""`assert_close` beside PyTorch: what passes, what fails, and what is said of it."""
+"""`assert_close` compared with PyTorch: results and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make_tensor` beside PyTorch: the same numbers from the same seed, and the same refusals."""
+"""`make_tensor` compared with PyTorch: the same values for the same seed, and the same errors."""
 
 from __future__ import annotations
 

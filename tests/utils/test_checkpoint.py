@@ -1,4 +1,4 @@
-"""Checkpoints: the same gradients with less kept, and what goes wrong said as it is."""
+"""Activation checkpointing: gradients, memory, errors of recomputation, selective checkpointing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def network():
 
 
 @BOTH
-def test_gradients_are_the_same(reentrant):
+def test_gradients(reentrant):
     model, x = network(), torch.randn(3, 8, requires_grad=True)
 
     def gradients(run):
@@ -98,7 +98,7 @@ def test_the_function_runs_twice(reentrant):
 
 
 @BOTH
-def test_random_numbers_are_drawn_again(reentrant):
+def test_rng_state_is_preserved(reentrant):
     x = torch.ones(100, requires_grad=True)
     torch.manual_seed(5)
     out = checkpoint(lambda x: nn.functional.dropout(x, 0.5), x, use_reentrant=reentrant)
@@ -110,7 +110,7 @@ def test_random_numbers_are_drawn_again(reentrant):
 
 
 @BOTH
-def test_random_numbers_may_be_left_alone(reentrant):
+def test_preserve_rng_state_false(reentrant):
     x = torch.ones(100, requires_grad=True)
     torch.manual_seed(5)
     out = checkpoint(lambda x: nn.functional.dropout(x, 0.5) * x, x, use_reentrant=reentrant, preserve_rng_state=False)
@@ -132,7 +132,7 @@ def test_outputs_inputs_and_keywords_of_any_kind():
     assert (x.grad.tolist(), factor.grad.tolist()) == (y.grad.tolist(), z.grad.tolist())
 
 
-def test_tensors_that_are_closed_over():
+def test_closure_tensors():
     w, x = leaf(2.0), leaf(3.0)
     seen = []
     w.register_hook(lambda g: seen.append(g.item()))
@@ -141,7 +141,7 @@ def test_tensors_that_are_closed_over():
     assert x.grad.item() == 4.0
 
 
-def test_nothing_is_recorded_without_grad_mode():
+def test_no_grad():
     x, f = leaf(1.0), Calls(body)
     with torch.no_grad():
         assert not quietly(f, x).requires_grad
@@ -150,7 +150,7 @@ def test_nothing_is_recorded_without_grad_mode():
 
 
 @STOPS
-def test_gradients_of_gradients(early_stop):
+def test_double_backward(early_stop):
     def twice(f):
         x = torch.tensor([0.3, 0.7], requires_grad=True)
         g, = torch.autograd.grad(f(x).sum(), x, create_graph=True)
@@ -177,7 +177,7 @@ def test_backward_inside_the_function(early_stop):
 
 
 @STOPS
-def test_checkpoints_inside_checkpoints(early_stop):
+def test_nested_checkpoints(early_stop):
     inner = Calls(body)
 
     def outer(x):
@@ -190,7 +190,7 @@ def test_checkpoints_inside_checkpoints(early_stop):
     assert x.grad.tolist() == y.grad.tolist()
 
 
-def test_reentrant_inside_and_outside():
+def test_nested_reentrant():
     x, y = leaf(0.4), leaf(0.4)
     checkpoint(lambda x: quietly(body, x.cos()), x, use_reentrant=True).backward()
     body(y.cos()).backward()
@@ -202,7 +202,7 @@ def test_reentrant_inside_and_outside():
     assert x.grad.tolist() == y.grad.tolist()
 
 
-def test_hooks_around_and_inside():
+def test_saved_tensor_hooks_around_and_inside():
     packed = []
 
     def pack(t):
@@ -229,7 +229,7 @@ def test_hooks_around_and_inside():
     assert z.grad.tolist() == w.grad.tolist()
 
 
-def test_what_is_unpacked_is_the_very_argument():
+def test_the_argument_itself_is_unpacked():
     found = []
 
     class Look(torch.autograd.Function):
@@ -270,7 +270,7 @@ def kept(run, peak=None):
     return after_forward, most[0]
 
 
-def test_less_is_kept():
+def test_saved_memory_is_smaller():
     layers, x = 8, torch.randn(4, 4, requires_grad=True)
 
     def chain(x):
@@ -330,7 +330,7 @@ def test_less_is_kept():
     assert most <= 3 * layers
 
 
-def test_early_stop_spares_what_comes_after_the_last_saved_tensor():
+def test_early_stop():
     tail = Calls(lambda x: x.clone())
     x = leaf(1.0)
     quietly(lambda x: tail(x.sin().cos()), x).backward()
@@ -349,7 +349,7 @@ def test_nothing_to_recompute():
     assert f.count == 1
 
 
-def test_looking_at_a_saved_tensor_recomputes_it():
+def test_reading_saved_tensors_recomputes():
     f, x = Calls(lambda x: (x * x).exp()), leaf(1.0)
     y = quietly(f, x)
     y.grad_fn._saved_result
@@ -375,7 +375,7 @@ def test_each_backward_recomputes_once():
     assert f.count == 2
 
 
-def test_groups():
+def test_graph_exec_groups():
     x = leaf(1.0)
     with GraphExecGroup(), pytest.raises(RuntimeError, match="cannot be nested"), GraphExecGroup():
         pass
@@ -386,7 +386,7 @@ def test_groups():
             y.backward()
 
 
-def test_the_graph_dies_without_the_collector():
+def test_the_graph_is_freed_without_garbage_collection():
     class Marker:
         pass
 
@@ -414,13 +414,13 @@ def changing(first, second):
     return calls
 
 
-def test_fewer_tensors_again():
+def test_recomputation_with_fewer_tensors():
     out = quietly(changing(lambda x: x.sin().exp().sin(), lambda x: x.sin().exp()), leaf(1.0))
     with pytest.raises(CheckpointError, match="A different number of tensors was saved"):
         out.backward()
 
 
-def test_more_tensors_again():
+def test_recomputation_with_more_tensors():
     def make():
         return changing(lambda x: x.sin().exp(), lambda x: x.sin().exp().sin())
 
@@ -429,7 +429,7 @@ def test_more_tensors_again():
         quietly(make(), leaf(1.0), early_stop=False).backward()
 
 
-def test_other_shapes_again():
+def test_recomputation_with_other_shapes():
     def make():
         return changing(lambda x: x.sin().exp(), lambda x: (x.sin() * torch.ones(2)).exp())
 
@@ -458,7 +458,7 @@ def test_saved_tensors_are_read_once():
         quietly(Greedy.apply, leaf(1.0)).backward()
 
 
-def test_an_argument_written_to_in_between():
+def test_argument_modified_in_place():
     x = leaf(1.0).clone()
     out = quietly(body, x)
     x.add_(1)
@@ -498,7 +498,7 @@ def test_debugging_shows_both_runs(around):
     assert isinstance(caught.value.__cause__, CheckpointError)
 
 
-def test_debugging_goes_alone():
+def test_debug_excludes_context_fn():
     with pytest.raises(ValueError, match="debug=True is incompatible with non-default context_fn"):
         quietly(body, leaf(1.0), debug=True, context_fn=lambda: noop_context_fn())
 
@@ -530,7 +530,7 @@ def test_a_context_may_not_hide_an_error():
         quietly(fails, leaf(1.0))
 
 
-def test_reentrance_wants_all_leaves():
+def test_reentrant_rejects_inputs():
     x = leaf(1.0)
     message = "incompatible with .grad"
     with pytest.raises(RuntimeError, match=re.escape(message)):
@@ -541,7 +541,7 @@ def test_reentrance_wants_all_leaves():
     assert x.grad is not None
 
 
-def test_reentrance_wants_outputs_that_require_grad():
+def test_reentrant_requires_outputs_with_grad():
     x = leaf(1.0)
     out = checkpoint(lambda x: x.detach() * 2, x, use_reentrant=True)
     with pytest.raises(RuntimeError, match="none of output has requires_grad=True"):
@@ -607,7 +607,7 @@ ATEN = torch.ops.aten
 
 
 @pytest.mark.parametrize("keep", [[], [ATEN.exp.default], [ATEN.sin.default], [ATEN.mm.default, ATEN.exp.default]])
-def test_what_is_kept_is_not_computed_again(keep):
+def test_saved_outputs_are_not_recomputed(keep):
     def f(x):
         return (x.sin() @ x).exp().sin()
 
@@ -626,7 +626,7 @@ def test_what_is_kept_is_not_computed_again(keep):
     assert x.grad.tolist() == y.grad.tolist()
 
 
-def test_a_list_and_a_function_that_answers_yes_or_no():
+def test_policy_list_and_bool_policy():
     for policy in ([ATEN.sin.default], lambda ctx, op, *args, **kwargs: op == ATEN.sin.default):
         x = leaf(0.5)
         quietly(body, x, context_fn=functools.partial(create_selective_checkpoint_contexts, policy)).backward()
@@ -649,7 +649,7 @@ def test_several_results_views_and_writes():
     assert x.grad.tolist() == y.grad.tolist()
 
 
-def test_kept_results_that_are_written_to():
+def test_saved_outputs_modified_in_place():
     def f(x):
         return x.sin().mul_(2).cos().exp()
 
@@ -663,7 +663,7 @@ def test_kept_results_that_are_written_to():
     run(allow_cache_entry_mutation=True)
 
 
-def test_kept_results_are_there_for_one_backward():
+def test_saved_outputs_serve_one_backward():
     keep = functools.partial(create_selective_checkpoint_contexts, [ATEN.sin.default])
     out = quietly(body, leaf(0.5), context_fn=keep)
     out.backward(retain_graph=True)
@@ -671,7 +671,7 @@ def test_kept_results_are_there_for_one_backward():
         out.backward()
 
 
-def test_a_recomputation_that_asks_for_something_else():
+def test_recomputation_with_other_operators():
     for second, message in ((lambda x: x.cos().exp(), "aten.cos.default encountered during backward but not found"),
                             (lambda x: x.sin().sin().sin().exp(), "invocation index 1 encountered during backward")):
         keep = functools.partial(create_selective_checkpoint_contexts, [ATEN.sin.default])
@@ -680,7 +680,7 @@ def test_a_recomputation_that_asks_for_something_else():
             quietly(f, leaf(0.5), context_fn=keep, early_stop=False).backward()
 
 
-def test_what_a_list_may_hold():
+def test_invalid_policy_lists():
     with pytest.raises(ValueError, match="to be an OpOverload but got: 2 of type"):
         create_selective_checkpoint_contexts([2])
     with pytest.raises(ValueError, match="Please update the OpOverloadPacket to a specific OpOverload"):
@@ -740,7 +740,7 @@ def test_threads():
     assert found == [want.grad.tolist()] * 4
 
 
-def test_it_is_found_where_pytorch_has_it():
+def test_public_names():
     program = """
 import flambeau.alias
 flambeau.alias.install()

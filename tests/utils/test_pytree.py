@@ -1,4 +1,4 @@
-"""Nested containers beside PyTorch's private module: leaves, structures, maps and refusals."""
+"""Pytrees compared with `torch.utils._pytree`: leaves, structures, maps and errors."""
 
 from __future__ import annotations
 
