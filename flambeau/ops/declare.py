@@ -53,6 +53,11 @@ _DIM_PARAMS = frozenset(("dim", "dims", "dim0", "dim1", "dimension"))
 _VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
+#: options that only operators with a kernel of their own use
+_NOT_OF_COMPOSITES = frozenset(("batching_rule", "check", "disjoint_out", "exact_out", "opmath", "promote", "unpromoted",
+                                "unrounded", "unsupported_dtypes"))
+
+
 class DeclarationError(TypeError):
     """A declaration contradicts itself; raised at import."""
 
@@ -69,6 +74,10 @@ class Op:
         positional = list(code.co_varnames[: code.co_argcount])
         self.forward = forward
         self.kind = kind
+        ignored = _NOT_OF_COMPOSITES.intersection(options) if kind == COMPOSITE else ()
+        if ignored:
+            raise DeclarationError(f"{forward.__name__}: {', '.join(sorted(ignored))} of a composite has no effect: "
+                                   "its operators promote, check and batch; declare it with `op`, or leave it out")
         self.takes_xp = bool(positional) and positional[0] == "xp"
         if self.takes_xp:
             positional.pop(0)
@@ -140,7 +149,7 @@ class Op:
         #: the batching rule of `vmap`, whose batch dimensions come first (see `_tensor.dispatch.batched_tensor`):
         #: "elementwise"; "dims": parameters that name dimensions are shifted; "reduce": the same, and None stands for
         #: all dimensions; "trailing": the operator works on the last dimensions; "size": its `size` is the result's
-        #: shape; "rows": its first dimension is a batch; or a function, stated with `Op.vmap`. None: the operator
+        #: shape; or a function, stated with `Op.vmap`. None: the operator
         #: runs once per batch element
         has_dims = any(p in _DIM_PARAMS for p in self.params)
         self.batching_rule: str | Callable[..., Any] | None = options.pop(

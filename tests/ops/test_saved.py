@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.ops.declare import COMPOSITE, REGISTRY
+from flambeau.ops.declare import COMPOSITE, REGISTRY, composite
 from tests.ops.spec import RECORDS, load
 
 load()
@@ -49,6 +49,11 @@ def test_unknown_requests_are_refused(key: str) -> None:
     op = REGISTRY[key]
     with pytest.raises(TypeError, match="requests"):
         op._rule(lambda g, no_such_name: g, key)
+
+
+def test_options_without_effect_are_refused() -> None:
+    with pytest.raises(TypeError, match="unsupported_dtypes of a composite has no effect"):
+        composite(unsupported_dtypes={})(lambda xp, x: x)
 
 
 def test_exp_saves_only_its_result() -> None:
