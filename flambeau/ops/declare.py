@@ -54,8 +54,8 @@ _VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
 #: options that only operators with a kernel of their own use
-_NOT_OF_COMPOSITES = frozenset(("batching_rule", "check", "disjoint_out", "exact_out", "opmath", "promote", "unpromoted",
-                                "unrounded", "unsupported_dtypes"))
+_NOT_OF_COMPOSITES = frozenset(("batching_rule", "check", "disjoint_out", "exact_out", "opmath", "promote",
+                                "unpromoted", "unrounded", "unsupported_dtypes"))
 
 
 class DeclarationError(TypeError):
