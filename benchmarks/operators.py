@@ -32,6 +32,7 @@ TURN, TURNS = 0.012, 3
 SLOW = 0.67
 
 Operator = Callable[[Any, Any], Any]
+Measurement = tuple[str, str, str, dict[str, float]]  # operator, size, mode, seconds by peer
 
 #: name -> function of the library and a matrix
 OPERATORS: dict[str, Operator] = {
@@ -166,7 +167,7 @@ def times_of(operator: Operator, shape: Sequence[int], mode: str) -> dict[str, f
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def measure(names: Sequence[str]) -> list[tuple[str, str, str, dict[str, float]]]:
+def measure(names: Sequence[str]) -> list[Measurement]:
     """(operator, size, mode, seconds by peer) of each operator, size and mode."""
     library("torch"), library("flambeau")
     timing.freeze_garbage()
@@ -175,10 +176,10 @@ def measure(names: Sequence[str]) -> list[tuple[str, str, str, dict[str, float]]
             for shape in SIZES for mode in (FORWARD, BOTH)]
 
 
-def lines(found: Sequence[tuple[str, str, str, dict[str, float]]], peer: str) -> tuple[list[markdown.Cells], list[str]]:
+def lines(measurements: Sequence[Measurement], peer: str) -> tuple[list[markdown.Cells], list[str]]:
     """Rows of the table by size and mode (PyTorch's time over the peer's), and the lists of slow operators."""
     ratios: dict[tuple[str, str], list[tuple[float, str]]] = {}
-    for name, size, mode, times in found:
+    for name, size, mode, times in measurements:
         ratios.setdefault((size, mode), []).append((times["PyTorch eager"] / times[peer], name))
     rows, slow = [], []
     for (size, mode), each in ratios.items():
@@ -193,12 +194,12 @@ def lines(found: Sequence[tuple[str, str, str, dict[str, float]]], peer: str) ->
 
 def section(rounds: int) -> str:
     """The section as Markdown. `rounds` is ignored."""
-    found = run_child("operators")
-    if found is None:
+    measurements = run_child("operators")
+    if measurements is None:
         return "## Single operators\n\nPyTorch is not installed."
     rows, slow = [], []
     for peer in (EAGER, COMPILED):
-        more, named = lines(found, peer)
+        more, named = lines(measurements, peer)
         rows += more
         slow += named
     heads = ["", "matrix", "", "PyTorch eager / flambeau, median", "faster than PyTorch"]

@@ -101,17 +101,17 @@ def variants(peer: str, workload: Workload, arrays: Arrays, sizes: Sizes) -> dic
     if peer == "PyTorch tuned":
         choices = {option: ("", {option: True}) for option in ("foreach", "fused")} if workload.optimizer else {}
     elif peer == "torch.compile":
-        choices = {"whole step": ("step", {})}
+        choices = {"full step": ("step", {})}
         if workload.optimizer:
             choices["loss, fused optimizer"] = ("forward", {"fused": True})
         elif workload.backward:
             choices["forward"] = ("forward", {})
-    found: dict[str, Callable[[], Runner]] = {}
+    factories: dict[str, Callable[[], Runner]] = {}
     for form, make in workload.forms.items():
         for choice, (compiled, options) in choices.items():
             name = ", ".join(part for part in (form, choice) if part)
-            found[name] = partial(_tensors, library(PEERS[peer]), make, arrays, sizes, compiled, options)
-    return found
+            factories[name] = partial(_tensors, library(PEERS[peer]), make, arrays, sizes, compiled, options)
+    return factories
 
 
 def _jax(make: Callable[..., JaxProgram], arrays: Arrays, sizes: Sizes) -> Runner:

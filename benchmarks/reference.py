@@ -26,13 +26,13 @@ UPDATE_TOLERANCE = 5e-3
 
 def results(program: Program, output: Any) -> Results:
     """The results of a run: its output, the gradients of the leaves and, if steps train, their new values."""
-    found = {"output": output.detach().numpy()}
+    computed = {"output": output.detach().numpy()}
     for name, leaf in program.leaves.items():
         if leaf.grad is not None:
-            found[f"gradient of {name}"] = leaf.grad.numpy()
+            computed[f"gradient of {name}"] = leaf.grad.numpy()
         if program.trains:
-            found[f"updated {name}"] = leaf.detach().numpy()
-    return {name: np.array(array, np.float64) for name, array in found.items()}
+            computed[f"updated {name}"] = leaf.detach().numpy()
+    return {name: np.array(array, np.float64) for name, array in computed.items()}
 
 
 class Reference:
@@ -54,7 +54,7 @@ class Reference:
                 gradient = np.abs(self.expected[f"gradient of {name}"])
                 self.known[f"updated {name}"] &= gradient > 1e-3 * np.sqrt(np.mean(gradient ** 2))
 
-    def mismatches(self, found: Results, gradients: bool = True) -> list[str]:
+    def mismatches(self, computed: Results, gradients: bool = True) -> list[str]:
         """Descriptions of the mismatches in a peer's results after `STEPS` steps.
 
         Args:
@@ -62,11 +62,11 @@ class Reference:
         """
         messages = []
         for name, expected in self.expected.items():
-            if name not in found:
+            if name not in computed:
                 if gradients or not name.startswith("gradient"):
                     messages.append(f"no {name}")
                 continue
-            actual = np.asarray(found[name], np.float64)
+            actual = np.asarray(computed[name], np.float64)
             if actual.shape != expected.shape:
                 messages.append(f"{name}: shape {actual.shape} instead of {expected.shape}")
                 continue

@@ -55,12 +55,12 @@ def text(seconds: list[float | None]) -> str:
     >>> text([None])
     ''
     """
-    found = [f"{each * 1e9:.0f}" for each in seconds if each is not None]
-    if not found:
+    values = [f"{each * 1e9:.0f}" for each in seconds if each is not None]
+    if not values:
         return ""
-    numbers = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+    joined = values[0] if len(values) == 1 else f"{', '.join(values[:-1])} and {values[-1]}"
     return ("Writing a cache line that the other core had read took "
-            f"{numbers} ns (before each row, and at the end).")
+            f"{joined} ns (before each row, and at the end).")
 
 
 if __name__ == "__main__":

@@ -75,8 +75,8 @@ def section(rounds: int) -> str:
             for _ in range(repeats if peers.available(peer) else 0):
                 with tempfile.TemporaryDirectory() as folder:
                     for times in (cold, warm):
-                        found = run_child("startup", name, peer, environment=caches(folder))
-                        times += [] if found is None else [found]
+                        seconds = run_child("startup", name, peer, environment=caches(folder))
+                        times += [] if seconds is None else [seconds]
             for row, times in zip(rows[-2:], (cold, warm), strict=True):
                 row.append(markdown.duration(statistics.median(times) if times else None))
             log(f"first result, {name}, {peer}: {rows[-2][-1]}, then {rows[-1][-1]}")

@@ -48,10 +48,10 @@ def cells(workload: Workload, times: dict[str, list[float]]) -> markdown.Cells:
             with_target(eager, workload.eager_floor), with_target(compiled, workload.compiled_floor)]
 
 
-def remarks(workload: Workload, found: dict[str, Any]) -> list[str]:
+def remarks(workload: Workload, measured: dict[str, Any]) -> list[str]:
     """The fastest variants where there are several, and failures."""
-    parts = [f"{peer}: {variant}" for peer, variant in found["variants"].items() if variant]
-    return [f"- {workload.title}: {'; '.join(parts + found['notes'])}."] if parts or found["notes"] else []
+    parts = [f"{peer}: {variant}" for peer, variant in measured["variants"].items() if variant]
+    return [f"- {workload.title}: {'; '.join(parts + measured['notes'])}."] if parts or measured["notes"] else []
 
 
 def section(rows: Collection[str], groups: Collection[str], rounds: int) -> str:
@@ -61,9 +61,9 @@ def section(rows: Collection[str], groups: Collection[str], rounds: int) -> str:
         workload = ROWS[name]
         log(f"[{number}/{len(rows)}] {workload.title}")
         shared.append(sharing.line())
-        found = measure(name, groups, rounds)
-        lines.append(cells(workload, found["times"]))
-        notes += remarks(workload, found)
+        measured = measure(name, groups, rounds)
+        lines.append(cells(workload, measured["times"]))
+        notes += remarks(workload, measured)
     explanation = EXPLANATION.format(rounds=rounds, warm=timing.WARM)
     parts = ["## Comparison with PyTorch and jax", explanation, markdown.table(HEADS, lines)]
     if sentence := sharing.text([*shared, sharing.line()]):

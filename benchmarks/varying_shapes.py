@@ -71,13 +71,13 @@ def section(rounds: int) -> str:
     rows = []
     for kind, title in TITLES.items():
         for name in LIBRARIES:
-            found = []
+            results = []
             for _ in range(min(rounds, 3)):
                 with tempfile.TemporaryDirectory() as folder:
                     cold, warm = (run_child("varying_shapes", kind, name, environment=caches(folder)) for _ in range(2))
                     if cold is not None and warm is not None:
-                        found.append((cold[0], warm[0], warm[1]))
-            times = [statistics.median(each) for each in zip(*found, strict=True)] if found else [None] * 3
+                        results.append((cold[0], warm[0], warm[1]))
+            times = [statistics.median(each) for each in zip(*results, strict=True)] if results else [None] * 3
             rows.append([title, name, *(markdown.duration(None if t is None else t / 1e3) for t in times)])
             log(f"varying_shapes, {kind}, {name}: {', '.join(rows[-1][2:])}")
     return (f"## A different shape in each call\n\nThe GPT of the table, eager, lengths 8 to {LENGTHS}: the median "

@@ -181,16 +181,17 @@ def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, di
         lines, slower = [], []
         for shape in SIZES:
             for mode in (FORWARD, BOTH):
-                found = {}
+                by_name = {}
                 for name in OPERATORS:
                     for number in (rounds, 4 * rounds):
-                        found[name] = median_ratio(measured((name, shape, mode), number))
-                        if found[name] >= 1 - TOLERANCE:
+                        by_name[name] = median_ratio(measured((name, shape, mode), number))
+                        if by_name[name] >= 1 - TOLERANCE:
                             break
                 size = "{} x {}".format(*shape)
-                worse = {name: value for name, value in found.items() if value < 1 - TOLERANCE}
-                lines.append([size, mode, f"{statistics.median(found.values()):.3f}", f"{len(worse)} of {len(found)}"])
-                log(f"    {size}, {mode}: {statistics.median(found.values()):.3f}")
+                worse = {name: value for name, value in by_name.items() if value < 1 - TOLERANCE}
+                median = f"{statistics.median(by_name.values()):.3f}"
+                lines.append([size, mode, median, f"{len(worse)} of {len(by_name)}"])
+                log(f"    {size}, {mode}: {median}")
                 if worse:
                     slower.append(f"- {size}, {mode}: " + ", ".join(
                         f"{name} {value:.3f}" for name, value in sorted(worse.items(), key=lambda each: each[1])) + ".")

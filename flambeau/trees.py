@@ -49,8 +49,8 @@ def _is_named(tree: Any) -> bool:
 
 
 def _container(tree: Any) -> Any:
-    found = _CONTAINERS.get(type(tree))
-    return _NAMED if found is None and _is_named(tree) else found
+    registered = _CONTAINERS.get(type(tree))
+    return _NAMED if registered is None and _is_named(tree) else registered
 
 
 def is_container(tree: Any) -> bool:

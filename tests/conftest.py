@@ -35,12 +35,12 @@ def products_by_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def listed_skips() -> dict[tuple[str, str], int]:
     """The skips that are known: (test file, reason) -> how many tests at most."""
-    found = {}
+    listed = {}
     for line in SKIPS.read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
             count, path, reason = line.split(maxsplit=2)
-            found[path, reason] = int(count)
-    return found
+            listed[path, reason] = int(count)
+    return listed
 
 
 def unlisted(skipped: Iterable[tuple[str, str]], listed: dict[tuple[str, str], int]) -> list[str]:

@@ -38,12 +38,12 @@ def functions(path: Path) -> list[ast.FunctionDef]:
 def checks() -> frozenset[str]:
     """The names of test helpers that assert, directly or through others."""
     helpers = [node for path in PATHS for node in functions(path) if not node.name.startswith("test_")]
-    found = set(CHECKS)
+    asserting = set(CHECKS)
     while True:
-        more = {node.name for node in helpers if node.name not in found and asserts(node, found)}
+        more = {node.name for node in helpers if node.name not in asserting and asserts(node, asserting)}
         if not more:
-            return frozenset(found)
-        found |= more
+            return frozenset(asserting)
+        asserting |= more
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path.name.startswith("test_")],

@@ -40,9 +40,9 @@ def test_thread_limit_applies_to_numpys_blas() -> None:
     import ctypes
 
     library = next(path for path in threads._loaded_libraries() if hasattr(ctypes.CDLL(path), setter.__name__))
-    told = getattr(ctypes.CDLL(library), setter.__name__.replace("set", "get"))
+    get_threads = getattr(ctypes.CDLL(library), setter.__name__.replace("set", "get"))
     torch.set_num_threads(1)
-    assert told() == 1
+    assert get_threads() == 1
 
 
 def test_determinism() -> None:

@@ -55,11 +55,11 @@ def convolution_jax(order: str, gradients: bool) -> Callable[..., JaxProgram]:
             return state, (y, *back(g))
 
         def named(_: Any, out: Any) -> dict[str, Any]:
-            found = {"output": out[0].transpose(from_image)}
+            results = {"output": out[0].transpose(from_image)}
             if gradients:
-                found |= {"gradient of x": out[1].transpose(from_image),
+                results |= {"gradient of x": out[1].transpose(from_image),
                           "gradient of weight": out[2].transpose(from_weight), "gradient of bias": out[3]}
-            return found
+            return results
 
         inputs = [np.ascontiguousarray(array) for array in (
             arrays["x"].transpose(to_image), arrays["weight"].transpose(to_weight), arrays["bias"],

@@ -15,15 +15,15 @@ LR, DECAY = 1e-3, 0.01
 def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """Parameter name -> shape."""
     width, vocabulary = sizes["width"], sizes["vocabulary"]
-    found: dict[str, tuple[int, ...]] = {"tokens.weight": (vocabulary, width),
+    result: dict[str, tuple[int, ...]] = {"tokens.weight": (vocabulary, width),
                                          "positions.weight": (sizes["context"], width)}
     for layer in range(sizes["layers"]):
         for name, outputs, inputs in (("qkv", 3 * width, width), ("projection", width, width),
                                       ("up", 4 * width, width), ("down", width, 4 * width)):
-            found |= {f"blocks.{layer}.{name}.weight": (outputs, inputs), f"blocks.{layer}.{name}.bias": (outputs,)}
+            result |= {f"blocks.{layer}.{name}.weight": (outputs, inputs), f"blocks.{layer}.{name}.bias": (outputs,)}
         for name in ("norm1", "norm2"):
-            found |= {f"blocks.{layer}.{name}.weight": (width,), f"blocks.{layer}.{name}.bias": (width,)}
-    return found | {"norm.weight": (width,), "norm.bias": (width,), "head.weight": (vocabulary, width)}
+            result |= {f"blocks.{layer}.{name}.weight": (width,), f"blocks.{layer}.{name}.bias": (width,)}
+    return result | {"norm.weight": (width,), "norm.bias": (width,), "head.weight": (vocabulary, width)}
 
 
 def arrays(sizes: Sizes, rng: np.random.Generator) -> Arrays:

@@ -90,14 +90,14 @@ class Ledger:
 
 def tests_of(module: ModuleType, pattern: str | None) -> list[unittest.TestCase]:
     """The tests of a module, in the order of their classes; `pattern` is a substring or glob of `Class::test`."""
-    found = []
+    tests = []
     for value in list(vars(module).values()):
         if isinstance(value, type) and issubclass(value, unittest.TestCase):
             for name in unittest.defaultTestLoader.getTestCaseNames(value):
                 full = f"{value.__name__}::{name}"
                 if pattern is None or pattern in full or fnmatch.fnmatchcase(full, pattern):
-                    found.append(value(name))
-    return found
+                    tests.append(value(name))
+    return tests
 
 
 @contextlib.contextmanager
