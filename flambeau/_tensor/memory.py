@@ -220,12 +220,6 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
 # ----- Python scalars ------------------------------------------------------------------------
 
 
-def _scalar_item(self: Tensor) -> Any:
-    if self._array.size != 1:
-        raise ValueError("only one element tensors can be converted to Python scalars")
-    return item(self)
-
-
 def is_nonzero(input: Tensor) -> bool:
     """Whether the only element is not zero.
 

@@ -223,6 +223,8 @@ def test_a_functions_places():
     places[0].register_hooks(lambda t: t * 2, lambda t: t)
     assert places[0].data.tolist() == [4.0]
     assert places[3].data.tolist() == [8.0]
+    assert places[0].unpack_hook(1) == 1 and places[3].unpack_hook is None
+    assert places[0].unpack().tolist() == [4.0] and places[3].unpack().tolist() == [8.0]
     with pytest.raises(RuntimeError, match="hooks have already been set"):
         places[0].register_hooks(lambda t: t, lambda t: t)
     with pytest.raises(RuntimeError, match="with value None is forbidden"):

@@ -237,9 +237,6 @@ def _to_scalars(output: list[Any], shape: list[int], dtype: dtype_type | None) -
             raise ValueError("too many dimensions 'str'")
         elif isinstance(x, (list, tuple)):
             raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as an integer")
-        elif hasattr(x, "__index__"):
-            d = dtypes.int64
-            numbers.append(x.__index__())
         else:
             raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
         result = d if result is None else dtypes.promote_types(result, d)

@@ -197,31 +197,9 @@ def _prepend_sizes(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels
 _EXPANDING_OPS = frozenset(("expand", "expand_copy", "broadcast_to"))
 
 
-def _merge_into_batch_dim(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
-    """Merge the batch dimensions with the operator's own leading batch dimension, and split them off again."""
-    values = [expand_levels(x, levels) if isinstance(x, Tensor) else x for x in inputs]
-    k = len(levels)
-    front = tuple(level.size for level in levels)
-    reshape = functions().reshape
-    flat = []
-    for x in values:
-        if isinstance(x, Tensor):
-            shape = x._array.shape
-            rows = 1
-            for s in shape[: k + 1]:
-                rows *= s
-            x = reshape(x, (rows, *shape[k + 1:]))
-        flat.append(x)
-    result = apply(op, flat, params)
-    outs = result if isinstance(result, list) else [result]
-    n = values[0]._array.shape[k]
-    outs = [reshape(x, (*front, n, *x._array.shape[1:])) for x in outs]
-    return outs if isinstance(result, list) else outs[0]
-
-
 _RULES: dict[str, Callable[..., Any]] = {
     "elementwise": _elementwise, "dims": _shift_dims, "reduce": _shift_dims, "trailing": _trailing_dims,
-    "size": _prepend_sizes, "rows": _merge_into_batch_dim,
+    "size": _prepend_sizes,
 }
 
 

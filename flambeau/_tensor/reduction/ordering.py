@@ -35,7 +35,8 @@ def _write_outputs(op: Any, result: Any, out: Any, *inputs: Any) -> Any:
     return named_result(op)(write_out(op, result, out))
 
 
-def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = None, out: Any = None) -> Any:
+def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = None, out: Any = None,
+         axis: Any = None) -> Any:
     """The elements sorted along `dim`, and their indices: (values, indices).
 
     Args:
@@ -47,7 +48,7 @@ def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = No
     """
     if dim.__class__ is bool:
         dim, descending = -1, dim
-    dim = one_dim("sort", dim)
+    dim = one_dim("sort", dim if axis is None else axis)
     if stable is None:
         return _write_outputs(REGISTRY["_sort"], _sort(input, dim, descending), out, input)
     return _write_outputs(REGISTRY["_sort_stable"], _sort_stable(input, stable, dim, descending), out, input)

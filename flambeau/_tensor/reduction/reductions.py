@@ -72,8 +72,11 @@ prod = _all_or_dim("prod", multiple_dims=False)
 _nansum = positional_parameters(REGISTRY["nansum"])
 
 
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,
+           **numpy_names: Any) -> Any:
     """The sum of the elements that are not NaN."""  # replaced by the declaration's docstring below
+    if numpy_names:
+        dim, keepdim = take_numpy_names("nansum", numpy_names, dim, keepdim)
     input, dtype = converted(input, dtype)
     if out is not None:
         _check_nansum_out(input, out)
@@ -87,8 +90,11 @@ def _check_nansum_out(input: Any, out: Any) -> None:
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{out.dtype.scalar_name}'")
 
 
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,
+            **numpy_names: Any) -> Any:
     """The mean of the elements that are not NaN."""  # replaced by the declaration's docstring below
+    if numpy_names:
+        dim, keepdim = take_numpy_names("nanmean", numpy_names, dim, keepdim)
     found_type = input.dtype
     if not (found_type.is_floating_point or found_type.is_complex):
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
@@ -148,8 +154,10 @@ min = _extremum("min", "minimum")
 _aminmax = public_function(REGISTRY["aminmax"])
 
 
-def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False, out: Any = None) -> Any:
+def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False, out: Any = None, **numpy_names: Any) -> Any:
     """The smallest and the largest element."""
+    if numpy_names:
+        dim, keepdim = take_numpy_names("aminmax", numpy_names, dim, keepdim)
     for x in out or ():
         if x._array.dtype != input._array.dtype:
             c = {"float32": "float", "float64": "double", "int64": "long int"}

@@ -183,7 +183,7 @@ def ravel(input: Tensor) -> Tensor:
 # ----- dimensions of size 1 --------------------------------------------------------------
 
 
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """The tensor without its dimensions of size 1, or without those in `dim`.
 
     >>> import flambeau as torch
@@ -192,9 +192,12 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """
     a = input._array
     if special[0]:
+        dim = dim if axis is None else axis
         key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
         return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
     if dim is None:
+        if axis is not None:
+            return squeeze(input, axis)
         return _squeeze_all(input, a.squeeze(), a.shape)
     if isinstance(dim, (tuple, list)):
         axes = tuple(wrap_dim(d.__index__(), a.ndim) for d in dim)
@@ -207,7 +210,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
 
 
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
+def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """The tensor with a new dimension of size 1 at `dim`.
 
     >>> import flambeau as torch
@@ -217,6 +220,9 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     a = input._array
     n = a.ndim
     if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
+        dim = dim if axis is None else axis
+        if dim is None:
+            raise TypeError('unsqueeze() missing 1 required positional arguments: "dim"')
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
     return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
 
@@ -312,13 +318,13 @@ def adjoint(input: Tensor) -> Tensor:
     >>> torch.adjoint(torch.ones(2, 3)).shape
     flambeau.Size([3, 2])
     """
-    if input._array.ndim < 2:
-        if not input._array.ndim:
-            raise RuntimeError("tensor.adjoint() on a 0-D tensor is not supported. Did you mean to call tensor.conj()?")
-        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got "
-                           f"{input._array.ndim}-D tensor.")
     from ...engine.tensor_interface import layer
 
+    if input._array.ndim < 2:
+        if not input._array.ndim:
+            return layer.functions.conj(input) if input._array.dtype.kind == "c" else input
+        raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got "
+                           f"{input._array.ndim}-D tensor.")
     transposed = transpose(input, -2, -1)
     return layer.functions.conj(transposed) if input._array.dtype.kind == "c" else transposed
 
@@ -349,6 +355,8 @@ def _matrix_transposed(self: Tensor) -> Tensor:
     >>> torch.ones(2, 3, 5).mT.shape
     flambeau.Size([2, 5, 3])
     """
+    if not self._array.ndim:
+        return self
     if self._array.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
                            "tensor.")
@@ -366,7 +374,7 @@ def _hermitian(self: Tensor) -> Tensor:
     if self._array.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._array.ndim}-D tensor."
                            + (" For batches of matrices, consider using tensor.mH" if self._array.ndim > 2 else ""))
-    return adjoint(self) if self._array.ndim else self.conj()
+    return adjoint(self)
 
 
 def _matrix_hermitian(self: Tensor) -> Tensor:
@@ -376,7 +384,7 @@ def _matrix_hermitian(self: Tensor) -> Tensor:
     >>> torch.ones(2, 3, 5).mH.shape
     flambeau.Size([2, 5, 3])
     """
-    if self._array.ndim < 2:
+    if self._array.ndim == 1:
         raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
                            "tensor.")
     return adjoint(self)

@@ -125,11 +125,14 @@ def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce:
 
 def _scatter_reduce_batched(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool) -> Tensor:
     """`_scatter_reduce` with batched inputs: by the operator `scatter_reduce`, which has a batching rule."""
+    from ..dispatch.batching_rules import check_vmap_write
+
     if not isinstance(source, Tensor):
         source = full_like(index, source, dtype=input.dtype)
     inputs = [input.detach(), index, source.detach()]
     params = {"dim": dim, "reduce": "sum" if reduce == "add" else "prod"}
     if inplace:
+        check_vmap_write(input, inputs[1:], "aten::scatter_")
         return apply_inplace(REGISTRY["scatter_reduce"], [input, *inputs[1:]], params)
     return apply(REGISTRY["scatter_reduce"], inputs, params)
 

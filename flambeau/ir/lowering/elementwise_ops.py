@@ -58,9 +58,6 @@ class ElementwiseOps:
             return self.graph.apply("exp2", exponent)
         return self._float("pow", base, exponent)
 
-    def square(self, x: Value) -> Value:
-        return self.graph.apply("mul", x, x)
-
     def where(self, condition: Any, input: Any, other: Any) -> Value:
         return self.graph.select(condition, input, other)
 
@@ -163,9 +160,6 @@ class ElementwiseOps:
             raise Unsupported("complex numbers")
         return x
 
-    def is_complex(self, x: Value) -> bool:
-        return x.dtype.kind == "c"
-
     def to(self, x: Value, dtype: Any) -> Value:
         return self.graph.cast(x, getattr(dtype, "numpy", dtype))
 
@@ -181,17 +175,11 @@ class ElementwiseOps:
         kind = dtypes.get_default_dtype().numpy if dtype is None else getattr(dtype, "numpy", dtype)
         return self.graph.expand(self.graph.constant(value, kind), tuple(size))
 
-    def zeros(self, size: Sequence[int], dtype: Any = None) -> Value:
-        return self.full(size, 0, dtype)
-
     def full_like(self, x: Value, value: Any, dtype: Any = None) -> Value:
         return self.full(x.shape, value, x.dtype if dtype is None else dtype)
 
     def zeros_like(self, x: Value, dtype: Any = None) -> Value:
         return self.full_like(x, 0, dtype)
-
-    def ones_like(self, x: Value, dtype: Any = None) -> Value:
-        return self.full_like(x, 1, dtype)
 
 
 __all__ = ["ElementwiseOps"]

@@ -33,8 +33,6 @@ class Reductions(ElementwiseOps):
         total = self._reduce("sum", x, dim, keepdim)
         return total if dtype is None else self.graph.cast(total, dtype.numpy)
 
-    _sum_all = sum
-
     def mean(self, x: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:
         if dtype is not None:
             x = self.graph.cast(x, dtype.numpy)
@@ -42,16 +40,6 @@ class Reductions(ElementwiseOps):
             raise Unsupported("the mean of integers")
         count = math.prod(x.shape[d] for d in self._dims(x, dim))
         return self._reduce("sum", x, dim, keepdim) / self.graph.element_count(count, x.dtype)
-
-    _mean_all = mean
-
-    def sum_to_size(self, x: Value, size: tuple[int, ...]) -> Value:
-        size = tuple(size)
-        if x.shape == size:
-            return x
-        lead = x.ndim - len(size)
-        axes = (*range(lead), *(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1))
-        return self.graph.reshape(self._reduce("sum", x, axes, True) if axes else x, size)
 
     def _expand_reduced(self, g: Value, size: tuple[int, ...], dim: Any, keepdim: bool) -> Value:
         if not keepdim and size and dim is not None:

@@ -88,11 +88,5 @@ class Scans:
         strides = algebra.dense_strides(x.shape)
         return g.assemble(x.shape, one, [part], [(strides, 0 if reverse else strides[axis])])
 
-    def _cumprod_backward(self, grad: Value, x: Value, out: Value, dim: int) -> Value:
-        if not x.ndim:
-            return grad
-        total = self._recurrence(grad, self._shift_along(x, dim, -1), dim, True)
-        return self._exclusive_cumprod(x, dim) * total
-
 
 __all__ = ["Scans"]

@@ -17,7 +17,7 @@ class ViewOps:
     def reshape(self, x: Value, size: Any) -> Value:
         return self.graph.reshape(x, infer_size(tuple(size), x.size))
 
-    view = reshaped = reshape
+    view = reshape
 
     def expand(self, x: Value, size: Any) -> Value:
         size = tuple(size)

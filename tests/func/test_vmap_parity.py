@@ -1,0 +1,105 @@
+"""Functions under `vmap` compared with PyTorch's `vmap`: results, and the first line of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flambeau
+
+pytorch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarning")]
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(3, 4, 2)).astype(np.float32)
+I = RNG.integers(0, 4, (3, 5, 2))
+S = RNG.normal(size=3).astype(np.float32)
+COUNTS = np.array([[1, 2, 0, 1], [0, 0, 4, 0], [1, 1, 1, 1]])
+
+#: name -> function of the library and the tensors of one example, and the batched arrays
+CASES: dict[str, tuple[Any, ...]] = {
+    "repeat_interleave": (lambda t, x, n: t.repeat_interleave(x, n, dim=0), X, COUNTS),
+    "repeat_interleave flat": (lambda t, x, n: t.repeat_interleave(x, n), X[..., 0], COUNTS),
+    "repeat_interleave of counts": (lambda t, n: t.repeat_interleave(n), COUNTS),
+    "repeat_interleave output_size": (lambda t, x, n: t.repeat_interleave(x, n, 0, output_size=4), X, COUNTS),
+    "repeat_interleave shared input": (lambda t, n: t.repeat_interleave(t.arange(4.), n), COUNTS),
+    "resize_": (lambda t, x: x.clone().resize_(2, 4), X),
+    "resize_ smaller": (lambda t, x: x.clone().resize_(2, 2), X),
+    "t_": (lambda t, x: x.clone().t_(), X), "t_ of a vector": (lambda t, x: x.clone().t_(), X[..., 0]),
+    "t_ of a scalar": (lambda t, x: x.clone().t_(), S),
+    "transpose_": (lambda t, x: x.clone().transpose_(0, 1), X),
+    "swapdims_": (lambda t, x: x.clone().swapdims_(0, -1), X),
+    "unsqueeze_": (lambda t, x: x.clone().unsqueeze_(-1), X),
+    "unsqueeze_ of a scalar": (lambda t, x: x.clone().unsqueeze_(0), S),
+    "squeeze_": (lambda t, x: x.clone().unsqueeze(0).squeeze_(), X),
+    "squeeze_ one": (lambda t, x: x.clone().unsqueeze(0).squeeze_(0), X),
+    "squeeze_ several": (lambda t, x: x.clone().unsqueeze(0).unsqueeze(0).squeeze_((0, 1)), X),
+    "squeeze_ of a scalar": (lambda t, x: x.clone().squeeze_(0), S),
+    "squeeze_ of a scalar, all": (lambda t, x: x.clone().squeeze_(), S),
+    "view(dtype)": (lambda t, x: x.view(t.int32), X), "view(wider)": (lambda t, x: x.view(t.float64), X),
+    "view(narrower)": (lambda t, x: x.view(t.int16), X), "view(dtype) 0-D": (lambda t, x: x.view(t.int32), S),
+    "view(narrower) 0-D": (lambda t, x: x.view(t.int16), S),
+    "broadcast_to": (lambda t, x: t.broadcast_to(x, (2, 4, 2)), X),
+    "view_as_real": (lambda t, x: t.view_as_real(t.complex(x, x)), X),
+    "one_hot": (lambda t, i: t.nn.functional.one_hot(i, 6), I),
+    "one_hot inferred": (lambda t, i: t.nn.functional.one_hot(i), I),
+    "fill": (lambda t, x, s: t.fill(x, s), X, S), "fill shared": (lambda t, s: t.fill(t.ones(2), s), S),
+    "new_full": (lambda t, x, s: x.new_full((2,), s), X, S),
+    "new_empty_strided": (lambda t, x: x.new_empty_strided((2, 2), (3, 1)).fill_(2.) * x.sum(), X),
+    "unique": (lambda t, i: t.unique(i), I), "unique dim": (lambda t, i: t.unique(i, dim=0), I),
+    "unique_consecutive": (lambda t, i: t.unique_consecutive(i), I), "nonzero": (lambda t, i: t.nonzero(i), I),
+    "where(condition)": (lambda t, x: t.where(x > 0), X), "unravel_index": (lambda t, i: t.unravel_index(i, (2, 2)), I),
+    "nonzero_static": (lambda t, i: t.nonzero_static(i, size=4), I),
+    "bincount": (lambda t, i: t.bincount(i[:, 0], minlength=4), I),
+    "sort stable": (lambda t, x: t.sort(x, dim=0, stable=True), X), "detach_copy": (lambda t, x: t.detach_copy(x), X),
+    "item": (lambda t, x: x.sum().item(), X), "bool": (lambda t, x: x if x.sum() > 0 else -x, X),
+    "nbytes": (lambda t, x: x * x.nbytes, X), "reversed": (lambda t, x: t.stack(list(reversed(x))), X),
+    "cond": (lambda t, x: t.linalg.cond(x[:2]), X), "cond fro": (lambda t, x: t.linalg.cond(x[:2], "fro"), X),
+    "pinv": (lambda t, x, s: t.linalg.pinv(x, atol=abs(s) * 0), X, S),
+    "matrix_rank": (lambda t, x, s: t.linalg.matrix_rank(x, atol=abs(s)), X, S),
+    "native_layer_norm": (lambda t, x: t.native_layer_norm(x, (2,), None, None, 1e-5), X),
+    "native_group_norm": (lambda t, x: t.native_group_norm(x.reshape(1, 4, 2), None, None, 1, 4, 2, 2, 1e-5), X),
+    "embedding padding_idx": (lambda t, x, i: t.func.grad(lambda w: t.nn.functional.embedding(
+        i, w, padding_idx=1).sum())(x), X, I),
+    "embedding scale_grad_by_freq": (lambda t, x, i: t.func.grad(lambda w: t.nn.functional.embedding(
+        i, w, scale_grad_by_freq=True).sum())(x), X, I),
+    "bernoulli_ shared target": (lambda t, x: t.zeros(4, 2).bernoulli_(x.sigmoid()), X),
+    "bernoulli_ unbatched": (lambda t, x: t.zeros(3).bernoulli_(t.tensor(.5)) + x.sum(), X),
+    "bernoulli_": (lambda t, x: x.clone().bernoulli_(x * 0), X),
+    "mul matrix": (lambda t, x: t.ones(2, 3) @ x[:3], X),
+    "addr": (lambda t, x: t.addr(t.ones(4, 4), x[:, 0], x[:, 1]), X),
+}
+for _reduce in ("add", "multiply"):
+    CASES |= {
+        f"scatter {_reduce}": (lambda t, x, i, r=_reduce: x.scatter(0, i, x.new_ones(5, 2) * 3, reduce=r), X, I),
+        f"scatter_ {_reduce}": (lambda t, x, i, r=_reduce: x.clone().scatter_(
+            0, i, x.new_ones(5, 2) * 3, reduce=r), X, I),
+        f"scatter {_reduce} scalar": (lambda t, x, i, r=_reduce: x.scatter(0, i, 3., reduce=r), X, I),
+        f"scatter {_reduce} shared": (lambda t, i, r=_reduce: t.ones(4, 2).scatter(0, i, 3., reduce=r), I),
+        f"scatter_ {_reduce} shared": (lambda t, i, r=_reduce: t.ones(4, 2).scatter_(0, i, 3., reduce=r), I)}
+
+
+def run(library: Any, function: Callable[..., Any], arrays: tuple[np.ndarray, ...]) -> Any:
+    """Results as arrays; an error as its type and first line."""
+    try:
+        mapped = library.func.vmap(lambda *x: function(library, *x), randomness="different")
+        result = mapped(*map(library.tensor, arrays))
+    except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError) as error:
+        return f"{type(error).__name__}: {error}".split("\n")[0]
+    return [x.numpy() for x in (result if isinstance(result, (tuple, list)) else (result,))]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_vmap_is_pytorchs(name: str) -> None:
+    function, *arrays = CASES[name]
+    expected, result = (run(library, function, tuple(arrays)) for library in (pytorch, flambeau))
+    if isinstance(expected, str) or isinstance(result, str):
+        assert result == expected
+        return
+    for x, y in zip(result, expected, strict=True):
+        assert x.dtype == y.dtype
+        assert x.shape == y.shape
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
