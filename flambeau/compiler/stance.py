@@ -31,7 +31,7 @@ class DispatchPolicy:
 
     Attributes:
         stance: one of `_STANCES`.
-        disabled: run everything eagerly, whatever the stance (`torch._dynamo.config.disable`).
+        disabled: run everything eagerly, regardless of the stance (`torch._dynamo.config.disable`).
         recompile_limit: the largest number of compiled signatures of a function.
         fail_on_recompile_limit_hit: raise for a call with one more signature.
         error_on_recompile: raise for a call with a second signature.

@@ -1,6 +1,6 @@
 """The engine's interface to tensors: their class, constructors and operators.
 
-The engine lies below tensors and does not import them: `_tensor` sets the attributes of `layer` when it is imported.
+The engine does not import tensors (a higher layer): `_tensor` sets the attributes of `layer` when it is imported.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 For one image a convolution is ``(O, C·K) @ (C·K, P)``: `K` is the number of kernel elements, `P` of
 output positions, and column `p` of the right factor is the window of position `p`. Columns
 are built for a block at a time — some images, or some rows of one large image — so that they stay in
-the cache and peak memory is bounded whatever the batch.
+the cache and peak memory is bounded for any batch size.
 
 Arrays are laid out ``(N, C, *spatial)`` and weights ``(O, C/groups, *kernel)``, with any number of
 spatial axes. The three functions are the convolution and its two transposes. None conjugates: the

@@ -1,6 +1,6 @@
 """Tie breaking of sorts and selections: a replay of the unstable algorithms that PyTorch runs on the CPU.
 
-Algorithms that exchange elements do not keep equal ones in order, so the index that `sort`, `topk`,
+Algorithms that exchange elements are not stable, so the index that `sort`, `topk`,
 `kthvalue` and `mode` return for a repeated value depends on every exchange: Hoare's quickselect with a median
 of three for `kthvalue`; introselect, heap selection and introsort (Musser, Software: Practice and
 Experience 27, 1997), as C++ standard libraries write them, for the others. Callers use this module only

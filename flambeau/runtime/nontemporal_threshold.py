@@ -1,6 +1,6 @@
 """The number of bytes from which on non-temporal stores are faster, measured once for a machine.
 
-How much of the last-level cache a process gets depends on who shares it, and the cost of reading a line before it is
+How much of the last-level cache a process gets depends on other processes, and the cost of reading a line before it is
 written depends on the memory. On one machine non-temporal stores win from three quarters of the last-level cache on, on
 another from 1.25 times its size. The measurement adds two arrays into a third, with ordinary and with non-temporal
 stores, where all three together are as large as some multiples of the cache. It takes some hundredths of a second; the

@@ -5,7 +5,7 @@ function of a chunk's number. The caller starts on the chunks at once and every 
 late or slow thread delays nothing. The caller and half of the workers take chunks from the first on, the others from
 the last one back: so a thread tends to get the same part of an array in consecutive tasks and finds it in its own cache
 (an operator that reads the output of the one before takes a sixth to a quarter less time). While one caller has the
-pool, others run their chunks themselves: every call finishes, whoever else calls, and its result does not depend on
+pool, others run their chunks themselves: no call waits for another, and its result does not depend on
 which thread computed which chunk.
 
 An idle worker spins for a while (`SPIN_SECONDS`) before it sleeps. The duration matters: a sleeping thread wakes late,
@@ -29,7 +29,7 @@ from typing import Any
 from ..kernels import threads as limits
 from . import compilation
 
-# The pool's fields, in bytes from its start. Fields that different threads write lie on different cache lines.
+# The pool's fields, in bytes from its start. Fields that different threads write are on different cache lines.
 _TICKET, _DONE, _TASK, _BUSY, _SLEEPING, _CALLS, _MUTEX, _CONDITION, _SIZE = 0, 64, 128, 192, 256, 320, 384, 512, 640
 _STOP, _MEMBERS, _SPINS = _SLEEPING + 8, _SLEEPING + 16, _SLEEPING + 24
 
@@ -394,7 +394,7 @@ def _stop() -> None:
 
 
 def _discard_pool() -> None:
-    """In a forked child, which has none of its parent's threads: drop the pool."""
+    """Drop the pool in a forked child, where its threads do not exist."""
     global _pool, _starting
     _pool = None
     _starting = threading.Lock()

@@ -104,7 +104,7 @@ def validate_cuda_device(location: str) -> None:
     """Raise: no CUDA device is available.
 
     Raises:
-        RuntimeError: always, whatever the location.
+        RuntimeError: always, for any location.
 
     >>> import flambeau as torch
     >>> torch.serialization.validate_cuda_device("cuda:0")
@@ -118,7 +118,7 @@ def validate_hpu_device(location: str) -> None:
     """Raise: no HPU is available.
 
     Raises:
-        RuntimeError: always, whatever the location.
+        RuntimeError: always, for any location.
 
     >>> import flambeau as torch
     >>> torch.serialization.validate_hpu_device("hpu:0")

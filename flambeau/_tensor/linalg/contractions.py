@@ -1,4 +1,4 @@
-"""Tensor contractions besides `einsum`: `tensordot`, `inner`, `outer`, `kron`, `multi_dot`, `matrix_power` etc."""
+"""Tensor contractions other than `einsum`: `tensordot`, `inner`, `outer`, `kron`, `multi_dot`, `matrix_power` etc."""
 
 from __future__ import annotations
 

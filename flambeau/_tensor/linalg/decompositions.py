@@ -347,7 +347,7 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
 
     Args:
         rcond: singular values up to `rcond` times the largest count as 0.
-        driver: the LAPACK driver, on which the results besides the solution depend.
+        driver: the LAPACK driver, on which the results other than the solution depend.
 
     >>> import flambeau as torch
     >>> torch.linalg.lstsq(torch.tensor([[2.], [0.]]), torch.tensor([[4.], [1.]])).solution

@@ -310,7 +310,7 @@ def _power_dtype(*operands: Any) -> dtypes.dtype:
 
 
 def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
-    """input ** exponent, computed in float64 (or complex128) whatever the dtypes.
+    """input ** exponent, computed in float64 (or complex128) for all dtypes.
 
     >>> import flambeau as torch
     >>> torch.float_power(torch.tensor([2, 3]), 2)

@@ -24,7 +24,7 @@ from ..errstate import in_quiet
 
 #: the smallest block that is cached, in bytes
 MIN_BYTES = 1 << 15
-#: bytes that may be held whatever the peak was
+#: bytes that may be cached regardless of the peak
 MIN_HELD = 64 << 20
 #: the most idle bytes
 MAX_IDLE = 1 << 30

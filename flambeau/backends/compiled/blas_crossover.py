@@ -62,7 +62,7 @@ class Crossovers:
     """The limits by dtype and kind.
 
     Args:
-        compiled: multiplies by a kernel, whatever the size.
+        compiled: multiplies by a kernel, at any size.
         blas: multiplies by NumPy.
 
     Attributes:

@@ -38,7 +38,7 @@ def _view(x: Any, size: tuple[int, ...]) -> Any:
 def _view_strides(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> list[int] | None:
     """Return the strides of a view with shape `target`; None if there is no such view.
 
-    The old dimensions form runs that are contiguous up to a stride; a new dimension must lie within one run.
+    The old dimensions form runs that are contiguous up to a stride; a new dimension must be within one run.
     """
     result = [0] * len(target)
     d_new = len(target) - 1

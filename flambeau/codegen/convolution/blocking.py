@@ -20,7 +20,7 @@ LARGE_WEIGHTS_BYTES = 1 << 20
 #: minimum multiplications of a chunk, maximum number of chunks, and maximum per thread where each reads many weights
 MIN_CHUNK_WORK, MAX_CHUNKS, CHUNKS_PER_THREAD = 1 << 20, 16, 2
 
-#: rows of so many positions lose little to the incomplete last tile, whatever the tile
+#: rows of so many positions lose little to the incomplete last tile, for any tile
 WIDE = 840
 
 #: parts whose rows are contiguous runs may have this many times the rows that fit into L1

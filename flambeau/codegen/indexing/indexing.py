@@ -142,7 +142,7 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     operands = _operands(source, out, index, flag, dim)
     dim %= len(operands.shape)
     itemsize = out.dtype.itemsize
-    # free dimensions select distinct positions of `out` whatever the index; along the others elements may collide, so
+    # free dimensions select distinct positions of `out` for any index; along the others elements may collide, so
     # that they are processed in order
     free = [d for d, stride in enumerate(operands.indexed) if stride and operands.shape[d] > 1]
     colliding = [d for d in range(len(operands.shape)) if d not in free]

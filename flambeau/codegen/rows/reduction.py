@@ -23,7 +23,7 @@ MIN_ROW = 64
 #: with so many independent groups, reducing all columns of a group at once would exceed the caches: a few columns at a
 #: time are faster, unless rows are at least `MIN_PITCH` elements apart
 MAX_GROUPS, MIN_PITCH = 16, 1024
-#: column reductions besides sums
+#: column reductions other than sums
 _COLUMN_OPS = ("prod", "max", "min")
 #: maximum cached plans of a kernel
 CACHE_SIZE = 1024

@@ -102,7 +102,7 @@ def store(key: str, record: TraceRecord) -> None:
 
 
 def _trace_fingerprints(trace: Trace) -> list[str]:
-    """Return descriptions of what a trace has besides its graph: sources, results, `.grad` updates, guards."""
+    """Return descriptions of a trace's metadata (all but its graph): sources, results, `.grad` updates, guards."""
     sources = [(number, source[0], *_value_fingerprints(source[1:]))
                for number, source in sorted(trace.sources.items())]
     results = [each._replace(base=None) if isinstance(each, OutputTensor) else (

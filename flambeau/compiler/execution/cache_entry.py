@@ -36,7 +36,7 @@ GUARDS_FAILED = object()
 
 
 def pin_holds(x: Any, pin: tuple[Any, Any, int]) -> bool:
-    """Whether an argument is the pinned tensor and lies in the pinned memory."""
+    """Whether an argument is the pinned tensor, in the pinned memory."""
     tensor, memory, at = pin
     return (tensor is None or tensor() is x) and (
         memory is None or (memory() is owner(x._array) and address(x._array) == at))

@@ -206,7 +206,7 @@ class FrameHook:
             if kind == _USER:
                 if frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_IMPORTING) and (
                         code.co_name != "<module>"):
-                    self._finder = frame  # a user's import finder, whoever imports
+                    self._finder = frame  # a user's import finder, not the function
                     return
                 if id(code) not in self.codes:
                     self.codes[id(code)] = code, frame.f_globals

@@ -34,7 +34,7 @@ class JointGraph:
         inputs: the tensors whose gradients are computed; None for arguments.
         positions: positions of the inputs that are arguments; None for others.
         labels: identities of the inputs, for provenance.
-        cotangents: the graph inputs that stand for the results' cotangents.
+        cotangents: the graph inputs for the results' cotangents.
         gradients: values of the inputs' gradients, in memory order; None for inputs that get none.
         uses: by input, the results that its gradient depends on, if there are several results.
         layouts: by input, the permutation from memory order, for gradients that are not row-major.

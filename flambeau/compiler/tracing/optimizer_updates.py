@@ -14,7 +14,7 @@ from .symbolic_scalars import SymbolicScalar
 
 
 class ValueCell:
-    """A mutable reference to an IR value, which stands for a tensor that an update rule may write to."""
+    """A mutable reference to an IR value, which represents a tensor that an update rule may write to."""
 
     __slots__ = ("value",)
 

@@ -40,7 +40,7 @@ class LiftedInput(NamedTuple):
 
 
 def _tensor_state(x: Any) -> tuple:
-    """Return what a function may change of an argument besides elements and gradient; last, its version."""
+    """Return an argument's mutable state other than its elements and gradient; last, its version."""
     return x._array, x._node, x._requires_grad, *hook_state(x), 0 if x._counter is None else x._counter[0]
 
 
@@ -72,7 +72,7 @@ class StorageTracer(Interceptor):
         storages: by identity of the owner of the memory.
         entry_grads: by identity, tensors and the gradients that they had when first used.
         versions: by identity of a version counter: [counter, the version that the traced writes explain].
-        views: by identity, views that the function made of memory from outside; weak references, because their
+        views: by identity, views that the function created of external memory; weak references, because their
             autograd graphs must be freed as usual.
     """
 

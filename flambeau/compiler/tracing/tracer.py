@@ -1,6 +1,6 @@
 """`Tracer`: records every operator of a call, forward and backward, as one graph while the call runs eagerly.
 
-The call runs on real arrays, so its results are correct whatever the tracer does. For each operator the declaration is
+The call runs on real arrays, so its results do not depend on the tracer. For each operator the declaration is
 run once more on IR values. What cannot be traced is recorded with its reason and the user's line (`graph_break`), and
 the call continues.
 """

@@ -22,7 +22,7 @@ def run_reentrant(begin: Callable[[], Any]) -> Any:
     """Run a pass that was started by another one.
 
     Raises:
-        Exception: whatever the pass raises, in whichever thread it runs.
+        Exception: the exception that the pass raises, in whichever thread it runs.
     """
     depth = _depth.get() + 1
     entered = _depth.set(depth)

@@ -1,6 +1,6 @@
-"""Calls of the hooks around a node's derivative rules. Hooks receive tensors, whatever flows through the pass.
+"""Calls of the hooks around a node's derivative rules. Hooks always receive tensors.
 
-`create_graph` says which: under it the cotangents are tensors and hooks are recorded, else they are arrays.
+With `create_graph` the cotangents of the pass are tensors and hooks are recorded; without it they are arrays.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ FREED = _Freed()
 
 
 class OpNode(Node):
-    """The node of a declared operator: its backward plan says what was saved and which rules run.
+    """The node of a declared operator: its backward plan determines the saved values and the rules to run.
 
-    Inside the engine it is an OpNode, whatever its operator: CPython's attribute access is fastest where all objects
-    at a position have one class. When it is handed to the user it takes the class of PyTorch's name, `MulBackward0`
+    Inside the engine it is an OpNode for every operator: CPython's attribute access is fastest where all objects
+    at a position have one class. When it is returned to the user it takes the class of PyTorch's name, `MulBackward0`
     (`public`).
     """
 

@@ -170,7 +170,7 @@ def _of_shape(rule: Rule) -> Run:
 
 
 def _of_plan(plan: BackwardPlan) -> Run:
-    """The specialised rule of an operator with one input, whatever arguments its rule uses."""
+    """The specialised rule of an operator with one input; its rule may use any arguments."""
     xp, needs = layer.arrays, plan.needs
     _, rule, pick = plan.steps[0]
     if not plan.saves_tensors:

@@ -95,7 +95,7 @@ class Packed:
             x: the tensor that is saved.
             is_output: whether the saving node computed it; then no reference to the node is stored, to avoid a cycle.
             hook_input: the tensor that the pack hook receives instead of `x`.
-            as_scalar: whether it stands for a Python scalar, and is read as one.
+            as_scalar: whether it represents a Python scalar, and is read as one.
         """
         node = x._node if x._base is None else x.grad_fn
         self.is_output = is_output and node is not None

@@ -1,7 +1,7 @@
 """Composite primitives on large arrays: softmax, norms, losses and attention as programs of fused kernels.
 
 `with_programs` wraps NumPy's primitives, `declarations_with_programs` the declarations of operators that have no
-primitive. A wrapped function leaves small arrays, and whatever the graph cannot express, to NumPy. For others it traces
+primitive. A wrapped function leaves small arrays, and what the graph cannot express, to NumPy. For others it traces
 its declaration over IR values once per shapes and parameters, and runs the cached program from then on.
 """
 

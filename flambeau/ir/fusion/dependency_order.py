@@ -1,4 +1,4 @@
-"""Dependency order of fusion groups, kept transitively closed while groups grow and merge.
+"""Dependency order of fusion groups: its transitive closure, updated while groups grow and merge.
 
 Each group is a bit; the predecessors of a group are an integer of such bits. So a query is one operation on integers,
 and an update reaches all later groups in one pass.

@@ -1,7 +1,7 @@
 """Intervals: dimensions of an iteration space as pairs of its suffix products, independent of how it is split.
 
 Dimension d of a shape is the interval (product of the extents after d, that times the extent of d). Reductions over the
-same elements have the same intervals, whatever shape their operands have.
+same elements have the same intervals, for any shapes of their operands.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ _shrink_backward.vjp(
 @elementwise(expose=(), scalar_inputs=(), node="torch::autograd::NotImplemented")
 def _hardsigmoid_backward(xp, grad, input):
     """grad / 6 where -3 < input < 3, else 0."""
-    # PyTorch's constant: 1/6 in float32, whatever the dtype
+    # PyTorch's constant: 1/6 in float32, for every dtype
     return xp.where(xp.logical_and(input > -3, input < 3), grad * 0.1666666716337204, 0)
 
 

@@ -1,17 +1,15 @@
 """The formulas of operators and of their derivatives, derived from their declarations.
 
-An operator's forward and its rules are lines over a namespace `xp`. Run over arrays they
-give numbers, over tensors a graph; run over `Formulas` they give expressions, and so what
-is printed is what is computed:
+An operator's forward and its rules are functions of a namespace `xp`. Called with arrays they return
+arrays, with tensors a graph, with `Formulas` expressions: the printed formulas are those that are computed.
 
     forward         φ(v₁, v₂, ...)
-    pullback        v̄ · ∂φ/∂v₁: what the vjp rule of an input makes of the cotangent
+    pullback        v̄ · ∂φ/∂v₁: the result of the vjp rule of an input
     pushforward     Σᵢ v̇ᵢ · ∂φ/∂vᵢ: the jvp, as its kind implies it
     partial         ∂φ/∂v₁: the pullback of 1, for elementwise operators
 
-A rule that asks for more than expressions can tell (how many elements, whether one is
-positive) finds it in the values that symbols may carry; where there are none, there is no
-formula, and the functions return None.
+A rule that reads a shape or an element (the number of elements, whether one is positive) reads the
+values that symbols may have. Without values there is no formula, and the functions return None.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class MatmulKernels:
             (result,) if extras else None))
 
     def _by_kernel(self, x: ndarray, y: ndarray) -> ndarray:
-        """x @ y by a kernel, whatever the limits are."""
+        """x @ y by a kernel, regardless of the limits."""
         shape = (*x.shape[:-1], y.shape[-1])
         key = "measured", x.shape, y.strides, x.itemsize
         dispatch = self.dispatches.get(key)

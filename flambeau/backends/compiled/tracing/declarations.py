@@ -1,6 +1,6 @@
 """Traced declarations: the scalar expressions of elementwise declarations, cached by dtypes and parameters.
 
-A `Formula` has the expressions of a declaration's results and the Python numbers that its kernel takes besides arrays.
+A `Formula` has the expressions of a declaration's results and its kernel's Python scalar arguments.
 Numbers among the parameters are runtime arguments, so that a changed number does not compile another kernel.
 """
 
