@@ -19,8 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def products_by_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """All matmuls run on compiled kernels, if there are any, however small they are."""
+def compiled_matmuls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All matmuls run on compiled kernels, if available, whatever their size."""
     from flambeau.backends.compiled.families import matmul
 
     kernels = matmul.kernels()
@@ -34,7 +34,7 @@ def products_by_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def listed_skips() -> dict[tuple[str, str], int]:
-    """The skips that are known: (test file, reason) -> how many tests at most."""
+    """The known skips: (test file, reason) -> the maximal number of tests."""
     listed = {}
     for line in SKIPS.read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
@@ -44,7 +44,7 @@ def listed_skips() -> dict[tuple[str, str], int]:
 
 
 def unlisted(skipped: Iterable[tuple[str, str]], listed: dict[tuple[str, str], int]) -> list[str]:
-    """What was skipped without being listed, or more often than that; a line each."""
+    """Skips that are not listed, or more frequent than listed; one line each."""
     return [f"{count} {path} {reason} (listed: {listed.get((path, reason), 0)})"
             for (path, reason), count in sorted(Counter(skipped).items()) if count > listed.get((path, reason), 0)]
 

@@ -18,7 +18,7 @@ STEPS, BATCH, INPUTS, HIDDEN = 6, 5, 48, 64
 
 
 pytestmark = [pytest.mark.skipif(not codegen.available(), reason="there are no kernels"),
-              pytest.mark.usefixtures("products_by_kernels")]
+              pytest.mark.usefixtures("compiled_matmuls")]
 
 
 def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:

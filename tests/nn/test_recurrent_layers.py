@@ -160,7 +160,7 @@ def plain_run(layer: Any, x: Any, state: Any, monkeypatch: Any, apart: bool) -> 
 
 @pytest.mark.parametrize("nonlinearity", ["tanh", "relu"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.usefixtures("products_by_kernels")
+@pytest.mark.usefixtures("compiled_matmuls")
 @pytest.mark.parametrize("how", [*HOW, {"frozen": True}], ids=str)
 def test_fused_cells_equal_operators(nonlinearity: str, dtype: Any, how: dict[str, Any], monkeypatch: Any) -> None:
     torch.manual_seed(3)
