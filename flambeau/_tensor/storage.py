@@ -128,7 +128,17 @@ def _storage_slice(memory_owner: np.ndarray, start: int, size: int) -> UntypedSt
 
 
 class TypedStorage:
-    """The elements that a tensor and its views share; deprecated, use `UntypedStorage`."""
+    """The memory of a tensor and its views, as elements of one dtype; deprecated, use `UntypedStorage`.
+
+    Args:
+        untyped: the memory, as bytes.
+        dtype: dtype of the elements.
+
+    >>> import flambeau as torch
+    >>> storage = torch.TypedStorage(torch.arange(3).untyped_storage(), torch.int64)
+    >>> storage.dtype, storage.nbytes()
+    (flambeau.int64, 24)
+    """
 
     def __init__(self, untyped: UntypedStorage, dtype: dtypes.dtype) -> None:
         self._untyped_storage, self.dtype = untyped, dtype
