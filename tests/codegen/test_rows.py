@@ -21,7 +21,7 @@ from flambeau.kernels import threads as limits
 from flambeau.runtime import launch
 from flambeau.runtime.launch import Spec
 
-from . import evaluating
+from . import evaluator
 
 
 def random(*shape, dtype="float32", seed=0):
@@ -57,14 +57,14 @@ def check(work, inputs, inner, rtol=2e-6, atol=2e-6, outs=None):
     """
     got = run(work, inputs, inner, outs)
     size = int(np.prod(np.broadcast_shapes(*(x.shape for x in inputs))))
-    for found, want in zip(got, evaluating.rows(work, inputs, inner), strict=True):
+    for found, want in zip(got, evaluator.rows(work, inputs, inner), strict=True):
         assert found.shape == want.shape
         if found.dtype.kind in "biu":
             np.testing.assert_array_equal(found, want)
             continue
         scale = np.abs(want[np.isfinite(want)]).max(initial=0)
         between = 2e-7 * (size / found.size) ** 0.5 if 0 < found.size < size else 0.0
-        np.testing.assert_allclose(evaluating.wide(found), want, rtol, atol * scale + between)
+        np.testing.assert_allclose(evaluator.wide(found), want, rtol, atol * scale + between)
     return got
 
 

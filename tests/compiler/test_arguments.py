@@ -11,7 +11,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen, nn
-from tests.compiler.beside import World, beside, compiled_of, numbers, programs, reasons, same
+from tests.compiler.eager_comparison import Scenario, compare_with_eager, compiled_of, numbers, programs, reasons, same
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -348,16 +348,16 @@ def test_an_argument_that_the_function_knows_otherwise(f):
         def g(x):
             return f(x, known)
 
-        return World(g, lambda i: (calls[i],), lambda: known)
+        return Scenario(g, lambda i: (calls[i],), lambda: known)
 
-    beside(build, 8)
+    compare_with_eager(build, 8)
 
     def in_turn():
         known = numbers(4, seed=3)
         calls = [numbers(4, seed=1), numbers(4, seed=2), numbers(4, seed=2), known, known, known.view(4), numbers(4)]
-        return World(lambda x: f(known, x), lambda i: (calls[i],), lambda: known)
+        return Scenario(lambda x: f(known, x), lambda i: (calls[i],), lambda: known)
 
-    beside(in_turn, 7)
+    compare_with_eager(in_turn, 7)
 
 
 def test_a_parameter_as_an_argument():
@@ -370,9 +370,9 @@ def test_a_parameter_as_an_argument():
             loss.backward()
             return loss
 
-        return World(f, lambda i: (calls[i],), lambda: (model.weight, model.bias, calls))
+        return Scenario(f, lambda i: (calls[i],), lambda: (model.weight, model.bias, calls))
 
-    beside(build, 8)
+    compare_with_eager(build, 8)
 
 
 def test_gradients_of_arguments():
@@ -388,9 +388,9 @@ def test_gradients_of_arguments():
             if i == 6:
                 leaves[2].grad = None
 
-        return World(f, lambda i: (leaves[order[i]],), lambda: leaves, between)
+        return Scenario(f, lambda i: (leaves[order[i]],), lambda: leaves, between)
 
-    beside(build, 10)
+    compare_with_eager(build, 10)
 
 
 def test_gradients_of_an_argument_that_comes_twice():
@@ -401,9 +401,9 @@ def test_gradients_of_an_argument_that_comes_twice():
         def f(x, y):
             (x * x * y).sum().backward()
 
-        return World(f, lambda i: tuple(leaves[k] for k in order[i]), lambda: leaves)
+        return Scenario(f, lambda i: tuple(leaves[k] for k in order[i]), lambda: leaves)
 
-    beside(build, 10)
+    compare_with_eager(build, 10)
 
 
 def test_gradients_outside_of_an_argument_that_comes_twice():
@@ -442,9 +442,9 @@ def test_results_that_are_arguments_or_known_tensors():
         def f(x, y):
             return x, y, known, parameter, x + y, "a constant", 7, [x]
 
-        return World(f, lambda i: (numbers(3, seed=i), numbers(3, seed=i).requires_grad_()), lambda: known)
+        return Scenario(f, lambda i: (numbers(3, seed=i), numbers(3, seed=i).requires_grad_()), lambda: known)
 
-    made = beside(build)
+    made = compare_with_eager(build)
     x, y = numbers(3), numbers(3, seed=9).requires_grad_()
     for _ in range(2):
         found = made(x, y)

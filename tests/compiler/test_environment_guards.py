@@ -27,7 +27,16 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen, nn
-from tests.compiler.beside import World, beside, counted_captures, numbers, parameters, programs, reasons, same
+from tests.compiler.eager_comparison import (
+    Scenario,
+    compare_with_eager,
+    counted_captures,
+    numbers,
+    parameters,
+    programs,
+    reasons,
+    same,
+)
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -333,9 +342,9 @@ def test_appended_results():
             kept.append(x.sum())
             return x * 2
 
-        return World(f, lambda i: (numbers(3, seed=i),), lambda: kept)
+        return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: kept)
 
-    made = beside(build)
+    made = compare_with_eager(build)
     assert reasons(made)
 
 
@@ -355,9 +364,9 @@ def test_a_list_inside_a_function_is_its_own():
 def test_attributes_that_are_set(name):
     def build():
         model = Model()
-        return World(getattr(model, name), lambda i: (numbers(3, seed=i),), lambda: dict(vars(model), options=None))
+        return Scenario(getattr(model, name), lambda i: (numbers(3, seed=i),), lambda: dict(vars(model), options=None))
 
-    made = beside(build, 9)
+    made = compare_with_eager(build, 9)
     assert reasons(made)
 
 
@@ -370,9 +379,9 @@ def test_a_variable_around_that_is_set():
             count += 1
             return x * 2
 
-        return World(f, lambda i: (numbers(3, seed=i),), lambda: count)
+        return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: count)
 
-    assert reasons(beside(build))
+    assert reasons(compare_with_eager(build))
 
 
 def test_a_global_that_is_set():
@@ -382,7 +391,7 @@ def test_a_global_that_is_set():
 
     def build():
         set_scale(2.0)
-        return World(f, lambda i: (numbers(3, seed=i),))
+        return Scenario(f, lambda i: (numbers(3, seed=i),))
 
     before = SCALE
     made = torch.compile(f)
@@ -409,9 +418,9 @@ def test_modules_that_change_themselves():
 
     def build():
         module = Counting()
-        return World(module, lambda i: (numbers(3, seed=i),), lambda: (module.calls, module.last, module.kept))
+        return Scenario(module, lambda i: (numbers(3, seed=i),), lambda: (module.calls, module.last, module.kept))
 
-    made = beside(build, 9)
+    made = compare_with_eager(build, 9)
     assert reasons(made)
 
 
@@ -427,9 +436,9 @@ def test_a_hidden_state_that_is_replaced():
 
     def build():
         module = Remembering()
-        return World(module, lambda i: (numbers(2, 3, seed=i),), lambda: module.hidden)
+        return Scenario(module, lambda i: (numbers(2, 3, seed=i),), lambda: module.hidden)
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 def test_a_hidden_state_that_is_written_to():
@@ -446,9 +455,9 @@ def test_a_hidden_state_that_is_written_to():
 
     def build():
         module = Remembering()
-        return World(module, lambda i: (numbers(2, 3, seed=i),), lambda: module.hidden)
+        return Scenario(module, lambda i: (numbers(2, 3, seed=i),), lambda: module.hidden)
 
-    assert programs(beside(build, 8)) == 1
+    assert programs(compare_with_eager(build, 8)) == 1
 
 
 def test_printing():
@@ -539,10 +548,10 @@ def test_numbers_drawn_from_a_generator_of_ones_own():
         def f(x):
             return x + torch.randn(3, generator=generator)
 
-        return World(f, lambda i: (numbers(3, seed=i),), lambda: generator.get_state(),
+        return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: generator.get_state(),
                      lambda i: generator.manual_seed(i) if i == 4 else None)
 
-    assert programs(beside(build, 8)) == 1
+    assert programs(compare_with_eager(build, 8)) == 1
 
 
 def test_the_stream_is_set_inside():
@@ -611,20 +620,20 @@ def test_modes_inside():
 def test_train_and_eval():
     def build():
         model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Dropout(0.4), nn.Linear(5, 2))
-        return World(model, lambda i: (numbers(6, 4, seed=i),), lambda: parameters(model),
+        return Scenario(model, lambda i: (numbers(6, 4, seed=i),), lambda: parameters(model),
                      lambda i: model.train(i % 8 >= 4) and None)
 
-    made = beside(build, 24)
+    made = compare_with_eager(build, 24)
     assert programs(made) == 2
 
 
 def test_one_module_of_several_is_switched():
     def build():
         model = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.4), nn.Dropout(0.2))
-        return World(model, lambda i: (numbers(6, 4, seed=i),), lambda: parameters(model),
+        return Scenario(model, lambda i: (numbers(6, 4, seed=i),), lambda: parameters(model),
                      lambda i: model[1].eval() if i == 3 else None)
 
-    beside(build, 8)
+    compare_with_eager(build, 8)
 
 
 MODULES = {
@@ -649,10 +658,10 @@ MODULES = {
 def test_modules_change(name):
     def build():
         model = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.3), nn.ReLU())
-        return World(model, lambda i: (numbers(6, 4, seed=i),), lambda: parameters(model),
+        return Scenario(model, lambda i: (numbers(6, 4, seed=i),), lambda: parameters(model),
                      lambda i: MODULES[name](model) and None if i == 4 else None)
 
-    made = beside(build, 9)
+    made = compare_with_eager(build, 9)
     assert programs(made) >= 1
 
 
@@ -706,9 +715,9 @@ def test_hooks_of_modules_that_change_something():
         seen = []
         model = nn.Sequential(nn.Linear(4, 5), nn.ReLU())
         model[0].register_forward_hook(lambda module, args, out: seen.append(out.detach().sum()))
-        return World(model, lambda i: (numbers(6, 4, seed=i),), lambda: seen)
+        return Scenario(model, lambda i: (numbers(6, 4, seed=i),), lambda: seen)
 
-    beside(build)
+    compare_with_eager(build)
 
 
 @pytest.mark.parametrize("kind", ["hook", "post", "leaf", "module", "pre"])
@@ -743,7 +752,7 @@ def test_hooks_of_gradients(kind, inside, effect):
                 loss.backward()
             return loss
 
-        world = World(f, lambda i: (numbers(6, 4, seed=i),), lambda: (seen, parameters(model)))
+        world = Scenario(f, lambda i: (numbers(6, 4, seed=i),), lambda: (seen, parameters(model)))
         if not inside:
             run = world.function
 
@@ -754,7 +763,7 @@ def test_hooks_of_gradients(kind, inside, effect):
         return world
 
     if inside:
-        beside(build)
+        compare_with_eager(build)
         return
     torch.manual_seed(0)
     theirs = build()
@@ -774,10 +783,10 @@ def test_a_hook_on_a_leaf_that_comes_later():
         def f(x):
             (x * w).sum().backward()
 
-        return World(f, lambda i: (numbers(3, seed=i),), lambda: (seen, w),
+        return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: (seen, w),
                      lambda i: w.register_hook(lambda g: seen.append(g.clone())) and None if i == 5 else None)
 
-    beside(build, 9)
+    compare_with_eager(build, 9)
 
 
 class Held:
@@ -902,9 +911,9 @@ def test_retained_gradients():
             y.exp().sum().backward()
             return y.grad * 2
 
-        return World(f, lambda i: (numbers(3, seed=i),), lambda: w)
+        return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: w)
 
-    beside(build)
+    compare_with_eager(build)
 
 
 def test_saved_tensors_are_packed():

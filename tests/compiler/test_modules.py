@@ -9,7 +9,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen, nn
-from tests.compiler.beside import numbers, programs, same
+from tests.compiler.eager_comparison import numbers, programs, same
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -45,31 +45,31 @@ def test_hooks_of_the_compiled_module_itself():
 
 
 def test_a_module_that_compiles_itself():
-    first, second, beside = model(2.0), model(5.0), model(2.0)
+    first, second, eager = model(2.0), model(5.0), model(2.0)
     first.compile()
     second.compile(fullgraph=True)
     for i in range(5):
         x = numbers(4, 3, seed=i)
-        same(first(x), beside(x))
-        same(second(x), beside(x) * 2.5)
+        same(first(x), eager(x))
+        same(second(x), eager(x) * 2.5)
     assert programs(first._compiled_call_impl) == programs(second._compiled_call_impl) == 1
-    first.scale = beside.scale = 3.0
-    for m in (first, beside):
+    first.scale = eager.scale = 3.0
+    for m in (first, eager):
         m.register_forward_hook(lambda module, args, result: result.exp())
     for _ in range(4):
-        same(first(x), beside(x))
+        same(first(x), eager(x))
 
 
 def test_training_a_module_that_compiles_itself():
-    made, beside = model(), model()
+    made, eager = model(), model()
     made.compile()
-    both = [(m, torch.optim.SGD(m.parameters(), lr=0.1)) for m in (made, beside)]
+    both = [(m, torch.optim.SGD(m.parameters(), lr=0.1)) for m in (made, eager)]
     for i in range(5):
         for m, optimizer in both:
             optimizer.zero_grad()
             m(numbers(4, 3, seed=i)).square().mean().backward()
             optimizer.step()
-    same([*made.parameters()], [*beside.parameters()])
+    same([*made.parameters()], [*eager.parameters()])
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, lambda m: pickle.loads(pickle.dumps(m))])

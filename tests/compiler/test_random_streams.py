@@ -6,7 +6,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from tests.compiler.beside import programs
+from tests.compiler.eager_comparison import programs
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 

@@ -7,7 +7,15 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from tests.compiler.beside import World, beside, counted_captures, numbers, programs, reasons, same
+from tests.compiler.eager_comparison import (
+    Scenario,
+    compare_with_eager,
+    counted_captures,
+    numbers,
+    programs,
+    reasons,
+    same,
+)
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
@@ -198,9 +206,9 @@ def test_hooks_that_the_function_puts_on():
         def arguments(i):
             return (leaf(3, seed=i),)
 
-        return World(lambda x: f(x).backward(), arguments, lambda: (w, seen))
+        return Scenario(lambda x: f(x).backward(), arguments, lambda: (w, seen))
 
-    beside(build)
+    compare_with_eager(build)
 
 
 def test_only_what_was_asked_for_has_a_gradient():
@@ -281,9 +289,9 @@ def test_gradients_with_a_history():
         def between(i):
             w.grad = None
 
-        return World(f, lambda i: (numbers(3, seed=i),), lambda: w.grad, between)
+        return Scenario(f, lambda i: (numbers(3, seed=i),), lambda: w.grad, between)
 
-    beside(build)
+    compare_with_eager(build)
 
 
 def test_numbers_beside_complex_ones_are_part_of_the_program():
@@ -330,7 +338,7 @@ def test_arguments_with_a_history():
     assert programs(made) == 1, reasons(made)
 
 
-def test_an_error_of_the_compiler_is_told_and_the_call_runs_eagerly(monkeypatch):
+def test_an_error_of_the_compiler_is_error_text_and_the_call_runs_eagerly(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("somewhere in a plan")
 
@@ -347,7 +355,7 @@ def test_an_error_of_the_compiler_is_told_and_the_call_runs_eagerly(monkeypatch)
         whole(x)
 
 
-def test_an_error_of_the_capture_is_told_and_the_call_runs_eagerly(monkeypatch):
+def test_an_error_of_the_capture_is_error_text_and_the_call_runs_eagerly(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("somewhere in a graph")
 
@@ -436,11 +444,11 @@ def test_what_is_written_to_after_it_was_multiplied_by(where):
     for i in range(5):
         x = leaf(4, 3, seed=i)
         y = numbers(3, seed=10 + i)
-        again, beside = x.detach().clone().requires_grad_(), y.clone()
+        x2, y2 = x.detach().clone().requires_grad_(), y.clone()
         eager(x, y).sum().backward()
-        compiled(again, beside).sum().backward()
-        assert torch.allclose(x.grad, again.grad)
-        assert torch.equal(y, beside)
+        compiled(x2, y2).sum().backward()
+        assert torch.allclose(x.grad, x2.grad)
+        assert torch.equal(y, y2)
 
 
 def test_a_detached_argument_that_is_multiplied_in_place():
@@ -452,20 +460,20 @@ def test_a_detached_argument_that_is_multiplied_in_place():
     compiled = torch.compile(f)
     for i in range(5):
         x, y = leaf(1, 3, seed=i), leaf(4, 3, seed=10 + i)
-        again, beside = (t.detach().clone().requires_grad_() for t in (x, y))
+        x2, y2 = (t.detach().clone().requires_grad_() for t in (x, y))
         f(x, y).sum().backward()
-        compiled(again, beside).sum().backward()
-        assert torch.allclose(x.grad, again.grad)
-        assert torch.equal(y, beside)
+        compiled(x2, y2).sum().backward()
+        assert torch.allclose(x.grad, x2.grad)
+        assert torch.equal(y, y2)
 
 
 # ----- what ends with the run -------------------------------------------------------------
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error)
 
 
-def _view_is_let_go(x: torch.Tensor, hook) -> None:
+def _dropped_view(x: torch.Tensor, hook) -> None:
     seen = x[...]
     seen.grad_fn.next_functions[0][0].register_prehook(hook)
     del seen
@@ -478,10 +486,10 @@ def _write_to_a_view_fails(x: torch.Tensor, hook) -> None:
     try:
         seen[0] = seen[0] * 2
     except RuntimeError as error:
-        _told(error)
+        _error_text(error)
 
 
-@pytest.mark.parametrize("f", [_view_is_let_go, _write_to_a_view_fails])
+@pytest.mark.parametrize("f", [_dropped_view, _write_to_a_view_fails])
 def test_captures_keep_no_graph_alive(f):
     """A hook on a leaf's node goes with the node, which only the graph holds."""
     met = []

@@ -15,7 +15,7 @@ import pytest
 import flambeau as torch
 from flambeau import codegen, nn
 from tests.compiled_code import cache_files
-from tests.compiler.beside import compiled_of, numbers, programs, same
+from tests.compiler.eager_comparison import compiled_of, numbers, programs, same
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 

@@ -10,9 +10,9 @@ import flambeau as torch
 from flambeau import codegen, nn
 from flambeau.nn import functional as F
 from flambeau.runtime import compilation as code
-from tests.compiler.beside import (
-    World,
-    beside,
+from tests.compiler.eager_comparison import (
+    Scenario,
+    compare_with_eager,
     counted_captures,
     numbers,
     parameters,
@@ -36,7 +36,7 @@ def training(model, loss, make=lambda ps: torch.optim.SGD(ps, lr=0.05), batch=No
         optimizer.step()
         return out
 
-    return World(step, batch, lambda: (parameters(model), state_of(optimizer)), **more)
+    return Scenario(step, batch, lambda: (parameters(model), state_of(optimizer)), **more)
 
 
 def mlp(*sizes):
@@ -160,7 +160,7 @@ class Heads(nn.Module):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(name):
-    made = beside(MODELS[name], 6, 1e-4)
+    made = compare_with_eager(MODELS[name], 6, 1e-4)
     assert programs(made) == 1
     assert not reasons(made)
 
@@ -182,7 +182,8 @@ EAGER: dict[str, str] = {}
 def test_optimizer(name):
     kind = getattr(torch.optim, name.partition(",")[0].partition(" ")[0])
     options = {"lr": 0.02, **OPTIMIZERS[name]}
-    made = beside(lambda: training(mlp(6, 8, 2), squares, lambda ps: kind(ps, **options), regression), 9, 1e-4)
+    made = compare_with_eager(
+        lambda: training(mlp(6, 8, 2), squares, lambda ps: kind(ps, **options), regression), 9, 1e-4)
     if name in EAGER:
         assert any(EAGER[name] in reason for reason in reasons(made))
     else:
@@ -214,9 +215,9 @@ def test_optimizers_that_are_otherwise(name):
 
             return optimizer.step(closure)
 
-        return World(step, lambda i: (numbers(5, 4, seed=i), numbers(5, 3, seed=i + 9)), lambda: parameters(model))
+        return Scenario(step, lambda i: (numbers(5, 4, seed=i), numbers(5, 3, seed=i + 9)), lambda: parameters(model))
 
-    beside(build, 5, 1e-4)
+    compare_with_eager(build, 5, 1e-4)
 
 
 def test_several_groups():
@@ -225,7 +226,7 @@ def test_several_groups():
         return torch.optim.Adam([{"params": [first], "lr": 0.1, "betas": (0.8, 0.9)},
                                  {"params": rest, "weight_decay": 0.1}], lr=0.01)
 
-    made = beside(lambda: training(mlp(6, 8, 2), squares, groups, regression))
+    made = compare_with_eager(lambda: training(mlp(6, 8, 2), squares, groups, regression))
     assert programs(made) == 1
 
 
@@ -253,7 +254,7 @@ def test_learning_rates_change_without_another_capture(name):
         return world
 
     with counted_captures() as captures:
-        made = beside(build, 12)
+        made = compare_with_eager(build, 12)
     assert programs(made) == 1
     assert len(captures) == 3  # one before there are momentum buffers, two that agree
 
@@ -278,7 +279,7 @@ def test_any_number_of_an_optimizer_may_change(option):
         return world
 
     with counted_captures() as captures:
-        beside(build, 8)
+        compare_with_eager(build, 8)
     assert len(captures) == (2 if option in ("betas", "eps") else 3)  # of momentum, one before there are buffers
 
 
@@ -297,7 +298,7 @@ def test_a_weight_decay_of_zero_is_another_way():
         world.between = between
         return world
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 @pytest.mark.parametrize("flag", ["nesterov", "maximize"])
@@ -316,7 +317,7 @@ def test_a_changed_flag_of_an_optimizer(flag):
         world.between = between
         return world
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 # ----- what happens between steps ---------------------------------------------------------
@@ -349,9 +350,9 @@ def test_gradients_accumulate_over_calls():
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=i > 5)
 
-        return World(accumulate, regression, lambda: parameters(model), between)
+        return Scenario(accumulate, regression, lambda: parameters(model), between)
 
-    made = beside(build, 13)
+    made = compare_with_eager(build, 13)
     assert programs(made) >= 2
 
 
@@ -366,9 +367,9 @@ def test_gradients_accumulate_within_a_call():
                 (squares(model, a, b) / 4).backward()
             optimizer.step()
 
-        return World(step, regression, lambda: parameters(model))
+        return Scenario(step, regression, lambda: parameters(model))
 
-    assert programs(beside(build)) == 1
+    assert programs(compare_with_eager(build)) == 1
 
 
 @pytest.mark.parametrize("how", ["norm", "value", "norm of maximum"])
@@ -388,9 +389,9 @@ def test_clipped_gradients(how):
             optimizer.step()
             return loss
 
-        return World(step, regression, lambda: parameters(model))
+        return Scenario(step, regression, lambda: parameters(model))
 
-    made = beside(build)
+    made = compare_with_eager(build)
     assert programs(made) == 1, reasons(made)
 
 
@@ -412,7 +413,7 @@ def test_a_state_is_loaded_between_calls():
         world.between = between
         return world
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 def test_an_optimizers_state_is_dropped():
@@ -429,7 +430,7 @@ def test_an_optimizers_state_is_dropped():
         world.between = between
         return world
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 def test_a_group_is_added():
@@ -448,9 +449,9 @@ def test_a_group_is_added():
             if i == 4:
                 optimizer.add_param_group({"params": second.parameters(), "lr": 0.2})
 
-        return World(step, regression, lambda: (parameters(first), parameters(second)), between)
+        return Scenario(step, regression, lambda: (parameters(first), parameters(second)), between)
 
-    beside(build, 10)
+    compare_with_eager(build, 10)
 
 
 @pytest.mark.parametrize("when", range(3))
@@ -468,7 +469,7 @@ def test_parameters_are_frozen_and_thawed(when):
         world.between = between
         return world
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 def test_a_gradient_that_is_there_though_nothing_made_it():
@@ -491,9 +492,9 @@ def test_a_gradient_that_is_there_though_nothing_made_it():
             if i == 8:
                 idle.grad = None
 
-        return World(step, regression, lambda: (parameters(model), idle), between)
+        return Scenario(step, regression, lambda: (parameters(model), idle), between)
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 @pytest.mark.parametrize("way", ["data", "copy", "replaced", "tensor of another size"])
@@ -524,9 +525,9 @@ def test_a_parameter_gets_other_numbers(way):
                     p -= 0.1 * g
             return loss
 
-        return World(step, regression, lambda: parameters(model), between)
+        return Scenario(step, regression, lambda: parameters(model), between)
 
-    beside(build, 10)
+    compare_with_eager(build, 10)
 
 
 def test_an_average_of_parameters():
@@ -542,9 +543,9 @@ def test_an_average_of_parameters():
                     a.mul_(0.9).add_(p, alpha=0.1)
             return loss
 
-        return World(step, regression, lambda: (parameters(model), average))
+        return Scenario(step, regression, lambda: (parameters(model), average))
 
-    made = beside(build)
+    made = compare_with_eager(build)
     assert programs(made) == 1
 
 
@@ -559,9 +560,9 @@ def test_an_average_of_parameters_by_data():
             average.data = average.data * 0.9 + model[0].weight.data * 0.1
             return loss
 
-        return World(step, regression, lambda: (parameters(model), average))
+        return Scenario(step, regression, lambda: (parameters(model), average))
 
-    beside(build)
+    compare_with_eager(build)
 
 
 def test_two_networks_against_each_other():
@@ -583,9 +584,9 @@ def test_two_networks_against_each_other():
             first.step()
             return loss.detach(), fooled.detach()
 
-        return World(step, lambda i: (numbers(8, 6, seed=i),), lambda: (parameters(maker), parameters(judge)))
+        return Scenario(step, lambda i: (numbers(8, 6, seed=i),), lambda: (parameters(maker), parameters(judge)))
 
-    made = beside(build, 7, 1e-4)
+    made = compare_with_eager(build, 7, 1e-4)
     assert programs(made) == 1
 
 
@@ -604,9 +605,9 @@ def test_a_penalty_on_gradients():
             optimizer.step()
             return loss
 
-        return World(step, lambda i: (numbers(8, 4, seed=i),), lambda: parameters(model))
+        return Scenario(step, lambda i: (numbers(8, 4, seed=i),), lambda: parameters(model))
 
-    assert programs(beside(build, 7, 1e-4)) == 1
+    assert programs(compare_with_eager(build, 7, 1e-4)) == 1
 
 
 def test_stored_activations_are_recomputed():
@@ -621,7 +622,7 @@ def test_stored_activations_are_recomputed():
 
         return training(both, loss, batch=regression)
 
-    beside(build, 7, 1e-4)
+    compare_with_eager(build, 7, 1e-4)
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax"])
@@ -631,7 +632,7 @@ def test_the_first_step_of_an_optimizer_is_like_the_others(name):
         return training(mlp(6, 8, 2), squares, lambda ps: getattr(torch.optim, name)(ps, **options), regression)
 
     with counted_captures() as captures:
-        made = beside(build, 6)
+        made = compare_with_eager(build, 6)
     assert programs(made) == 1
     assert len(captures) == 2
 
@@ -648,7 +649,7 @@ def test_an_optimizer_whose_state_is_dropped_begins_anew():
         world.between = lambda i: kept[0].state.clear() if i in (3, 6) else None
         return world
 
-    beside(build, 12)
+    compare_with_eager(build, 12)
 
 
 def test_an_optimizer_of_the_functions_own():

@@ -16,7 +16,7 @@ from flambeau.ir.fusion.groups import Fusion
 from flambeau.ir.graph import view_algebra as algebra
 from flambeau.ir.graph.value import Graph, Value
 from flambeau.ir.schedule.scheduler import Schedule
-from tests.ir.evaluating import elements as shown
+from tests.ir.evaluator import elements as shown
 
 _GIVEN = ("input", "constant")
 

@@ -9,7 +9,7 @@ from flambeau import codegen
 from flambeau.ir.graph.target import Target
 from flambeau.ir.graph.value import Graph
 from flambeau.ir.schedule.program import Program
-from tests.ir.evaluating import evaluate
+from tests.ir.evaluator import evaluate
 from tests.ir.legality import check
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")

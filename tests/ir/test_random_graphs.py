@@ -9,7 +9,7 @@ from flambeau import codegen
 from flambeau.ir.fusion import intervals
 from flambeau.ir.schedule import plan_cache
 from flambeau.ir.schedule.program import Program
-from tests.ir.evaluating import evaluate, wide
+from tests.ir.evaluator import evaluate, wide
 from tests.ir.legality import check
 from tests.ir.random_graphs import Random
 

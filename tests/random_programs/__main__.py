@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from .checking import checked, explained, libraries
+from .differential import checked, explained, libraries
 
 
 def main() -> int:

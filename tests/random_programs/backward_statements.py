@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .writing import Unfit, Writer, statement
+from .generation import Unfit, Writer, statement
 
 
 def _differentiable(w: Writer) -> str:

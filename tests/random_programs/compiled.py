@@ -24,12 +24,12 @@ import numpy as np
 
 import flambeau as torch
 
-from .comparing import Disagreement, differs
-from .looking import array_of
+from .comparison import Disagreement, differs
+from .execution import _fail, _safe, plain
+from .generation import written
+from .observation import array_of
 from .prelude import PRELUDE
-from .running import _fail, _safe, plain
 from .shrinking import shortened
-from .writing import written
 
 #: how often each program is called: twice to be captured, then replayed
 CALLS = 4

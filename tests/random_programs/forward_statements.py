@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .writing import Unfit, Writer, statement
+from .generation import Unfit, Writer, statement
 
 _UNARY = ("torch.tanh({})", "torch.sin({})", "torch.cos({})", "torch.sigmoid({})", "-{}", "{} * {}", "{}.clone()",
           "{}.square()", "torch.exp(-{} * {})", "torch.neg({})", "{}.contiguous()", "{} ** 2", "{} * 0.5", "2 - {}",

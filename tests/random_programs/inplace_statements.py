@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .generation import Unfit, Writer, statement
 from .view_statements import basic_key, view_of
-from .writing import Unfit, Writer, statement
 
 _UNARY = ("{}.mul_({n})", "{}.add_({n})", "{}.sub_({n})", "{}.div_(2)", "{}.fill_({n})", "{}.zero_()", "{}.sin_()",
           "{}.tanh_()", "{}.neg_()", "{} *= {n}", "{} += {n}", "{}.cos_()", "{}.sigmoid_()", "{}.square_()",

@@ -1,11 +1,11 @@
 """Statements that draw random numbers: wanted or not, in place, and to decide what comes next.
 
-They are among a program's statements only where it is asked for (see `writing.written`).
+They are among a program's statements only where it is asked for (see `generation.written`).
 """
 
 from __future__ import annotations
 
-from .writing import DRAWING, Unfit, Writer, statement
+from .generation import DRAWING, Unfit, Writer, statement
 
 _LIKE = ("torch.rand_like({})", "torch.randn_like({})", "torch.nn.functional.dropout({}, 0.5)",
          "torch.nn.functional.dropout({}, 0.2) * {}", "torch.bernoulli(torch.sigmoid({}))", "torch.normal({}, 0.5)",

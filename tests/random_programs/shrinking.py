@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-from .comparing import Disagreement, compare
-from .running import run
+from .comparison import Disagreement, compare
+from .execution import run
 
 
 def disagreement(program: list[str], here: ModuleType, there: ModuleType) -> Disagreement | None:

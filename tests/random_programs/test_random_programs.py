@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from .checking import checked, explained
+from .differential import checked, explained
 
 pytestmark = [
     pytest.mark.parity,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .writing import Unfit, Writer, statement
+from .generation import Unfit, Writer, statement
 
 
 def basic_key(w: Writer, t: Any) -> str:

@@ -4,7 +4,7 @@
     python -m tests.upstream test_autograd.py -k "TestAutograd::test_hook*" -v
     python -m tests.upstream test_autograd.py --list-failures
 
-With --oracle the file runs on PyTorch itself with the same stand-ins: failures there are not flambeau's.
+With --oracle the file runs on PyTorch itself with the same stubs: failures there are not flambeau's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import sys
 from textwrap import dedent
 
-from .finding import install
+from .import_hook import install
 from .loading import load
 from .verdicts import ENDINGS, Ledger, run, tests_of
 

@@ -7,8 +7,8 @@ import os
 import sys
 from types import ModuleType
 
-from . import absent
-from .finding import look_up, placeholders
+from . import placeholder
+from .import_hook import look_up, placeholders
 
 _LOOK_UP = "__upstream_look_up__"
 
@@ -51,10 +51,10 @@ def load(path: str) -> ModuleType:
     module.__file__ = os.path.abspath(path)
     vars(module)[_LOOK_UP] = look_up
     sys.modules[name] = module
-    absent.loading[0] = True
+    placeholder.loading[0] = True
     try:
         with placeholders():
             exec(compile(tree, path, "exec"), vars(module))
     finally:
-        absent.loading[0] = False
+        placeholder.loading[0] = False
     return module

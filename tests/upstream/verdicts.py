@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from .absent import Internal
+from .placeholder import Internal
 
 #: how a test can end, in the order of the summary
 ENDINGS = ("pass", "fail", "internal", "skipped", "not applicable")

@@ -5,6 +5,6 @@ from __future__ import annotations
 import os
 
 if "FLAMBEAU_UPSTREAM" in os.environ:
-    from tests.upstream.finding import install
+    from tests.upstream.import_hook import install
 
     install(oracle=os.environ["FLAMBEAU_UPSTREAM"] == "oracle")

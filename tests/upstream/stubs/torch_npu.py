@@ -1,10 +1,10 @@
-"""Stand-in for the package of a device that is not there; a fork's test files import it."""
+"""Stub for the package of a device that is not there; a fork's test files import it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..absent import Absent
+from ..placeholder import Placeholder
 
 
 class _Device:
@@ -23,7 +23,7 @@ class _Device:
         return ""
 
     def __getattr__(self, name: str) -> Any:
-        return Absent(f"torch.npu.{name}", internal=True)
+        return Placeholder(f"torch.npu.{name}", internal=True)
 
 
 npu = _Device()

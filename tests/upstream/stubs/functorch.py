@@ -1,11 +1,11 @@
-"""Stand-in for the package `functorch`: flambeau's own, and for what needs a tracer, nothing."""
+"""Stub for the package `functorch`: flambeau's own, and for what needs a tracer, nothing."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-from ..absent import Absent
+from ..placeholder import Placeholder
 
 
 def __getattr__(name: str) -> Any:
@@ -14,4 +14,4 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(importlib.import_module("torch.functorch"), name)
     except AttributeError:
-        return Absent(f"functorch.{name}", internal=True)
+        return Placeholder(f"functorch.{name}", internal=True)

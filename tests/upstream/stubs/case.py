@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..absent import Internal
-from .comparing import Comparison, Differs, message
+from ..placeholder import Internal
+from .comparison import Comparison, Differs, message
 
 
 class TestCase(unittest.TestCase):

@@ -18,7 +18,7 @@ class Missing(AttributeError):
     """A test used something public that flambeau does not have."""
 
 
-class Absent:
+class Placeholder:
     """A placeholder for a missing name; `internal`: PyTorch's implementation detail, whose use skips the test."""
 
     def __init__(self, path: str, internal: bool) -> None:
@@ -30,14 +30,14 @@ class Absent:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return Absent(f"{self._path}.{name}", self._internal)
+        return Placeholder(f"{self._path}.{name}", self._internal)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not loading[0]:
             self._used()
-        if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Absent):
+        if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Placeholder):
             return self._in_place_of(args[0])
-        return Absent(f"{self._path}()", self._internal)
+        return Placeholder(f"{self._path}()", self._internal)
 
     def _in_place_of(self, decorated: Callable[..., Any]) -> Callable[..., Any]:
         def unusable(*args: Any, **kwargs: Any) -> NoReturn:
@@ -68,14 +68,14 @@ class Absent:
     __subclasscheck__ = __add__ = __sub__ = __mul__ = __lt__ = __gt__ = __le__ = __ge__ = __or__ = __and__ = _any_use
 
 
-class AbsentModule(ModuleType):
+class PlaceholderModule(ModuleType):
     """A placeholder for a missing module: any name can be imported from it."""
 
     def __init__(self, name: str, internal: bool) -> None:
         super().__init__(name, "not there")
-        self.__dict__.update(_absent=Absent(name, internal), __path__=[])
+        self.__dict__.update(_placeholder=Placeholder(name, internal), __path__=[])
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return getattr(self.__dict__["_absent"], name)
+        return getattr(self.__dict__["_placeholder"], name)

@@ -1,4 +1,4 @@
-"""Stand-in for the few names that tests take from PyTorch's operator samples."""
+"""Stub for the few names that tests take from PyTorch's operator samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import resolution for test files: to flambeau, to a stand-in, or to a placeholder module."""
+"""Import resolution for test files: to flambeau, to a stub, or to a placeholder module."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
 
-from .absent import Absent, AbsentModule
+from .placeholder import Placeholder, PlaceholderModule
 
 _TESTING = "torch.testing._internal."
 
-#: modules of PyTorch's that have a stand-in in `standins`, where flambeau has none of that name
-STANDINS = {
+#: modules of PyTorch's that have a stub in `stubs`, where flambeau has none of that name
+STUBS = {
     _TESTING + "common_utils": "common_utils",
     _TESTING + "common_device_type": "common_device_type",
     _TESTING + "common_dtype": "common_dtype",
@@ -28,11 +28,11 @@ STANDINS = {
     "torch._C": "torch_c",
     "torch._C._functions": "torch_c_functions",
     "torch._C._autograd": "torch_c_autograd",
-    "torch._functorch": "nothing",
+    "torch._functorch": "empty_package",
     "torch._functorch.vmap": "torch_pytree",
-    "torch.testing._internal": "nothing",
+    "torch.testing._internal": "empty_package",
     "torch_npu": "torch_npu",
-    "torch_npu.testing": "nothing",
+    "torch_npu.testing": "empty_package",
 }
 
 #: internal modules (packaging, compilers, other devices) without `_` in their names
@@ -40,7 +40,7 @@ _INTERNAL = {"torch.utils.cpp_extension", "torch.utils.flop_counter", "torch.npu
              "torch.accelerator", "torch_npu", "functorch.compile", "functorch"}
 
 #: modules that are replaced also when the file runs on PyTorch (`--oracle`)
-_ORACLE = {name for name in STANDINS if name.startswith(_TESTING)} | {"common_utils", "torch_npu", "torch_npu.testing"}
+_ORACLE = {name for name in STUBS if name.startswith(_TESTING)} | {"common_utils", "torch_npu", "torch_npu.testing"}
 
 
 def is_internal(name: str) -> bool:
@@ -50,8 +50,8 @@ def is_internal(name: str) -> bool:
         ".".join(parts[:n]) in _INTERNAL for n in range(1, len(parts) + 1))
 
 
-class _Standin(Loader):
-    """A loader that returns a stand-in or a placeholder under the imported name."""
+class _StubLoader(Loader):
+    """A loader that returns a stub or a placeholder under the imported name."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module, self.spec = module, module.__spec__
@@ -74,14 +74,14 @@ class UpstreamFinder(MetaPathFinder):
         root = fullname.partition(".")[0]
         if self.oracle:
             if fullname in _ORACLE:
-                return self._standin(fullname)
-            return None if root != "torch_npu" else self._absent(fullname)
+                return self._stub_spec(fullname)
+            return None if root != "torch_npu" else self._placeholder_spec(fullname)
         if root == "torch":
             if self._flambeau_has(fullname):
                 return None
-        elif fullname not in STANDINS and root not in ("torch_npu", "functorch"):
+        elif fullname not in STUBS and root not in ("torch_npu", "functorch"):
             return None
-        return self._standin(fullname) if fullname in STANDINS else self._absent(fullname)
+        return self._stub_spec(fullname) if fullname in STUBS else self._placeholder_spec(fullname)
 
     @staticmethod
     def _flambeau_has(fullname: str) -> bool:
@@ -94,22 +94,22 @@ class UpstreamFinder(MetaPathFinder):
             return False
 
     @staticmethod
-    def _standin(fullname: str) -> ModuleSpec:
-        module = importlib.import_module(f"{__package__}.standins.{STANDINS[fullname]}")
-        return ModuleSpec(fullname, _Standin(module), is_package=True)
+    def _stub_spec(fullname: str) -> ModuleSpec:
+        module = importlib.import_module(f"{__package__}.stubs.{STUBS[fullname]}")
+        return ModuleSpec(fullname, _StubLoader(module), is_package=True)
 
     @staticmethod
-    def _absent(fullname: str) -> ModuleSpec:
-        return ModuleSpec(fullname, _Standin(AbsentModule(fullname, is_internal(fullname))), is_package=True)
+    def _placeholder_spec(fullname: str) -> ModuleSpec:
+        return ModuleSpec(fullname, _StubLoader(PlaceholderModule(fullname, is_internal(fullname))), is_package=True)
 
 
 def install(oracle: bool = False) -> None:
-    """Resolve imports of this process to flambeau and the stand-ins; with `oracle`, to PyTorch and the stand-ins."""
+    """Resolve imports of this process to flambeau and the stubs; with `oracle`, to PyTorch and the stubs."""
     if not oracle:
         import flambeau.alias
 
         flambeau.alias.install()
-    import torch  # PyTorch imports parts of its test machinery: install the stand-ins afterwards
+    import torch  # PyTorch imports parts of its test machinery: install the stubs afterwards
 
     for name in _ORACLE & set(sys.modules):
         del sys.modules[name]
@@ -142,7 +142,7 @@ def placeholders() -> Iterator[None]:
         except AttributeError:
             if name.startswith("__"):
                 raise
-            return Absent(f"torch.{name}", is_internal(f"torch.{name}"))
+            return Placeholder(f"torch.{name}", is_internal(f"torch.{name}"))
 
     names["__getattr__"] = get_or_placeholder
     try:
@@ -156,11 +156,11 @@ def look_up(module: str, name: str) -> object:
     try:
         source = importlib.import_module(module)
     except ImportError:
-        return Absent(f"{module}.{name}", is_internal(module))
+        return Placeholder(f"{module}.{name}", is_internal(module))
     try:
         return getattr(source, name)
     except AttributeError:
         try:
             return importlib.import_module(f"{module}.{name}")
         except ImportError:
-            return Absent(f"{module}.{name}", is_internal(f"{module}.{name}"))
+            return Placeholder(f"{module}.{name}", is_internal(f"{module}.{name}"))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from .running import Session, Step
+from .execution import Session, Step
 
 Statement = Callable[["Writer"], str]
 

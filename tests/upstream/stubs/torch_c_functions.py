@@ -1,4 +1,4 @@
-"""Stand-in for PyTorch's node classes: those a program can write itself, and the accumulating node's."""
+"""Stub for PyTorch's node classes: those a program can write itself, and the accumulating node's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..absent import Absent
+from ..placeholder import Placeholder
 
 
 def _accumulate_grad() -> type:
@@ -55,4 +55,4 @@ def __getattr__(name: str) -> Any:
         return _accumulate_grad()
     if name.startswith("__"):
         raise AttributeError(name)
-    return Absent(f"torch._C._functions.{name}", internal=True)
+    return Placeholder(f"torch._C._functions.{name}", internal=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cache
 from types import ModuleType
 
-from .comparing import Disagreement, compare
-from .running import run
+from .comparison import Disagreement, compare
+from .execution import run
+from .generation import written
 from .shrinking import shrunk
-from .writing import written
 
 
 @cache

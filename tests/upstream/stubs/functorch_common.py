@@ -1,10 +1,10 @@
-"""Stand-in for the helpers that lie beside functorch's tests."""
+"""Stub for the helper module of functorch's tests."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..absent import Absent
+from ..placeholder import Placeholder
 from .common_utils import expectedFailureIf
 
 __all__ = ["expectedFailureIf"]
@@ -13,4 +13,4 @@ __all__ = ["expectedFailureIf"]
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    return Absent(f"functorch's common_utils.{name}", internal=True)
+    return Placeholder(f"functorch's common_utils.{name}", internal=True)

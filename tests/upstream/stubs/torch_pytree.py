@@ -1,4 +1,4 @@
-"""Stand-in for the module whose names for nested containers are those of `torch.utils._pytree`."""
+"""Stub for the module whose names for nested containers are those of `torch.utils._pytree`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-in for PyTorch's module on CUDA: there is none."""
+"""Stub for PyTorch's module on CUDA: there is none."""
 
 from __future__ import annotations
 

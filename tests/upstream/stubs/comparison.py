@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..absent import Internal
+from ..placeholder import Internal
 
 #: relative and absolute tolerance by dtype; whole numbers must agree
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5),

@@ -1,4 +1,4 @@
-"""Stand-in for the names of PyTorch's C++ module that stand for something public."""
+"""Stub for the names of PyTorch's C++ module that are aliases of public names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..absent import Absent
+from ..placeholder import Placeholder
 
 has_lapack = True
 
@@ -50,4 +50,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     if name in ("_functions", "_autograd"):
         return importlib.import_module(f"torch._C.{name}")
-    return Absent(f"torch._C.{name}", internal=True)
+    return Placeholder(f"torch._C.{name}", internal=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .running import Step
+from .execution import Step
 
 _NARROW = ("float32", "complex64", "float()", "half()")
 

@@ -1,4 +1,4 @@
-"""Stand-in for the private names of PyTorch's engine."""
+"""Stub for the private names of PyTorch's engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..absent import Absent
+from ..placeholder import Placeholder
 
 
 def _saved_tensors_hooks_is_enabled() -> bool:
@@ -22,4 +22,4 @@ def __getattr__(name: str) -> Any:
         return type((x * x).grad_fn._raw_saved_self)
     if name.startswith("__"):
         raise AttributeError(name)
-    return Absent(f"torch._C._autograd.{name}", internal=True)
+    return Placeholder(f"torch._C._autograd.{name}", internal=True)

@@ -1,4 +1,4 @@
-"""Stand-in for PyTorch's lists of dtypes."""
+"""Stub for PyTorch's lists of dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stand-in for PyTorch's module of test helpers."""
+"""Stub for PyTorch's module of test helpers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import numpy as np
 import torch
 import torch.autograd
 
-from ..absent import Absent
+from ..placeholder import Placeholder
 from .case import TestCase, set_warn_always_context
-from .parametrizing import instantiate_parametrized_tests, parametrize, subtest
+from .parametrization import instantiate_parametrized_tests, parametrize, subtest
 
 __all__ = ["TestCase", "disable_gc", "freeze_rng_state", "gradcheck", "gradgradcheck",
            "instantiate_parametrized_tests", "parametrize", "run_tests", "set_warn_always_context", "subtest"]
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
         return _nothing
     if name.startswith("__"):
         raise AttributeError(name)
-    return Absent(f"torch.testing._internal.common_utils.{name}", internal=True)
+    return Placeholder(f"torch.testing._internal.common_utils.{name}", internal=True)
 
 
 def run_tests(*args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
 """Every operator's samples in every dtype, compared with PyTorch: both raise the same error, or neither does.
 
 Results have the same dtypes and shapes and, up to rounding, the same values. Known differences are in
-`tests/torch_deviations.txt`, under the checks `beside` and `beside.values`.
+`tests/torch_deviations.txt`, under the checks `dtypes` and `dtypes.values`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def torch() -> Any:
 
 @pytest.fixture(scope="module")
 def ledger() -> list[deviations.Deviation]:
-    return [line for line in deviations.read() if line.check in ("beside", "beside.values")]
+    return [line for line in deviations.read() if line.check in ("dtypes", "dtypes.values")]
 
 
 def name_of(dtype: Any) -> str:
@@ -90,18 +90,18 @@ def numbers(module: Any, x: Any) -> np.ndarray:
 def difference(torch: Any, want: Any, have: Any) -> tuple[str, str] | None:
     """The check that fails, and why; None if the outcomes are alike."""
     if isinstance(want, tuple) or isinstance(have, tuple):
-        return ("beside", f"PyTorch: {want}, flambeau: {have}") if want != have else None
+        return ("dtypes", f"PyTorch: {want}, flambeau: {have}") if want != have else None
     for w, h in itertools.zip_longest(want, have):
         if not isinstance(w, torch.Tensor) or not isinstance(h, flambeau.Tensor):
             continue  # sizes, numbers: the families' own tests
         theirs, ours = ((name_of(x.dtype), tuple(x.shape)) for x in (w, h))
         if theirs != ours:
-            return "beside", f"PyTorch: {theirs}, flambeau: {ours}"
+            return "dtypes", f"PyTorch: {theirs}, flambeau: {ours}"
         tolerance = TOLERANCE.get(theirs[0], 1e-8)
         a, b = numbers(torch, w), numbers(flambeau, h)
         with np.errstate(all="ignore"):
             if not np.allclose(b, a, rtol=tolerance, atol=tolerance, equal_nan=True):
-                return "beside.values", f"PyTorch: {a}, flambeau: {b}"
+                return "dtypes.values", f"PyTorch: {a}, flambeau: {b}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Stand-in for `functorch.experimental`: flambeau's own."""
+"""Stub for `functorch.experimental`: flambeau's own."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def same(found: Any, expected: Any, tolerance: float = 1e-5, path: str = "result
         assert found == expected, path
 
 
-class World:
+class Scenario:
     """A function with its arguments and state.
 
     Args:
@@ -90,7 +90,7 @@ class World:
         self.function, self.arguments, self.state, self.between = function, arguments, state, between
 
 
-def beside(build: Callable[[], World], count: int = 7, tolerance: float = 1e-5, **options: Any) -> Any:
+def compare_with_eager(build: Callable[[], Scenario], count: int = 7, tolerance: float = 1e-5, **options: Any) -> Any:
     """Call a function and its compiled form alternately, each with a world of its own; return the compiled one."""
     torch.manual_seed(0)
     theirs = build()

@@ -1,4 +1,4 @@
-"""Stand-in for PyTorch's tests by device: the CPU is the only one."""
+"""Stub for PyTorch's tests by device: the CPU is the only one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from ..absent import Absent
-from .parametrizing import bound, instances_of
+from ..placeholder import Placeholder
+from .parametrization import bound, instances_of
 
 
 def instantiate_device_type_tests(generic: type, scope: dict[str, Any], *args: Any, **kwargs: Any) -> None:
@@ -103,4 +103,4 @@ def __getattr__(name: str) -> Any:
         return _as_it_is
     if name.startswith("__"):
         raise AttributeError(name)
-    return Absent(f"torch.testing._internal.common_device_type.{name}", internal=True)
+    return Placeholder(f"torch.testing._internal.common_device_type.{name}", internal=True)
