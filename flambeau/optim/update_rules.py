@@ -106,8 +106,6 @@ arrays = SimpleNamespace(
     div=np.divide, sign=np.sign, maximum=np.maximum, where=np.where,
     mul_=lambda x, y: np.multiply(x, y, out=x),
     div_=lambda x, y: np.divide(x, y, out=x),
-    sub_=lambda x, y: np.subtract(x, y, out=x),
-    sqrt_=lambda x: np.sqrt(x, out=x),
     maximum_=lambda x, y: np.maximum(x, y, out=x),
     clamp_=lambda x, low, high: np.clip(x, low, high, out=x),
 )
@@ -124,8 +122,7 @@ tensors = SimpleNamespace(
     mul=lambda x, y: x * y, sub=lambda x, y: x - y, div=lambda x, y: x / y,
     maximum=lambda x, y: fn.maximum(x, y),
     where=lambda condition, x, y: fn.where(condition, x, y),
-    mul_=lambda x, y: x.mul_(y), div_=lambda x, y: x.div_(y), sub_=lambda x, y: x.sub_(y),
-    sqrt_=lambda x: x.sqrt_(),
+    mul_=lambda x, y: x.mul_(y), div_=lambda x, y: x.div_(y),
     maximum_=lambda x, y: x.copy_(fn.maximum(x, y)),
     clamp_=lambda x, low, high: x.clamp_(low, high),
 )

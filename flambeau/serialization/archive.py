@@ -70,7 +70,7 @@ class ArchiveWriter:
             extra = _zip64(size, header)
             size32 = min(size, _MAX32)
             self._write(_CENTRAL_ENTRY.pack(b"PK\1\2", 0, 0, _flags(size), 0, 0, 0, checksum, size32, size32, len(name),
-                                      len(extra), 0, 0, 0, 0, min(header, _MAX32)) + name + extra)
+                                            len(extra), 0, 0, 0, 0, min(header, _MAX32)) + name + extra)
         count, length, end = len(self._entries), self._position - start, self._position
         self._write(_ZIP64_END.pack(b"PK\6\6", 44, 0x031E, 45, 0, 0, count, count, length, start))
         self._write(_ZIP64_LOCATOR.pack(b"PK\6\7", 0, end, 1))

@@ -219,7 +219,7 @@ def _load_tar(file: Any, map_location: Any, module: Any, unsafe_hint: str | None
             ndim, _ = struct.unpack("<ii", tensors.read(8))
             metadata = struct.unpack(f"<{2 * ndim + 1}q", tensors.read(8 * (2 * ndim + 1)))
             objects[key] = pickling._rebuild_tensor(objects[storage_key], metadata[-1], metadata[:ndim],
-                                                     metadata[ndim:-1])
+                                                    metadata[ndim:-1])
 
         def persistent_load(identity: Any) -> Any:
             if isinstance(identity, tuple):

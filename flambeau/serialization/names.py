@@ -159,11 +159,11 @@ def resolve(module: str, name: str) -> Any:
             if not (error.name or "").startswith(_PACKAGE):
                 raise
             continue
-        found = home
+        resolved = home
         try:
             for part in name.split("."):
-                found = getattr(found, part)
+                resolved = getattr(resolved, part)
         except AttributeError:
             continue
-        return found
+        return resolved
     raise AttributeError(f"{_PACKAGE} has no '{module}.{name}', which the file refers to")

@@ -66,7 +66,8 @@ def scalar_message(actual: Any, expected: Any, rtol: float, atol: float) -> str:
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
     return _format_message("Scalars", f"Expected {expected} but got {actual}.",
-                 [("Absolute difference: {}", difference), ("Relative difference: {}", relative)], (atol, rtol))
+                           [("Absolute difference: {}", difference), ("Relative difference: {}", relative)],
+                           (atol, rtol))
 
 
 def tensor_message(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float) -> str:
@@ -92,7 +93,7 @@ def tensor_message(actual: Tensor, expected: Tensor, matches: Tensor, rtol: floa
         differences.append((f"Greatest {name} difference: {{}} at index {_index(int(at), matches._array.shape)}",
                             greatest.item()))
     return _format_message("Tensor-likes", f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})", differences,
-                 (atol, rtol))
+                           (atol, rtol))
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -173,7 +173,7 @@ class CheckpointFunction(Function):
         if isinstance(outputs, Tensor):
             outputs = (outputs,)
         outputs_with_grad = [(out, g) for out, g in zip(outputs, grads, strict=False)
-                 if isinstance(out, Tensor) and out._requires_grad]
+                             if isinstance(out, Tensor) and out._requires_grad]
         if not outputs_with_grad:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         run_backward([out for out, _ in outputs_with_grad], [g for _, g in outputs_with_grad])

@@ -15,9 +15,10 @@ from ..ops.declare import Op
 from .recomputation import CheckpointError
 
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parent.parent)
-_DTYPE_ABBREVIATIONS = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
-          "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "bool": "b8",
-          "uint8": "u8"}
+_DTYPE_ABBREVIATIONS = {
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "complex64": "c64",
+    "complex128": "c128", "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "bool": "b8",
+    "uint8": "u8"}
 
 _MESSAGE = """ \
 An error happened while unpacking tensors; dumping logs of latest computation

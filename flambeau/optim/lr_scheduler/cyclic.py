@@ -47,7 +47,7 @@ class CyclicLR(LRScheduler):
     Args:
         optimizer: the optimizer whose learning rates are set.
         base_lr: lower bound; one number, or a list with one per group.
-        max_lr: upper bound, likewise.
+        max_lr: upper bound, in the same form.
         step_size_up: steps of the rising half (default 2000).
         step_size_down: steps of the falling half (default: `step_size_up`).
         mode: amplitude: "triangular" (1), "triangular2" (½^(cycle - 1)) or "exp_range" (gamma^step).
