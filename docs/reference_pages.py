@@ -133,7 +133,7 @@ def signature(value: Any, *, method: bool = False) -> str:
 
 def group_of(name: str, value: Any) -> str:
     """The group of the page `torch` in which a function is listed."""
-    operator = REGISTRY.get(name)
+    operator = REGISTRY.get(name) or next((op for op in REGISTRY.values() if name in op.aliases), None)
     module = operator.forward.__module__ if operator is not None else value.__module__
     found, length = "Tensors and types", 0
     for group, prefixes in GROUPS.items():
