@@ -77,8 +77,8 @@ _NOT_IN_TORCH = frozenset((
     "relu6", "scaled_dot_product_attention", "silu", "smooth_l1_loss", "soft_margin_loss", "softplus", "softshrink",
     "unfold", "contiguous", "expand", "expand_as", "repeat", "reshape_as", "sum_to_size", "to", "view", "view_as",
     "fork_rng", "ComplexDoubleTensor", "ComplexFloatTensor", "bagged_embedding", "clamp_below", "col2im", "folded",
-    "im2col", "reshaped", "slice", "unfolded", "elu_", "hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_", "mish_",
-    "silu_",
+    "im2col", "reshaped", "slice", "unfolded", "elu_", "hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_",
+    "mish_", "silu_",
 ))
 
 #: PyTorch's name of a module -> the name here

@@ -172,7 +172,7 @@ OPTIMIZERS = {
     "SGD with decay": {"momentum": 0.5, "dampening": 0.1, "weight_decay": 0.01}, "SGD upwards": {"maximize": True},
     "Adam": {}, "Adam, largest": {"amsgrad": True, "weight_decay": 0.01}, "AdamW": {}, "Adamax": {}, "NAdam": {},
     "RAdam": {}, "Adagrad": {"lr_decay": 0.1}, "Adadelta": {}, "RMSprop": {"momentum": 0.5},
-    "RMSprop, centered": {"centered": True}, "Rprop": {}, "ASGD": {}, "Adafactor": {},
+    "RMSprop, centered": {"centered": True}, "Rprop": {}, "ASGD": {}, "ASGD, averaging": {"t0": 1}, "Adafactor": {},
 }
 #: optimizers that run eagerly, and why
 EAGER: dict[str, str] = {}

@@ -79,8 +79,8 @@ SYMBOLIC_OPERATIONS = SimpleNamespace(
     addcdiv_=_in_place(lambda x, a, b, value: x + a * value / b), lerp_=_in_place(_lerp), copy_=_copy_,
     **{name: FUNCTIONS[name] for name in ("neg", "abs", "sqrt", "sign", "maximum", "where")},
     mul=lambda x, y: x * y, sub=lambda x, y: x - y, div=lambda x, y: x / y,
-    mul_=_in_place(lambda x, y: x * y), div_=_in_place(lambda x, y: x / y), sub_=_in_place(lambda x, y: x - y),
-    sqrt_=_in_place(FUNCTIONS["sqrt"]), maximum_=_in_place(FUNCTIONS["maximum"]), clamp_=_in_place(_clamp),
+    mul_=_in_place(lambda x, y: x * y), div_=_in_place(lambda x, y: x / y),
+    maximum_=_in_place(FUNCTIONS["maximum"]), clamp_=_in_place(_clamp),
 )
 
 

@@ -124,12 +124,6 @@ class UpdateNamespace:
     def div_(self, x: ValueCell, y: Any) -> ValueCell:
         return self._write(x, self.div(x, y))
 
-    def sub_(self, x: ValueCell, y: Any) -> ValueCell:
-        return self._write(x, self.sub(x, y))
-
-    def sqrt_(self, x: ValueCell) -> ValueCell:
-        return self._write(x, self.sqrt(x))
-
     def maximum_(self, x: ValueCell, y: Any) -> ValueCell:
         return self._write(x, self.maximum(x, y))
 

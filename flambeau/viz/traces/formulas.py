@@ -29,8 +29,6 @@ from .expressions import (
     as_expression,
     divide,
     is_number,
-    multiply,
-    negate,
     parts,
     power,
     subtract,
@@ -80,20 +78,8 @@ class Formulas:
     def full_like(self, x: Any, value: Any) -> Expression:
         return as_expression(value)
 
-    def add(self, a: Any, b: Any) -> Expression:
-        return add(a, b)
-
     def sub(self, a: Any, b: Any) -> Expression:
         return subtract(a, b)
-
-    def mul(self, a: Any, b: Any) -> Expression:
-        return multiply(a, b)
-
-    def div(self, a: Any, b: Any) -> Expression:
-        return divide(a, b)
-
-    def neg(self, x: Any) -> Expression:
-        return negate(x)
 
     def square(self, x: Any) -> Expression:
         return power(x, 2)
