@@ -46,7 +46,7 @@ def near(got, want):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("turned", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True), (False, False)])
-def test_a_product_and_its_gradients(everywhere, dtype, turned, wanted):
+def test_product_and_gradients(everywhere, dtype, turned, wanted):
     x, y = random(23, 40, dtype=dtype), random(40, 31, dtype=dtype, seed=1)
     x = x if turned[0] == "n" else x.t().contiguous().t()
     y = y if turned[1] == "n" else y.t().contiguous().t()
@@ -104,7 +104,7 @@ def test_expanded_and_empty_operands(everywhere):
          2 + 0.5 * (random(2, 3, 4).numpy() @ random(2, 4, 5).numpy()))
 
 
-def test_results_are_fresh_arrays_of_the_usual_strides(everywhere):
+def test_results_are_new_contiguous_arrays(everywhere):
     x = random(30, 30)
     for out in (x @ x, x.t() @ x, x @ x.t(), torch.bmm(x[None], x[None])):
         assert out.is_contiguous()
@@ -139,7 +139,7 @@ def limits(folder, monkeypatch, ours, theirs):
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def test_limits_are_measured_once_and_kept(tmp_path, monkeypatch):
+def test_limits_are_measured_once_and_cached(tmp_path, monkeypatch):
     from flambeau.backends.compiled import blas_crossover
 
     def steady(x, y):
@@ -174,7 +174,7 @@ def test_limits_of_a_kernel_that_never_wins(tmp_path, monkeypatch):
     assert crossovers.limits[F64, blas_crossover.BATCHED] == blas_crossover.MAX_LIMIT
 
 
-def test_a_busy_machine_is_not_measured(tmp_path, monkeypatch):
+def test_no_measurement_on_a_busy_machine(tmp_path, monkeypatch):
     from flambeau.backends.compiled import blas_crossover
 
     runs = []
@@ -203,7 +203,7 @@ def test_a_damaged_entry_is_measured_again(tmp_path, monkeypatch):
     assert again.budget[key][0] == blas_crossover.MEASURE_AFTER
 
 
-def test_a_used_up_budget_is_settled_while_multiplying(everywhere, tmp_path, monkeypatch):
+def test_an_exhausted_budget_ends_the_measurement(everywhere, tmp_path, monkeypatch):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     measured = []
     monkeypatch.setattr(everywhere.crossovers, "measure", lambda *key: measured.append(key))

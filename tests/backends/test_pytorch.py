@@ -36,7 +36,7 @@ def test_switches_are_kept():
         pass
 
 
-def test_nothing_is_there():
+def test_no_device_is_available():
     for name in ("cudnn", "kleidiai", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "cusparselt"):
         assert getattr(backends, name).is_available() is False
     assert backends.mps.is_built() is backends.cuda.is_built() is False
@@ -45,7 +45,7 @@ def test_nothing_is_there():
     assert backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
 
 
-def test_what_there_is_not():
+def test_unknown_attributes_raise():
     with pytest.raises(AttributeError, match="no attribute 'foo'"):
         backends.foo
     with pytest.raises(AttributeError, match="foo does not exist"):
@@ -54,7 +54,7 @@ def test_what_there_is_not():
         backends.cudnn.foo
 
 
-def test_first_values_are_pytorchs():
+def test_defaults_equal_pytorchs():
     torch = pytest.importorskip("torch")
     for path in ("cudnn", "mkldnn", "nnpack", "cuda.matmul", "cudnn.rnn", "mkldnn.matmul"):
         mine, theirs = backends, torch.backends
@@ -67,7 +67,7 @@ def test_first_values_are_pytorchs():
     assert backends.mha.get_fastpath_enabled() is torch.backends.mha.get_fastpath_enabled()
 
 
-def test_under_the_name_of_torch():
+def test_through_the_torch_alias():
     program = """if 1:
         from flambeau.alias import install
         install()

@@ -100,14 +100,14 @@ def test_debugging_prints_the_code(tmp_path):
     assert "there is no view 'amd', only ir, kernels, llvm, asm" in done.stderr
 
 
-def test_switched_off():
+def test_disabled_by_the_environment():
     code = "from flambeau import codegen; print(codegen.available())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           env=os.environ | {"FLAMBEAU_JIT": "0"})
     assert done.stdout == "False\n"
 
 
-def test_an_older_llvmlite_is_not_used_and_says_so(tmp_path):
+def test_an_unsupported_llvmlite_is_reported_and_not_used(tmp_path):
     (tmp_path / "llvmlite").mkdir()
     (tmp_path / "llvmlite" / "__init__.py").write_text("raise SystemExit('imported')")
     (tmp_path / "llvmlite" / "_version.py").write_text("version_version = '0.44.0'\n")
@@ -146,7 +146,7 @@ def test_threads_that_compile_at_once():
     assert found == [[np.float32(0.123 + i) for i in range(6)]] * 8
 
 
-def test_the_same_recipe_is_one_library():
+def test_equal_recipes_share_a_library():
     kernel = elementwise.kernel([e.variable(0, "float32") + 1], ["float32"])
     assert kernel._library("cc", False) is kernel._library("cc", False)
     assert isinstance(kernel._library("cc", False), compilation.Library)
@@ -230,7 +230,7 @@ def test_background_compilation_is_submitted_under_the_lock(monkeypatch):
     assert held == [True]
 
 
-def test_code_on_disk_runs_by_its_recipe_alone(tmp_path, monkeypatch):
+def test_cached_code_is_found_by_its_recipe(tmp_path, monkeypatch):
     def generate():
         return "define i64 @answer() {\n  ret i64 42\n}"
 

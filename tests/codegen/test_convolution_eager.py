@@ -61,7 +61,7 @@ def test_pointwise_and_depthwise(last):
            (2, 6, 9, 10), (20, 6, 1, 1), (20, 1, 3, 3), last=last)
 
 
-def test_weights_with_their_channels_last():
+def test_channels_last_weights():
     beside(lambda t, x, w: t.nn.functional.conv2d(x, w.to(memory_format=t.channels_last), None, 2, 1),
            (2, 6, 9, 10), (20, 6, 3, 3))
     beside(lambda t, x, w: t.nn.functional.conv_transpose2d(x, w.to(memory_format=t.channels_last)),
@@ -118,7 +118,7 @@ def test_other_ranks_and_adaptive():
     beside(lambda t, x: t.nn.functional.adaptive_max_pool2d(x, (3, 4)), (2, 5, 11, 12))
 
 
-def test_a_network_learns_the_same():
+def test_training_equals_pytorch():
     """Some steps of a small network of convolutions, by kernels and by PyTorch."""
     found = []
     for t in (flambeau, torch):

@@ -381,7 +381,7 @@ def test_any_number_of_threads(count, monkeypatch):
         same(kernel(x, y), x * y)
 
 
-def test_the_code_can_be_read():
+def test_kernels_expose_their_code():
     kernel = elementwise.kernel([X * Y - Z], ["float32"] * 3)
     assert "fmul" in kernel.ir
     assert "define" in kernel.ir

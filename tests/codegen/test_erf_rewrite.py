@@ -44,7 +44,7 @@ def test_unchanged(outputs: list[Node]) -> None:
     assert functions(*outputs) == {"erf"}
 
 
-def test_unchanged_in_double() -> None:
+def test_unchanged_in_float64() -> None:
     x = e.variable(0, "float64")
     assert functions(1 + e.erf(x), e.exp(-x * x)) == {"erf"}
 

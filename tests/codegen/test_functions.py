@@ -45,7 +45,7 @@ def test_error_in_ulp(name: str, dtype: np.dtype, fused: bool | None) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in MEASURED if n not in functions.BINARY and n not in BY_ELEMENT])
-def test_a_stride_through_all_float32(name: str) -> None:
+def test_strided_sweep_of_all_float32(name: str) -> None:
     x = patterns(2**32 // 300_007)
     error = ulps(over_arrays(name, FLOAT32, 16)(x), reference(name, x))
     assert error.max() <= BOUND32.get(name, 2.0), x[np.argmax(error)]
@@ -53,7 +53,7 @@ def test_a_stride_through_all_float32(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("name", list(functions.FUNCTIONS))
-def test_lanes_do_not_matter(name: str, dtype: np.dtype) -> None:
+def test_results_do_not_depend_on_the_vector_width(name: str, dtype: np.dtype) -> None:
     args = samples("pow" if name in functions.BINARY else name, dtype, 600)
     if name in functions.BINARY:
         args = tuple(np.concatenate([a, e.astype(dtype)])
@@ -125,7 +125,7 @@ def test_fmod_is_exact_for_any_quotient(dtype: np.dtype) -> None:
     np.testing.assert_array_equal(over_arrays("fmod", dtype, 8)(x, y), wanted)
 
 
-def test_other_types_are_refused() -> None:
+def test_other_types_raise() -> None:
     from llvmlite import ir
 
     module = ir.Module()

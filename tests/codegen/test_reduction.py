@@ -71,7 +71,7 @@ def test_any_strides(case):
     np.testing.assert_array_equal(reduction.kernel(X, "argmin", F32)(x), x.argmin())
 
 
-def test_terms_of_several_arrays():
+def test_expressions_of_several_arrays():
     x, m = random(300, 700), random(300, 1, seed=1)
     near(reduction.kernel(e.exp(X - Y), "sum", F32 * 2, 1)(x, m), np.exp(x.astype("float64") - m).sum(1))
     row = random(700, seed=2)
@@ -79,7 +79,7 @@ def test_terms_of_several_arrays():
     near(reduction.kernel(X * Y, "mean", F32 * 2)(row, m), (row * m.astype("float64")).mean())
 
 
-def test_several_terms_in_one_pass():
+def test_several_reductions_in_one_pass():
     x = random(16, 24, 7, 7)
     total, squares, most, place = reduction.several(
         [("sum", X), ("sum", X * X), ("max", X), ("argmax", X)], F32, 1)(x)

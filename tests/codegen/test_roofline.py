@@ -12,7 +12,7 @@ from flambeau.runtime import cache_store
 MACHINE = Peaks(2, 100e9, 50e9, ((1 << 14, 80e9), (1 << 18, 100e9), (1 << 26, 10e9)))
 
 
-def test_a_working_set_moves_at_least_as_quickly_as_a_larger_one():
+def test_bandwidth_does_not_grow_with_the_working_set():
     assert MACHINE.rate(1000) == MACHINE.rate(1 << 14) == MACHINE.rate(1 << 18) == 100e9
     assert MACHINE.rate((1 << 18) + 1) == MACHINE.rate(1 << 30) == 10e9
 
@@ -32,7 +32,7 @@ def test_the_better_of_two_measurements():
     assert MACHINE.merge(other) == Peaks(2, 100e9, 60e9, ((1 << 14, 90e9), (1 << 18, 100e9), (1 << 26, 12e9)))
 
 
-def test_measured_and_kept(monkeypatch, tmp_path):
+def test_peaks_are_measured_once_and_cached(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(roofline, "_cached_peaks", {})
     found = roofline.peaks()
@@ -70,7 +70,7 @@ def test_another_number_of_threads_has_other_peaks(monkeypatch, tmp_path):
         threads.limit(before)
 
 
-def test_a_damaged_entry_is_measured_anew(monkeypatch, tmp_path):
+def test_a_damaged_entry_is_measured_again(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(roofline, "_cached_peaks", {})
     monkeypatch.setattr(roofline, "measure", lambda: MACHINE)

@@ -165,7 +165,7 @@ def test_full_reductions(n):
     check(work, [random(n)], 0)
 
 
-def test_totals_of_a_strided_array():
+def test_full_reductions_of_a_strided_array():
     x, row = f32(2)
     work = Rows(totals=(x * row,), elementwise=(x + row,))
     check(work, [random(300, 80)[:, ::2], random(40, seed=1)], 1)

@@ -20,7 +20,7 @@ def test_equal_expressions_are_one_object():
     assert pickle.loads(pickle.dumps(x * y)) is copy.deepcopy(x * y) is x * y
 
 
-def test_nodes_that_nobody_holds_are_gone():
+def test_unreferenced_nodes_are_freed():
     def made():
         gc.collect()
         return len(e._made)
@@ -32,7 +32,7 @@ def test_nodes_that_nobody_holds_are_gone():
     assert made() == before
 
 
-def test_narrow_floats_are_widened_and_numbers_take_the_nodes_dtype():
+def test_narrow_floats_are_widened_and_scalars_take_the_nodes_dtype():
     h, b = e.variable(0, "float16"), e.variable(1, BFLOAT16)
     total = h + b
     assert total.dtype == np.float32
@@ -50,7 +50,7 @@ def test_narrow_floats_are_widened_and_numbers_take_the_nodes_dtype():
     lambda: e.select(e.variable(0, "float32"), 1, 2), lambda: bool(e.variable(0, "float32")),
     lambda: e.variable(0, "bool") + e.variable(1, "bool"),
 ])
-def test_what_has_no_meaning_is_a_type_error(make):
+def test_invalid_expressions_raise_type_error(make):
     with pytest.raises(TypeError):
         make()
 

@@ -15,7 +15,7 @@ from tests.codegen.spills import PROCESSORS
 
 
 @pytest.mark.parametrize("cpu", PROCESSORS)
-def test_no_vectors_go_to_the_stack(cpu):
+def test_inner_loops_spill_no_vectors(cpu):
     done = subprocess.run([sys.executable, "-m", "tests.codegen.spills", cpu], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     loops = [json.loads(line) for line in done.stdout.splitlines()]

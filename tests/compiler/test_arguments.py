@@ -84,13 +84,13 @@ def test_writes_to_layouts(name):
     assert programs(made) == 1, reasons(made)
 
 
-def test_another_layout_is_another_kind_of_call():
+def test_another_layout_is_another_signature():
     made = twice(lambda x: (x * 2).sum(1), *[call(random(4, 4, seed=i)) for i in range(3)],
                  *[lambda i=i: (numbers(4, 4, seed=i).t(),) for i in range(3)], call(random(4, 4, seed=9)))
     assert programs(made) == 2
 
 
-def test_numbers_without_dimensions():
+def test_zero_dimensional_tensors():
     def f(x, y):
         z = x * y + 2
         return z, z.exp() - x, (z > 0), z.reshape(1), z.expand(3)
@@ -100,7 +100,7 @@ def test_numbers_without_dimensions():
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)])
-def test_no_elements(shape):
+def test_empty_tensors(shape):
     def f(x):
         return x * 2, x.sum(), x.sum(0), torch.cat([x, x]), x.reshape(-1), x.clone().add_(1), x.exp().mean()
 
@@ -126,7 +126,7 @@ def test_dtypes(dtype):
     twice(f, *[lambda s=s: make(s) for s in range(5)])
 
 
-def test_shapes_and_dtypes_come_in_turn():
+def test_alternating_shapes_and_dtypes():
     def f(x):
         return (x * 2 + 1).sum(-1)
 
@@ -138,7 +138,7 @@ def test_shapes_and_dtypes_come_in_turn():
 
 # ----- Python's values --------------------------------------------------------------------
 
-def test_numbers_of_the_interpreter_are_part_of_the_call():
+def test_python_scalars_are_part_of_the_signature():
     made = twice(lambda x, k, mode="a": x * k if mode == "a" else x + k,
                  *[call(random(3, seed=i), k) for i, k in enumerate([2, 2, 2, 3, 3, 3, 2, 2.0, 2.0, 2.0, True, 2])],
                  *[call(random(3), 2, "b") for _ in range(4)])
@@ -147,7 +147,7 @@ def test_numbers_of_the_interpreter_are_part_of_the_call():
 
 @pytest.mark.parametrize("spans", [
     (slice(0, 2), slice(1, 3), slice(0, 3, 2), slice(None)), (range(2), range(1, 3), range(0, 3, 2), range(3, 1, -1))])
-def test_slices_and_ranges_say_all_that_they_are(spans):
+def test_slices_and_ranges_are_part_of_the_signature(spans):
     made = torch.compile(lambda x, span: x[span].exp() * (span.start or 1))
     for _ in range(4):
         for span in spans:
@@ -157,7 +157,7 @@ def test_slices_and_ranges_say_all_that_they_are(spans):
     assert programs(made) == len(spans)
 
 
-def test_zeros_of_both_signs():
+def test_signed_zeros():
     made = torch.compile(lambda x, zero: x / zero)
     x = torch.ones(3)
     for zero in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0, 0.0, -0.0):
@@ -166,7 +166,7 @@ def test_zeros_of_both_signs():
         assert str(made(x, 1 / (1 + zero)).tolist()) == str((x / (1 / (1 + zero))).tolist())
 
 
-def test_nan_is_one_kind_of_call():
+def test_nan_is_one_signature():
     made = torch.compile(lambda x, k: x + k)
     for _ in range(6):
         assert made(torch.ones(2), float("nan")).isnan().all()
@@ -204,7 +204,7 @@ def test_nested_containers_in_and_out():
     assert programs(made) == 1
 
 
-def test_containers_of_other_keys_are_other_calls():
+def test_other_keys_are_other_signatures():
     made = torch.compile(lambda d: sum(v * (i + 1) for i, v in enumerate(d.values())))
     for i in range(4):
         x, y = numbers(3, seed=i), numbers(3, seed=i + 9)
@@ -213,7 +213,7 @@ def test_containers_of_other_keys_are_other_calls():
     assert programs(made) == 5
 
 
-def test_an_argument_that_is_written_to_as_a_container():
+def test_mutated_containers():
     def f(out, x):
         out["y"] = x * 2
         out["list"].append(x + 1)
@@ -225,7 +225,7 @@ def test_an_argument_that_is_written_to_as_a_container():
     twice(f, *[lambda s=s: make(s) for s in range(5)])
 
 
-def test_objects_are_told_apart():
+def test_objects_are_distinguished_by_identity():
     class Scale:
         def __init__(self, k):
             self.k = k
@@ -242,7 +242,7 @@ def test_objects_are_told_apart():
         del scale
 
 
-def test_an_object_that_changes():
+def test_mutated_objects():
     class Scale:
         k = 2.0
 
@@ -292,7 +292,7 @@ def only_reads(x, y):
 
 
 @pytest.mark.parametrize("f", [writes_first, writes_second, only_reads])
-def test_arguments_that_are_one(f):
+def test_aliased_arguments(f):
     apart = [call(random(4, seed=i), random(4, seed=i + 9)) for i in range(4)]
 
     def one():
@@ -316,7 +316,7 @@ def test_arguments_that_are_one(f):
         twice(f, shared, shared, shared, *apart, shared)
 
 
-def test_parts_of_one_array_are_compiled():
+def test_views_of_one_array_are_compiled():
     def halves(s):
         x = numbers(9, 4, seed=s)
         return x[:-1], x[1:]
@@ -328,7 +328,7 @@ def test_parts_of_one_array_are_compiled():
     assert programs(made) == 1, reasons(made)
 
 
-def test_an_argument_twice_is_compiled():
+def test_a_repeated_argument_is_compiled():
     def f(x, y):
         return x @ y.t()
 
@@ -340,7 +340,7 @@ def test_an_argument_twice_is_compiled():
 
 
 @pytest.mark.parametrize("f", [writes_first, writes_second, only_reads])
-def test_an_argument_that_the_function_knows_otherwise(f):
+def test_arguments_that_are_also_globals(f):
     def build():
         known = numbers(4, seed=3)
         calls = [known, known, known, numbers(4, seed=1), numbers(4, seed=2), known, known.detach(), known[:]]
@@ -393,7 +393,7 @@ def test_gradients_of_arguments():
     compare_with_eager(build, 10)
 
 
-def test_gradients_of_an_argument_that_comes_twice():
+def test_gradients_of_a_repeated_argument():
     def build():
         leaves = [numbers(3, seed=i).requires_grad_() for i in range(2)]
         order = [(0, 1)] * 4 + [(0, 0)] * 4 + [(1, 0)] * 2
@@ -406,7 +406,7 @@ def test_gradients_of_an_argument_that_comes_twice():
     compare_with_eager(build, 10)
 
 
-def test_gradients_outside_of_an_argument_that_comes_twice():
+def test_outer_gradients_of_a_repeated_argument():
     made = torch.compile(lambda x, y: (x * x * y).sum())
     for pair in [(0, 1)] * 4 + [(0, 0)] * 4 + [(1, 0)] * 2:
         leaves = [numbers(3, seed=i).requires_grad_() for i in range(2)]
@@ -416,7 +416,7 @@ def test_gradients_outside_of_an_argument_that_comes_twice():
         same(leaves, again)
 
 
-def test_arguments_are_not_kept():
+def test_arguments_are_not_retained():
     def f(x, w):
         y = (x * w).sum()
         y.backward()
@@ -435,7 +435,7 @@ def test_arguments_are_not_kept():
 
 # ----- results ----------------------------------------------------------------------------
 
-def test_results_that_are_arguments_or_known_tensors():
+def test_results_that_are_arguments_or_globals():
     def build():
         known, parameter = numbers(3, seed=5), nn.Parameter(numbers(3, seed=6))
 
@@ -453,7 +453,7 @@ def test_results_that_are_arguments_or_known_tensors():
         assert found[7][0] is x
 
 
-def test_a_result_that_comes_twice_is_one():
+def test_repeated_results_are_one_object():
     def f(x):
         y = x * 2
         return y, [y], x + 1
@@ -510,7 +510,7 @@ def test_results_are_new_each_time():
     assert len({t.data_ptr() for found in kept for t in found}) == 24
 
 
-def test_leaves_that_a_function_makes():
+def test_leaves_created_by_the_function():
     def f(x):
         w = torch.ones(3, requires_grad=True)
         v = (x * 2).detach().requires_grad_()
@@ -537,7 +537,7 @@ def test_no_arguments_and_no_results():
     assert programs(made) == 1
 
 
-def test_results_that_are_no_tensors():
+def test_results_that_are_not_tensors():
     made = twice(lambda x: (x.shape, x.dtype, x.ndim, x.requires_grad, list(x.shape), x.stride()),
                  *[call(random(3, 4, seed=i)) for i in range(5)])
     assert compiled_of(made)

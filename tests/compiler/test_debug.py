@@ -27,12 +27,12 @@ def f(x, w):
 X, W = torch.ones(3, 4), torch.ones(4, 5)
 
 
-def test_nothing_is_shown_unless_asked_for(capsys):
+def test_nothing_is_printed_by_default(capsys):
     compile_and_call(f, X, W)
     assert capsys.readouterr().err == ""
 
 
-def test_the_graph_as_captured_and_in_kernels(capsys, monkeypatch):
+def test_the_graph_before_and_after_fusion(capsys, monkeypatch):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "ir")
     compile_and_call(f, X, W)
     first, second = capsys.readouterr().err.strip().split("\n\n")
@@ -57,7 +57,7 @@ def test_kernels_with_operands_chunks_and_lines(capsys, monkeypatch):
     assert re.search(r"    from .*test_debug\.py:\d+  return torch\.softmax\(x @ w, -1\)\n", text)
 
 
-def test_where_code_comes_from(capsys, monkeypatch, tmp_path):
+def test_source_locations(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "kernels")
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compilation, "_loaded", {})
@@ -78,7 +78,7 @@ def test_where_code_comes_from(capsys, monkeypatch, tmp_path):
     assert "code from disk" in capsys.readouterr().err
 
 
-def test_backward_conditions_and_what_is_overwritten(capsys, monkeypatch):
+def test_backward_data_guards_and_reused_buffers(capsys, monkeypatch):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "ir,kernels")
     layer = nn.Linear(4, 2)
 
@@ -135,7 +135,7 @@ def test_machine_code_of_everything_compiled(capsys, monkeypatch, tmp_path):
         assert library.origin == "compiled"
 
 
-def test_unknown_views_are_refused(monkeypatch):
+def test_unknown_names_raise(monkeypatch):
     monkeypatch.setenv("FLAMBEAU_DEBUG", "ir,kernel")
     with pytest.raises(ValueError, match="there is no view 'kernel', only ir, kernels, llvm, asm"):
         debug_output.is_enabled("ir")

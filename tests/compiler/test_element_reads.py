@@ -34,7 +34,7 @@ READINGS = {
 
 
 @pytest.mark.parametrize("name", READINGS)
-def test_numbers_of_an_argument(name):
+def test_elements_of_an_argument(name):
     function = READINGS[name]
     made = torch.compile(function)
     for k in (0, 0, 0, 1, 1, 0):
@@ -43,7 +43,7 @@ def test_numbers_of_an_argument(name):
 
 
 @pytest.mark.parametrize("name", READINGS)
-def test_numbers_of_a_tensor_found_outside(name):
+def test_elements_of_a_global_tensor(name):
     i = torch.tensor(0)
     function = READINGS[name]
 

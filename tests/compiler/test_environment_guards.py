@@ -105,12 +105,12 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names(name):
+def test_globals_that_change(name):
     made = right(*NAMES[name])
     assert programs(made) >= 1
 
 
-def test_a_name_that_appears():
+def test_a_global_that_is_defined_later():
     space = {}
     exec("def f(x):\n    try:\n        return x * late\n    except NameError:\n        return x\n", space)
     right(space["f"], [lambda: space.update(late=3.0), lambda: space.pop("late")])
@@ -122,7 +122,7 @@ def test_a_builtin_that_is_hidden():
     right(space["f"], [lambda: space.update(abs=lambda _: 5)])
 
 
-def test_a_name_of_a_module():
+def test_a_global_of_another_module():
     module = types.ModuleType("settings_of_a_test")
     module.scale = 2.0
     sys.modules["settings_of_a_test"] = module
@@ -132,7 +132,7 @@ def test_a_name_of_a_module():
         del sys.modules["settings_of_a_test"]
 
 
-def test_variables_around_a_function():
+def test_closure_variables():
     scale, shift = 2.0, torch.zeros(3)
 
     def f(x):
@@ -150,7 +150,7 @@ def test_variables_around_a_function():
     assert programs(made) == 3
 
 
-def test_functions_that_are_replaced():
+def test_replaced_functions():
     def first(x):
         return x * 2
 
@@ -179,7 +179,7 @@ def test_defaults_of_a_function():
     right(lambda x: g(x), [lambda: setattr(g, "__defaults__", (5.0,))])
 
 
-def test_defaults_by_name_that_are_replaced():
+def test_replaced_keyword_defaults():
     def f(x, *, scale=2.0):
         return x * scale
 
@@ -189,7 +189,7 @@ def test_defaults_by_name_that_are_replaced():
     right(f, [replace, lambda: f.__kwdefaults__.update(scale=4.0)])
 
 
-def test_code_that_is_replaced():
+def test_replaced_code():
     """As notebooks do when a file was edited: the functions stay, with other code."""
     def inner(x):
         return x * 2
@@ -283,7 +283,7 @@ def test_properties():
     right(model.by_property, [lambda: setattr(model, "scale", 5.0)])
 
 
-def test_attributes_that_a_function_does_not_name_may_change():
+def test_unread_attributes_are_not_guarded():
     model = Model()
 
     def change():
@@ -348,7 +348,7 @@ def test_appended_results():
     assert reasons(made)
 
 
-def test_a_list_inside_a_function_is_its_own():
+def test_local_lists():
     def f(x):
         kept = []
         for i in range(3):
@@ -361,7 +361,7 @@ def test_a_list_inside_a_function_is_its_own():
 
 
 @pytest.mark.parametrize("name", ["counting", "remembering"])
-def test_attributes_that_are_set(name):
+def test_attribute_writes(name):
     def build():
         model = Model()
         return Scenario(getattr(model, name), lambda i: (numbers(3, seed=i),), lambda: dict(vars(model), options=None))
@@ -370,7 +370,7 @@ def test_attributes_that_are_set(name):
     assert reasons(made)
 
 
-def test_a_variable_around_that_is_set():
+def test_closure_variable_writes():
     def build():
         count = 0
 
@@ -384,7 +384,7 @@ def test_a_variable_around_that_is_set():
     assert reasons(compare_with_eager(build))
 
 
-def test_a_global_that_is_set():
+def test_global_writes():
     def f(x):
         set_scale(SCALE + 1)
         return x * 2
@@ -401,7 +401,7 @@ def test_a_global_that_is_set():
     assert build().function is f
 
 
-def test_modules_that_change_themselves():
+def test_modules_that_mutate_themselves():
     class Counting(nn.Module):
         def __init__(self):
             super().__init__()
@@ -424,7 +424,7 @@ def test_modules_that_change_themselves():
     assert reasons(made)
 
 
-def test_a_hidden_state_that_is_replaced():
+def test_replaced_hidden_state():
     class Remembering(nn.Module):
         def __init__(self):
             super().__init__()
@@ -441,7 +441,7 @@ def test_a_hidden_state_that_is_replaced():
     compare_with_eager(build, 12)
 
 
-def test_a_hidden_state_that_is_written_to():
+def test_hidden_state_written_in_place():
     class Remembering(nn.Module):
         def __init__(self):
             super().__init__()
@@ -509,7 +509,7 @@ def test_printing_in_a_module(capsys):
 
 @pytest.mark.parametrize("draw", [lambda: random.random(), lambda: np.random.random(),
                                   lambda: random.gauss(0, 1)])
-def test_python_s_random_numbers(draw):
+def test_pythons_random_module(draw):
     def f(x):
         return x * 2 if draw() < 2 else x * 3
 
@@ -529,7 +529,7 @@ def test_python_s_random_numbers(draw):
     assert draw() == after
 
 
-def test_ways_by_chance():
+def test_random_branches():
     def f(x):
         return x * 2 if random.random() < 0.5 else x * 3
 
@@ -540,7 +540,7 @@ def test_ways_by_chance():
     assert found == [f(x)[0].item() for _ in range(30)]
 
 
-def test_numbers_drawn_from_a_generator_of_ones_own():
+def test_draws_from_a_separate_generator():
     def build():
         generator = torch.Generator()
         generator.manual_seed(3)
@@ -554,7 +554,7 @@ def test_numbers_drawn_from_a_generator_of_ones_own():
     assert programs(compare_with_eager(build, 8)) == 1
 
 
-def test_the_stream_is_set_inside():
+def test_seeding_inside():
     def f(x):
         torch.manual_seed(7)
         return x + torch.randn(3)
@@ -562,7 +562,7 @@ def test_the_stream_is_set_inside():
     right(f, [])
 
 
-def test_modes_that_stay_switched():
+def test_modes_that_stay_enabled():
     def f(x):
         torch.set_grad_enabled(not torch.is_grad_enabled())
         return x * 2
@@ -627,7 +627,7 @@ def test_train_and_eval():
     assert programs(made) == 2
 
 
-def test_one_module_of_several_is_switched():
+def test_train_mode_of_one_submodule():
     def build():
         model = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.4), nn.Dropout(0.2))
         return Scenario(model, lambda i: (numbers(6, 4, seed=i),), lambda: parameters(model),
@@ -813,7 +813,7 @@ BECOMES = {
 @pytest.mark.parametrize("becomes", BECOMES)
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("where", ["a cell", "an attribute", "a list", "a buffer", "a parameter", "an argument"])
-def test_how_tensors_look(where, asked, becomes):
+def test_tensor_metadata(where, asked, becomes):
     w, ask, held, module = torch.ones(2, 3), ASKED[asked], Held(), nn.Module()
     if where == "a parameter":
         w = module.w = nn.Parameter(w)
@@ -848,7 +848,7 @@ def test_switches(ask, change, back):
         back()
 
 
-def test_versions_and_places_of_memory_are_no_numbers_to_count_on():
+def test_versions_and_addresses_are_not_constants():
     w = torch.ones(3)
     made = right(lambda x: x + w._version, [lambda: w.add_(1), lambda: w.add_(1)])
     assert "_version" in reasons(made)[0]
@@ -863,7 +863,7 @@ def test_versions_and_places_of_memory_are_no_numbers_to_count_on():
     lambda x, w: x + sum(p.grad.sum() for p in [w] if p.grad is not None),
     lambda x, w: (x * 2 if w.grad is None else x * 3) + w.detach(),
     lambda x, w: x * nn.utils.get_total_norm([p.grad for p in [w] if p.grad is not None])])
-def test_gradients_that_are_looked_at(how, requires_grad):
+def test_gradients_that_are_read(how, requires_grad):
     w = torch.ones(3, requires_grad=requires_grad)
 
     def have(gradient):
@@ -877,7 +877,7 @@ def test_gradients_that_are_looked_at(how, requires_grad):
     right(lambda x, w: how(x, w), [lambda: have(torch.ones(3)), lambda: have(None)], lambda i: (numbers(3, seed=i), w))
 
 
-def test_a_gradient_that_comes_to_a_frozen_parameter():
+def test_a_gradient_set_on_a_frozen_parameter():
     """Clipping takes it into account, though the step itself does not touch it."""
     def trained(compile):
         torch.manual_seed(0)
@@ -916,7 +916,7 @@ def test_retained_gradients():
     compare_with_eager(build)
 
 
-def test_saved_tensors_are_packed():
+def test_saved_tensor_hooks():
     packed = []
 
     def pack(x):
@@ -1035,7 +1035,7 @@ def reaching():
 
 
 @pytest.mark.parametrize("name", reaching())
-def test_ways_to_reach_something(name):
+def test_guarded_reads(name):
     try:
         function, changes = reaching()[name]
         assert programs(right(function, changes)) >= 1
@@ -1095,7 +1095,7 @@ def changing():
 
 
 @pytest.mark.parametrize("name", changing())
-def test_ways_to_change_something(name):
+def test_detected_side_effects(name):
     function, state = changing()[name]
     other, expected = changing()[name]
     made = torch.compile(function)
@@ -1105,7 +1105,7 @@ def test_ways_to_change_something(name):
     assert programs(made) == 0
 
 
-def test_what_changes_nothing_is_no_obstacle():
+def test_harmless_calls_are_compiled():
     depth = [0]
 
     @contextlib.contextmanager
@@ -1164,7 +1164,7 @@ def test_another_profiler_is_left_alone():
     assert profile.getstats()
 
 
-def test_an_error_inside_ends_the_watch():
+def test_an_exception_removes_the_frame_hook():
     def f(x, k):
         if k > 1:
             raise ValueError("too many")
@@ -1178,7 +1178,7 @@ def test_an_error_inside_ends_the_watch():
         same(made(numbers(3), 1), numbers(3))
 
 
-def test_objects_among_the_arguments():
+def test_objects_as_arguments():
     class Scaled:
         def __init__(self, k):
             self.k = k
@@ -1196,7 +1196,7 @@ def test_objects_among_the_arguments():
     assert programs(Scaled.run) == 3
 
 
-def test_an_optimizer_among_the_arguments():
+def test_an_optimizer_as_argument():
     def build():
         model = nn.Linear(3, 2)
         optimizer = torch.optim.Adam(model.parameters())
@@ -1222,7 +1222,7 @@ def test_an_optimizer_among_the_arguments():
     assert programs(made) == 1
 
 
-def test_functions_that_take_each_other_s_place():
+def test_swapped_functions():
     made = torch.compile(lambda x, g: g(x))
     for i in range(24):
         space = {}
@@ -1230,21 +1230,21 @@ def test_functions_that_take_each_other_s_place():
         same(made(numbers(3), space.pop("g")), numbers(3) * (i // 8))
 
 
-def test_a_list_that_is_too_long():
+def test_lists_above_the_guard_limit():
     long = [float(i) for i in range(20_000)]
     made = right(lambda x: x * long[7], [lambda: long.__setitem__(7, 1.0)])
     assert programs(made) == 0
     assert "too many things" in reasons(made)[0]
 
 
-def test_a_long_list_that_a_call_makes():
+def test_long_local_lists():
     def total(values):
         return sum(values)
 
     assert programs(right(lambda x: x * total([1.0] * 20_000), [])) == 1
 
 
-def test_what_looks_for_modules_is_not_the_function(monkeypatch):
+def test_import_finders_are_not_traced(monkeypatch):
     class Finder:
         asked: typing.ClassVar = [*range(20)]  # changes with each import
 
@@ -1267,7 +1267,7 @@ def test_what_looks_for_modules_is_not_the_function(monkeypatch):
     assert programs(made) == 1
 
 
-def test_what_the_garbage_collector_calls_is_not_the_function():
+def test_finalizers_are_not_traced():
     import gc
 
     called = []
@@ -1292,7 +1292,7 @@ def test_what_the_garbage_collector_calls_is_not_the_function():
     assert programs(made) == 1
 
 
-def test_what_compiles_is_not_the_functions():
+def test_compiler_internals_are_not_traced():
     """A call may compile something while it is written down: another capture would be made for that."""
     import llvmlite.ir.types
 

@@ -26,7 +26,7 @@ def line_of(text):
         return next(number for number, line in enumerate(file, 1) if line.rstrip().endswith(f"# {text}"))
 
 
-def test_a_kernel_is_told_with_its_formula_and_its_lines():
+def test_kernels_have_formulas_and_source_lines():
     def f(x, y):
         z = x * 2 + y  # first
         return z.exp()  # second
@@ -44,7 +44,7 @@ def test_a_kernel_is_told_with_its_formula_and_its_lines():
     assert f"{HERE}{line_of('second')}  return z.exp()  # second" in lines[1]
 
 
-def test_a_training_step_names_what_the_user_names():
+def test_values_have_the_users_names():
     model = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
@@ -67,7 +67,7 @@ def test_a_training_step_names_what_the_user_names():
     assert "  (backward)" in found
 
 
-def test_what_is_kept_for_a_backward_outside():
+def test_saved_values_for_an_outer_backward():
     w = torch.randn(4, 3, requires_grad=True)
     found = explain(lambda x: torch.softmax(x @ w, -1).log().mean(), torch.randn(5, 4))
     text = str(found)
@@ -79,7 +79,7 @@ def test_what_is_kept_for_a_backward_outside():
     assert len(found.kernels) > len(found.replay.program.schedule.kernels)
 
 
-def test_views_are_written_as_the_user_writes_them():
+def test_views_are_printed_as_method_calls():
     table = torch.randn(6, 4)
     part = table[2:4].t()
 
@@ -91,13 +91,13 @@ def test_views_are_written_as_the_user_writes_them():
     assert ".mT @ x[:, 0:5:2]" in text
 
 
-def test_an_argument_that_is_a_part_of_other_memory():
+def test_arguments_that_are_views():
     text = str(explain(lambda x: x * 2, torch.randn(4, 5)[1:, ::2]))
     assert "= x * 2.0" in text
     assert "x is a tensor of float32[3, 3], strides (5, 2)" in text
 
 
-def test_slices_of_a_whole_argument():
+def test_slices_of_an_argument():
     def f(x):
         return x[1] + x[:, 1:3].sum(), x.reshape(2, 6).t().contiguous() * 2
 
@@ -106,7 +106,7 @@ def test_slices_of_a_whole_argument():
     assert "sum(x[:, 1:3])" in text
 
 
-def test_a_condition_is_told_with_its_outcome_and_its_line():
+def test_data_guards_have_outcomes_and_source_lines():
     def f(x):
         if x.sum() > 3:  # condition
             return x * 2
@@ -118,7 +118,7 @@ def test_a_condition_is_told_with_its_outcome_and_its_line():
     assert any(guard.startswith("sum(x) > 3.0 is False") for guard in less.guards)
 
 
-def test_the_program_of_the_call_is_explained_whatever_ran_before():
+def test_earlier_calls_do_not_change_the_explanation():
     def f(x):
         return x * 2 if x.sum() > 3 else x - 1
 
@@ -131,7 +131,7 @@ def test_the_program_of_the_call_is_explained_whatever_ran_before():
     assert "x - 1.0" in str(less)
 
 
-def test_an_operator_of_numpy_is_a_fallback_with_its_line():
+def test_fallback_operators_have_source_lines():
     def f(x):
         y = torch.sort(x.exp())[0]  # sorting
         return y * 2
@@ -149,7 +149,7 @@ def test_random_numbers_are_drawn_by_the_interpreter():
     assert found.fallbacks[0].startswith("random numbers")
 
 
-def test_a_function_that_reads_numbers_is_not_compiled_and_says_where():
+def test_element_reads_are_graph_breaks_with_source_lines():
     def f(x):
         if x.sum().item() > 3:  # reading
             return x * 2
@@ -168,7 +168,7 @@ def test_a_function_that_reads_numbers_is_not_compiled_and_says_where():
     assert "torch.where" in text
 
 
-def test_what_differs_from_call_to_call_is_told_with_its_line():
+def test_per_call_differences_have_source_lines():
     count = [0]
 
     def f(x):
@@ -181,7 +181,7 @@ def test_what_differs_from_call_to_call_is_told_with_its_line():
     assert "Pass it as an argument" in text
 
 
-def test_a_module_is_explained_by_its_own_names():
+def test_modules_are_explained_by_parameter_names():
     made = torch.compile(nn.Sequential(nn.Linear(4, 3), nn.ReLU()))
     x = torch.randn(2, 4)
     with torch.no_grad():
@@ -193,7 +193,7 @@ def test_a_module_is_explained_by_its_own_names():
     assert "grad mode is off" in str(found)
 
 
-def test_a_method_names_what_its_object_holds():
+def test_methods_are_explained_by_attribute_names():
     class Trainer:
         def __init__(self):
             self.model = nn.Linear(4, 2)
@@ -211,7 +211,7 @@ def test_a_method_names_what_its_object_holds():
         assert each in text, each
 
 
-def test_a_method_that_is_compiled_where_it_is_defined():
+def test_decorated_methods():
     class Layer:
         def __init__(self):
             self.weight = torch.randn(4, 2)
@@ -246,19 +246,19 @@ def test_long_formulas_stay_readable():
     assert len(str(found)) < 5000
 
 
-def test_a_mode_in_which_operators_run_one_by_one_is_the_reason():
+def test_eager_modes_are_reported_as_the_reason():
     made = torch.compile(lambda x: x * 2)
     with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
         text = str(torch.compile.explain(made)(torch.ones(2)))
     assert "a mode is active that is not compiled" in text
 
 
-def test_a_backend_that_runs_functions_as_they_are():
+def test_the_eager_backend():
     found = torch.compile.explain(torch.compile(lambda x: x * 2, backend="eager"))(torch.ones(2))
     assert found.break_reasons == ["its backend runs functions eagerly"]
 
 
-def test_an_object_among_the_arguments():
+def test_objects_as_arguments():
     class Options:
         scale = 2.0
 
@@ -269,7 +269,7 @@ def test_an_object_among_the_arguments():
     assert "Pass the tensors and numbers" in str(found)
 
 
-def test_objects_that_are_others_each_time():
+def test_objects_that_differ_in_each_call():
     class Batch:
         def __init__(self):
             self.x = torch.ones(2)
@@ -281,7 +281,7 @@ def test_objects_that_are_others_each_time():
         "an argument is another object each time, of class Batch"]
 
 
-def test_explaining_changes_nothing_but_what_the_function_changes():
+def test_explain_has_only_the_functions_side_effects():
     total = torch.zeros(2)
 
     def f(x):

@@ -61,7 +61,7 @@ def test_results_and_gradients(name, dtype):
 
 
 @pytest.mark.parametrize("function", [lambda x, i: x[i], lambda x, i: x.index_select(0, i), lambda x, i: x[i, i]])
-def test_an_index_that_leaves_the_range_is_told_as_ever(function):
+def test_out_of_range_indices_raise_as_in_eager(function):
     made, x = torch.compile(function), torch.randn(5, 5)
     for _ in range(3):
         torch.testing.assert_close(made(x, torch.tensor([1, 4])), function(x, torch.tensor([1, 4])))
@@ -100,7 +100,7 @@ def test_other_dtypes(name, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.complex64], ids=str)
 @pytest.mark.parametrize("numbers", [[1, 2, 3], [0, 0, 0]], ids=str)
-def test_tensors_of_numbers_made_inside(dtype, numbers):
+def test_tensors_created_from_scalars_inside(dtype, numbers):
     compiled = torch.compile(lambda x: x * torch.tensor(numbers, dtype=dtype))
     x = torch.ones(3, dtype=dtype)
     for _ in range(4):
@@ -110,7 +110,7 @@ def test_tensors_of_numbers_made_inside(dtype, numbers):
 @pytest.mark.parametrize("seen", [lambda x: (x * (0.5 + 2j)).real, lambda x: (x * (0.5 + 2j)).imag,
                                   lambda x: torch.zeros_like(x, dtype=torch.complex128).real,
                                   lambda x: (x * 2).view(torch.int64), lambda x: torch.view_as_real(x * 1j)])
-def test_results_seen_as_another_dtype(seen):
+def test_results_viewed_as_another_dtype(seen):
     compiled = torch.compile(seen)
     for k in range(5):
         x = torch.arange(3, dtype=torch.float64) + k
@@ -121,7 +121,7 @@ def test_results_seen_as_another_dtype(seen):
 
 @pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (7,), (1, 5), ()], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64], ids=str)
-def test_places_in_all_that_was_computed(shape, dtype):
+def test_indices_into_computed_tensors(shape, dtype):
     def places(x):
         y = x * 2 + 1
         return y.argmax(), y.argmin(), y.mT.argmax() if y.ndim > 1 else y.argmax(), x.argmax()
@@ -134,7 +134,7 @@ def test_places_in_all_that_was_computed(shape, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
-def test_numbers_of_narrow_dtypes(dtype):
+def test_scalars_of_narrow_dtypes(dtype):
     def numbers(x):
         half = torch.full((), 2.5, dtype=dtype)
         return x * half, torch.fill(x, 2.5), x + torch.tensor([0.5], dtype=dtype), fn.pad(x, (1, 1), value=2.5), (

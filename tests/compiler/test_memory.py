@@ -13,7 +13,7 @@ from flambeau import codegen, nn
 from flambeau.compiler.tracing.tracer import Tracer
 
 
-def test_a_capture_keeps_no_array_that_the_function_drops():
+def test_traces_retain_no_dropped_arrays():
     gone = []
 
     def step(x):
@@ -32,7 +32,7 @@ def test_a_capture_keeps_no_array_that_the_function_drops():
     assert tracer.failure is None
 
 
-def test_memory_that_is_used_again_is_not_what_it_was():
+def test_reused_memory_is_not_mistaken_for_the_old_array():
     def steps(x):
         total = torch.zeros_like(x)
         for i in range(40):
@@ -52,7 +52,7 @@ def test_memory_that_is_used_again_is_not_what_it_was():
         assert all(torch.equal(each, steps(x + i)) for i, each in enumerate(found))
 
 
-def test_nothing_of_a_capture_waits_for_the_garbage_collector():
+def test_traces_are_freed_without_the_garbage_collector():
     model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     optimizer = torch.optim.Adam(model.parameters())
     grads = []
@@ -77,7 +77,7 @@ def test_nothing_of_a_capture_waits_for_the_garbage_collector():
         gc.enable()
 
 
-def test_a_program_leaves_no_idle_memory_of_its_captures():
+def test_compiled_programs_release_memory_of_their_traces():
     from flambeau import codegen
     from flambeau.backends.compiled.allocator import allocator
 
@@ -110,7 +110,7 @@ def training(inputs, outputs):
 
 
 @pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
-def test_a_gradient_takes_the_memory_of_the_one_it_replaces():
+def test_gradients_reuse_the_memory_of_those_they_replace():
     layer, step, x = training(256, 128)
     before = weakref.ref(layer.weight.grad._array)
     old = weakref.ref(layer.weight.grad)
@@ -122,7 +122,7 @@ def test_a_gradient_takes_the_memory_of_the_one_it_replaces():
 @pytest.mark.parametrize("hold", [lambda g: g, lambda g: g.detach(), lambda g: g[3:], lambda g: g.numpy(),
                                   lambda g: g.numpy()[2:], lambda g: memoryview(g.numpy()), lambda g: g._array],
                          ids=["tensor", "detached", "view", "array", "getitem", "buffer", "own"])
-def test_a_gradient_that_somebody_holds_stays_as_it_is(hold):
+def test_referenced_gradients_are_not_overwritten(hold):
     layer, step, x = training(256, 128)
     held = hold(layer.weight.grad)
     before = np.array(held)
@@ -131,7 +131,7 @@ def test_a_gradient_that_somebody_holds_stays_as_it_is(hold):
     assert not np.array_equal(layer.weight.grad[-1].numpy(), before[-1])
 
 
-def test_a_gradient_is_still_there_where_a_condition_does_not_hold():
+def test_gradients_survive_a_failed_data_guard():
     layer = nn.Linear(256, 128)
     found = []
 
@@ -151,7 +151,7 @@ def test_a_gradient_is_still_there_where_a_condition_does_not_hold():
     assert torch.equal(layer.weight.grad, found[-1])
 
 
-def test_what_is_known_before_the_condition_is_written_elsewhere():
+def test_values_computed_before_a_data_guard_use_other_memory():
     w = torch.zeros(128, 256, requires_grad=True)
 
     @torch.compile
@@ -173,7 +173,7 @@ def test_what_is_known_before_the_condition_is_written_elsewhere():
     assert torch.equal(w.grad, found)
 
 
-def test_a_gradient_that_is_read_is_not_written_over():
+def test_gradients_that_are_read_are_not_overwritten():
     layer = nn.Linear(256, 128)
 
     @torch.compile
@@ -193,7 +193,7 @@ def test_a_gradient_that_is_read_is_not_written_over():
 
 
 @pytest.mark.parametrize("given", [lambda step, x: step([x]), lambda step, x: step(x=x)], ids=["list", "keyword"])
-def test_calls_without_a_short_way_use_gradients_again_too(given):
+def test_gradients_are_reused_without_the_fast_path(given):
     layer = nn.Linear(256, 128)
 
     @torch.compile

@@ -44,7 +44,7 @@ def test_hooks_of_the_compiled_module_itself():
     same(made(x), made._orig_mod(x))
 
 
-def test_a_module_that_compiles_itself():
+def test_module_compile():
     first, second, eager = model(2.0), model(5.0), model(2.0)
     first.compile()
     second.compile(fullgraph=True)
@@ -60,7 +60,7 @@ def test_a_module_that_compiles_itself():
         same(first(x), eager(x))
 
 
-def test_training_a_module_that_compiles_itself():
+def test_training_with_module_compile():
     made, eager = model(), model()
     made.compile()
     both = [(m, torch.optim.SGD(m.parameters(), lr=0.1)) for m in (made, eager)]
@@ -84,13 +84,13 @@ def test_copies_are_not_compiled(copied):
     assert list(made.state_dict()) == ["linear.weight", "linear.bias"]
 
 
-def test_how_long_it_is():
+def test_length_of_a_compiled_module():
     assert len(torch.compile(nn.Sequential(nn.Tanh(), nn.Tanh()))) == 2
     with pytest.raises(TypeError, match="Scaled does not support len"):
         len(torch.compile(model()))
 
 
-def test_what_cannot_be_compiled():
+def test_invalid_arguments():
     with pytest.raises(AssertionError, match="A callable function is expected, but <class 'int'> is provided"):
         torch.compile(3)
     with pytest.raises(RuntimeError, match="Unrecognized mode=quick, should be one of: default, lite"):

@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_compiled_is_eager(name: str) -> None:
+def test_compiled_equals_eager(name: str) -> None:
     function, first, *others = CASES[name]
     inputs = [torch.tensor(first, requires_grad=True), *map(torch.tensor, others)]
     expected = function(*inputs)

@@ -116,7 +116,7 @@ def test_training(optimizer):
     after(make, 0, 0, recalled=True)
 
 
-def test_a_momentum_that_the_first_step_sets_up():
+def test_momentum_initialized_by_the_first_step():
     def make(_):
         model = Model()
         return training(model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
@@ -131,7 +131,7 @@ def test_a_momentum_that_the_first_step_sets_up():
     assert counts == [0, 1, 1]
 
 
-def test_numbers_of_parameters_and_options_are_free():
+def test_parameter_values_and_options_are_not_guarded():
     def make(lr):
         model = Model()
         with torch.no_grad():
@@ -141,7 +141,7 @@ def test_numbers_of_parameters_and_options_are_free():
     after(make, 0.1, 0.01, recalled=True)
 
 
-def test_a_model_that_is_differentiated_outside():
+def test_backward_outside_of_the_function():
     def make(_):
         model = Model()
         return model, lambda i: (data(i),), lambda: [*model.buffers()]
@@ -157,7 +157,7 @@ def test_a_model_that_is_differentiated_outside():
         np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_methods_and_arguments_that_are_objects():
+def test_methods_and_object_arguments():
     class Machine:
         def __init__(self, factor):
             self.factor = factor
@@ -202,7 +202,7 @@ def test_optimizer_state_loaded_in_another_order():
     after(make, False, True, recalled=True)
 
 
-def test_conditions_are_looked_at():
+def test_data_guards_are_checked():
     def make(sign):
         def function(x):
             return x * 2 if x.sum() > 0 else x - 1
@@ -222,7 +222,7 @@ def helper(x):
     return x + 1
 
 
-def test_names_of_the_module(monkeypatch):
+def test_globals_of_the_module(monkeypatch):
     def make(value):
         monkeypatch.setitem(globals(), "scale", value)
         return lambda x: x * scale, lambda i: (data(i),), nothing
@@ -232,7 +232,7 @@ def test_names_of_the_module(monkeypatch):
     after(make, 2.0, np.float64(3.0), recalled=False)
 
 
-def test_names_of_other_modules(monkeypatch):
+def test_globals_of_other_modules(monkeypatch):
     def make(value):
         monkeypatch.setattr(math, "tau", value)
         return lambda x: x * math.tau + np.pi, lambda i: (data(i),), nothing
@@ -241,7 +241,7 @@ def test_names_of_other_modules(monkeypatch):
     after(make, math.tau, 3.0, recalled=False)
 
 
-def test_functions_that_are_called(monkeypatch):
+def test_called_functions(monkeypatch):
     def make(function):
         monkeypatch.setitem(globals(), "helper", function)
         return lambda x: helper(x) * 2, lambda i: (data(i),), nothing
@@ -265,7 +265,7 @@ def of_cells(value):
 
 
 @pytest.mark.parametrize("kind", [of_defaults, of_cells])
-def test_what_functions_hold(kind):
+def test_defaults_and_closures_of_functions(kind):
     def make(value):
         inner = kind(value)
         return lambda x: inner(x) + 1, lambda i: (data(i),), nothing
@@ -380,7 +380,7 @@ def test_other_optimizers(change):
     after(make, False, True, recalled=False)
 
 
-def test_an_argument_that_has_another_name():
+def test_arguments_that_are_also_globals():
     def make(apart):
         known = data(5)
 
@@ -394,7 +394,7 @@ def test_an_argument_that_has_another_name():
     after(make, True, False, recalled=False)
 
 
-def test_gradients_that_are_added_to():
+def test_accumulated_gradients():
     def make(_):
         weight = torch.ones(4, requires_grad=True)
 
@@ -421,7 +421,7 @@ class Lazy:
         return x * self.mask
 
 
-def test_what_the_first_call_sets_up():
+def test_lazy_initialization():
     def make(_):
         lazy = Lazy()
         return lambda x: lazy(x) + 1, lambda i: (data(i),), lambda: [lazy.mask]
@@ -453,7 +453,7 @@ class NoPickle(float):
 @pytest.mark.parametrize("thing", [
     lambda: decimal.Decimal(3), lambda: datetime.timedelta(seconds=5), lambda: random.Random(3),
     lambda: iter([1, 2]), lambda: types.SimpleNamespace(when=datetime.date(2000, 1, 1))])
-def test_objects_that_do_not_show_what_they_are(thing):
+def test_opaque_objects(thing):
     def make(_):
         held = thing()
         return lambda x: x * (2 if held is not None and getattr(held, "when", 0) is not None else 1), (
@@ -462,7 +462,7 @@ def test_objects_that_do_not_show_what_they_are(thing):
     after(make, 0, 0, recalled=False)
 
 
-def test_objects_that_cannot_be_pickled():
+def test_unpicklable_objects():
     """They are found by their places, and told apart by what they show."""
     def make(number):
         held = NoPickle(number)
@@ -474,7 +474,7 @@ def test_objects_that_cannot_be_pickled():
 
 @pytest.mark.parametrize("ask", [lambda: hash("abc") % 7, lambda: os.getpid() % 7, lambda: time.localtime().tm_year,
                                  lambda: len(os.listdir("."))])
-def test_what_is_asked_of_the_system(ask):
+def test_system_queries(ask):
     def make(_):
         return lambda x: x * ask(), lambda i: (data(i),), nothing
 
@@ -496,7 +496,7 @@ def test_warnings_are_shown_in_each_process():
 @pytest.mark.parametrize("function", [
     lambda x: F.dropout(x, 0.5), lambda x: torch.bernoulli(torch.sigmoid(x)) + torch.randn(6, 4),
     lambda x: torch.normal(x, 2.0) * torch.rand_like(x), lambda x: x[torch.randperm(6)]])
-def test_draws(function):
+def test_random_draws(function):
     def make(seed):
         torch.manual_seed(seed)
         return function, lambda i: (data(i),), lambda: [torch.rand(3)]
@@ -508,11 +508,11 @@ def test_draws(function):
     lambda x: x.sort(1).values + torch.linalg.pinv(x).sum(), lambda x: torch.view_as_complex(x.view(12, 2)).abs(),
     lambda x: torch.cumsum(x.double(), 0, dtype=torch.float64) + torch.kthvalue(x, 2, 1).values[:, None],
     lambda x: torch.logcumsumexp(x, 1)])
-def test_operators_that_are_called_as_a_whole(function):
+def test_fallback_operators(function):
     after(lambda _: (function, lambda i: (data(i),), nothing), 0, 0, recalled=True)
 
 
-def test_draws_from_other_generators():
+def test_random_draws_from_other_generators():
     def make(seed):
         generator = torch.Generator().manual_seed(seed)
         return lambda x: x * torch.rand(4, generator=generator), lambda i: (data(i),), nothing
@@ -520,7 +520,7 @@ def test_draws_from_other_generators():
     after(make, 3, 4, recalled=False)
 
 
-def test_schedulers_know_of_the_step():
+def test_schedulers_see_the_step():
     def make(_):
         model = Model()
         optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
@@ -547,7 +547,7 @@ def test_several_programs_of_one_name():
     after(make, 5.0, 0.0, recalled=False)
 
 
-def test_a_damaged_entry_is_made_again(tmp_path):
+def test_damaged_entries_are_rewritten(tmp_path):
     def make(_):
         return lambda x: x * 3, lambda i: (data(i),), nothing
 
@@ -560,7 +560,7 @@ def test_a_damaged_entry_is_made_again(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["ProgramWriter", "read_program"])
-def test_errors_of_its_own_are_warnings(monkeypatch, where):
+def test_internal_errors_are_warnings(monkeypatch, where):
     def broken(*args):
         raise ZeroDivisionError("on purpose")
 
@@ -579,7 +579,7 @@ def test_errors_of_its_own_are_warnings(monkeypatch, where):
     assert not recalled
 
 
-def test_why_it_is_not_kept():
+def test_reasons_for_not_saving():
     held = decimal.Decimal(3)
     _, _, why = run(lambda x: x * (2 if held is not None else 1), [(data(i),) for i in range(3)])
     assert why == ["a decimal.Decimal, whose contents cannot be compared"]
@@ -599,7 +599,7 @@ class OtherMaker(Maker):
         self.held = x * 3
 
 
-def test_what_is_made_in_the_run():
+def test_objects_created_by_the_call():
     def make(cls):
         space = {"Maker": cls}
         function = types.FunctionType((lambda x: Maker(x).held + 1).__code__, space)
@@ -634,7 +634,7 @@ def test_other_functions_of_flambeau(monkeypatch):
     after(made, False, True, recalled=False)
 
 
-def test_a_step_that_does_not_fit_leaves_nothing_behind():
+def test_a_failed_match_has_no_side_effects():
     def make(sign):
         weight = torch.nn.Parameter(torch.ones(4))
         optimizer = torch.optim.Adam([weight], lr=0.1)
@@ -706,7 +706,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_functions_of_one_code_are_told_apart(family):
+def test_functions_with_one_code_object_are_distinguished(family):
     def make(f):
         return FAMILIES[family](f), lambda i: (data(i),), nothing
 
@@ -714,7 +714,7 @@ def test_functions_of_one_code_are_told_apart(family):
 
 
 @pytest.mark.parametrize("family", ["the operator itself", "a cell", "a default", "a tuple", "an object", "a module"])
-def test_and_found_again(family):
+def test_functions_with_one_code_object_are_found_again(family):
     def make(f):
         return FAMILIES[family](f), lambda i: (data(i),), nothing
 
@@ -729,7 +729,7 @@ def test_tuples_of_functions(first, then):
 
 
 @pytest.mark.parametrize(("first", "then"), [(0, 1), (1, 0)])
-def test_arguments_bound_to_an_operator(first, then):
+def test_bound_operator_arguments(first, then):
     after(lambda dim: (closing(functools.partial(torch.softmax, dim=dim)), lambda i: (data(i),), nothing),
           first, then, recalled=False)
 
@@ -810,7 +810,7 @@ def swapped(f):
 
 @pytest.mark.parametrize("things", THINGS)
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_not_the_same(way, things):
+def test_unequal_constants(way, things):
     f, first, then = THINGS[things]
 
     def make(thing):
@@ -824,7 +824,7 @@ def test_what_is_not_the_same(way, things):
     *((way, things) for way in ("given", "a cell", "a tuple") for things in (
         "operators", "functions of nn", "dtypes", "enumerations", "texts", "classes", "modules", "objects")),
     ("given", "slices"), ("given", "ranges"), ("a tuple", "slices"), ("a tuple", "ranges")])
-def test_what_is_the_same(way, things):
+def test_equal_constants(way, things):
     f, first, _ = THINGS[things]
 
     def make(thing):
@@ -833,7 +833,7 @@ def test_what_is_the_same(way, things):
     after(make, first, first, recalled=True)
 
 
-def test_arguments_that_are_handed_on_together():
+def test_forwarded_argument_containers():
     """What a function of the user's is given in a tuple may be what the call was given, or made meanwhile."""
     def added(*inputs):
         return inputs[0] * 2 + inputs[1]

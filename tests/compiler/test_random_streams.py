@@ -25,7 +25,7 @@ def draws_alike(function, *arguments, count=1):
     assert programs(made) == count
 
 
-def test_numbers_that_nobody_wants_are_drawn():
+def test_unused_random_numbers_are_drawn():
     def function(x):
         torch.rand(5)
         y = x * 2 + torch.rand(2)
@@ -41,7 +41,7 @@ def test_numbers_that_nobody_wants_are_drawn():
     lambda: torch.empty(3, 4, dtype=torch.int64).random_(), lambda: torch.randn(3, 4, dtype=torch.complex64),
     lambda: torch.rand(3, 4, dtype=torch.complex128), lambda: torch.rand(3, 4, dtype=torch.bfloat16),
     lambda: torch.bernoulli(torch.full((3, 4), 0.3)).to(torch.uint8)])
-def test_numbers_made_of_words_of_another_size(draw):
+def test_samples_of_other_word_sizes(draw):
     """What is drawn is another dtype's memory, read and written afterwards."""
     def function():
         found = draw()
@@ -62,7 +62,7 @@ def test_noise_that_no_gradient_depends_on_is_drawn():
     draws_alike(function, torch.ones(3))
 
 
-def test_numbers_drawn_with_what_was_computed_keep_their_turn():
+def test_draws_with_computed_parameters_stay_in_order():
     """The sum of products is computed by one product, which is made after all that the function did."""
     torch.manual_seed(1)
     weights = [torch.randn(4, 4) for _ in range(4)]
@@ -76,7 +76,7 @@ def test_numbers_drawn_with_what_was_computed_keep_their_turn():
     draws_alike(function, torch.ones(4, 4))
 
 
-def test_a_way_chosen_by_chance_draws_once():
+def test_random_branches_draw_once():
     def function(x):
         if torch.rand(()) < 0.5:
             return x * 2
@@ -85,7 +85,7 @@ def test_a_way_chosen_by_chance_draws_once():
     draws_alike(function, torch.ones(3), count=2)
 
 
-def test_generators_of_their_own_go_back_too():
+def test_other_generators_are_restored_too():
     one, other = torch.Generator(), torch.Generator()
 
     def function(x):
@@ -119,7 +119,7 @@ def test_dropout_in_training():
     draws_alike(function, torch.ones(8, 4))
 
 
-def test_kept_plans_draw_too(monkeypatch, tmp_path):
+def test_cached_plans_draw_too(monkeypatch, tmp_path):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
 
     def function(x):

@@ -22,7 +22,7 @@ def replays(f):
 
 
 @needs_jit
-def test_a_stance_that_runs_all_eagerly():
+def test_force_eager_stance():
     f = torch.compile(lambda x: x * 2 + 1)
     x = torch.ones(3)
     for _ in range(4):
@@ -40,7 +40,7 @@ def test_a_stance_that_runs_all_eagerly():
 
 
 @needs_jit
-def test_stances_for_calls_of_a_new_kind():
+def test_stances_for_new_signatures():
     f = torch.compile(lambda x: x * 2 + 1)
     for _ in range(3):
         f(torch.ones(3))
@@ -77,7 +77,7 @@ def test_a_stance_as_a_decorator_and_as_a_statement():
     assert policy.stance == "default"
 
 
-def test_stances_that_there_are_not():
+def test_unknown_stances():
     with pytest.raises(RuntimeError, match=r"invalid torch\.compile stance 'foo'"):
         torch.compiler.set_stance("foo")
     with pytest.raises(RuntimeError, match="force_backend="):
@@ -117,7 +117,7 @@ def test_settings_with_effects():
     assert vars(policy) == vars(type(policy)())
 
 
-def test_settings_are_kept_and_unknown_ones_refused():
+def test_settings_are_stored_and_unknown_ones_raise():
     config = dynamo.config
     assert config.suppress_errors is False
     with config.patch({"suppress_errors": True, "verbose": True}):
@@ -161,7 +161,7 @@ def test_settings_in_groups():
     assert torch.compiler.config.job_id is None
 
 
-def test_the_older_names():
+def test_deprecated_names():
     f = dynamo.optimize("inductor", nopython=True)(lambda x: x + 1)
     assert f(torch.ones(2)).tolist() == [2, 2]
     assert dynamo.optimize_assert("eager")(lambda x: x + 1)(torch.ones(2)).tolist() == [2, 2]
@@ -176,7 +176,7 @@ def test_the_older_names():
 
 
 @needs_jit
-def test_a_break_keeps_a_call_eager():
+def test_a_graph_break_keeps_a_call_eager():
     @torch.compile
     def f(x):
         y = x + 1
@@ -221,7 +221,7 @@ def test_functions_of_numpy():
     assert found["sum"].dtype is torch.float32
 
 
-def test_what_has_nothing_to_do():
+def test_no_op_functions():
     assert not torch.compiler.is_dynamo_compiling()
     assert not torch.compiler.is_exporting()
     assert torch.compiler.nested_compile_region(len) is len
@@ -238,7 +238,7 @@ def test_what_has_nothing_to_do():
     assert torch.compiler.load_cache_artifacts(b"") is None
 
 
-def test_under_the_name_of_torch():
+def test_through_the_torch_alias():
     program = """if 1:
         from flambeau.alias import install
         install()

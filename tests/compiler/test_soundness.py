@@ -26,7 +26,7 @@ def leaf(*shape, seed=0):
 
 # ----- what the function knows otherwise --------------------------------------------------
 
-def test_the_same_tensors_first_and_others_later():
+def test_first_equal_then_other_tensors():
     """Only the first call with another tensor is captured anew, and makes no program of its own."""
     made = torch.compile(lambda x, y: (x * y).sum())
     x, y = numbers(4), numbers(4, seed=1)
@@ -41,7 +41,7 @@ def test_the_same_tensors_first_and_others_later():
     assert programs(made) == 1
 
 
-def test_parts_of_one_array_in_turn():
+def test_alternating_views_of_one_array():
     data = numbers(40, 4)
     made = torch.compile(lambda x, y: ((x - y) ** 2).mean(0))
     with counted_captures() as captures:
@@ -52,7 +52,7 @@ def test_parts_of_one_array_in_turn():
     assert len(captures) == 2
 
 
-def test_a_part_of_what_the_function_knows():
+def test_arguments_that_are_views_of_globals():
     known = numbers(6, 3)
     made = torch.compile(lambda x: (x * known.sum()).exp() + known[:2])
     for i in (0, 0, 0, 1, 2, 3, 0):
@@ -63,7 +63,7 @@ def test_a_part_of_what_the_function_knows():
         same(made(x), made.function(x))
 
 
-def test_functions_among_the_arguments():
+def test_functions_as_arguments():
     made = torch.compile(lambda x, f: f(x))
     for k in (2, 3, 4, 5):  # functions that may well lie where an earlier one did
         for i in range(4):
@@ -78,7 +78,7 @@ def test_functions_among_the_arguments():
         same(made(x, scaled), x * k)
 
 
-def test_views_by_place_in_memory():
+def test_views_at_other_memory_offsets():
     def f(x):
         return x.as_strided((2, 2), (1, 2), 1) * 2, x.as_strided((2,), (2,)) + 1, x.as_strided((2,), (1,), 3).clone()
 
@@ -93,7 +93,7 @@ def test_views_by_place_in_memory():
 
 
 @pytest.mark.parametrize("f", [lambda x: (x.sort(0)[0] * 2, x.cumsum(1)), lambda x: (x.sin(), x[1], x.t(), x[:, 1:])])
-def test_arguments_with_gaps(f):
+def test_non_contiguous_arguments(f):
     made = torch.compile(f)
     for i in range(5):
         x = numbers(6, 8, seed=i)[1:5:2, 1:7:2]
@@ -101,7 +101,7 @@ def test_arguments_with_gaps(f):
     assert programs(made) == 1, reasons(made)
 
 
-def test_results_that_are_parts_of_arguments_with_gaps_share_their_memory():
+def test_results_that_are_views_of_non_contiguous_arguments_share_memory():
     made, doubled = torch.compile(lambda x: x[1]), torch.compile(lambda x, y: (x.mul_(2), y + 1)[1])
     for i in range(5):
         whole = numbers(6, 8, seed=i)
@@ -113,7 +113,7 @@ def test_results_that_are_parts_of_arguments_with_gaps_share_their_memory():
 
 # ----- writes -----------------------------------------------------------------------------
 
-def test_writes_by_out():
+def test_writes_through_out():
     def f(x, y):
         z = x * 3
         torch.mul(x, 2, out=z)
@@ -152,7 +152,7 @@ def told_to_require_grad(x, w):
 
 
 @pytest.mark.parametrize("f", [given_other_memory, set_to_another, another_shape, a_history, told_to_require_grad])
-def test_what_becomes_of_arguments(f):
+def test_side_effects_on_arguments(f):
     made = torch.compile(f)
     w = leaf(3, seed=5)
     for i in range(5):
@@ -179,7 +179,7 @@ def test_leaves_over_memory_of_arguments():
 # ----- gradients --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("when", [0, 4])
-def test_hooks_of_what_is_differentiated(when):
+def test_hooks_of_differentiated_tensors(when):
     """Hooks run once for each backward, whether they were there first or came later."""
     w, again = leaf(3, seed=1), leaf(3, seed=1)
     made = torch.compile(lambda x, w=w: (x * w).sum())
@@ -195,7 +195,7 @@ def test_hooks_of_what_is_differentiated(when):
         same([mine, w], [theirs, again])
 
 
-def test_hooks_that_the_function_puts_on():
+def test_hooks_registered_by_the_function():
     def build():
         w, seen = leaf(3, seed=1), [0]
 
@@ -211,7 +211,7 @@ def test_hooks_that_the_function_puts_on():
     compare_with_eager(build)
 
 
-def test_only_what_was_asked_for_has_a_gradient():
+def test_only_requested_inputs_get_gradients():
     made = torch.compile(lambda a, b: (a * 2, b * 3, (a * b).floor()))
     for i in range(5):
         a, b = leaf(3, seed=i), leaf(3, seed=i)
@@ -222,7 +222,7 @@ def test_only_what_was_asked_for_has_a_gradient():
         assert b.grad.tolist() == [0.0] * 3
 
 
-def test_results_that_keep_their_gradients():
+def test_results_with_retained_gradients():
     def f(x):
         y = x * 2
         y.retain_grad()
@@ -237,7 +237,7 @@ def test_results_that_keep_their_gradients():
         same(y.grad, (x * 4).detach())
 
 
-def test_a_part_of_the_graph_was_walked():
+def test_backward_through_part_of_the_graph():
     """One result is spent, another can still be differentiated."""
     w = leaf(3, seed=1)
 
@@ -261,7 +261,7 @@ def test_a_part_of_the_graph_was_walked():
                 spent.backward()
 
 
-def test_gradients_that_are_one():
+def test_aliased_gradients():
     """Two tensors with one gradient are another kind of accumulation."""
     def f(x, y):
         (x * y * y).sum().backward()
@@ -294,7 +294,7 @@ def test_gradients_with_a_history():
     compare_with_eager(build)
 
 
-def test_numbers_beside_complex_ones_are_part_of_the_program():
+def test_scalars_with_complex_operands_are_constants():
     count = [0]
 
     def f(x):
@@ -307,7 +307,7 @@ def test_numbers_beside_complex_ones_are_part_of_the_program():
         same(made(x), (x * i, x.pow(i)))
 
 
-def test_what_lies_between_an_arguments_elements_is_not_written():
+def test_memory_between_an_arguments_elements_is_not_written():
     """It may be others', who write there at the same time."""
     made = torch.compile(lambda x: x.mul_(2).add_(1))
     whole = torch.zeros(400, 600)
@@ -338,7 +338,7 @@ def test_arguments_with_a_history():
     assert programs(made) == 1, reasons(made)
 
 
-def test_an_error_of_the_compiler_is_error_text_and_the_call_runs_eagerly(monkeypatch):
+def test_compiler_errors_warn_and_run_eagerly(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("somewhere in a plan")
 
@@ -355,7 +355,7 @@ def test_an_error_of_the_compiler_is_error_text_and_the_call_runs_eagerly(monkey
         whole(x)
 
 
-def test_an_error_of_the_capture_is_error_text_and_the_call_runs_eagerly(monkeypatch):
+def test_tracer_errors_warn_and_run_eagerly(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("somewhere in a graph")
 
@@ -366,7 +366,7 @@ def test_an_error_of_the_capture_is_error_text_and_the_call_runs_eagerly(monkeyp
         assert torch.equal(compiled(x), x * 2)
 
 
-def test_a_view_made_without_gradients_keeps_the_base_that_it_borrows_them_from():
+def test_no_grad_views_keep_their_base_alive():
     def shown(x):
         y = x * 2
         with torch.no_grad():
@@ -408,7 +408,7 @@ def test_hooks_of_arguments_whose_gradients_are_computed_in_the_function(order, 
         assert torch.equal(found[1], found[3])
 
 
-def test_hooks_of_nodes_of_tensors_from_outside():
+def test_hooks_on_nodes_of_global_tensors():
     weight = torch.ones(3, requires_grad=True)
     node = (weight * 1).grad_fn.next_functions[0][0]
 
@@ -427,7 +427,7 @@ def test_hooks_of_nodes_of_tensors_from_outside():
 
 
 @pytest.mark.parametrize("where", ["an argument", "a buffer"])
-def test_what_is_written_to_after_it_was_multiplied_by(where):
+def test_operands_written_after_a_multiplication(where):
     """Backward outside needs what was there before."""
     def made():
         buffer = torch.full((3,), 2.0)
@@ -490,7 +490,7 @@ def _write_to_a_view_fails(x: torch.Tensor, hook) -> None:
 
 
 @pytest.mark.parametrize("f", [_dropped_view, _write_to_a_view_fails])
-def test_captures_keep_no_graph_alive(f):
+def test_traces_keep_no_graph_alive(f):
     """A hook on a leaf's node goes with the node, which only the graph holds."""
     met = []
     compiled = torch.compile(lambda x: f(x, met.append))
@@ -501,7 +501,7 @@ def test_captures_keep_no_graph_alive(f):
         assert met == []
 
 
-def test_a_gradient_that_inference_mode_made():
+def test_gradients_that_are_inference_tensors():
     """Backward cannot add to it, whether the function was compiled or not."""
     def f(x):
         with torch.inference_mode():

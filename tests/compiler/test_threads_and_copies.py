@@ -68,7 +68,7 @@ def test_one_function_in_several_threads():
 
 
 @pytest.mark.usefixtures("switching")
-def test_threads_with_calls_of_different_kinds():
+def test_threads_with_different_signatures():
     made = torch.compile(scores)
 
     def work(number):
@@ -82,7 +82,7 @@ def test_threads_with_calls_of_different_kinds():
 
 
 @pytest.mark.usefixtures("switching")
-def test_each_thread_trains_a_model_of_its_own():
+def test_each_thread_trains_its_own_model():
     """Captures begin at the same time, and each sees its own thread only."""
     def trained(seed, compiled):
         torch.manual_seed(seed)
@@ -131,7 +131,7 @@ def test_backward_in_several_threads():
     in_threads(4, work)
 
 
-def test_forgetting_while_others_call():
+def test_reset_while_other_threads_call():
     made = torch.compile(scores)
 
     def work(number):
@@ -156,7 +156,7 @@ def plus_one(x):
 compiled_plus_one = torch.compile(plus_one, recompile_limit=3)
 
 
-def test_a_pickled_function_is_captured_again():
+def test_a_pickled_function_is_traced_again():
     for i in range(4):
         compiled_plus_one(numbers(3, seed=i))
     again = pickle.loads(pickle.dumps(compiled_plus_one))
@@ -171,13 +171,13 @@ def test_a_pickled_function_is_captured_again():
     assert programs(again) == programs(compiled_plus_one) == 0
 
 
-def test_a_function_that_cannot_be_pickled_says_so():
+def test_unpicklable_functions_raise():
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle.dumps(doubled)
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copied_module_has_parameters_of_its_own(how):
+def test_a_copied_module_has_its_own_parameters(how):
     model = torch.compile(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)))
     x = numbers(5, 3)
     for _ in range(4):
@@ -197,7 +197,7 @@ def test_a_copied_module_has_parameters_of_its_own(how):
     assert not {id(p) for p in model.parameters()} & {id(p) for p in other.parameters()}
 
 
-def test_a_copied_function_is_captured_again():
+def test_a_copied_function_is_traced_again():
     scale = torch.tensor(2.0)
     made = torch.compile(lambda x: x * scale)
     for i in range(4):
@@ -235,7 +235,7 @@ def started(folder):
                             env=os.environ | {"FLAMBEAU_CACHE_DIR": str(folder)})
 
 
-def test_processes_share_a_folder_and_mend_it(tmp_path):
+def test_processes_share_a_folder_and_repair_it(tmp_path):
     first, second = started(tmp_path), started(tmp_path)
     outcomes = [process.communicate() for process in (first, second)]
     said = outcomes[0][0]

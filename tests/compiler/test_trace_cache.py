@@ -92,7 +92,7 @@ calls(function, *[(torch.ones(3),)] * 4)
 """
 
 
-def test_what_the_function_sees_must_be_the_same(run):
+def test_guards_must_hold(run):
     assert run(CODE, 2, "a") == "2 True"
     assert run(CODE, 2, "a") == "1 True"
     assert run(CODE, 3, "a") == "2 True"
@@ -100,13 +100,13 @@ def test_what_the_function_sees_must_be_the_same(run):
     assert run(CODE, 2, "a") == "1 True"
 
 
-def test_the_code_must_be_the_same(run):
+def test_the_code_must_be_equal(run):
     assert run(CODE, 2, "a") == "2 True"
     assert run(CODE.replace("factor + table", "factor + 1 * table"), 2, "a") == "2 True"
     assert run(CODE.replace("def function(x):", "def function(x):\n    # slowly\n"), 2, "a") == "1 True"
 
 
-def test_arguments_must_look_the_same(run):
+def test_argument_metadata_must_be_equal(run):
     assert run(CODE, 2, "a") == "2 True"
     assert run(CODE.replace("ones(3)", "ones(4)"), 2, "a") == "2 True"
     assert run(CODE.replace("ones(3)", "ones(3, dtype=torch.float64)"), 2, "a") == "2 True"
@@ -126,7 +126,7 @@ print(count)
 """
 
 
-def test_what_changes_from_call_to_call_is_known_to_nobody(run):
+def test_per_call_state_is_not_cached(run):
     for _ in range(3):
         assert run(COUNTING) == "None True\n12"
 
@@ -142,7 +142,7 @@ calls(function, *[(x,) for x in batches])
 """
 
 
-def test_arguments_that_an_earlier_process_found_free_are_free(run):
+def test_unpinned_arguments_stay_unpinned_in_another_process(run):
     assert run(FREE, 1, 2, 3, 4) == "2 True"
     assert run(FREE, 1, 2, 3, 4) == "1 True"
     assert run(FREE, "known", 2, "known", 4, 5).endswith("True")
@@ -160,7 +160,7 @@ calls(function, (x,), (x,), (x,), (y,), (x,), (y,))
 """
 
 
-def test_an_argument_that_may_be_known_by_another_name_stays_pinned(run):
+def test_possibly_aliased_arguments_stay_pinned(run):
     for shift in (1, 1, 2):
         assert run(FIXED, shift).endswith("True")
 
@@ -176,12 +176,12 @@ calls(function, *[(torch.ones(3),)] * 3)
 """
 
 
-def test_what_a_run_makes_for_itself_does_not_matter(run):
+def test_objects_created_by_the_call_are_not_guarded(run):
     assert run(PASSING) == "2 True"
     assert run(PASSING) == "1 True"
 
 
-def test_a_damaged_entry_is_one_that_is_not_there(run, tmp_path):
+def test_damaged_entries_are_ignored(run, tmp_path):
     assert run(PASSING) == "2 True"
     for file in cache_files(tmp_path):
         content = bytearray(file.read_bytes())

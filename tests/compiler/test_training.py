@@ -190,7 +190,7 @@ def test_optimizer(name):
         assert programs(made) >= 1, reasons(made)
 
 
-def test_every_optimizer_is_tried():
+def test_every_optimizer_is_tested():
     tried = {name.partition(",")[0].partition(" ")[0] for name in OPTIMIZERS}
     kinds = {name for name in torch.optim.__all__ if isinstance(value := getattr(torch.optim, name), type)
              and issubclass(value, torch.optim.Optimizer)} - {"Optimizer"}
@@ -198,7 +198,7 @@ def test_every_optimizer_is_tried():
 
 
 @pytest.mark.parametrize("name", ["LBFGS", "Muon"])
-def test_optimizers_that_are_otherwise(name):
+def test_optimizer_variants(name):
     if not hasattr(torch.optim, name):
         pytest.skip("there is none")
 
@@ -240,7 +240,7 @@ SCHEDULERS = {
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_learning_rates_change_without_another_capture(name):
+def test_learning_rates_change_without_a_recompile(name):
     def build():
         kept = []
 
@@ -260,7 +260,7 @@ def test_learning_rates_change_without_another_capture(name):
 
 
 @pytest.mark.parametrize("option", ["lr", "weight_decay", "momentum", "betas", "eps"])
-def test_any_number_of_an_optimizer_may_change(option):
+def test_optimizer_scalars_change_without_a_recompile(option):
     def build():
         adam = option in ("betas", "eps")
         kept = []
@@ -283,7 +283,7 @@ def test_any_number_of_an_optimizer_may_change(option):
     assert len(captures) == (2 if option in ("betas", "eps") else 3)  # of momentum, one before there are buffers
 
 
-def test_a_weight_decay_of_zero_is_another_way():
+def test_zero_weight_decay_is_another_program():
     def build():
         kept = []
 
@@ -472,7 +472,7 @@ def test_parameters_are_frozen_and_thawed(when):
     compare_with_eager(build, 12)
 
 
-def test_a_gradient_that_is_there_though_nothing_made_it():
+def test_gradients_set_by_the_user():
     """A parameter that the loss does not touch is updated where it has a gradient all the same."""
     def build():
         model, idle = nn.Linear(6, 2), nn.Parameter(torch.ones(3))
@@ -498,7 +498,7 @@ def test_a_gradient_that_is_there_though_nothing_made_it():
 
 
 @pytest.mark.parametrize("way", ["data", "copy", "replaced", "tensor of another size"])
-def test_a_parameter_gets_other_numbers(way):
+def test_parameters_overwritten_between_calls(way):
     def build():
         model = mlp(6, 8, 2)
 
@@ -565,7 +565,7 @@ def test_an_average_of_parameters_by_data():
     compare_with_eager(build)
 
 
-def test_two_networks_against_each_other():
+def test_adversarial_training():
     def build():
         maker, judge = mlp(3, 8, 6), mlp(6, 8, 1)
         first, second = (torch.optim.Adam(m.parameters(), lr=0.02) for m in (maker, judge))
@@ -610,7 +610,7 @@ def test_a_penalty_on_gradients():
     assert programs(compare_with_eager(build, 7, 1e-4)) == 1
 
 
-def test_stored_activations_are_recomputed():
+def test_checkpointed_activations_are_recomputed():
     from flambeau.utils.checkpoint import checkpoint
 
     def build():
@@ -626,7 +626,7 @@ def test_stored_activations_are_recomputed():
 
 
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax"])
-def test_the_first_step_of_an_optimizer_is_like_the_others(name):
+def test_the_first_optimizer_step_is_compiled(name):
     def build():
         options = {"lr": 0.05} | ({"momentum": 0.5, "centered": True} if name == "RMSprop" else {})
         return training(mlp(6, 8, 2), squares, lambda ps: getattr(torch.optim, name)(ps, **options), regression)
@@ -637,7 +637,7 @@ def test_the_first_step_of_an_optimizer_is_like_the_others(name):
     assert len(captures) == 2
 
 
-def test_an_optimizer_whose_state_is_dropped_begins_anew():
+def test_a_dropped_optimizer_state_is_initialized_again():
     def build():
         kept = []
 
@@ -652,7 +652,7 @@ def test_an_optimizer_whose_state_is_dropped_begins_anew():
     compare_with_eager(build, 12)
 
 
-def test_an_optimizer_of_the_functions_own():
+def test_an_optimizer_created_inside():
     weight = torch.ones(3)
 
     def adapted(x):
@@ -670,7 +670,7 @@ def test_an_optimizer_of_the_functions_own():
         assert torch.allclose(compiled(x), adapted(x))
 
 
-def test_more_layers_take_no_more_code():
+def test_more_layers_compile_no_more_kernels():
     def steps(layers):
         model = nn.Sequential(*[each for _ in range(layers) for each in (nn.Linear(16, 16), nn.ReLU())])
         optimizer = torch.optim.Adam(model.parameters())
@@ -691,7 +691,7 @@ def test_more_layers_take_no_more_code():
     assert steps(4) == steps(9)
 
 
-def test_groups_of_an_optimizer_that_are_replaced():
+def test_replaced_parameter_groups():
     """`load_state_dict` makes new ones: what is set there counts, also for optimizers that remember nothing."""
     def trained(compile):
         torch.manual_seed(0)

@@ -32,7 +32,7 @@ def graph_of(*shapes):
     return graph, arrays, [graph.input(i, a.shape, a.dtype) for i, a in enumerate(arrays)]
 
 
-def test_a_product_and_its_sum_over_rows_is_one_pass():
+def test_elementwise_product_and_column_sum_are_fused():
     graph, arrays, (x, y, bias) = graph_of((300, 128), (300, 128), (128,))
     z = graph.apply("mul", x, y)
     total = graph.reduce("sum", z, (0,))
@@ -40,7 +40,7 @@ def test_a_product_and_its_sum_over_rows_is_one_pass():
     assert kernels_of(graph, arrays, [z, total, moved]) == ["rows", "elementwise"]
 
 
-def test_what_reads_sums_of_columns_again_is_another_pass():
+def test_consumers_of_a_column_sum_are_a_second_kernel():
     graph, arrays, (x,) = graph_of((300, 128))
     mean = graph.apply("mul", graph.reduce("sum", x, (0,)), graph.constant(1 / 300, x.dtype))
     centred = graph.apply("sub", x, graph.expand(mean, x.shape))
@@ -49,7 +49,7 @@ def test_what_reads_sums_of_columns_again_is_another_pass():
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_heads_of_attention_are_not_copied_to_be_multiplied(turned):
+def test_attention_heads_are_multiplied_without_copies(turned):
     """(batch, length, heads, width) seen as (batch, heads, length, width), as a batch of matrices."""
     graph, arrays, (q, k) = graph_of((3, 10, 4, 8), (3, 10, 4, 8))
     q, k = (graph.permute(x, (0, 2, 1, 3)) for x in (q, k))
@@ -70,7 +70,7 @@ def masked(graph, x, w, mask):
     return product, kept, graph.reduce("sum", kept, (0,))
 
 
-def test_what_a_product_is_multiplied_by_before_it_is_summed_is_its_ending():
+def test_mask_before_a_sum_is_fused_into_the_matmul_epilogue():
     graph, arrays, (x, w, mask) = graph_of((256, 30), (30, 128), (256, 128))
     _, kept, total = masked(graph, x, w, mask)
     later = graph.matmul(kept, graph.permute(w, (1, 0)))
@@ -78,7 +78,7 @@ def test_what_a_product_is_multiplied_by_before_it_is_summed_is_its_ending():
     assert kernels_of(graph, arrays, [kept, total]) == ["matmul", "reduction"]
 
 
-def test_a_product_stays_apart_where_nobody_else_wants_what_is_summed():
+def test_mask_is_not_fused_into_the_matmul_if_only_the_sum_reads_it():
     graph, arrays, (x, w, mask) = graph_of((256, 30), (30, 128), (256, 128))
     product, kept, total = masked(graph, x, w, mask)
     assert kernels_of(graph, arrays, [total]) == ["matmul", "reduction"]
@@ -86,7 +86,7 @@ def test_a_product_stays_apart_where_nobody_else_wants_what_is_summed():
     kernels_of(graph, arrays, [kept, total, both])
 
 
-def test_what_uses_a_row_s_sum_again_stays_in_one_kernel():
+def test_consumers_of_a_row_sum_are_fused():
     graph, arrays, (x, w) = graph_of((256, 30), (30, 128))
     product = graph.matmul(x, w)
     total = graph.reduce("sum", product, (1,))

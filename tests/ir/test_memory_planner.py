@@ -25,7 +25,7 @@ def most_at_once(live_ranges):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_meets_in_time_lies_apart(seed):
+def test_live_buffers_do_not_overlap(seed):
     chance = random.Random(seed)
     live_ranges = []
     for _ in range(chance.randrange(1, 60)):
@@ -41,7 +41,7 @@ def test_what_meets_in_time_lies_apart(seed):
     assert most_at_once(live_ranges) <= top <= 1.3 * most_at_once(live_ranges) + BLOCK
 
 
-def test_small_things_do_not_stand_in_the_way_of_large_ones():
+def test_small_buffers_do_not_fragment_memory():
     """Forward, small and large in turns; backward, what is large needs as much room as before again."""
     live_ranges = []
     for layer in range(8):
@@ -51,12 +51,12 @@ def test_small_things_do_not_stand_in_the_way_of_large_ones():
     assert assign_offsets(live_ranges)[1] == most_at_once(live_ranges)
 
 
-def test_nothing_needs_no_room():
+def test_no_buffers_need_no_memory():
     assert assign_offsets([]) == ([], 0)
 
 
 @pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
-def test_scratch_memory_lies_where_values_lay_or_will_lie():
+def test_scratch_memory_reuses_buffers():
     import numpy as np
 
     graph = Graph()

@@ -58,7 +58,7 @@ def plain(execution_plan):
                                    steps=[*map(step, execution_plan.steps)])
 
 
-def test_what_is_read_is_what_was_written(folder):
+def test_plans_round_trip(folder):
     for seed in range(20):
         made, program = programs_of(seed)
         expected = results(made, program)
@@ -78,7 +78,7 @@ def sum_of(function):
     return graph, [Target(graph.reduce("sum", graph.apply(function, x), (1,)))], []
 
 
-def test_names_tell_programs_threads_and_settings_apart(monkeypatch):
+def test_keys_depend_on_graph_threads_and_settings(monkeypatch):
     graph, targets, conditions = sum_of("exp")
     name = plan_cache.cache_key(graph, targets, conditions)
     assert plan_cache.cache_key(*sum_of("exp")) == name
@@ -96,7 +96,7 @@ def test_names_tell_programs_threads_and_settings_apart(monkeypatch):
 
 
 @pytest.mark.parametrize("harm", ["damaged", "gone"])
-def test_a_plan_that_is_not_whole_is_planned_anew(folder, harm):
+def test_truncated_or_damaged_plans_are_rebuilt(folder, harm):
     x = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
     [expected] = Program(*sum_of("sin")).run([x])
     again = sum_of("sin")
@@ -112,7 +112,7 @@ def test_a_plan_that_is_not_whole_is_planned_anew(folder, harm):
     assert plan_cache.read(name, again[0]) is not None
 
 
-def test_a_plan_whose_code_is_not_there_is_planned_anew(folder, monkeypatch):
+def test_plans_without_cached_code_are_rebuilt(folder, monkeypatch):
     x = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32)
     [expected] = Program(*sum_of("cos")).run([x])
     monkeypatch.setattr(compilation, "load_cached", lambda recipe, names: None)
@@ -121,7 +121,7 @@ def test_a_plan_whose_code_is_not_there_is_planned_anew(folder, monkeypatch):
     assert Program(*again).run([x])[0].tobytes() == expected.tobytes()
 
 
-def test_an_entry_that_is_whole_but_no_plan_is_planned_anew(folder):
+def test_valid_entries_that_are_not_plans_are_rebuilt(folder):
     asked = sum_of("sinh")
     name = plan_cache.cache_key(*asked)
     for payload in (b"this is no plan", marshal.dumps(None), marshal.dumps((1, 2)), marshal.dumps((1,) * 8)):
@@ -156,7 +156,7 @@ print("kernels" in str(torch.compile.explain(step)(x, y)))
 """
 
 
-def test_another_process_runs_the_plan_of_the_first(tmp_path):
+def test_a_second_process_loads_the_plan(tmp_path):
     def run():
         environment = {**os.environ, "FLAMBEAU_CACHE_DIR": str(tmp_path)}
         done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True,

@@ -49,7 +49,7 @@ def test_operators_bind_as_in_python():
     assert made.lines(made.graph.cast(x, F8) * 0.1) == ["float64(x) * 0.1"]
 
 
-def test_what_is_used_twice_is_a_statement_of_its_own():
+def test_shared_subexpressions_are_separate_statements():
     made = Made(x=(8,))
     [x] = made.inputs
     y = made.graph.apply("exp", x)
@@ -57,7 +57,7 @@ def test_what_is_used_twice_is_a_statement_of_its_own():
     assert printing.statements(kernel, made.names) == ["%1 = exp(x)", "%3 = %1 + %1 * %1"]
 
 
-def test_long_formulas_are_broken():
+def test_long_formulas_are_split_into_lines():
     made = Made(x=(8,))
     [x] = made.inputs
     y = x
@@ -85,7 +85,7 @@ def test_views():
     assert printing.view_text(graph.expand(v, (3, 4)), {}) == "%1"
 
 
-def test_views_show_what_they_show():
+def test_printed_slices_match_strides():
     """What is written of slices selects what the strides say."""
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -106,7 +106,7 @@ def test_views_show_what_they_show():
             assert np.array_equal(eval(text, {"x": array}), expected), text
 
 
-def test_reductions_products_and_constants():
+def test_reductions_matmuls_and_constants():
     made = Made(x=(6, 4), w=(4, 3))
     x, w = made.inputs
     graph = made.graph
@@ -119,7 +119,7 @@ def test_reductions_products_and_constants():
     assert printing.literal(graph.constant(0.1, F4)) == "0.1"
 
 
-def test_conditions_as_expressions():
+def test_guards_as_expressions():
     made = Made(x=(6,))
     [x] = made.inputs
     graph = made.graph
@@ -132,7 +132,7 @@ def test_conditions_as_expressions():
     assert printing.expression(long, made.names) == repr(long)
 
 
-def test_pieces_of_an_assembled_array():
+def test_concatenations_are_written_by_piece():
     made = Made(x=(2, 4), y=(3, 4))
     kernels = made.kernels(made.graph.cat(made.inputs, 0))
     assert [printing.statements(kernel, made.names) for kernel in kernels] == [
@@ -141,7 +141,7 @@ def test_pieces_of_an_assembled_array():
     assert [printing.kernel_title(kernel) for kernel in kernels] == ["copy", "copy"]
 
 
-def test_what_numpy_computes():
+def test_fallback_kernels():
     made = Made(x=(4,))
     whole = FallbackKernel("sort[dim=0]", lambda a: [np.sort(a)], "the primitive sort")
     [y] = made.graph.extern(whole, made.inputs, [((4,), F4)])
@@ -164,7 +164,7 @@ def test_titles_name_operations_once_in_order():
     assert printing.kernel_title(kernel) == "elementwise sin+cos+exp+tanh+sqrt…"
 
 
-def test_work_counts_every_element_once():
+def test_cost_counts_each_element_once():
     made = Made(x=(6, 4), v=(4,))
     x, v = made.inputs
     graph = made.graph
@@ -178,7 +178,7 @@ def test_work_counts_every_element_once():
     assert cost_of(kernel) == Cost(24 * (4 + 8), 24, True)
 
 
-def test_work_of_products_and_convolutions():
+def test_cost_of_matmuls_and_convolutions():
     made = Made(a=(5, 7), b=(7, 3), image=(2, 4, 6, 6), kernel=(8, 2, 3, 3))
     a, b, image, weight = made.inputs
     [kernel] = made.kernels(made.graph.matmul(a, b))
@@ -194,7 +194,7 @@ def test_work_of_products_and_convolutions():
     assert cost_of(made.kernels(back)[-1]).flops == flops
 
 
-def test_a_kernel_is_what_it_computes_from_its_inputs():
+def test_computed_values_exclude_kernel_inputs():
     made = Made(x=(6, 4), w=(4, 3))
     x, w = made.inputs
     y = made.graph.matmul(x * 2, w)

@@ -65,7 +65,7 @@ def test_float64(block):
             raise AssertionError(f"graph of seed {seed}") from error
 
 
-def test_sums_of_columns_however_small(monkeypatch):
+def test_small_column_sums(monkeypatch):
     monkeypatch.setattr(intervals, "MIN_COLUMN_SUM", 0)
     monkeypatch.setattr(intervals, "MIN_ROW", 1)
     monkeypatch.setattr(plan_cache, "read", lambda entry, graph: None)  # plans that were made with other limits

@@ -30,7 +30,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_arrays_of_the_same_extents_are_the_same(name):
+def test_equal_extents_give_equal_signatures(name):
     arrays = CASES[name]
     like = shape_signature(arrays)
     for a, b in zip(arrays, like.arrays_of_extents(like.extents), strict=True):
@@ -39,13 +39,13 @@ def test_arrays_of_the_same_extents_are_the_same(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_arrays_of_other_extents_are_alike(name):
+def test_other_extents_give_the_same_symbolic_signature(name):
     like = shape_signature(CASES[name])
     other = shape_signature(like.arrays_of_extents([extent + 2 for extent in like.extents]))
     assert (other.key[0], other.extents) == (like.key[0], tuple(extent + 2 for extent in like.extents))
 
 
-def test_those_of_other_kinds_are_not():
+def test_other_layouts_give_other_signatures():
     keys = [shape_signature(arrays).key for arrays in CASES.values()]
     assert len(set(keys)) == len(keys)
 
@@ -57,5 +57,5 @@ def test_extents_can_be_fixed():
     assert like.key != shape_signature([laid((5, 8), (8, 1))], frozenset({8})).key
 
 
-def test_arrays_without_elements_are_like_nothing():
+def test_empty_arrays_have_no_symbolic_signature():
     assert shape_signature([laid((0, 7), (7, 1))]) is None

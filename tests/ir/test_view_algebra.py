@@ -55,14 +55,14 @@ def shown(view, shape, strides):
 
 
 @given(SHAPES)
-def test_dense_strides_are_those_of_a_new_array(shape):
+def test_dense_strides_equal_those_of_a_new_array(shape):
     assert algebra.dense_strides(shape) == steps(np.empty(shape, np.int64))
     assert algebra.is_dense(shape, algebra.dense_strides(shape))
 
 
 @settings(max_examples=300)
 @given(views())
-def test_is_dense_says_whether_elements_follow_each_other(view):
+def test_is_dense(view):
     first = view.reshape(-1)[0]
     follows = np.array_equal(view.reshape(-1), np.arange(first, first + view.size))
     assert algebra.is_dense(view.shape, steps(view)) == follows
@@ -70,7 +70,7 @@ def test_is_dense_says_whether_elements_follow_each_other(view):
 
 @settings(max_examples=600)
 @given(st.data(), views())
-def test_reshaped_shows_the_same_elements_where_a_view_can(data, view):
+def test_reshaped_selects_the_same_elements(data, view):
     wanted = factors(data.draw, view.size)
     for _ in range(data.draw(st.integers(0, 2))):
         wanted.insert(data.draw(st.integers(0, len(wanted))), 1)
@@ -99,7 +99,7 @@ def test_reshaped_empty():
 
 @settings(max_examples=400)
 @given(st.data(), views())
-def test_split_cuts_dimensions(data, view):
+def test_split_of_dimensions(data, view):
     fine = []
     for extent in view.shape:
         fine += factors(data.draw, extent)
@@ -114,7 +114,7 @@ def test_split_cuts_dimensions(data, view):
 
 @settings(max_examples=400)
 @given(st.data())
-def test_refined_cuts_all_and_nothing_more(data):
+def test_refined_splits_at_exactly_the_common_boundaries(data):
     size = data.draw(st.sampled_from([1, 2, 4, 6, 8, 12, 16, 24, 36, 60]))
     shapes = [factors(data.draw, size) for _ in range(data.draw(st.integers(1, 3)))]
     found = algebra.common_refinement(*shapes)

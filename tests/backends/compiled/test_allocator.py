@@ -25,7 +25,7 @@ def memory():
     return found
 
 
-def test_memory_given_back_is_taken_again(memory):
+def test_freed_memory_is_reused(memory):
     x = quietly(np.empty, 1 << 20, np.uint8)
     at = x.__array_interface__["data"][0]
     assert at % 64 == 0
@@ -40,7 +40,7 @@ def test_memory_given_back_is_taken_again(memory):
     assert memory.memory().idle == 0
 
 
-def test_small_arrays_are_numpys_own_affair(memory):
+def test_small_arrays_use_numpys_allocator(memory):
     before = memory.memory()
     x = [quietly(np.empty, n, np.uint8) for n in (0, 1, 100, MIN_BYTES - 1)]
     assert memory.memory() == before
@@ -53,7 +53,7 @@ def test_other_arrays_are_untouched(memory):
 
 
 @pytest.mark.parametrize("size", [MIN_BYTES, MIN_BYTES + 1, 50_000, 1 << 16, (1 << 16) + 1, 1_000_003, (1 << 21) + 8])
-def test_blocks_hold_what_was_asked_for(memory, size):
+def test_blocks_have_the_requested_size(memory, size):
     x, y = (quietly(np.empty, size, np.uint8) for _ in range(2))
     x[:], y[:] = 1, 2
     assert x.min() == x.max() == 1
@@ -83,7 +83,7 @@ def test_arrays_that_grow_and_shrink(memory):
     assert y[:10].tolist() == list(range(10))
 
 
-def test_little_more_is_held_than_was_ever_in_use(memory):
+def test_cached_memory_is_close_to_the_peak(memory):
     sizes = np.random.default_rng(0).integers(MIN_BYTES, 3 << 20, 300)
     blocks = []
     held = []
@@ -155,7 +155,7 @@ def test_operators_take_their_memory_from_it(memory):
     assert memory.memory().fresh == after.fresh
 
 
-def test_tracing_memory_sees_it(memory):
+def test_tracemalloc_sees_it(memory):
     import tracemalloc
 
     tracemalloc.start()
@@ -170,7 +170,7 @@ def test_tracing_memory_sees_it(memory):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such memory there")
-def test_there_is_one():
+def test_there_is_one_allocator():
     assert allocator() is allocator()
     assert isinstance(allocator(), Allocator)
 
@@ -181,7 +181,7 @@ def test_arrays_may_outlive_the_interpreter(memory):
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
 
 
-def test_who_asks_while_another_thread_makes_it_does_not_wait(monkeypatch):
+def test_a_concurrent_request_does_not_wait_for_the_construction(monkeypatch):
     """That thread may wait for the asking one to leave the context that operators run quietly in."""
     from flambeau.backends.compiled import allocator as module
 
@@ -192,7 +192,7 @@ def test_who_asks_while_another_thread_makes_it_does_not_wait(monkeypatch):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "malloc_trim"),
                     reason="no such function there")
-def test_trimming_gives_back_what_the_c_library_keeps():
+def test_trimming_returns_memory_of_the_c_library():
     code = """if True:
         from flambeau.backends.compiled.allocator import trim
 
@@ -221,7 +221,7 @@ OPERATORS = {
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_steps_take_the_memory_of_those_before(memory, name):
+def test_training_steps_reuse_memory(memory, name):
     leaf = torch.randn(300, 301, requires_grad=True)
 
     def step():

@@ -60,7 +60,7 @@ def test_layouts(of, source, to, ways):
     assert same(*ways.both(lambda: dtypes.cast(x, getattr(torch, to).numpy)))
 
 
-def test_what_numpy_keeps():
+def test_casts_that_stay_in_numpy():
     assert casting._kernel(np.dtype(np.complex64), np.dtype(np.float32)) is None
     assert casting._kernel(np.dtype(np.float32), np.dtype(np.uint64)) is None
     assert casting._kernel(np.dtype(np.float32), np.dtype(np.uint16)) is not None
@@ -86,7 +86,7 @@ def test_no_warning(ways):
             assert way(lambda: torch.full((99,), 1e300, dtype=torch.float64).float().isinf().all())
 
 
-def test_doubles_become_halves_by_way_of_floats(ways):
+def test_float64_to_float16_rounds_through_float32(ways):
     """As in PyTorch, rounded twice."""
     x = torch.full((99,), 0.17755127099591697, dtype=torch.float64)
     for way in (ways.numpy, ways.kernels):

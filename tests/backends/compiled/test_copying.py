@@ -32,7 +32,7 @@ def patterns(dtype, shape):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("of", [lambda x: x, lambda x: x.T, lambda x: x[::2, 1:], lambda x: x[3], lambda x: x[:, :1]])
-def test_an_array_is_written_over_another(dtype, of):
+def test_copies_between_arrays(dtype, of):
     source, room = of(patterns(dtype, (40, 30))), patterns(dtype, (50, 60))
     expected = room.copy()
     shape = np.broadcast_shapes(source.shape, (30, 30) if source.shape == (30,) else source.shape)
@@ -60,20 +60,20 @@ def test_tensors_are_copied_and_filled(dtype):
     assert out.shape == (400,)
 
 
-def test_bits_that_are_no_numbers_stay():
+def test_nan_payloads_are_preserved():
     x = torch.zeros(300, dtype=torch.int32)
     x.fill_(0x7F800001)  # as a float32 a signalling NaN
     assert (x == 0x7F800001).all()
 
 
-def test_what_overlaps_is_left_to_numpy():
+def test_overlapping_copies_use_numpy():
     a = np.arange(100.0)
     compiled.copy(a[1:], a[:-1])
     assert a.tolist() == [0.0, *np.arange(99.0)]
 
 
 @pytest.mark.skipif(not codegen.available(), reason="there is no compiler")
-def test_memory_is_used_again():
+def test_memory_is_reused():
     by = compiled.copy_kernels()
     first = by.zeros((1 << 10, 1 << 10), np.dtype(np.float32))
     assert first.flags.owndata

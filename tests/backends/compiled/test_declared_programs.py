@@ -28,7 +28,7 @@ LAYOUTS: dict[str, Any] = {
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_as_numpy(name: str, layout: str, dtype: Any) -> None:
+def test_equals_numpy(name: str, layout: str, dtype: Any) -> None:
     torch.manual_seed(0)
     leaves = [torch.randn(80, 80, dtype=dtype).requires_grad_(), torch.rand(80, 80, dtype=dtype).requires_grad_()]
     if "logits" in name:

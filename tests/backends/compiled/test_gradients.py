@@ -55,7 +55,7 @@ def test_gradients_have_their_inputs_dtypes(ways, dtype):
                                    1e-6)
 
 
-def test_a_cotangent_handed_on_is_nobodys_to_change(everything_large):
+def test_passed_through_cotangents_are_not_shared_with_gradients(everything_large):
     x, y = tensors((50,), (50,))
     seed = torch.ones(50)
     (x + y).backward(seed)
@@ -65,7 +65,7 @@ def test_a_cotangent_handed_on_is_nobodys_to_change(everything_large):
 
 
 @pytest.mark.usefixtures("everything_large")
-class TestWhatNodesKeep:
+class TestSavedValues:
     def test_backward_twice_needs_the_graph(self):
         x, y = tensors((50,), (50,))
         z = (x * y).tanh()
@@ -75,14 +75,14 @@ class TestWhatNodesKeep:
             z.sum().backward()
 
     @pytest.mark.parametrize("make", [lambda x: x.exp(), lambda x: x.tanh(), lambda x: x.sqrt()])
-    def test_outputs_that_were_overwritten(self, make):
+    def test_saved_outputs_modified_in_place(self, make):
         [x] = tensors((50,))
         y = make(x)
         y.detach().mul_(2)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
 
-    def test_inputs_that_were_overwritten(self):
+    def test_saved_inputs_modified_in_place(self):
         x, y = tensors((50,), (50,))
         w = y * 1
         z = x * w
@@ -90,21 +90,21 @@ class TestWhatNodesKeep:
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             z.sum().backward()
 
-    def test_inputs_that_were_overwritten_before(self):
+    def test_inputs_modified_before_the_operator(self):
         x, y = tensors((50,), (50,))
         w = y * 1
         w.add_(1)
         (x * w).sum().backward()
         np.testing.assert_array_equal(x.grad.numpy(), w.detach().numpy())
 
-    def test_numbers_beside(self):
+    def test_python_scalar_operands(self):
         [x] = tensors((50,))
         for f, slope in ((lambda: x * 2.5, 2.5), (lambda: 3 * x, 3.0), (lambda: x / 4, 0.25), (lambda: 1 - x, -1.0)):
             x.grad = None
             f().sum().backward()
             assert x.grad.tolist() == [slope] * 50
 
-    def test_hooks_see_the_same(self):
+    def test_hooks_see_the_same_gradients(self):
         [x] = tensors((50,))
         seen = []
         y = x.tanh()
@@ -116,7 +116,7 @@ class TestWhatNodesKeep:
         np.testing.assert_array_equal(z.grad.numpy(), np.ones(50, "f4"))
         np.testing.assert_allclose(x.grad.numpy(), 2 * (1 - np.tanh(x.detach().numpy()) ** 2), rtol=1e-5)
 
-    def test_gradients_of_gradients(self):
+    def test_double_backward(self):
         x = torch.linspace(-1, 1, 50, dtype=torch.float64, requires_grad=True)
         assert torch.autograd.gradgradcheck(lambda x: F.gelu(x) * x.exp() + F.softplus(x), x)
 
@@ -127,7 +127,7 @@ class TestWhatNodesKeep:
         y.sum().backward()
         np.testing.assert_allclose(x.grad.numpy(), (np.exp(a := x.detach().numpy()) * (1 + a)), rtol=1e-5)
 
-    def test_rules_that_refuse(self):
+    def test_unsupported_derivatives(self):
         [x] = tensors((50,))
         with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
             torch.heaviside(x, x.detach()).sum().backward()

@@ -123,7 +123,7 @@ def test_gradients(ways):
 
 
 @pytest.mark.parametrize("wrong", [20, -1])
-def test_indices_out_of_range_are_refused_in_the_same_words(ways, wrong):
+def test_out_of_range_indices_raise_the_same_errors(ways, wrong):
     x = array((6, 20))
     index = places(20, (6, 20))
     index[3, 4] = wrong
@@ -141,7 +141,7 @@ def test_indices_out_of_range_are_refused_in_the_same_words(ways, wrong):
         assert expected == found
 
 
-def test_the_input_is_left_as_it_is(ways):
+def test_the_input_is_not_modified(ways):
     x = array((6, 20))
     before = x.clone()
     ways.kernels(lambda: (torch.scatter_add(x, 1, places(20, (6, 20)), x), torch.index_add(x, 0, places(6, (6,)), x)))

@@ -40,7 +40,7 @@ def operands(draw):
 @pytest.mark.xfail(reason="strides of dimensions of one element are not always NumPy's yet", strict=False)
 @settings(max_examples=150, deadline=None)
 @given(operands())
-def test_results_lie_in_memory_as_numpys_do(arrays):
+def test_result_strides_equal_numpys(arrays):
     x, y = arrays
     expected = np.asarray(x + y)
     [found] = ElementwiseKernel([X + Y], [F32, F32])((x, y))
@@ -49,7 +49,7 @@ def test_results_lie_in_memory_as_numpys_do(arrays):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_the_usual_layout_is_said_so():
+def test_contiguous_result_strides_are_none():
     x = np.ones((3, 4), np.float32)
     assert result_strides((3, 4), [x, x[0]], F32) is None
     assert result_strides((3, 4), [x.T.copy().T], F32) == (4, 12)
@@ -57,7 +57,7 @@ def test_the_usual_layout_is_said_so():
     assert Spec.dense((3, 4), F32).strides == (16, 4)
 
 
-def test_numbers_of_several_dtypes():
+def test_scalars_of_several_dtypes():
     x = np.arange(5, dtype=np.float32)
     wide = e.cast(X, F64) * e.variable(1, F64) + e.cast(e.variable(2, F32), F64)
     [found] = ElementwiseKernel([wide], [F32], [F64, F32])((x,), (0.1, 0.1))
@@ -88,7 +88,7 @@ def test_functions_of_one_and_two_arrays():
         two(np.ones(3, np.float32), np.ones(4, np.float32))
 
 
-def test_what_is_no_array_is_refused():
+def test_other_types_than_arrays_raise():
     runner = ElementwiseKernel([X + Y], [F32, F32])
     x = np.ones((), np.float32)
     assert runner((x, x))[0] == 2
@@ -99,14 +99,14 @@ def test_what_is_no_array_is_refused():
         ElementwiseKernel([X * e.variable(1, F32)], [F32], [F32])((x,), ("2",))
 
 
-def test_many_layouts():
+def test_the_number_of_plans_is_limited():
     runner = ElementwiseKernel([-X], [F32])
     for n in range(MAX_PLANS + 3):
         assert runner((np.zeros(n, np.float32),))[0].shape == (n,)
     assert len(runner.plans.plans) <= MAX_PLANS
 
 
-def test_results_are_counted_as_pythons_own():
+def test_reference_counts_of_results():
     import sys
 
     runner = ElementwiseKernel([X + Y], [F32, F32]).binary()

@@ -48,7 +48,7 @@ def bits(x):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", MOVES)
-def test_moves(dtype, name, ways):
+def test_layout_operations(dtype, name, ways):
     kind = getattr(torch, dtype)
     x = (torch.arange(37 * 30).view(37, 30) % 97).to(kind)
     for layout, of in LAYOUTS.items():
@@ -57,7 +57,7 @@ def test_moves(dtype, name, ways):
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_their_gradients(name, ways):
+def test_gradients_of_layout_operations(name, ways):
     def run(of):
         x = torch.arange(37 * 30.0).view(37, 30).requires_grad_()
         y = MOVES[name](of(x))
@@ -70,7 +70,7 @@ def test_their_gradients(name, ways):
         assert by_numpy == by_kernels, layout
 
 
-def test_what_does_not_fit_is_said_as_ever(ways):
+def test_errors_equal_those_of_small_arrays(ways):
     x, y = torch.zeros(40, 30), torch.zeros(30, 40)
     for f in (lambda: torch.cat([x, y]), lambda: torch.stack([x, y]), lambda: torch.cat([x, x], 2),
               lambda: torch.stack([x, x], 3)):
@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_said_as_ever(ways):
 
 @pytest.mark.parametrize("shape", [(3, 5, 49), (2, 16, 196), (4, 33, 8), (1, 70, 70), (5, 2, 300), (2, 3, 1)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u2", "u1"])
-def test_copies_of_turned_arrays(shape, dtype, ways):
+def test_copies_of_transposed_arrays(shape, dtype, ways):
     x = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
     for order in ((0, 2, 1), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
         for view in (x.transpose(order), x.transpose(order)[..., ::-1], x[:, ::-1, ::-1].transpose(order)):
@@ -100,7 +100,7 @@ def test_copies_of_turned_arrays(shape, dtype, ways):
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 31, 64, 1000])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "?", "i8"])
-def test_kernels_read_backwards(n, dtype):
+def test_negative_strides(n, dtype):
     x = np.random.default_rng(0).integers(0, 2, (3, 2 * n)).astype(dtype)
     kernel = elementwise.kernel([variable(0, dtype)], [dtype])
     for view in (x[:, ::-1], x[::-1, ::-1], x[:, n - 1::-1], x[1, ::-1], x[:, ::-2]):
@@ -112,7 +112,7 @@ def test_kernels_read_backwards(n, dtype):
 
 
 @pytest.mark.skipif(not codegen.available(), reason="there is no compiler")
-def test_large_arrays_go_by_kernels(monkeypatch):
+def test_large_arrays_use_kernels(monkeypatch):
     from flambeau.backends.compiled.families import copying
 
     seen = []

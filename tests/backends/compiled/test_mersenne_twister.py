@@ -26,7 +26,7 @@ def words():
 
 @pytest.mark.parametrize("skipped", [0, 1, 7, 300, 616, 623, 624, 625, 2000])
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 227, 396, 623, 624, 625, 1248, 5000])
-def test_words_and_state_are_numpys(words, monkeypatch, skipped, count):
+def test_words_and_state_equal_numpys(words, monkeypatch, skipped, count):
     one, other = Engine(skipped + 7 * count), Engine(skipped + 7 * count)
     for each in (one, other):
         each.skip(skipped)
@@ -39,12 +39,12 @@ def test_words_and_state_are_numpys(words, monkeypatch, skipped, count):
     assert one.random() == other.random()
 
 
-def test_a_generator_of_another_make_is_left_to_numpy(words, monkeypatch):
+def test_other_bit_generators_use_numpy(words, monkeypatch):
     monkeypatch.setattr(words, "_has_known_layout", lambda: False)
     assert words.draw(Engine(0)._ready(), 5000) is None
 
 
-def test_few_words_are_left_to_numpy_until_many_were_asked_for(monkeypatch):
+def test_few_words_use_numpy_until_many_were_drawn(monkeypatch):
     monkeypatch.setattr(compiled, "_loaded", {})
     monkeypatch.setattr(compiled, "RANDOM_WORDS", [1023])
     generator = Engine(0)._ready()
@@ -54,7 +54,7 @@ def test_few_words_are_left_to_numpy_until_many_were_asked_for(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [2, 3, 17, 1000, 1025, 40000])
-def test_shuffles_are_numpys(words, monkeypatch, n):
+def test_shuffles_equal_numpys(words, monkeypatch, n):
     drawn = Engine(n).draw(n - 1)
     monkeypatch.setattr(accelerated, "SHUFFLES", [])
     expected = permutation.randperm(Engine(n), n)
@@ -62,13 +62,13 @@ def test_shuffles_are_numpys(words, monkeypatch, n):
 
 
 @pytest.mark.parametrize("p", [0.0, 2.0**-53, 2.0**-22, 2.0**-21, 0.1, 0.5, 1 - 2.0**-21, 1 - 2.0**-53, 1.0])
-def test_coins_compare_all_bits(p):
+def test_bernoulli_compares_all_bits(p):
     words = Engine(3).draw64(200_000) & np.uint64((1 << 53) - 1)
     expected = words < np.uint64(math.ceil(p * 2.0**53))
     assert np.array_equal(discrete.bernoulli(Engine(3), 200_000, p, np.dtype(bool)), expected)
 
 
-def test_the_second_word_decides_where_the_first_does_not(monkeypatch):
+def test_the_second_word_breaks_ties_of_the_first(monkeypatch):
     limit = (12345 << 32) + 678
     pairs = np.array([[12345, 677], [12345, 678], [12345, 679], [12344, 999], [12346, 0]], np.uint32)
     monkeypatch.setattr(Engine, "draw", lambda self, n: pairs.reshape(-1).copy())

@@ -88,7 +88,7 @@ def test_functions_of_two_floats(dtype):
     all_close(BINARY, [np.ascontiguousarray(x), np.ascontiguousarray(y)])
 
 
-def test_signed_zeros_are_kept():
+def test_signed_zeros_are_preserved():
     x, y = np.float32([0.0, -0.0, -4.0, 4.0]), np.float32([2.0, 2.0, 2.0, -2.0])
     names = ["mul", "remainder", "fmod", "floor_divide", "div"]
     for name, found in zip(names, all_by_kernel(names, [x, y]), strict=True):
@@ -105,7 +105,7 @@ def test_functions_of_two_integers(dtypes):
 
 
 @pytest.mark.parametrize("exponent", [0, 1.0, 2, 3, 0.5, -0.5, -1, -2, 2.5])
-def test_powers_by_numbers(exponent):
+def test_powers_with_scalar_exponents(exponent):
     x = np.array(SPECIAL, F32)
     with np.errstate(all="ignore"):
         expected = ARRAYS.pow_scalar(x, exponent)
@@ -115,7 +115,7 @@ def test_powers_by_numbers(exponent):
         close(by_kernel("pow_scalar", [x], exponent), expected, exponent)
 
 
-def test_numbers_widen_only_to_a_higher_kind():
+def test_scalars_promote_only_to_a_higher_kind():
     trace = Trace(ScalarParameters(()), 2)
     f, i = trace.variable(0, F32), trace.variable(1, I64)
     assert (f * 2.5).dtype == F32
@@ -131,7 +131,7 @@ def test_numbers_widen_only_to_a_higher_kind():
     lambda x: bool(x), lambda x: x.shape, lambda x: list(x), lambda x: x + 1j, lambda x: FUNCTIONS["gcd"](x, x),
     lambda x: FUNCTIONS["full_like"](x, x), lambda x: -(x > 0), lambda x: FUNCTIONS["where"](x > 0, 1j, x),
 ])
-def test_what_has_no_expression_says_so(ask):
+def test_unsupported_requests_raise(ask):
     with pytest.raises((Untraceable, TypeError)):
         ask(Trace(ScalarParameters(()), 1).variable(0, F32))
 

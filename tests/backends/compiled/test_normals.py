@@ -53,7 +53,7 @@ def test_few_blocks(by_kernel, monkeypatch, blocks):
     assert data.tobytes() == expected.tobytes()
 
 
-def test_few_numbers_are_left_to_numpy_until_many_were_asked_for(monkeypatch):
+def test_few_samples_use_numpy_until_many_were_drawn(monkeypatch):
     monkeypatch.setattr(compiled, "_loaded", {})
     monkeypatch.setattr(compiled, "NORMALS", [255])
     assert not compiled.fill_normal(np.zeros(16, np.float32))

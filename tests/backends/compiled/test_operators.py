@@ -40,7 +40,7 @@ PARAMETERS = {"threshold": 0.1, "negative_slope": 0.01, "min_val": -1.0, "max_va
               "input": 2.0}
 
 
-def test_which_operators_have_no_kernel():
+def test_operators_without_kernel_are_listed():
     operators = Operators(REGISTRY)
     found = {}
     for key, op in REGISTRY.items():
@@ -177,7 +177,7 @@ def test_integers(ways, name, dtype):
 # ----- what no record says --------------------------------------------------------------------
 
 
-def test_unlike_dtypes_are_promoted_in_the_kernel(ways):
+def test_mixed_dtypes_are_promoted_in_the_kernel(ways):
     tensors = [torch.arange(6), torch.arange(6, dtype=torch.uint8), torch.linspace(-2, 3, 6).half(),
                torch.linspace(-2, 3, 6), torch.linspace(-2, 3, 6).double(), torch.tensor([True, False] * 3),
                torch.tensor(2.5), torch.tensor(2), 2.5, 3]
@@ -193,7 +193,7 @@ def test_unlike_dtypes_are_promoted_in_the_kernel(ways):
         assert distance(expected._array, found._array) <= 1, f
 
 
-def test_a_number_does_not_make_a_kernel(everything_large):
+def test_a_new_scalar_compiles_no_kernel(everything_large):
     x = torch.linspace(0.1, 1, 50)
     for op, f in ((REGISTRY["mul"], lambda c: x * c), (REGISTRY["leaky_relu"], lambda c: torch.nn.functional.leaky_relu(
             x - 0.5, c)), (REGISTRY["_add_scaled"], lambda c: x.add(x, alpha=c)),
@@ -208,7 +208,7 @@ def test_a_number_does_not_make_a_kernel(everything_large):
     np.testing.assert_allclose((x * 0.7).numpy(), x.numpy() * np.float32(0.7))
 
 
-def test_parameters_that_choose_the_formula_do(ways):
+def test_parameters_that_select_the_formula_compile_a_kernel(ways):
     x = torch.linspace(-2, 2, 40)
     for exponent in (2, 3, 0.5, -1, 2.5, 0, 1):
         expected, found = ways.both(lambda e=exponent: x.abs() ** e)

@@ -54,7 +54,7 @@ def test_other_layouts(ways):
 
 
 @pytest.mark.usefixtures("everything_large")
-def test_another_learning_rate_is_not_another_kernel(monkeypatch):
+def test_a_new_learning_rate_compiles_no_kernel(monkeypatch):
     monkeypatch.setattr(updates, "_rules", {})
     trained("Adam", {"lr": 0.1}, steps=2)
     formulas = updates._rules[adam.rule]
@@ -66,7 +66,7 @@ def test_another_learning_rate_is_not_another_kernel(monkeypatch):
 
 
 @pytest.mark.usefixtures("everything_large")
-def test_rules_that_cannot_be_traced_stay_with_numpy():
+def test_untraceable_rules_use_numpy():
     def rule(xp, param, grad, scale):
         param[...] = grad * scale if hasattr(param, "__array__") else param.sum()
 
@@ -102,7 +102,7 @@ def test_small_parameters_are_updated_to_the_same_bits(ways, name, options):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
-def test_the_numbers_of_the_last_update_are_used_again_only_where_they_are_the_same():
+def test_cached_scalars_are_reused_only_if_equal():
     """Parameters take turns with other numbers, dtypes, and missing arrays."""
     def rule(xp, x, y, z, a, flag):
         xp.add_(x, y, alpha=a)
@@ -129,7 +129,7 @@ def test_the_numbers_of_the_last_update_are_used_again_only_where_they_are_the_s
             assert x.tolist() == right.tolist()
 
 
-def test_arrays_in_column_order_and_in_both_orders_are_updated_where_they_lie():
+def test_column_major_and_mixed_layouts_are_updated_in_place():
     def rule(xp, x, y, a):
         xp.add_(x, y, alpha=a)
 

@@ -44,7 +44,7 @@ def test_results_and_versions(ways, name, dtype):
             torch.testing.assert_close(new, old)
 
 
-def test_another_dtype_is_converted_as_ever(ways):
+def test_other_dtypes_are_converted(ways):
     def run():
         x = torch.arange(1200.).reshape(30, 40)
         wide, truth = torch.zeros(30, 40, dtype=torch.float64), torch.zeros(30, 40, dtype=torch.bool)
@@ -59,7 +59,7 @@ def test_another_dtype_is_converted_as_ever(ways):
 
 
 @pytest.mark.usefixtures("everything_large")
-def test_what_is_refused_and_resized_as_ever():
+def test_errors_and_resizing():
     x = torch.ones(1000)
     with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor refer to a"):
         torch.exp(x[:-1], out=x[1:])
@@ -73,7 +73,7 @@ def test_what_is_refused_and_resized_as_ever():
 
 
 @pytest.mark.usefixtures("everything_large")
-def test_kernels_write_there_themselves(monkeypatch):
+def test_kernels_write_into_out(monkeypatch):
     monkeypatch.setattr(binding, "write_out", None)
     out = torch.zeros(1000)
     torch.add(torch.ones(1000), torch.ones(1000), out=out)

@@ -102,7 +102,7 @@ LENGTHS = (61, 64, 100, 50, 128, 97, 1, 200, 75)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_patterns_give_the_bits_of_plans(planned_and_polymorphic, name):
+def test_polymorphic_plans_give_the_bits_of_specialized_plans(planned_and_polymorphic, name):
     def run():
         return [CALLS[name](n) for n in LENGTHS if n > 1 or name not in ("batch_norm", "std(0)")]
 
@@ -153,7 +153,7 @@ def test_element_counts_are_not_in_the_code(name):
     assert compilation.library_count() - before < len(lengths)  # a longer row may be of another kind, once
 
 
-def test_other_dependence_on_extents_is_planned():
+def test_programs_that_depend_on_extents_are_specialized():
     """A factor in the code depends on an extent: there is no polymorphic program."""
     programs = composites.ProgramCache("mean", lambda xp: lambda x: xp.sum(x * (1 / x.shape[0]), 0))
     for n in range(60, 70):

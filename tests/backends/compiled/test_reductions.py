@@ -78,7 +78,7 @@ def test_sums_of_dtypes(ways, dtype, dim):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.uint8, torch.int8], ids=str)
 @pytest.mark.parametrize("dim", [None, 0, 1, 2], ids=str)
-def test_extrema_and_their_places(ways, dtype, dim):
+def test_extrema_and_their_indices(ways, dtype, dim):
     x = array(dtype)
     fs = [torch.max, torch.min, torch.argmax, torch.argmin] if dim is None else [
         torch.amax, torch.amin, torch.max, torch.min, torch.argmax, torch.argmin, torch.aminmax]
@@ -91,7 +91,7 @@ def test_extrema_and_their_places(ways, dtype, dim):
 
 
 @pytest.mark.parametrize("dim", [None, 0, 1, 2], ids=str)
-def test_truth_and_products(ways, dim):
+def test_any_all_and_prod(ways, dim):
     x = array(torch.int64)
     arguments = () if dim is None else (dim,)
     for f in (torch.any, torch.all, torch.count_nonzero):
@@ -111,7 +111,7 @@ def test_nan_and_infinities(ways):
                 same(*ways.both(lambda f=f, d=dim, x=x: plainly(f(x, d))), 1e-5)
 
 
-def test_of_equals_the_first_is_found(ways):
+def test_argmax_returns_the_first_of_equal_elements(ways):
     x = torch.zeros(300, 5)
     assert ways.kernels(lambda: torch.argmax(x, 0)).tolist() == [0] * 5
     assert ways.kernels(lambda: torch.max(x, 0)).indices.tolist() == [0] * 5
@@ -133,7 +133,7 @@ def test_empty_dimensions(ways):
         assert expected == found
 
 
-def test_wrong_dimensions_are_refused_in_the_same_words(ways):
+def test_invalid_dimensions_raise_the_same_errors(ways):
     x = array(torch.float32)
     for dims in (5, (0, 0), (1, -2), -4):
         def said(dims=dims):
@@ -154,7 +154,7 @@ def test_long_sums_are_accurate(ways):
     np.testing.assert_allclose(columns.numpy(), x.reshape(-1, 4).astype("f8").sum(0), rtol=1e-6)
 
 
-def test_what_numpy_does_better_is_left_to_it():
+def test_unsupported_reductions_use_numpy():
     x = np.ones((100, 100), np.float32)
     assert reduce_arrays(("argmax",), "", (x,), 1, False) is None
     assert reduce_arrays(("argmax",), "", (x,), 0, False) is not None

@@ -104,7 +104,7 @@ def test_glu(ways, dim):
         same(*ways.both(lambda x=x: gradients(lambda x: F.glu(x, dim), x)))
 
 
-def test_odd_halves_are_refused(ways):
+def test_glu_of_an_odd_size_raises(ways):
     for way in (ways.numpy, ways.kernels):
         with pytest.raises(RuntimeError, match="Halving dimension must be even, but dimension 1 is size 101"):
             way(lambda: F.glu(array((50, 101)), 1))
@@ -148,7 +148,7 @@ def test_rules_have_programs(monkeypatch, ways):
     assert len([title for title, _ in made if title.startswith("gradient")]) >= 11
 
 
-def test_keys_are_operators():
+def test_rule_keys_are_operators():
     from flambeau.ops.declare import REGISTRY
 
     assert all(key in REGISTRY for key in (*gradient_rules.OPERATORS, *composites.DECOMPOSED_OPERATORS))

@@ -9,7 +9,7 @@ import pytest
 from flambeau.backends.compiled.tracing.scalars import Scalar, ScalarParameters
 
 
-def test_arithmetic_is_done_anew_with_other_numbers():
+def test_formulas_are_reevaluated_for_new_values():
     parameters = ScalarParameters(("lr", "beta", "step"))
     lr, beta, step = (parameters.scalar(*pair) for pair in (("lr", 0.1), ("beta", 0.9), ("step", 3.0)))
     formulas = [lr / (1 - beta**step), -lr, 2 * lr - 1, abs(lr - 5) % 3, 7 // lr, +lr, (1 - beta) ** 0.5, 2**step]
@@ -23,7 +23,7 @@ def test_arithmetic_is_done_anew_with_other_numbers():
     assert [formula.value for formula in formulas] == list(values(0.1, 0.9, 3.0))
 
 
-def test_one_scalar_is_kept_once():
+def test_equal_scalars_share_one_slot():
     parameters = ScalarParameters(("x",))
     x = parameters.scalar("x", 2.0)
     assert parameters.add_runtime_scalar(x * 2, float) == parameters.add_runtime_scalar(x * 2, float) == 0
@@ -40,7 +40,7 @@ def test_one_scalar_is_kept_once():
     (lambda x: x == None, (1.0, 5.0), ()),  # noqa: E711
     (lambda x: x > x * 0.5, (1.0,), (-1.0,)),
 ])
-def test_answers_are_guards(ask, like, unlike):
+def test_specializations_are_guards(ask, like, unlike):
     parameters = ScalarParameters(("x",))
     ask(parameters.scalar("x", 2.0))
     holds, _ = parameters.functions()
@@ -50,7 +50,7 @@ def test_answers_are_guards(ask, like, unlike):
         assert not holds(value)
 
 
-def test_a_fixed_nan_is_found_again():
+def test_a_nan_guard_matches_nan():
     parameters = ScalarParameters(("x",))
     assert math.isnan(parameters.scalar("x", math.nan).specialized())
     holds, _ = parameters.functions()
@@ -58,7 +58,7 @@ def test_a_fixed_nan_is_found_again():
     assert not holds(1.0)
 
 
-def test_integers_can_be_counted_by():
+def test_integer_scalars_work_as_indices_and_ranges():
     parameters = ScalarParameters(("n",))
     n = parameters.scalar("n", 3)
     assert [int(n), list(range(n))] == [3, [0, 1, 2]]
@@ -66,7 +66,7 @@ def test_integers_can_be_counted_by():
     assert "3" in repr(n)
 
 
-def test_scalars_have_nothing_to_do_with_other_things():
+def test_scalars_reject_other_operands():
     x = ScalarParameters(("x",)).scalar("x", 2.0)
     with pytest.raises(TypeError):
         x + "a"

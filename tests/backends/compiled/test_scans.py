@@ -87,7 +87,7 @@ def test_nan_infinities_and_zeros(ways, name):
             same(ways.both(lambda y=y, d=dim: plainly(getattr(torch, name)(y, d))), accuracy(name, torch.float32))
 
 
-def test_ties_are_met_last(ways):
+def test_ties_return_the_last_index(ways):
     found = ways.kernels(lambda: torch.cummax(torch.ones(50, 20), 1))
     assert found.indices[3].tolist() == list(range(20))
 
@@ -112,7 +112,7 @@ def test_gradients(ways, name, shape):
                 same(ways.both(lambda d=dim, e=each, w=w: run(d, e, w)), 1e-11)
 
 
-def test_many_lines_by_threads(ways):
+def test_many_lines_in_several_threads(ways):
     x = array((600, 700))
     for f in (lambda x: x.cumsum(0), lambda x: x.cumsum(1), lambda x: x.t().cumsum(1), lambda x: x.t().cumsum(0),
               lambda x: x.view(-1).cumsum(0), lambda x: x.view(2, 300, 700).cumsum(1)):

@@ -33,14 +33,14 @@ def lying(shape, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("shape", [(1,), (300,), (5, 70), (70, 5), (3, 40, 33), (0, 5), (64, 129)], ids=str)
-def test_the_best(ways, dtype, shape):
+def test_topk(ways, dtype, shape):
     x, *others = lying(shape, dtype)
     for each in (x, *others, x[:1].expand(x.shape)):
         check(ways, each)
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 5, 40, 300])
-def test_among_equals(ways, kinds):
+def test_topk_with_ties(ways, kinds):
     random = np.random.default_rng(1)
     for shape in ((20, 300), (20, 17), (3, 900)):
         check(ways, torch.tensor(random.integers(0, kinds, shape)).float(), (1, 3, 8))
@@ -65,7 +65,7 @@ def test_nan_infinities_and_zeros(ways, dtype):
     check(ways, -x, (1, 2, 3, 50))
 
 
-def test_many_rows_by_threads(ways):
+def test_many_rows_in_several_threads(ways):
     check(ways, torch.tensor(np.random.default_rng(3).standard_normal((700, 300))).float(), (5,))
 
 
@@ -81,7 +81,7 @@ def check_order(ways, x):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
 @pytest.mark.parametrize("shape", [(1,), (5000,), (5, 170), (170, 5), (3, 40, 133), (0, 5), (200, 129)], ids=str)
-def test_the_order(ways, dtype, shape):
+def test_sort(ways, dtype, shape):
     x, *others = lying(shape, dtype)
     for each in (x, *others):
         check_order(ways, each)
@@ -90,20 +90,20 @@ def test_the_order(ways, dtype, shape):
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 40, 300])
-def test_the_order_of_equals(ways, kinds):
+def test_sort_with_ties(ways, kinds):
     random = np.random.default_rng(1)
     for shape in ((4, 300), (4, 64), (50, 16), (3, 17)):
         check_order(ways, torch.tensor(random.integers(0, kinds, shape)).float())
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 16, 31, 32, 33, 255, 256, 257])
-def test_the_order_of_rows_of_many_lengths(ways, n):
+def test_sort_of_many_row_lengths(ways, n):
     random = np.random.default_rng(3)
     check_order(ways, torch.tensor(random.standard_normal((9, n)).round(1)).float())
 
 
 @pytest.mark.parametrize("shape", [(5, 170), (170, 5), (3, 40, 20)], ids=str)
-def test_results_lie_in_memory_as_the_input_does(ways, shape):
+def test_results_have_the_memory_order_of_the_input(ways, shape):
     x = torch.tensor(np.random.default_rng(4).standard_normal(shape)).float()
     for each in (x, x.transpose(0, -1)):
         for dim in range(x.ndim):
@@ -113,7 +113,7 @@ def test_results_lie_in_memory_as_the_input_does(ways, shape):
                 assert values.stride() == order.stride() == argsort.stride() == each.stride()
 
 
-def test_the_order_of_nan_infinities_and_zeros(ways):
+def test_sort_of_nan_infinities_and_zeros(ways):
     x = torch.tensor(np.random.default_rng(2).standard_normal((8, 150))).float()
     x[0, 3] = math.nan
     x[1, 3:9] = math.nan

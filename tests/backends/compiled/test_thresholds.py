@@ -27,7 +27,7 @@ def test_limits_are_restored():
     assert [limit[0] for limit in limits] == values
 
 
-def test_a_pause_is_a_pause():
+def test_a_pause_disables_kernels():
     limit = thresholds.threshold_of("mul")
     before = limit[0]
     thresholds.pause_kernels()
@@ -42,7 +42,7 @@ def test_a_pause_is_a_pause():
 @pytest.mark.parametrize("f", [lambda x: x * 2.5, lambda x: x + x, lambda x: x.sqrt(), lambda x: x.exp(),
                                lambda x: x.sum(), lambda x: torch.nn.functional.gelu(x), lambda x: x.clamp(0, 1),
                                lambda x: x > 0.5])
-def test_either_side_of_a_limit_gives_the_same(f):
+def test_results_are_equal_on_both_sides_of_a_limit(f):
     for n in (1023, 1024, 1025, 2048, 2049, 16384, 16385):
         x = torch.linspace(0, 2, n)
         expected = f(x.double())
@@ -69,7 +69,7 @@ print(float(y.sum()), float(x.grad.abs().sum()), float(p.sum()), 'llvmlite' in s
 """
 
 
-def test_without_kernels_everything_is_numpys():
+def test_without_kernels_numpy_computes_everything():
     with_kernels, without = run(CODE), run(CODE, FLAMBEAU_JIT="0")
     assert with_kernels[3] == "True"
     assert without[3] == "False"
@@ -81,7 +81,7 @@ def test_small_programs_load_nothing():
                "(x * 2).exp().sum().backward(); print('llvmlite' in sys.modules)") == ["False"]
 
 
-def test_the_environment_sets_all_limits():
+def test_the_environment_variable_sets_all_limits():
     code = ("from flambeau.backends.compiled.thresholds import *; "
             "print(MIN_ELEMENTS[0], SUMS[0], threshold_of('x')[0], threshold_of('mul')[0])")
     assert run(code, FLAMBEAU_KERNELS_FROM="10") == ["9"] * 4
