@@ -144,7 +144,7 @@ def circles(edges: dict[str, list[str]]) -> list[list[str]]:
     return found
 
 
-def test_no_import_circles():
+def test_no_import_cycles():
     edges = {importer: [imported for imported in imported_by if imported] for importer, imported_by in IMPORTS.items()}
     assert not circles(edges), "\n".join(" <-> ".join(sorted(knot)) for knot in circles(edges))
 
@@ -156,7 +156,7 @@ def test_no_folder_lists_more_than_about_25_modules():
     assert not {folder: count for folder, count in crowded.items() if count > 26}
 
 
-def test_the_tests_own_tools_see_circles_and_upward_imports(tmp_path):
+def test_cycles_and_upward_imports_are_detected(tmp_path):
     assert circles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]})[0].sort() is None
     file = tmp_path / "sample.py"
     file.write_text("from . import tensor\ndef f():\n    from .nn import functional\n")
@@ -167,7 +167,7 @@ def test_the_tests_own_tools_see_circles_and_upward_imports(tmp_path):
 
 
 @pytest.mark.smoke
-def test_importing_the_package_brings_nothing_heavy():
+def test_importing_the_package_imports_nothing_heavy():
     import subprocess
     import sys
     heavy = ("matplotlib", "scipy", "torch", "rich", "sklearn", "llvmlite", "graphviz", "typing_extensions")

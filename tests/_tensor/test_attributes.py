@@ -31,7 +31,7 @@ def test_setting(name, value):
 
 @pytest.mark.parametrize("leaf", [True, False])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_hooks_in_a_dictionary_of_ones_own(leaf, when):
+def test_user_defined_hook_dictionaries(leaf, when):
     def program(torch):
         x = torch.ones(2, requires_grad=True)
         y = x if leaf else x * 2
@@ -50,7 +50,7 @@ def test_hooks_in_a_dictionary_of_ones_own(leaf, when):
     same(program)
 
 
-def test_a_dense_tensor_is_its_own_dense_form():
+def test_to_dense_returns_self():
     def program(torch):
         x = torch.ones(2)
         return x.to_dense() is x

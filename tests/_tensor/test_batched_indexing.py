@@ -191,7 +191,7 @@ def test_index_put(accumulate: bool, on: tuple[bool, ...]) -> None:
         as_a_loop(with_gradient(lambda v, x, i, put=put: put(x, i, v)), [value, x, index], (on[2], on[0], on[1]))
 
 
-def test_a_write_reaches_what_was_given() -> None:
+def test_writes_reach_the_given_tensor() -> None:
     x = numbers(SIZE, 4)
     y = x.clone()
 
@@ -251,7 +251,7 @@ def test_cotangents_in_batches(function: Callable[[Any], Any]) -> None:
         same(found[k], expected)
 
 
-def test_a_batched_mask_is_refused() -> None:
+def test_a_batched_mask_raises() -> None:
     x, mask = numbers(SIZE, 4), torch.tensor(random.random((SIZE, 4)) < 0.5)
     said = "vmap: We do not support batching operators that can support dynamic shape."
     with pytest.raises(RuntimeError, match=said):
@@ -267,7 +267,7 @@ def test_a_batched_mask_is_refused() -> None:
     same(vmap(lambda x: write(x, mask[0]))(x), torch.where(mask[0], 0.0, x))
 
 
-def test_what_is_not_batched_takes_no_batch() -> None:
+def test_unbatched_targets_reject_batched_values() -> None:
     def write(x: Any) -> Any:
         y = torch.zeros(4, dtype=torch.float64)
         y[torch.tensor([0])] = x[0]
@@ -297,7 +297,7 @@ def test_errors(key: Any, error: type[Exception], said: str) -> None:
         vmap(lambda x: x[key])(numbers(SIZE, 4))
 
 
-def test_elements_of_no_dimension() -> None:
+def test_zero_dimensional_elements() -> None:
     with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
         vmap(lambda x: x[0])(numbers(SIZE))
     with pytest.raises(TypeError, match="iteration over a 0-d tensor"):

@@ -68,7 +68,7 @@ def alone(f: Callable[..., Any], x: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("name", CREATED)
-def test_what_is_drawn_is_one_tensor_of_all_or_the_same_for_all(name: str) -> None:
+def test_different_and_same_randomness(name: str) -> None:
     f = CREATED[name]
     with pytest.raises(RuntimeError, match=ERROR):
         mapped(f, "error")
@@ -83,7 +83,7 @@ def test_what_is_drawn_is_one_tensor_of_all_or_the_same_for_all(name: str) -> No
         assert not all(torch.equal(row, different[0]) for row in different)
 
 
-def test_different_numbers_are_those_of_a_tensor_with_the_batch_in_front() -> None:
+def test_different_randomness_equals_one_draw_with_a_leading_batch_dimension() -> None:
     for f, whole in ((lambda x: torch.rand(3), lambda x: torch.rand(4, 3)),
                      (lambda x: torch.randn(8), lambda x: torch.randn(4, 8)),
                      (lambda x: torch.randint(9, (2,)), lambda x: torch.randint(9, (4, 2))),
@@ -101,7 +101,7 @@ def test_permutations_are_drawn_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("name", FILLED)
-def test_what_is_filled_has_room_for_different_numbers_only_if_it_is_batched(name: str) -> None:
+def test_different_randomness_in_place_requires_a_batched_tensor(name: str) -> None:
     f = FILLED[name]
     with pytest.raises(RuntimeError, match=ERROR):
         mapped(lambda x: f(x.clone()), "error")
@@ -115,7 +115,7 @@ def test_what_is_filled_has_room_for_different_numbers_only_if_it_is_batched(nam
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
-def test_what_depends_on_a_batch_cannot_be_the_same(name: str) -> None:
+def test_same_randomness_rejects_batched_parameters(name: str) -> None:
     f = DEPENDENT[name]
     with pytest.raises(RuntimeError, match=ERROR):
         mapped(f, "error")
@@ -126,7 +126,7 @@ def test_what_depends_on_a_batch_cannot_be_the_same(name: str) -> None:
     assert all(torch.equal(row, alone(f) + 0.0) for row in unbatched)
 
 
-def test_levels_decide_one_by_one() -> None:
+def test_each_vmap_level_has_its_own_randomness() -> None:
     g = torch.zeros(2, 3, 4)
 
     def drawn(outer: str, inner: str, f: Callable[..., Any] = lambda x: torch.rand(4)) -> Any:
@@ -150,12 +150,12 @@ def test_levels_decide_one_by_one() -> None:
         drawn("different", "same", lambda x: x.clone().uniform_())
 
 
-def test_a_generator_of_ones_own() -> None:
+def test_an_explicit_generator() -> None:
     found = vmap(lambda x: torch.rand(3, generator=torch.Generator().manual_seed(1)), randomness="different")(X)
     assert torch.equal(found, torch.rand(4, 3, generator=torch.Generator().manual_seed(1)))
 
 
-def test_what_is_refused() -> None:
+def test_errors() -> None:
     with pytest.raises(RuntimeError, match=OUT):
         mapped(lambda x: torch.rand(3, out=torch.zeros(3)), "different")
     with pytest.raises(RuntimeError, match="vmap: inplace bernoulli"):
@@ -170,7 +170,7 @@ def test_dropout_outside_training_draws_nothing() -> None:
     assert not mapped(lambda x: F.dropout(x, 1.0), "error").any()
 
 
-def test_gradients_pass_what_was_drawn_for_each_element() -> None:
+def test_gradients_use_the_samples_of_each_element() -> None:
     def total(x: Any) -> Any:
         return (F.dropout(x, 0.5) * torch.arange(3.0)).sum()
 
@@ -180,7 +180,7 @@ def test_gradients_pass_what_was_drawn_for_each_element() -> None:
     assert torch.equal(vmap(torch.func.grad(total), randomness="different")(X), kept * torch.arange(3.0))
 
 
-def test_the_stream_goes_on_after_a_batch() -> None:
+def test_the_generator_advances_after_a_batch() -> None:
     torch.manual_seed(0)
     vmap(lambda x: torch.rand(3), randomness="different")(X)
     found = torch.rand(2)

@@ -42,7 +42,7 @@ def test_inferred_dtypes(data: Any, dtype: str) -> None:
     (1j, {"dtype": torch.float32}, TypeError, "must be real number, not complex"),
     ([1], {"requires_grad": True}, RuntimeError, "Only Tensors of floating point and complex dtype can"),
 ])
-def test_what_is_no_tensor(data: Any, kwargs: dict[str, Any], error: type, text: str) -> None:
+def test_invalid_data(data: Any, kwargs: dict[str, Any], error: type, text: str) -> None:
     with pytest.raises(error, match=text):
         torch.tensor(data, **kwargs)
 
@@ -71,7 +71,7 @@ def test_sizes() -> None:
             call()
 
 
-def test_constants_and_their_likes() -> None:
+def test_constants_and_like_functions() -> None:
     x = torch.ones(2, 3, dtype=torch.float64).t()
     assert torch.zeros_like(x).stride() == x.stride() == (1, 3)
     assert torch.full((2,), True).dtype is torch.bool
@@ -144,7 +144,7 @@ def test_sharing_memory() -> None:
         torch.asarray([1], copy=False)
 
 
-def test_strides_of_ones_choice() -> None:
+def test_explicit_strides() -> None:
     assert torch.empty_strided((2, 3), (1, 2)).stride() == (1, 2)
     assert torch.empty_permuted((2, 3, 4), (2, 0, 1)).stride() == (3, 1, 6)
     assert torch.scalar_tensor(2).dtype is torch.float32
@@ -163,7 +163,7 @@ def test_typed_constructors() -> None:
         torch.FloatTensor(torch.ones(2).double())
 
 
-def test_the_default_dtype_is_followed() -> None:
+def test_the_default_dtype_is_used() -> None:
     torch.set_default_dtype(torch.float64)
     try:
         assert torch.ones(1).dtype is torch.tensor(1.0).dtype is torch.float64

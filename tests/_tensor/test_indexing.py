@@ -202,12 +202,12 @@ def test_an_index_has_no_edge() -> None:
     ("a", TypeError, "new\\(\\): invalid data type 'str'"),
 ])
 @pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
-def test_what_is_no_key(key: Any, error: type, text: str) -> None:
+def test_invalid_keys(key: Any, error: type, text: str) -> None:
     with pytest.raises(error, match=text):
         torch.ones(2, 3)[key]
 
 
-def test_masks_and_indices_that_do_not_fit() -> None:
+def test_masks_and_indices_of_wrong_shape() -> None:
     x = torch.ones(2, 3)
     with pytest.raises(IndexError, match=r"The shape of the mask \[3\] at index 0 does not match the shape of the "
                                          r"indexed "
@@ -234,7 +234,7 @@ def test_a_list_with_slices_counts_as_a_tuple() -> None:
         assert torch.ones(2, 3)[[0, slice(None)]].shape == (3,)
 
 
-def test_assignment_says_what_does_not_fit() -> None:
+def test_assignment_errors() -> None:
     x = torch.zeros(2, 3)
     with pytest.raises(RuntimeError, match=r"The expanded size of the tensor \(3\) must match the existing size \(5\)"):
         x[0] = torch.ones(5)
@@ -251,14 +251,14 @@ def test_assignment_says_what_does_not_fit() -> None:
     assert not x.any() if hasattr(x, "any") else x.tolist() == [[0.0] * 3] * 2
 
 
-def test_values_are_stretched_and_leading_ones_dropped() -> None:
+def test_values_are_broadcast_and_leading_ones_dropped() -> None:
     x = torch.zeros(2, 3)
     x[0] = torch.ones(1, 1, 3)
     x[1] = 2.0
     assert x.tolist() == [[1.0] * 3, [2.0] * 3]
 
 
-def test_assigning_overlapping_parts_is_refused() -> None:
+def test_overlapping_assignment_raises() -> None:
     x = torch.arange(5.0)
     for write in (lambda: x.__setitem__(slice(1, None), x[:-1]), lambda: x[1:].copy_(x[:-1]), lambda: x.div_(x[0]),
                   lambda: x.__setitem__(torch.tensor([0]), x[2:3]),
@@ -276,7 +276,7 @@ def test_assigning_overlapping_parts_is_refused() -> None:
     assert x.tolist() == [0.0] * 5
 
 
-def test_numbers_are_truncated_to_integers() -> None:
+def test_scalars_are_truncated_to_integers() -> None:
     x = torch.zeros(2, dtype=torch.int64)
     x[0] = 1.7
     assert x.tolist() == [1, 0]
@@ -297,7 +297,7 @@ def test_writing_to_an_expanded_tensor() -> None:
     assert x.tolist() == [2.0] * 3
 
 
-def test_a_changed_index_is_noticed() -> None:
+def test_a_modified_index_is_detected() -> None:
     x, i = torch.ones(3, requires_grad=True), torch.tensor([0, 1])
     y = x[i]
     i += 1
@@ -325,7 +325,7 @@ def test_iteration_and_length() -> None:
         len(torch.tensor(1.0))
 
 
-def test_nothing_warns_in_plain_indexing() -> None:
+def test_basic_indexing_does_not_warn() -> None:
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         x = torch.ones(3, 3)

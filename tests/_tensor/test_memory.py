@@ -13,7 +13,7 @@ import pytest
 import flambeau as torch
 
 
-def test_to_gives_back_the_tensor_itself_where_nothing_changes() -> None:
+def test_to_returns_self_if_nothing_changes() -> None:
     x = torch.ones(2)
     assert x.to(torch.float32) is x.to("cpu") is x.float() is x.contiguous() is x
     assert x.to(torch.float32, copy=True) is not x
@@ -30,7 +30,7 @@ def test_conversions(method: str, dtype: Any) -> None:
     assert [bool(v) for v in found.tolist()] == [False, True]
 
 
-def test_a_cast_sends_its_gradient_back_in_the_old_dtype() -> None:
+def test_gradient_of_a_cast_has_the_source_dtype() -> None:
     x = torch.ones(2, requires_grad=True)
     y = x.double()
     assert y.grad_fn.name() == "ToCopyBackward0"
@@ -54,7 +54,7 @@ def test_type_names() -> None:
         x.type("NoTensor")
 
 
-def test_cuda_is_not_there() -> None:
+def test_cuda_is_unavailable() -> None:
     for move in (lambda x: x.cuda(), lambda x: x.to("cuda")):
         with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
             move(torch.ones(1))
@@ -62,7 +62,7 @@ def test_cuda_is_not_there() -> None:
 
 # ----- writes ----------------------------------------------------------------------------------
 
-def test_copy_converts_stretches_and_differentiates() -> None:
+def test_copy_converts_broadcasts_and_differentiates() -> None:
     x, y = torch.ones(3, requires_grad=True), torch.zeros(2, 3, dtype=torch.float64)
     y.copy_(x)
     assert y.grad_fn.name() == "torch::autograd::CopyBackwards"
@@ -75,7 +75,7 @@ def test_copy_converts_stretches_and_differentiates() -> None:
 @pytest.mark.parametrize(("write", "node"), [
     (lambda x: x.fill_(2.0), "FillBackward2"), (lambda x: x.fill_(torch.tensor(2.0)), "FillBackward3"),
     (lambda x: x.zero_(), "ZeroBackward0"), (lambda x: x.copy_(torch.ones(2)), "torch::autograd::CopyBackwards")])
-def test_a_filled_tensor_forgets_what_it_held(write: Any, node: str) -> None:
+def test_fill_detaches_the_history(write: Any, node: str) -> None:
     x = torch.ones(2, requires_grad=True)
     y = x * 3
     write(y)
@@ -84,7 +84,7 @@ def test_a_filled_tensor_forgets_what_it_held(write: Any, node: str) -> None:
     assert x.grad.tolist() == [0.0, 0.0]
 
 
-def test_fill_says_what_it_takes() -> None:
+def test_fill_errors() -> None:
     with pytest.raises(RuntimeError, match="fill_ only supports 0-dimension value tensor but got tensor with 1 "
                                            "dimensions"):
         torch.ones(2).fill_(torch.ones(2))
@@ -93,7 +93,7 @@ def test_fill_says_what_it_takes() -> None:
     assert torch.arange(2).fill_(1.5).tolist() == [1, 1]
 
 
-def test_leaves_refuse_writes() -> None:
+def test_writes_to_leaves_raise() -> None:
     x = torch.ones(2, requires_grad=True)
     for write in (lambda: x.zero_(), lambda: x.fill_(1), lambda: x.copy_(torch.ones(2)), lambda: x.__setitem__(0, 1.0)):
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place "
@@ -189,7 +189,7 @@ def test_dlpack_both_ways() -> None:
         np.from_dlpack(torch.ones(1, requires_grad=True))
 
 
-def test_from_numpy_refuses_what_no_tensor_is() -> None:
+def test_from_numpy_rejects_other_types() -> None:
     with pytest.raises(TypeError, match=r"expected np\.ndarray"):
         torch.from_numpy([1])
     with pytest.raises(ValueError, match="negative"):
@@ -220,7 +220,7 @@ def test_python_numbers() -> None:
 
 # ----- copies of the object --------------------------------------------------------------------
 
-def test_deep_copies_share_what_was_shared() -> None:
+def test_deepcopy_preserves_shared_memory() -> None:
     x = torch.arange(4.0)
     part = x[1:3]
     y, other = copy.deepcopy([x, part])
@@ -282,7 +282,7 @@ def test_dir_names_methods() -> None:
     assert {"view", "backward", "grad_fn", "T"} <= set(names)
 
 
-def test_a_view_that_nobody_warns_about() -> None:
+def test_view_of_a_contiguous_transpose_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         torch.ones(2, 2).t().contiguous().view(-1)

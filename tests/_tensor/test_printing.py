@@ -134,7 +134,7 @@ def test_dtypes(values: Any, dtype: dtypes.dtype, expected: str) -> None:
     assert text(np.array(values), dtype) == expected
 
 
-def test_the_default_dtype_goes_without_saying() -> None:
+def test_the_default_dtype_is_omitted() -> None:
     one = np.ones(1)
     dtypes.set_default_dtype(dtypes.float64)
     assert text(one) == "tensor([1.])"
@@ -158,7 +158,7 @@ def test_long_rows_wrap() -> None:
         "        18, 19, 20, 21])")
 
 
-def test_big_tensors_show_their_corners() -> None:
+def test_large_tensors_are_summarized() -> None:
     assert text(np.arange(1001.0), dtypes.float32) == (
         "tensor([   0.,    1.,    2.,  ...,  998.,  999., 1000.])")
     assert text(np.arange(1100).reshape(11, 100)) == (
@@ -182,7 +182,7 @@ def test_big_tensors_show_their_corners() -> None:
             "         [0.,  ..., 0.]]])")
 
 
-def test_the_middle_of_a_big_tensor_has_no_say_in_its_style() -> None:
+def test_hidden_elements_do_not_affect_the_format() -> None:
     values = np.ones(2000)
     values[1000] = 1e-9
     assert text(values, dtypes.float32) == "tensor([1., 1., 1.,  ..., 1., 1., 1.])"
@@ -209,7 +209,7 @@ def test_precision_and_notation() -> None:
     assert text([1e-5, 1.5, -3.0]) == "tensor([ 0.0000,  1.5000, -3.0000])"
 
 
-def test_what_is_unusual_follows_the_values() -> None:
+def test_suffixes_for_device_dtype_and_grad() -> None:
     assert text([1.0], requires_grad=True) == "tensor([1.], requires_grad=True)"
     assert text([1.0], requires_grad=True, grad_fn="AddBackward0") == "tensor([1.], grad_fn=<AddBackward0>)"
     assert text([1.0], device="cuda:0") == "tensor([1.], device='cuda:0')"
@@ -229,7 +229,7 @@ def test_meta_tensors_have_no_values() -> None:
         "tensor(..., device='meta', size=(), requires_grad=True)")
 
 
-def test_a_view_without_a_history_says_so() -> None:
+def test_views_without_history() -> None:
     class Broken(Tensor):
         __module__ = "flambeau"
 
@@ -299,7 +299,7 @@ def test_format() -> None:
         format(Parameter(3.7), ".2f")
 
 
-def test_arrays_of_another_device_are_fetched_after_the_cut() -> None:
+def test_only_printed_elements_are_converted() -> None:
     fetched = []
 
     class DeviceArray:
@@ -320,7 +320,7 @@ def test_arrays_of_another_device_are_fetched_after_the_cut() -> None:
     assert fetched == [36]
 
 
-def test_printing_leaves_the_graph_alone() -> None:
+def test_printing_does_not_record() -> None:
     import flambeau
 
     x = flambeau.ones(2, 2, dtype=flambeau.float64, requires_grad=True)
@@ -351,7 +351,7 @@ def test_profiles() -> None:
     assert printing.get_printoptions() == start | {"threshold": inf, "precision": 7}
 
 
-def test_options_come_back_after_the_block() -> None:
+def test_options_are_restored_after_the_block() -> None:
     before = printing.get_printoptions()
     with pytest.raises(KeyError), printoptions(precision=1, sci_mode=True):
         assert printing.PRINT_OPTS.precision == 1
@@ -508,7 +508,7 @@ def test_limits_are_pytorchs(torch: Any) -> None:
             assert type(getattr(ours, name)) is type(getattr(theirs, name))
 
 
-def test_limits_refuse_as_pytorch_does(torch: Any) -> None:
+def test_limits_raise_as_in_pytorch(torch: Any) -> None:
     def attempt(call: Any, argument: Any) -> str:
         try:
             return repr(call(argument))
@@ -523,7 +523,7 @@ def test_limits_refuse_as_pytorch_does(torch: Any) -> None:
             assert attempt(getattr(dtypes, kind), other) == attempt(getattr(torch, kind), other)
 
 
-def test_the_cost_of_a_big_tensor_is_that_of_its_corners(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_depends_on_the_printed_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     original = printing._texts
     monkeypatch.setattr(printing, "_texts", lambda array: written.append(array.size) or original(array))

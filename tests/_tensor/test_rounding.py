@@ -15,38 +15,38 @@ NARROW = [torch.float16, torch.bfloat16]
 @pytest.mark.parametrize("operation", [
     lambda x, y: x + y, lambda x, y: x - y, lambda x, y: y - x, lambda x, y: x % y, lambda x, y: x ** y,
     lambda x, y: y ** x, lambda x, y: x > y, lambda x, y: x == y, torch.fmod])
-def test_a_number_is_rounded_to_the_narrow_dtype_first(dtype, operation):
+def test_scalars_are_rounded_to_the_narrow_dtype(dtype, operation):
     x = torch.tensor([0.1, 18.12, 0.0317], dtype=dtype)
     for number in (0.1, 21.3296, 1.9931):
         rounded = torch.tensor(number, dtype=dtype).item()
         assert torch.equal(operation(x, number), operation(x, rounded))
 
 
-def test_a_comparison_with_the_number_that_was_stored_holds():
+def test_comparison_with_the_stored_scalar_holds():
     assert (torch.tensor([0.1], dtype=torch.float16) == 0.1).item()
 
 
 @pytest.mark.parametrize("dtype", NARROW)
-def test_factors_and_divisors_are_not_rounded(dtype):
+def test_scalar_factors_and_divisors_are_not_rounded(dtype):
     x = torch.tensor([3.0, 5.0, 7.0], dtype=dtype)
     exact = torch.tensor([3.0, 5.0, 7.0])
     assert torch.equal(x * 1.00390625001, (exact * 1.00390625001).to(dtype))
     assert torch.equal(x / 1.00390625001, (exact / 1.00390625001).to(dtype))
 
 
-def test_points_are_spaced_with_one_rounding_each():
+def test_linspace_rounds_each_point_once():
     assert torch.linspace(0, 1, 4, dtype=torch.float16).tolist() == [0.0, 0.333251953125, 0.6669921875, 1.0]
     assert torch.linspace(-1.0525774255103748, -2.2814725151147264, 13)[5].item() == -1.5646170377731323
 
 
-def test_floats_out_of_range_become_integers_as_the_processor_makes_them():
+def test_out_of_range_floats_convert_to_integers_as_the_processor_does():
     x = torch.tensor([1e10, -1e10, float("nan"), 70000.0, -1.5])
     assert x.int().tolist() == [-2**31, -2**31, -2**31, 70000, -1]
     assert x.to(torch.int16).tolist() == [0, 0, 0, 4464, -1]
     assert x.to(torch.uint8).tolist() == [0, 0, 0, 112, 255]
 
 
-def test_what_does_not_fit_is_infinite_without_a_warning():
+def test_overflowing_conversions_are_infinite_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert torch.tensor(1e300).item() == float("inf")

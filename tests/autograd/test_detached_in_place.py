@@ -31,7 +31,7 @@ def test_backward_after_detaching(use, create_graph):
     same(program)
 
 
-def test_writes_count_on_afterwards():
+def test_the_version_counter_continues():
     def program(torch):
         y = torch.ones(2, requires_grad=True).clone()
         y.add_(1)
@@ -58,7 +58,7 @@ def test_a_tensor_with_views_keeps_its_version_with_theirs():
 
 
 @pytest.mark.parametrize("how", ["detach_", "requires_grad_(False)"])
-def test_a_leaf_told_that_it_needs_no_gradient_gets_none(how):
+def test_requires_grad_false_leaves_get_no_gradient(how):
     def program(torch):
         x = torch.ones(2, requires_grad=True)
         y = x * 2

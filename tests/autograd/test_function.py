@@ -33,7 +33,7 @@ def test_forward_backward_and_the_names():
     assert x.grad.tolist() == [6.0]
 
 
-def test_it_can_be_differentiated_twice():
+def test_double_backward():
     x = torch.tensor(3.0, requires_grad=True)
     first, = torch.autograd.grad(Square.apply(x) * x, x, create_graph=True)
     second, = torch.autograd.grad(first, x)
@@ -123,7 +123,7 @@ def test_mark_dirty_and_non_differentiable():
     assert x.grad.tolist() == [10.0]
 
 
-def test_an_input_returned_as_it_is():
+def test_an_input_returned_unchanged():
     class Same(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -161,7 +161,7 @@ def test_forward_mode_uses_jvp():
         assert forward_ad.unpack_dual(y).tangent.item() == 10.0
 
 
-def test_once_differentiable_refuses_the_second_time():
+def test_once_differentiable_raises_in_double_backward():
     class Once(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -185,7 +185,7 @@ def test_once_differentiable_refuses_the_second_time():
     (lambda g: (g, g), "returned an incorrect number of gradients"),
     (lambda g: torch.ones(3), "returned an invalid gradient at index 0"),
 ])
-def test_wrong_gradients_are_refused(returned, message):
+def test_wrong_gradients_raise(returned, message):
     class Wrong(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):

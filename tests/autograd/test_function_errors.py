@@ -41,7 +41,7 @@ FORWARDS = {"not returned": not_returned, "not an input": not_an_input, "dirty n
 
 
 @pytest.mark.parametrize("name", FORWARDS)
-def test_marks_that_do_not_fit(name):
+def test_invalid_marks(name):
     def program(torch):
         x = torch.ones(3, requires_grad=True).clone()
         return function(torch, FORWARDS[name])(x[:2] if "view" in name else x)
@@ -73,7 +73,7 @@ BACKWARDS = {
 
 
 @pytest.mark.parametrize("name", BACKWARDS)
-def test_what_backward_returns(name):
+def test_invalid_results_of_backward(name):
     def program(torch):
         x = torch.ones(2, requires_grad=True)
         return torch.autograd.grad(function(torch, lambda ctx, x, n: x * n, BACKWARDS[name])(x, 2).mul(2).sum(), x)
@@ -82,7 +82,7 @@ def test_what_backward_returns(name):
 
 
 @pytest.mark.parametrize("parts", [{"vjp": lambda ctx, g: g}, {"backward": None}])
-def test_backward_goes_by_one_name(parts):
+def test_backward_and_vjp_are_exclusive(parts):
     def program(torch):
         members = {"forward": lambda ctx, x: x * 2, "backward": lambda ctx, g: g, **parts}
         made = type("Made", (torch.autograd.Function,), {k: staticmethod(f) for k, f in members.items() if f})
@@ -92,7 +92,7 @@ def test_backward_goes_by_one_name(parts):
     same(program)
 
 
-def test_a_gradient_that_cannot_be_differentiated_says_so_when_it_is():
+def test_once_differentiable_errors_are_raised_late():
     def program(torch):
         backward = torch.autograd.function.once_differentiable(lambda ctx, g, h: (g * 2, None, h * 3))
         x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)

@@ -40,7 +40,7 @@ FORWARDS |= {"fixed new": fixed(lambda x: x * 2), "fixed input": fixed(lambda x:
 @pytest.mark.parametrize("leaf", [True, False])
 @pytest.mark.parametrize("requires_grad", [True, False])
 @pytest.mark.parametrize("name", FORWARDS)
-def test_outputs_have_pytorchs_histories(name, requires_grad, leaf, recording):
+def test_output_histories_equal_pytorchs(name, requires_grad, leaf, recording):
     def program(torch):
         x = torch.ones(3, requires_grad=requires_grad)
         x = x if leaf else x.clone()
@@ -65,7 +65,7 @@ def test_outputs_have_pytorchs_histories(name, requires_grad, leaf, recording):
 @pytest.mark.parametrize("requires_grad", [True, False])
 @pytest.mark.parametrize("leaf", [True, False])
 @pytest.mark.parametrize("recording", [True, False])
-def test_inputs_written_to(view, requires_grad, leaf, recording):
+def test_dirty_inputs(view, requires_grad, leaf, recording):
     def double(ctx, x):
         ctx.mark_dirty(x)
         return x.mul_(2)
@@ -81,7 +81,7 @@ def test_inputs_written_to(view, requires_grad, leaf, recording):
     same(program)
 
 
-def test_a_hook_on_an_input_written_to_is_on_the_output():
+def test_hooks_of_a_dirty_input_are_on_the_output():
     def program(torch):
         def double(ctx, x):
             ctx.mark_dirty(x)
@@ -97,7 +97,7 @@ def test_a_hook_on_an_input_written_to_is_on_the_output():
     same(program)
 
 
-def test_outputs_that_are_no_tensors_have_gradients_that_are_none():
+def test_gradients_of_other_outputs_than_tensors_are_none():
     def program(torch):
         seen = []
 

@@ -46,7 +46,7 @@ CASES = {
 
 @pytest.mark.parametrize("of_a_view", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_what_jvp_returns(name, of_a_view):
+def test_return_values_of_jvp(name, of_a_view):
     forward, jvp = CASES[name]
 
     def program(torch):
@@ -62,7 +62,7 @@ def test_what_jvp_returns(name, of_a_view):
 
 
 @pytest.mark.parametrize("materialize", [True, False])
-def test_what_jvp_is_given(materialize):
+def test_arguments_of_jvp(materialize):
     def program(torch):
         forward_ad = torch.autograd.forward_ad
         seen = []
@@ -85,7 +85,7 @@ def test_what_jvp_is_given(materialize):
     same(program)
 
 
-def test_what_is_saved_for_backward_alone_is_not_there():
+def test_jvp_has_no_tensors_saved_for_backward_only():
     def program(torch):
         forward_ad = torch.autograd.forward_ad
         seen = []

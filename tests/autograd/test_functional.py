@@ -103,7 +103,7 @@ def detached(found: Any) -> Any:
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("product", ["vjp", "jvp", "vhp", "hvp"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_products(name: str, product: str, create_graph: bool, strict: bool, requires_grad: bool) -> None:
+def test_vector_products(name: str, product: str, create_graph: bool, strict: bool, requires_grad: bool) -> None:
     function, count, _ = FUNCTIONS[name]
 
     def run(t: Any) -> Any:
@@ -186,7 +186,7 @@ def test_a_forward_hessian_of_inputs_that_require_grad_has_the_same_values(requi
     ((2,), lambda t, x: (x * x, x), (1.0,)),
     ((2,), lambda t, x: (x * x, x), ()),
 ])
-def test_which_vectors_are_taken(product: str, shape: tuple[int, ...], function: Any, v: Any) -> None:
+def test_accepted_vectors(product: str, shape: tuple[int, ...], function: Any, v: Any) -> None:
     def run(t: Any, several: bool) -> Any:
         x = t.full(shape, 1.5)
         given: Any = None
@@ -225,7 +225,7 @@ def test_complex_jacobians(options: dict[str, Any], function: Any) -> None:
 
 @pytest.mark.parametrize("name", ["vjp", "jvp", "vhp", "hvp", "jacobian", "hessian"])
 @pytest.mark.parametrize("given", ["list", "number", "mixed", "none"])
-def test_inputs_that_are_no_tensors(name: str, given: str) -> None:
+def test_inputs_that_are_not_tensors(name: str, given: str) -> None:
     def run(t: Any) -> Any:
         x = {"list": [t.ones(2)], "number": 2.0, "mixed": (t.ones(2), 1), "none": None}[given]
         return getattr(t.autograd.functional, name)(lambda *x: x[0].sum(), x)
@@ -235,7 +235,7 @@ def test_inputs_that_are_no_tensors(name: str, given: str) -> None:
 
 @pytest.mark.parametrize("name", ["vjp", "jvp", "vhp", "hvp", "jacobian", "hessian"])
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_grad_mode_does_not_matter_but_where_a_graph_is_asked_for(name: str, create_graph: bool) -> None:
+def test_grad_mode_matters_only_with_create_graph(name: str, create_graph: bool) -> None:
     def run(t: Any) -> Any:
         x = inputs(t, 0, True)
         v = () if name in ("jacobian", "hessian") else (t.ones(()) if name == "vjp" else like(t, x),)
@@ -260,7 +260,7 @@ def test_third_derivatives_through_a_product(name: str) -> None:
     both(run)
 
 
-def test_a_graph_outside_stays_usable() -> None:
+def test_the_outer_graph_stays_usable() -> None:
     x = flambeau.tensor([1.0, 2.0], requires_grad=True)
     kept = x.exp()
     flambeau.autograd.functional.vjp(lambda y: y * kept, flambeau.ones(2), flambeau.ones(2))
@@ -268,7 +268,7 @@ def test_a_graph_outside_stays_usable() -> None:
     assert np.allclose(x.grad.numpy(), np.exp([1.0, 2.0]))
 
 
-def test_a_product_leaves_inputs_and_their_gradients_alone() -> None:
+def test_products_do_not_modify_inputs_or_gradients() -> None:
     x = flambeau.tensor([1.0, 2.0])
     flambeau.autograd.functional.hvp(lambda x: (x ** 3).sum(), x, flambeau.ones(2))
     assert not x.requires_grad

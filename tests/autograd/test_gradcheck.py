@@ -77,7 +77,7 @@ RIGHT = {
 
 @both_modes
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_is_right_passes_in_reverse_and_in_forward_mode(name, fast):
+def test_correct_gradients_pass_in_reverse_and_forward_mode(name, fast):
     function, inputs = RIGHT[name]
     before = [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
     assert gradcheck(function, inputs, fast_mode=fast, check_forward_ad=True)
@@ -150,7 +150,7 @@ def test_fast_mode_says_where_slow_mode_would_pass():
 @pytest.mark.parametrize(("function", "dtype"), [
     (scaled_gradient(2), torch.cdouble), (lambda x: scaled_gradient(2)(torch.complex(x, x)), torch.double)])
 @both_modes
-def test_complex_outputs_are_looked_at_part_by_part(function, dtype, fast):
+def test_real_and_imaginary_parts_are_checked_separately(function, dtype, fast):
     text = said(function, leaf(1.0, 2.0, dtype=dtype), fast_mode=fast)
     assert text.startswith("While considering the imaginary part of complex outputs only, Jacobian mismatch for output")
 
@@ -173,7 +173,7 @@ def test_forward_mode(fast):
 
 
 @both_modes
-def test_other_ways_to_be_wrong(fast):
+def test_other_wrong_gradients(fast):
     x = leaf(1.0, 2.0)
     assert said(scaled_gradient(1, 1e-2), x, atol=1e-1, fast_mode=fast) == "backward not multiplied by grad_output"
     assert said(lambda x: torch.tensor([x[0].item()]), x, fast_mode=fast) == (
@@ -191,7 +191,7 @@ def test_other_ways_to_be_wrong(fast):
 
 
 @both_modes
-def test_a_missing_cotangent_must_do_for_a_zero(fast):
+def test_undefined_cotangents_equal_zeros(fast):
     def refuses(x):
         y = x.clone()
         y.register_hook(lambda g: g * 1)  # None * 1
@@ -214,7 +214,7 @@ def test_a_missing_cotangent_must_do_for_a_zero(fast):
     assert gradcheck(fails, x, check_undefined_grad=False, fast_mode=fast)
 
 
-def test_a_missing_tangent_must_do_for_a_zero():
+def test_undefined_tangents_equal_zeros():
     class Product(Function):
         @staticmethod
         def forward(ctx, x, y):
@@ -238,7 +238,7 @@ def test_a_missing_tangent_must_do_for_a_zero():
     assert caught.value.args[0] == "Mismatch in tangent values for output with index: "
 
 
-def test_dtypes_where_asked():
+def test_check_grad_dtypes():
     class Halved(Function):
         @staticmethod
         def forward(ctx, x):
@@ -256,7 +256,7 @@ def test_dtypes_where_asked():
         gradcheck(Halved.apply, leaf(1.0), check_forward_ad=True, check_grad_dtypes=True)
 
 
-def test_a_batch_that_comes_out_otherwise():
+def test_inconsistent_batched_gradients():
     calls = []
 
     class Unsteady(Double):
@@ -274,7 +274,7 @@ def test_a_batch_that_comes_out_otherwise():
 # ----- what cannot be checked -----
 
 @both_modes
-def test_inputs_are_looked_at_first(fast):
+def test_inputs_are_validated_first(fast):
     with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient, but none"):
         gradcheck(lambda x: x, torch.rand(2), raise_exception=False, fast_mode=fast)
     x = torch.ones(1, dtype=torch.double, requires_grad=True)
@@ -285,7 +285,7 @@ def test_inputs_are_looked_at_first(fast):
 
 
 @both_modes
-def test_outputs_that_depend_on_where_one_looks(fast):
+def test_nondeterministic_outputs(fast):
     x = leaf(1.0)
     with pytest.raises(AssertionError, match="return outputs with the same shape when inputs are perturbed"):
         gradcheck(lambda x: x * 1 if x[0] < 1 else torch.cat([x, x]), x, fast_mode=fast)
@@ -302,12 +302,12 @@ def test_outputs_that_depend_on_where_one_looks(fast):
     (gradgradcheck, {"check_rev_over_rev": False, "check_fwd_over_rev": True},
      "Setting check_undefined_grad=True requires check_rev_over_rev to be True"),
 ])
-def test_options_that_contradict_each_other(check, options, text):
+def test_conflicting_options(check, options, text):
     with pytest.raises(AssertionError, match=text):
         check(lambda x: x * 2, leaf(1.0), **options)
 
 
-def test_other_errors_are_not_swallowed():
+def test_other_errors_propagate():
     def broken(x):
         raise RuntimeError("broken")
 
@@ -336,7 +336,7 @@ assert type(pickle.loads(pickle.dumps(again("x")))) is again
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_jacobians_that_were_let_out():
+def test_deprecated_jacobian_functions():
     from flambeau.autograd import gradcheck as function  # the function
     from flambeau.autograd.gradcheck import get_analytical_jacobian, get_numerical_jacobian
 
@@ -359,7 +359,7 @@ def test_the_jacobians_that_were_let_out():
             get_numerical_jacobian(lambda given: given[0] * 1j, (a,))
 
 
-def test_random_numbers_within_a_batch_are_refused():
+def test_random_numbers_in_a_batch_raise():
     class Noisy(Double):
         @staticmethod
         def jvp(ctx, t):

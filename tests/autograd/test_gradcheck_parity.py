@@ -84,7 +84,7 @@ def outcome(lib, check, make, dtype, options):
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_same_is_said(name, options, dtype):
+def test_messages_equal_pytorchs(name, options, dtype):
     make, chosen = FUNCTIONS[name], OPTIONS[options]
     assert (outcome(flambeau, flambeau.autograd.gradcheck, make, dtype, chosen)
             == outcome(torch, torch.autograd.gradcheck, make, dtype, chosen))
@@ -94,7 +94,7 @@ def test_the_same_is_said(name, options, dtype):
                                      {"check_fwd_over_rev": True}])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("name", ["sine", "product", "two outputs", "complex output", "detached factor"])
-def test_the_same_is_said_of_second_derivatives(name, dtype, options):
+def test_messages_of_gradgradcheck_equal_pytorchs(name, dtype, options):
     make = FUNCTIONS[name]
     assert (outcome(flambeau, flambeau.autograd.gradgradcheck, make, dtype, options)
             == outcome(torch, torch.autograd.gradgradcheck, make, dtype, options))

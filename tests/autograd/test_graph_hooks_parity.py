@@ -388,5 +388,5 @@ def kept_selectively(t):
 
 
 @pytest.mark.parametrize("run", PROGRAMS)
-def test_both_see_the_same(run):
+def test_hooks_see_pytorchs_gradients(run):
     assert plain(run(flambeau)) == plain(run(torch))

@@ -15,7 +15,7 @@ def test_a_tensor_hook_replaces_the_gradient():
     assert x.grad.tolist() == [20.0, 20.0]
 
 
-def test_a_hook_that_returns_nothing_leaves_it():
+def test_a_hook_that_returns_none_changes_nothing():
     seen = []
     x = torch.tensor(2.0, requires_grad=True)
     x.register_hook(lambda g: seen.append(g.item()))
@@ -41,7 +41,7 @@ def test_a_leaf_hook_sees_the_sum_once():
     assert calls == [5.0]
 
 
-def test_a_removed_hook_is_silent():
+def test_a_removed_hook_is_not_called():
     calls = []
     x = torch.tensor(1.0, requires_grad=True)
     handle = x.register_hook(lambda g: calls.append(1))
@@ -71,7 +71,7 @@ def test_node_hooks_may_replace():
     assert x.grad.tolist() == [7.0, 7.0]
 
 
-def test_the_leafs_turn_comes_as_soon_as_it_is_ready():
+def test_leaves_accumulate_as_soon_as_they_are_ready():
     order = []
     early = torch.tensor(1.0, requires_grad=True)
     late = torch.tensor(1.0, requires_grad=True)
@@ -84,7 +84,7 @@ def test_the_leafs_turn_comes_as_soon_as_it_is_ready():
     assert order == ["early", "a", "late"]
 
 
-def test_retain_grad_sees_what_the_hooks_left():
+def test_retain_grad_runs_after_hooks():
     x = torch.tensor(1.0, requires_grad=True)
     y = x * 2
     y.retain_grad()
@@ -110,7 +110,7 @@ def test_post_accumulate_hooks_see_the_tensor():
     (lambda: torch.ones(3), RuntimeError),
     (lambda: torch.ones(2, dtype=torch.float64), RuntimeError),
 ])
-def test_a_hook_may_not_change_what_the_gradient_is(returned, error):
+def test_a_hook_may_not_change_metadata(returned, error):
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     y = x * 2
     y.register_hook(lambda g: returned())

@@ -26,7 +26,7 @@ def test_it_waits_for_all():
     assert seen == [[6.0, 3.0, 2.0]]
 
 
-def test_it_does_not_wait_for_what_takes_no_part():
+def test_it_does_not_wait_for_unused_tensors():
     a, b, c = leaves(1.0, 2.0, 3.0)
     seen = []
     register_multi_grad_hook((a, b, c), lambda grads: seen.append(shown(grads)))
@@ -56,7 +56,7 @@ def test_inner_tensors_and_functions():
     assert seen == [[2.0, 2.0], [None, 2.0], [2.0, 2.0]]
 
 
-def test_certain_inputs_only():
+def test_backward_with_inputs():
     a, b, c = leaves(1.0, 2.0, 3.0)
     x, y, z = a * 1, b * 1, c * 1
     seen = []
@@ -68,7 +68,7 @@ def test_certain_inputs_only():
     assert seen[1] == [2.0, 1.0, None]
 
 
-def test_an_error_on_the_way_leaves_it_waiting_no_longer():
+def test_an_error_resets_it():
     class Fails(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -112,7 +112,7 @@ def test_removed():
     assert not seen
 
 
-def test_gradients_of_gradients():
+def test_double_backward():
     a, b = leaves(3.0, 2.0)
     seen = []
     x, y = a * 1, b * 1
@@ -121,7 +121,7 @@ def test_gradients_of_gradients():
     assert seen == [[True, True]]
 
 
-def test_passes_inside_a_pass():
+def test_nested_backward():
     a, b = leaves(3.0, 2.0)
     seen = []
     x, y = a * 1, b * 1
@@ -159,7 +159,7 @@ def test_threads():
     assert seen == [[4.0, 2.0]] * 80
 
 
-def test_refused():
+def test_errors():
     a, = leaves(1.0)
     with pytest.raises(ValueError, match=r"Expects mode to be one of \('all', 'any'\) but got first"):
         register_multi_grad_hook((a,), print, mode="first")

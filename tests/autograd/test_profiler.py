@@ -93,7 +93,7 @@ def test_in_place_views_hooks_create_graph_and_users_functions():
     assert event_of(prof, "TwiceBackward").cpu_children[0].name == "aten::mul"
 
 
-def test_nothing_is_left_on_afterwards():
+def test_the_profiler_is_removed_afterwards():
     before = modes.special[0]
     function = torch.randn
     with pytest.raises(ValueError, match="inside"):
@@ -150,7 +150,7 @@ def test_a_block_that_began_before_the_profile():
     assert "late" not in names(prof)  # it had not ended
 
 
-def test_functions_that_are_no_operators():
+def test_functions_that_are_not_operators():
     with profile(record_shapes=True) as prof:
         torch.nn.functional.linear(torch.ones(2, 3), torch.zeros(4, 3), torch.zeros(4))
     linear = event_of(prof, "aten::linear")
@@ -171,7 +171,7 @@ def test_shapes_group_apart():
     assert prof.function_events[0].input_shapes == []
 
 
-def test_memory_is_what_results_lie_in():
+def test_memory_is_that_of_results():
     x = torch.ones(100, dtype=torch.float32)
     with profile(profile_memory=True) as prof:
         with record_function("block"):
@@ -256,7 +256,7 @@ def test_profiles_within_profiles_and_in_threads():
     assert [name for name in names(outer) if name != "aten::ones"] == ["aten::sin", "aten::tan"]
 
 
-def test_one_that_is_off_and_one_that_has_not_run():
+def test_disabled_and_unused_profilers():
     with profile(enabled=False) as prof:
         torch.ones(2) * 2
     assert prof is None
@@ -268,7 +268,7 @@ def test_one_that_is_off_and_one_that_has_not_run():
         prof.__enter__()
 
 
-def test_devices_that_are_not_there():
+def test_unavailable_devices():
     with pytest.warns(UserWarning, match="CUDA is not available, disabling CUDA profiling"):
         profile(use_device="cuda")
     with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"), emit_nvtx():
@@ -343,7 +343,7 @@ def test_a_schedule():
         schedule(wait=0, warmup=0, active=1)
 
 
-def test_steps_are_handed_over_when_they_are_whole():
+def test_complete_steps_are_passed_to_the_handler():
     from flambeau.profiler import ProfilerActivity, profile, schedule
     ready = []
     with profile(activities=[ProfilerActivity.CPU], schedule=schedule(wait=1, warmup=1, active=2, repeat=1),

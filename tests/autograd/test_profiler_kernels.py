@@ -58,7 +58,7 @@ def test_a_call_is_an_event_with_its_kernels_within():
     assert kernels[0].flops == work[1]
 
 
-def test_the_table_holds_kernels_against_the_peaks():
+def test_the_table_compares_kernels_with_the_peaks():
     made = compiled(f, X, W)
     with profile() as prof:
         for _ in range(3):
@@ -85,7 +85,7 @@ def test_the_share_of_the_peak():
     assert re.search(r" 50\.00%\s*$", next(line for line in prof.table().splitlines() if "f[0]" in line))
 
 
-def test_tables_without_kernels_are_as_ever():
+def test_tables_without_kernels_are_unchanged():
     with profile() as prof:
         X.sin()
     text = prof.key_averages().table()
@@ -108,7 +108,7 @@ def test_backward_of_a_compiled_function():
     assert torch.allclose(w.grad, expected, atol=1e-5)
 
 
-def test_functions_are_captured_under_a_profiler_as_well():
+def test_functions_are_traced_under_a_profiler():
     made = torch.compile(f)
     with profile() as prof:
         results = [made(X, W) for _ in range(4)]
@@ -147,7 +147,7 @@ def test_a_training_step_does_the_same_as_without():
     assert run(True) == run(False)
 
 
-def test_numpy_between_kernels_and_conditions():
+def test_fallback_kernels_and_data_guards():
     def g(x):
         if x.sum() > 0:
             return torch.sort(x * 2)[0] + 1
@@ -161,7 +161,7 @@ def test_numpy_between_kernels_and_conditions():
     assert any("numpy sort" in name for name in names(prof))
 
 
-def test_copies_at_the_end_are_told():
+def test_final_copies_are_events():
     a, b = torch.ones(8), torch.zeros(8)
 
     def swap():
@@ -179,7 +179,7 @@ def test_copies_at_the_end_are_told():
     assert torch.equal(b, a2 * 1.5)
 
 
-def test_other_threads_replay_without_being_written_down():
+def test_other_threads_are_not_recorded():
     made = compiled(f, X, W)
     results = []
     with profile() as prof:
@@ -190,7 +190,7 @@ def test_other_threads_replay_without_being_written_down():
     assert names(prof) == []
 
 
-def test_modes_that_watch_operators_still_run_them_one_by_one():
+def test_operator_modes_run_eagerly():
     made = compiled(f, X, W)
     with profile() as prof, torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
         made(X, W)
@@ -198,7 +198,7 @@ def test_modes_that_watch_operators_still_run_them_one_by_one():
     assert "aten::softmax" in names(prof)
 
 
-def test_traces_say_what_kernels_move_and_compute(tmp_path):
+def test_traces_have_bytes_and_flops_of_kernels(tmp_path):
     made = compiled(f, X, W)
     with profile(with_stack=True) as prof:
         made(X, W)

@@ -33,7 +33,7 @@ def test_other_views_require_grad_once_their_base_does():
     assert w.grad.item() == 2.0
 
 
-def test_a_base_told_to_require_grad_tells_its_views():
+def test_requires_grad_of_a_base_extends_to_its_views():
     base = torch.zeros(3)
     view = base[1:]
     base.requires_grad_()
@@ -43,7 +43,7 @@ def test_a_base_told_to_require_grad_tells_its_views():
     assert not view.requires_grad
 
 
-def test_many_views_that_come_and_go_are_not_kept():
+def test_temporary_views_are_not_retained():
     base = torch.zeros(3)
     kept = [base[:1] for _ in range(100)]
     for _ in range(5000):
@@ -75,7 +75,7 @@ def test_backward_ends_at_a_view_made_without_recording():
 # ----- writes that are refused -------------------------------------------------------------
 
 
-def test_the_history_of_one_of_several_views_cannot_be_made_anew():
+def test_the_history_of_a_multi_output_view_cannot_be_regenerated():
     x = torch.ones(4, requires_grad=True) * 1
     first, second = x.chunk(2)
     x.mul_(2)
@@ -103,7 +103,7 @@ def test_copying_a_leaf_onto_itself_is_a_write():
     assert y._version == 1
 
 
-def test_autograd_refuses_before_shapes_do():
+def test_autograd_errors_precede_shape_errors():
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         x.copy_(torch.ones(3))
@@ -122,7 +122,7 @@ def test_a_write_to_an_inference_tensor_is_refused_when_it_is_counted():
 # ----- gradients through writes ------------------------------------------------------------
 
 
-def test_what_an_in_place_operator_reads_besides_is_as_it_was_before():
+def test_in_place_product_with_itself_invalidates_the_saved_operand():
     x = torch.tensor([2.0, 3.0], requires_grad=True) * 1
     x.mul_(x)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -201,7 +201,7 @@ def test_backward_with_inputs_keeps_the_gradients_of_inner_tensors():
     assert x.grad is None
 
 
-def test_a_target_on_the_way_to_another_is_captured_before_its_hooks():
+def test_an_intermediate_target_is_captured_before_its_hooks():
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     y.register_hook(lambda g: g * 10)
@@ -212,7 +212,7 @@ def test_a_target_on_the_way_to_another_is_captured_before_its_hooks():
     assert of_y.tolist() == [10.0, 10.0]
 
 
-def test_hooks_on_nodes_see_no_gradients_that_nobody_wants():
+def test_node_hooks_see_no_unneeded_gradients():
     x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     z = x * y
     seen = []
@@ -239,7 +239,7 @@ def test_a_leaf_detached_in_place_accumulates_nothing():
 # ----- modes -------------------------------------------------------------------------------
 
 
-def test_grad_mode_is_told_but_does_nothing_under_inference_mode():
+def test_grad_mode_has_no_effect_under_inference_mode():
     x = torch.ones(2, requires_grad=True)
     with torch.inference_mode():
         assert not torch.is_grad_enabled()
@@ -270,12 +270,12 @@ def test_a_shallow_copy_is_a_leaf_of_the_same_memory():
 
 @pytest.mark.parametrize("of", [lambda x: x.softmax(-1), lambda x: x.sum(0), lambda x: torch.cat([x, x]),
                                 lambda x: x.cumsum(0), lambda x: x.roll(1, 0), lambda x: x.amax(-1, keepdim=True)])
-def test_results_can_be_viewed_in_whatever_order_the_operand_lies(of):
+def test_results_of_permuted_operands_can_be_viewed(of):
     x = torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1)
     assert of(x).view(-1).shape == (of(x).numel(),)
 
 
-def test_copies_of_expanded_tensors_lie_row_by_row():
+def test_copies_of_expanded_tensors_are_row_major():
     x = torch.arange(3.0).expand(2, 3)
     for made in (x.clone(), x.double(), torch.zeros_like(x), x.tanh()):
         assert made.stride() == (3, 1)
@@ -285,7 +285,7 @@ def test_results_take_no_more_memory_than_they_need():
     assert torch.topk(torch.arange(10.0), 2)[0].untyped_storage().nbytes() == 8
 
 
-def test_a_value_of_too_many_dimensions_is_put_nowhere():
+def test_values_of_too_many_dimensions_raise():
     x = torch.zeros(3)
     with pytest.raises(RuntimeError, match=r"value tensor of shape \[1, 2\] cannot be broadcast to indexing result of "
                                            r"shape \[2\]"):
@@ -297,7 +297,7 @@ def test_lerp_takes_one_dtype():
         torch.lerp(torch.ones(2), torch.ones(2, dtype=torch.float64), 0.5)
 
 
-def test_dimensions_of_size_one_that_expand_adds_step_over_the_rest():
+def test_strides_of_leading_dimensions_added_by_expand():
     x = torch.zeros(4, 3)
     assert x.expand(1, 4, 3).stride() == (12, 3, 1)
     x[True] = x

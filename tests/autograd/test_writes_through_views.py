@@ -33,7 +33,7 @@ def test_the_second_derivative(write):
     same(program)
 
 
-def test_a_view_of_real_parts_is_asked_for_its_history_without_recording():
+def test_the_history_of_a_real_view_in_no_grad_mode():
     def program(torch):
         x = torch.ones(2, dtype=torch.complex64, requires_grad=True).clone()
         real = x.real
@@ -55,7 +55,7 @@ def test_set_has_no_derivative():
     same(program)
 
 
-def test_sizes_that_change_count_as_writes():
+def test_resizing_counts_as_a_write():
     def program(torch):
         x = torch.ones(1)
         seen = []

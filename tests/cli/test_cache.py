@@ -44,7 +44,7 @@ def test_clearing(folder, capsys):
     assert PLANS.read("c") is None
 
 
-def test_a_kind_that_does_not_exist(folder, capsys):
+def test_unknown_kinds_raise(folder, capsys):
     with pytest.raises(SystemExit):
         main(["cache", "clear", "tensors"])
     assert "invalid choice: 'tensors'" in capsys.readouterr().err

@@ -92,7 +92,7 @@ def test_the_exit_status_is_the_scripts(script, line, status):
     assert python("-m", "flambeau", "run", script(f"import sys; {line}")).returncode == status
 
 
-def test_a_script_that_is_not_there(tmp_path):
+def test_a_missing_script(tmp_path):
     done = python("-m", "flambeau", "run", tmp_path / "none.py")
     assert done.returncode == 2
     assert "there is no file" in done.stderr

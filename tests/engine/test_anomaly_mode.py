@@ -49,7 +49,7 @@ def broken(torch):
 
 
 @pytest.mark.parametrize("forward_too", [True, False])
-def test_a_gradients_gradient_names_what_induced_it(forward_too):
+def test_double_backward_names_the_inducing_node(forward_too):
     def program(torch):
         x = torch.ones(2, requires_grad=True)
         with torch.autograd.set_detect_anomaly(forward_too):
@@ -107,5 +107,5 @@ def test_warnings_that_are_errors_do_not_hide_the_error(capsys):
     assert "Error detected in DivBackward0" in capsys.readouterr().err
 
 
-def test_what_the_mode_is_asked():
+def test_queries_of_the_mode():
     same(lambda torch: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()))

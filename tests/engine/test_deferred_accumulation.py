@@ -173,13 +173,13 @@ PROGRAMS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("rows", [1, 20, 1 << 20])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_as_pytorch(program: Callable[[Any], Any], rows: int, monkeypatch: Any) -> None:
+def test_equals_pytorch(program: Callable[[Any], Any], rows: int, monkeypatch: Any) -> None:
     monkeypatch.setattr(deferred_accumulation, "FLUSH_ROWS", rows)
     same(program)
 
 
 @pytest.mark.skipif(not flambeau.codegen.available(), reason="there are no kernels")
-def test_steps_but_the_first_are_put_aside(monkeypatch: Any) -> None:
+def test_all_steps_but_the_first_are_deferred(monkeypatch: Any) -> None:
     found = []
     fold = deferred_accumulation.DeferredSum._evaluate
 

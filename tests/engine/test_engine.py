@@ -43,7 +43,7 @@ def test_gradients_of_two_leaves_do_not_share_memory():
     assert g.tolist() == [1.0, 1.0]
 
 
-def test_a_leaf_never_takes_over_what_the_graph_saved():
+def test_gradients_do_not_alias_saved_tensors():
     x, w = leaf(1.0, 2.0), leaf(5.0, 6.0)
     out = (x * w).sum()
     out.backward(retain_graph=True)
@@ -52,7 +52,7 @@ def test_a_leaf_never_takes_over_what_the_graph_saved():
 
 
 @pytest.mark.parametrize("again", [lambda z: z.backward(), lambda z: z.grad_fn(torch.tensor(1.0))])
-def test_a_freed_graph_says_so(again):
+def test_a_freed_graph_raises(again):
     x = torch.tensor(2.0, requires_grad=True)
     z = x * x
     z.backward()
@@ -125,7 +125,7 @@ def test_a_root_that_is_a_leaf():
     (lambda x: (x + 1).sum().backward(inputs=[]), "cannot be empty"),
     (lambda x: torch.autograd.grad((x + 1).sum(), torch.ones(2)), "does not require grad"),
 ])
-def test_what_cannot_be_differentiated_says_why(call, error):
+def test_errors_of_roots_and_inputs(call, error):
     with pytest.raises(RuntimeError, match=error):
         call(leaf(1.0, 2.0))
 
@@ -258,7 +258,7 @@ def test_grad_mode_belongs_to_the_thread():
     assert seen == [True]
 
 
-def test_run_backward_gives_arrays_or_tensors_as_asked():
+def test_run_backward_returns_arrays_or_tensors():
     x = leaf(1.0, 2.0)
     y = x * x
     edge = (y.grad_fn, 0)

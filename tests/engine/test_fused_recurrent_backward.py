@@ -105,7 +105,7 @@ def test_several_layers(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) ->
     assert how.get("bidirectional") or lengths == [steps] * count
 
 
-def test_a_sequence_in_parts_and_gradients_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_sequences_and_existing_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state of one call is that of the next, and `.grad` is added to."""
     def program() -> list[Any]:
         layer, x, h = layer_of({"dtype": torch.float64})
@@ -153,7 +153,7 @@ def sequence(each: Callable[[list[Any]], Any], twice: bool = False) -> list[Any]
     return [first.grad, xs.grad, w.grad, b.grad, *(state.grad for state in states if state.retains_grad)]
 
 
-def test_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compared(lambda: sequence(lambda states: None), monkeypatch) == [STEPS]
     assert compared(lambda: sequence(lambda states: None, twice=True), monkeypatch) == [STEPS] * 2
 
@@ -195,7 +195,7 @@ def a_state_alone(states: list[Any]) -> Any:
 @pytest.mark.parametrize(("each", "lengths"), [
     (hook, [3, 2]), (hook_of_a_sum, [1, 4]), (hook_before_a_product, [4, 1]), (hook_of_a_transpose, [2, 3]),
     (retained, [1, 1, 1]), (more_of_a_state, [6]), (a_part_of_a_state, [6]), (a_state_alone, [5, 6])])
-def test_what_comes_between(each: Any, lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_between_steps(each: Any, lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that something watches is left to the engine; more cotangents for a state are waited for."""
     found = compared(lambda: sequence(each), monkeypatch)
     assert [length for length in found if length] == lengths
@@ -213,7 +213,7 @@ def test_infinities_and_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     compared(program, monkeypatch)
 
 
-def test_what_is_refused() -> None:
+def test_unsupported_cases() -> None:
     """A second time; a state that was written to, which is found where that step is."""
     layer, x, _ = layer_of({})
     output, _ = layer(x)
@@ -230,7 +230,7 @@ def test_what_is_refused() -> None:
     assert [each.grad is not None for each in xs] == [False, False, False, True, True, True]
 
 
-def test_a_cell_alone_keeps_nothing_else() -> None:
+def test_a_single_cell_retains_nothing_else() -> None:
     cell = torch.nn.RNNCell(INPUTS, HIDDEN)
     h = cell(torch.randn(BATCH, INPUTS))
     assert h.untyped_storage().nbytes() == 4 * BATCH * HIDDEN

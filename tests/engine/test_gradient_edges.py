@@ -32,7 +32,7 @@ def test_an_edge_is_a_root(root, seed):
     same(program)
 
 
-def test_an_edge_made_by_hand_is_a_root_with_a_seed():
+def test_a_constructed_edge_is_a_root_with_a_cotangent():
     def program(torch):
         x, y, _, _ = edges(torch)
         edge = torch.autograd.graph.GradientEdge(y.grad_fn, y.output_nr)
@@ -66,7 +66,7 @@ def test_an_unused_edge_has_no_zeros():
     same(program)
 
 
-def test_a_leaf_given_other_memory_is_another_leaf():
+def test_a_leaf_with_new_data_is_another_leaf():
     def program(torch):
         x = torch.ones(2, requires_grad=True)
         edge, y = torch.autograd.graph.get_gradient_edge(x), x * 2

@@ -50,7 +50,7 @@ def test_its_history_is_a_copy(times):
     assert "CopyBackwards" in same(program)
 
 
-def test_a_seed_stays_the_callers():
+def test_the_root_cotangent_is_not_modified():
     def program(torch):
         x, g = torch.ones(2, requires_grad=True), torch.ones(2)
         x.backward(g)
@@ -61,7 +61,7 @@ def test_a_seed_stays_the_callers():
 
 
 @pytest.mark.parametrize("hooked", [False, True])  # another leaf, for whose hooks the engine goes another way
-def test_the_policy_may_be_switched_off(hooked):
+def test_the_policy_can_be_disabled(hooked):
     torch = flambeau
     other = torch.ones(1, requires_grad=True)
     if hooked:

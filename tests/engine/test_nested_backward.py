@@ -51,7 +51,7 @@ def test_any_depth(depth):
     assert len({thread for thread, _ in Again.seen}) == 1 + depth // PER_THREAD
 
 
-def test_an_error_comes_out_of_all_threads():
+def test_an_error_propagates_through_all_threads():
     Again.at_the_end = ValueError("deep down")
     with pytest.raises(ValueError, match="deep down"):
         Again.apply(torch.tensor(3.0 * PER_THREAD, requires_grad=True)).backward()
@@ -66,7 +66,7 @@ def callback(torch, what):
 
 
 @pytest.mark.parametrize("with_hooks", [False, True])
-def test_callbacks_run_when_all_is_accumulated(with_hooks):
+def test_callbacks_run_after_accumulation(with_hooks):
     def program(torch):
         seen = []
         x = torch.ones(2, requires_grad=True)
@@ -109,11 +109,11 @@ def test_callbacks_belong_to_their_own_pass():
     same(program)
 
 
-def test_there_are_none_outside():
+def test_callbacks_raise_outside_of_backward():
     same(lambda torch: callback(torch, lambda: None))
 
 
-def test_leaves_may_go_while_hooks_are_looked_for():
+def test_leaves_may_be_freed_while_hooks_are_collected():
     """The collector may take leaves with hooks away at any time, and so while all of them are gone through."""
     before = gc.get_threshold()
     gc.collect()

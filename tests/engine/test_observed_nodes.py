@@ -51,7 +51,7 @@ def gradient(how: Callable[[Any, Any], None], function: Callable[[Any], Any]) ->
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize("how", [hooked, profiled, suspected])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_kernels_and_bits(name: str, how: Any, monkeypatch: Any) -> None:
+def test_observed_nodes_use_the_same_kernels(name: str, how: Any, monkeypatch: Any) -> None:
     expected = gradient(plain, FUNCTIONS[name])
     kernels = compiled_operators(REGISTRY)
     assert kernels is not None
@@ -62,7 +62,7 @@ def test_kernels_and_bits(name: str, how: Any, monkeypatch: Any) -> None:
     assert found
 
 
-def test_what_packs_saved_tensors_unpacks_once() -> None:
+def test_saved_tensors_are_unpacked_once() -> None:
     unpacked = []
 
     def unpack(x: Any) -> Any:

@@ -134,12 +134,12 @@ def others(x: Any, y: Any) -> list[Any]:
 
 @pytest.mark.parametrize(("each", "count"), [
     (more_of_it, 0), (twice, 0), (hook, 0), (retained, 0), (a_target, None), (higher, 0), (a_leaf, 0), (others, 0)])
-def test_whoever_looks(each: Any, count: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_observers_see_dense_gradients(each: Any, count: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     found = compared(lambda: each(*given()), monkeypatch)
     assert count is None or found == count
 
 
-def test_what_is_refused() -> None:
+def test_unsupported_cases() -> None:
     x, y = given()
     logs = x.log_softmax(1)
     loss = nll(logs, y)

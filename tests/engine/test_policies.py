@@ -25,7 +25,7 @@ def test_multithreading():
     same(program)
 
 
-def test_writes_that_do_not_count():
+def test_writes_without_version_update():
     def program(torch):
         x, y = torch.ones(2, requires_grad=True).clone(), torch.ones(2)
         z = x * x
@@ -41,7 +41,7 @@ def test_writes_that_do_not_count():
 
 
 @pytest.mark.parametrize("hooked", [False, True])
-def test_nodes_run_by_their_numbers_once_all_before_them_have(hooked):
+def test_ready_nodes_run_by_sequence_number(hooked):
     def program(torch):
         leaves = [torch.ones(2, requires_grad=True) for _ in range(3)]
         if hooked:  # the other way through the graph

@@ -90,7 +90,7 @@ def test_copies_are_made_once_for_each_version():
         assert len(context.cloned) == 0
 
 
-def test_what_is_saved_no_longer_is_not_copied():
+def test_freed_tensors_are_not_copied():
     with allow_mutation_on_saved_tensors() as context:
         _, b = start()
         out = (b ** 2).sum()

@@ -37,7 +37,7 @@ def works(x):
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
-def test_an_interrupt_from_a_hook_leaves_nothing_broken(create_graph):
+def test_an_interrupt_in_a_hook_leaves_the_engine_usable(create_graph):
     x = torch.ones(3, dtype=torch.float64, requires_grad=True)
     other = torch.ones(3, dtype=torch.float64, requires_grad=True)
     y = x * 2
@@ -77,7 +77,7 @@ def test_leaves_that_were_finished_before_an_error_have_their_gradients():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer") or not hasattr(os, "kill"), reason="signals")
-def test_a_signal_during_backward_leaves_nothing_broken():
+def test_a_signal_during_backward_leaves_the_engine_usable():
     assert threading.current_thread() is threading.main_thread()
     x = torch.ones(4, dtype=torch.float64, requires_grad=True)
     before = signal.getsignal(signal.SIGALRM)

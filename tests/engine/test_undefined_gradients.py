@@ -47,7 +47,7 @@ y = Half.apply(Seen.apply(h).sin(), w)
     "say([g if g is None else g.tolist() for g in torch.autograd.grad(y.sum(), [w, x], allow_unused=True)])",
     "a, b = torch.ones(4, requires_grad=True).mul(1).split(2); a.sum().backward(); say(a)",
 ])
-def test_what_has_no_gradient_runs(rest: str) -> None:
+def test_operators_without_gradient_run(rest: str) -> None:
     def program(torch: Any) -> Any:
         told: list[Any] = []
         exec(HALF + rest, {"torch": torch, "say": lambda *values: told.append(values)})

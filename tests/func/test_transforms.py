@@ -145,7 +145,7 @@ def test_linearize_runs_the_function_once() -> None:
     assert len(runs) == 1
 
 
-def test_tangents_reach_views_and_bases_of_what_is_written() -> None:
+def test_tangents_of_writes_reach_views_and_bases() -> None:
     def f(x: Any, y: Any) -> Any:
         x = x.clone()
         row = x[0]
@@ -176,7 +176,7 @@ def test_an_argument_may_be_written_to_and_keeps_no_history() -> None:
 
 
 @pytest.mark.parametrize("call", ["requires_grad_", "retain_grad"])
-def test_what_only_makes_sense_outside_is_refused_inside(call: str) -> None:
+def test_calls_that_are_invalid_inside_transforms_raise(call: str) -> None:
     with pytest.raises(RuntimeError, match="inside of a function being transformed by a functorch transform"):
         grad(lambda x: getattr(x.clone(), call)().sum())(torch.ones(2))
     with pytest.raises(RuntimeError, match="called inside a functorch transform"):

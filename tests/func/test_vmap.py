@@ -72,7 +72,7 @@ def test_views_of_a_batch_share_its_memory() -> None:
     assert x.tolist() == [[7., 1., 1., 0.]] * 3
 
 
-def test_a_write_of_a_batch_into_what_is_none_is_refused() -> None:
+def test_batched_writes_into_unbatched_tensors_raise() -> None:
     y = torch.zeros(3)
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         vmap(lambda x: y.add_(x))(torch.ones(2, 3))
@@ -84,7 +84,7 @@ def test_a_write_of_a_batch_into_what_is_none_is_refused() -> None:
     (lambda x: x if x > 0 else -x, "data-dependent control flow"),
     (lambda x: x.data, "accessing `data` under vmap"),
 ])
-def test_values_cannot_be_looked_at(function: Any, said: str) -> None:
+def test_reading_elements_raises(function: Any, said: str) -> None:
     with pytest.raises(RuntimeError, match=said):
         vmap(function)(torch.ones(3))
 
@@ -102,12 +102,12 @@ def test_values_cannot_be_looked_at(function: Any, said: str) -> None:
     (lambda: vmap(lambda x: x, out_dims=None)(torch.ones(2)), "can not return a BatchedTensor when out_dim is None"),
     (lambda: vmap(lambda x: x, chunk_size=0)(torch.ones(2)), "chunk_size should be None or greater than 0"),
 ])
-def test_what_does_not_fit_is_said(call: Any, said: str) -> None:
+def test_errors(call: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         call()
 
 
-def test_a_batch_prints_as_what_it_consists_of() -> None:
+def test_repr_of_batched_tensors() -> None:
     texts = []
     vmap(lambda x: (texts.append(repr(x)), x)[1], in_dims=1)(torch.tensor([[1., 2.], [3., 4.]]))
     assert texts == ["BatchedTensor(lvl=1, bdim=1, value=\n    tensor([[1., 2.],\n            [3., 4.]])\n)"]
@@ -115,7 +115,7 @@ def test_a_batch_prints_as_what_it_consists_of() -> None:
     assert texts[1] == "GradTrackingTensor(lvl=1, value=\n    tensor(1.)\n)"
 
 
-def test_an_operator_without_a_rule_runs_once_for_each_element_and_says_so_once() -> None:
+def test_operators_without_batching_rule_loop_and_warn_once() -> None:
     from flambeau._tensor.dispatch import batching_rules
     from flambeau.ops.declare import REGISTRY
 
@@ -173,7 +173,7 @@ def test_functions_with_a_generated_rule() -> None:
     torch.testing.assert_close(torch.func.jacrev(vmap(f))(x), torch.diag(6 * x ** 2))
 
 
-def test_functions_with_a_rule_of_their_own() -> None:
+def test_functions_with_a_vmap_method() -> None:
     seen = []
 
     class Double(torch.autograd.Function):
@@ -199,7 +199,7 @@ def test_functions_with_a_rule_of_their_own() -> None:
     torch.testing.assert_close(vmap(vmap(Double.apply))(x), 2 * x)
 
 
-def test_functions_without_a_rule_are_refused() -> None:
+def test_functions_without_a_rule_raise() -> None:
     class Plain(torch.autograd.Function):
         @staticmethod
         def forward(x: Any) -> Any:

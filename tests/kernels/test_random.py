@@ -195,7 +195,7 @@ def test_inside_out_shuffle_is_a_permutation() -> None:
     assert sorted(_inside_out(Engine(1), 70000).tolist()) == list(range(70000))
 
 
-def test_place_follows_strides() -> None:
+def test_results_follow_strides() -> None:
     out = np.zeros((2, 3), F32).T
     random.place(np.arange(6, dtype=F32), out)
     assert out.tolist() == [[0, 3], [1, 4], [2, 5]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.autograd.differential import same
 
 
-def test_it_runs_its_module():
+def test_data_parallel_runs_its_module():
     def program(torch):
         torch.manual_seed(3)
         model = torch.nn.DataParallel(torch.nn.Linear(2, 3))

@@ -63,7 +63,7 @@ def at_once(name: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cotangents_in_a_batch(name: str) -> None:
+def test_batched_cotangents(name: str) -> None:
     for f in functions(name):
         function, primals = of_floats(name, f)
         with at_once(name):
@@ -82,7 +82,7 @@ def cotangents_agree(function: Callable[..., Any], primals: list[Any], what: str
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tangents_in_a_batch(name: str) -> None:
+def test_batched_tangents(name: str) -> None:
     if name in STRIDED:
         pytest.xfail("the geometry is that of the primal's memory")
     for f in functions(name):

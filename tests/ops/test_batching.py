@@ -116,7 +116,7 @@ def tried(record: Record, sample: Sample, check: Callable[[Sequence[Any], Sequen
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_batch_is_a_loop(name: str) -> None:
+def test_vmap_equals_a_loop(name: str) -> None:
     record = RECORDS[name]
     call = public(torch, name)
     dtype = None if record.floats else torch.int64
@@ -145,7 +145,7 @@ def test_a_batch_is_a_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(n for n in ALL if RECORDS[n].differentiable and n in FLOATING))
-def test_gradients_in_a_batch_are_those_of_a_loop(name: str) -> None:
+def test_batched_gradients_equal_those_of_a_loop(name: str) -> None:
     for f in functions(name):
         gradients_agree(RECORDS[name], f)
 

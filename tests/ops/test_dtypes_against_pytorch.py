@@ -106,7 +106,7 @@ def difference(torch: Any, want: Any, have: Any) -> tuple[str, str] | None:
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_both_raise_or_give_the_same_dtype(name: str, torch: Any, ledger: list[deviations.Deviation]) -> None:
+def test_errors_and_result_dtypes_equal_pytorchs(name: str, torch: Any, ledger: list[deviations.Deviation]) -> None:
     try:
         theirs = public(torch, name)
     except AttributeError:

@@ -85,7 +85,7 @@ def test_a_gradient_through_relu_can_be_differentiated_again() -> None:
     assert again.tolist() == [0.0, 0.0]
 
 
-def test_what_has_no_derivative_says_so() -> None:
+def test_unsupported_derivatives_raise() -> None:
     x = torch.ones(2, requires_grad=True)
     for y, name in ((x // 2, "floor_divide"), (3 % x, "remainder"), (torch.heaviside(x, x), "heaviside")):
         with pytest.raises(RuntimeError, match=f"derivative for aten::{name} is not implemented"):
@@ -143,7 +143,7 @@ def test_integer_powers() -> None:
     (lambda b: torch.clamp(b.float()), "torch.clamp: At least one of 'min' or 'max' must not be None"),
     (lambda b: torch.div(b, b, rounding_mode="up"), "expected rounding_mode to be one of None, 'trunc', or 'floor'"),
 ])
-def test_refusals(call: Any, text: str) -> None:
+def test_errors(call: Any, text: str) -> None:
     with pytest.raises((RuntimeError, NotImplementedError)) as caught:
         call(torch.tensor([True]))
     assert text in str(caught.value)
@@ -154,7 +154,7 @@ def test_refusals(call: Any, text: str) -> None:
     ("float16", 2, "float16"), ("bfloat16", 2.5, "bfloat16"), ("float32", 1j, "complex64"),
     ("float64", 1j, "complex128"), ("int64", 1j, "complex64"),
 ])
-def test_numbers_promote_by_category(x: str, number: Any, expected: str) -> None:
+def test_scalars_promote_by_category(x: str, number: Any, expected: str) -> None:
     t = torch.ones(2).to(getattr(torch, x))
     for f in (operator.add, operator.mul, operator.pow, lambda a, b: torch.where(torch.tensor([True, False]), a, b)):
         assert f(t, number).dtype == getattr(torch, expected)
@@ -175,7 +175,7 @@ def test_operators_with_numpy() -> None:
     assert (np.int64(2) - torch.tensor([1])).tolist() == [1]
 
 
-def test_operators_with_strangers() -> None:
+def test_operators_with_foreign_types() -> None:
     x = torch.tensor([1.0, 2.0])
     assert (x == None, x != None, x == "a", x == [1.0, 2.0]) == (False, True, False, False)  # noqa: E711
     for f in (operator.add, operator.lt, operator.pow):
@@ -184,7 +184,7 @@ def test_operators_with_strangers() -> None:
     assert [1, 2] * torch.tensor(2) == [1, 2, 1, 2]
 
 
-def test_one_element_as_a_number() -> None:
+def test_one_element_tensors_as_scalars() -> None:
     x, i, z = torch.tensor(2.5), torch.tensor([[3]]), torch.tensor(1 + 2j)
     assert (int(x), float(x), complex(x), complex(z), bool(x)) == (2, 2.5, 2.5 + 0j, 1 + 2j, True)
     assert (operator.index(i), math.floor(x), math.ceil(x), list(range(5))[i]) == (3, 2, 3, 3)
@@ -264,7 +264,7 @@ def test_names_of_nodes(call: Any, name: str) -> None:
     assert call(torch.ones(2, requires_grad=True)).grad_fn.name() == name
 
 
-def test_the_factor_in_its_old_place() -> None:
+def test_deprecated_order_of_alpha() -> None:
     from flambeau._tensor.pointwise.arithmetic import _LegacyArgumentOrder
 
     x = torch.ones(2)
@@ -275,7 +275,7 @@ def test_the_factor_in_its_old_place() -> None:
     assert x.clone().addcmul_(2, x, x).tolist() == [3.0, 3.0]
 
 
-def test_numbers_beside_integers_are_truncated() -> None:
+def test_scalars_with_integer_tensors_are_truncated() -> None:
     x = torch.tensor([1, 2, 3], dtype=torch.int8)
     for found, expected in ((torch.addcmul(x, x, x, value=2.7), [3, 10, 21]),
                             (torch.threshold(x, 1.5, -2.9), [-2, 2, 3]), (F.threshold(x, 2.0, 9.9), [9, 9, 3])):

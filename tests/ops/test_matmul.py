@@ -104,12 +104,12 @@ def test_error(call: Any, text: str) -> None:
     assert str(error.value) == text
 
 
-def test_bool_matrices_are_refused() -> None:
+def test_bool_matrices_raise() -> None:
     with pytest.raises(NotImplementedError, match="\"addmm_impl_cpu_\" not implemented for 'Bool'"):
         torch.mm(torch.ones(2, 2).bool(), torch.ones(2, 2).bool())
 
 
-def test_gradients_lie_as_their_matrices_do() -> None:
+def test_gradients_have_the_memory_order_of_their_matrices() -> None:
     x, w = leaf(2, 3), leaf(4, 3)
     F.linear(x, w, leaf(4)).sum().backward()
     assert w.grad.stride() == (3, 1)
@@ -119,7 +119,7 @@ def test_gradients_lie_as_their_matrices_do() -> None:
     assert g.stride() == (1, 3)
 
 
-def test_saved_operands_are_watched() -> None:
+def test_saved_operands_are_version_checked() -> None:
     x, w = leaf(2, 3), leaf(4, 3)
     out = F.linear(x, w, leaf(4))
     with torch.no_grad():
@@ -140,13 +140,13 @@ def test_linear_of_a_batch_is_a_view() -> None:
     assert out._is_view()
 
 
-def test_what_is_multiplied_by_zero_is_not_looked_at() -> None:
+def test_operands_multiplied_by_zero_are_not_read() -> None:
     nan = torch.full((2, 2), float("nan"))
     assert torch.addmm(nan, torch.ones(2, 2), torch.ones(2, 2), beta=0).tolist() == [[2, 2], [2, 2]]
     assert torch.addmm(torch.ones(2, 2), nan, torch.ones(2, 2), alpha=0).tolist() == [[1, 1], [1, 1]]
 
 
-def test_integers_wrap_and_are_cut_off() -> None:
+def test_integers_wrap_and_truncate() -> None:
     assert torch.mm(torch.full((1, 1), 200, dtype=torch.uint8), torch.full((1, 1), 2, dtype=torch.uint8)).item() == 144
     ones = torch.ones(2, 2, dtype=torch.int64)
     assert torch.addmm(ones, ones, ones, alpha=1.9).tolist() == [[3, 3], [3, 3]]
@@ -217,7 +217,7 @@ def test_symmetric_gradients(function: Any) -> None:
     ((3, 4, 5), (3, 5, 6)), ((2, 3, 4, 5), (2, 3, 5, 6)), ((2, 2, 3, 4, 5), (2, 2, 3, 5, 1)), ((0, 4, 5), (0, 5, 6)),
     ((2, 0, 4, 5), (2, 0, 5, 6)), ((2, 3, 0, 5), (2, 3, 5, 6)), ((2, 3, 4, 0), (2, 3, 0, 6))])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.complex64])
-def test_batches_are_the_same_whether_anybody_differentiates_them_or_not(left, right, dtype):
+def test_batched_results_do_not_depend_on_requires_grad(left, right, dtype):
     generator = np.random.default_rng(0)
     x, y = (torch.from_numpy(generator.integers(-9, 9, shape)).to(dtype) for shape in (left, right))
     found = x @ y

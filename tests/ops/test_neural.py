@@ -114,14 +114,14 @@ def test_pooling_returns_flat_indices() -> None:
     assert F.max_unpool2d(values, index, 2)[0, 1].tolist() == [0, 5, 0, 7]
 
 
-def test_rows_that_see_nothing_attend_to_nothing() -> None:
+def test_fully_masked_rows_attend_to_nothing() -> None:
     x = torch.ones(1, 1, 2, 4)
     mask = torch.tensor([[True, True], [False, False]])
     out = F.scaled_dot_product_attention(x, x, x, mask)
     assert out[0, 0].tolist() == [[1] * 4, [0] * 4]
 
 
-def test_dropout_scales_what_it_keeps() -> None:
+def test_dropout_scales_retained_elements() -> None:
     torch.manual_seed(0)
     x = torch.ones(1000)
     out = F.dropout(x, 0.25)
@@ -151,7 +151,7 @@ def test_empty_bags_give_zeros(mode: str) -> None:
     (2, {"padding": 1}, "(1 x 1). Calculated output size per channel: (0 x 0)"),
     (3, {"padding": (1, 0, 0)}, "(1 x 1 x 1). Calculated output size per channel: (0 x 2 x 2)"),
 ])
-def test_a_transposed_convolution_that_gives_nothing_is_refused(rank: int, how: dict[str, Any], said: str) -> None:
+def test_transposed_convolutions_with_empty_output_raise(rank: int, how: dict[str, Any], said: str) -> None:
     call = getattr(F, f"conv_transpose{rank}d")
     with pytest.raises(RuntimeError) as error:
         call(torch.ones(1, 1, *(1,) * rank), torch.ones(1, 1, *(2,) * rank), **how)
@@ -159,7 +159,7 @@ def test_a_transposed_convolution_that_gives_nothing_is_refused(rank: int, how: 
 
 
 @pytest.mark.parametrize("kind", ["uint16", "uint32", "uint64"])
-def test_pools_of_wide_unsigned_integers_are_refused(kind: str) -> None:
+def test_pooling_of_wide_unsigned_integers_raises(kind: str) -> None:
     x = torch.ones(1, 1, 4, 4).to(getattr(torch, kind))
     named = kind.replace("uint", "UInt")
     for call, kernel, where in ((F.max_pool1d, "max_pool1d_impl", x[0]), (F.max_pool2d, "max_pool2d", x),

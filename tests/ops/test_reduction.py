@@ -99,7 +99,7 @@ def test_errors(call: Any, error: type[Exception], text: str) -> None:
     assert text in str(caught.value)
 
 
-def test_too_few_degrees_of_freedom_are_warned_of() -> None:
+def test_too_few_degrees_of_freedom_warn() -> None:
     with pytest.warns(UserWarning, match=r"std\(\): degrees of freedom is <= 0"):
         assert torch.isnan(torch.tensor([1.0]).std())
 
@@ -144,7 +144,7 @@ def test_narrow_sums_accumulate_in_float32() -> None:
         assert torch.full((4096,), 0.5, dtype=dtype).mean().item() == 0.5
 
 
-def test_sums_of_integers_are_int64_unless_asked() -> None:
+def test_sums_of_integers_are_int64_by_default() -> None:
     x = torch.tensor([200, 100], dtype=torch.uint8)
     assert x.sum().dtype is torch.int64
     assert x.sum().item() == 300
@@ -159,7 +159,7 @@ def test_softmax_without_overflow() -> None:
     assert x.log_softmax(0).tolist() == [0, -1e4, -2e4]
 
 
-def test_quiet() -> None:
+def test_no_numpy_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         torch.tensor([INF, -INF]).sum()

@@ -45,7 +45,7 @@ def test_times_a_logarithm(name):
     same(program)
 
 
-def test_the_slope_of_sinc_where_squares_are_nothing():
+def test_gradient_of_sinc_where_squares_underflow():
     def program(torch):
         x = torch.tensor([0.0, 1e-40, 1e-25, -1e-25, 0.5], requires_grad=True)
         torch.sinc(x).sum().backward()

@@ -45,7 +45,7 @@ def test_maximize_negates_the_gradient(cls):
 
 
 @pytest.mark.parametrize("cls", ALL)
-def test_resuming_is_going_on(cls):
+def test_resumed_training_equals_uninterrupted_training(cls):
     def steps(p, optimizer, n):
         for _ in range(n):
             optimizer.zero_grad()

@@ -59,7 +59,7 @@ def test_torch_agrees_with_torch(op: str) -> None:
         ("matmul", lambda a, b: torch.matmul(a, b).mT.contiguous().mT, "strides", "stride"),
     ],
 )
-def test_a_wrong_library_is_found_out(op: str, wrong: Any, check: str, reason: str) -> None:
+def test_a_wrong_library_is_detected(op: str, wrong: Any, check: str, reason: str) -> None:
     found = failures(op, check, Side(Altered(**{op: wrong})))
     assert any(reason in o.reason for o in found), [o.reason for o in found]
 
@@ -116,7 +116,7 @@ def test_values_come_out_as_arrays() -> None:
     assert side.numpy(torch.tensor([1j]).conj()).tolist() == [-1j]
 
 
-def test_the_ledger_reads(tmp_path: Any) -> None:
+def test_deviations_are_parsed(tmp_path: Any) -> None:
     file = tmp_path / "deviations.txt"
     file.write_text("# note\n\nfft.* | grad | complex128 | a reason | with a bar\n")
     (line,) = deviations.read(file)

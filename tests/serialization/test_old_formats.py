@@ -68,7 +68,7 @@ def row_of_pickles(identity, keys, data):
 FLOATS = struct.pack("<q4f", 4, 0, 1, 2, 3)
 
 
-def test_a_row_of_pickles(tmp_path):
+def test_legacy_pickle_sequence(tmp_path):
     file = row_of_pickles(("storage", _Global("torch", "FloatStorage"), "1", "cpu", 4, None), ["1"], FLOATS)
     assert torch.load(io.BytesIO(file)).tolist() == [1, 2]
     (tmp_path / "x.pt").write_bytes(file)
@@ -76,7 +76,7 @@ def test_a_row_of_pickles(tmp_path):
     assert torch.load(io.BytesIO(file), weights_only=False).tolist() == [1, 2]
 
 
-def test_a_view_of_a_storage_and_a_place():
+def test_legacy_views_of_storages():
     identity = ("storage", _Global("torch.cuda", "FloatStorage"), "1", "cuda:0", 4, ("2", 1, 3))
     file = row_of_pickles(identity, ["1"], FLOATS)
     assert torch.load(io.BytesIO(file), map_location="cpu").tolist() == [2, 3]
@@ -90,13 +90,13 @@ def test_a_view_of_a_storage_and_a_place():
     (b"", "unexpected EOF, expected 8 more bytes"),
     (struct.pack("<q", 5) + FLOATS[8:], "storage has wrong byte size: expected 16 got 20"),
 ])
-def test_a_row_cut_short(data, text):
+def test_truncated_legacy_files(data, text):
     identity = ("storage", _Global("torch", "FloatStorage"), "1", "cpu", 4, None)
     with pytest.raises(RuntimeError, match=text):
         torch.load(io.BytesIO(row_of_pickles(identity, ["1"], data)))
 
 
-def test_other_pickles_are_no_files_of_tensors():
+def test_other_pickles_raise():
     with pytest.raises(RuntimeError, match="Invalid magic number; corrupt file"):
         torch.load(io.BytesIO(pickle.dumps(5, protocol=2)))
     with pytest.raises(RuntimeError, match="Invalid protocol version: 5"):
@@ -150,7 +150,7 @@ class Changed(torch.nn.Module):
     """A module whose source the test changes."""
 
 
-def test_a_changed_class_is_warned_of(monkeypatch):
+def test_changed_source_warns(monkeypatch):
     file = io.BytesIO()
     torch.save(Changed(), file, _use_new_zipfile_serialization=False)
     file.seek(0)

@@ -47,7 +47,7 @@ def there_and_back(obj, *, load=None, **options):
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "legacy"])
-def test_what_is_saved_comes_back(name, options):
+def test_saved_objects_round_trip(name, options):
     if name == "a generator" and options:
         pytest.skip("takes its state before the old format has read it, in PyTorch too")
     obj = ALL[name](torch)
@@ -66,7 +66,7 @@ def test_every_protocol(protocol):
     assert plain(back, torch) == plain(obj, torch)
 
 
-def test_memory_in_common_stays_in_common():
+def test_shared_memory_stays_shared():
     x = torch.arange(6.0)
     a, b, c, p = there_and_back([x, x[2:], x.view(2, 3).t(), torch.nn.Parameter(x)])
     a[4] = 100
@@ -93,7 +93,7 @@ def test_subclasses_and_their_attributes():
     assert slotted.mark == 5
 
 
-def test_a_users_module(tmp_path):
+def test_user_defined_modules(tmp_path):
     net = Net()
     torch.save(net, tmp_path / "net.pt")
     back = torch.load(tmp_path / "net.pt", weights_only=False)
@@ -150,7 +150,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
     (3, AttributeError, "expected 'f' to be string, path, or a file-like object with a 'write' attribute"),
     ("/no/such/folder/x.pt", RuntimeError, "Parent directory /no/such/folder does not exist."),
 ])
-def test_where_nothing_can_be_saved(f, error, text):
+def test_unwritable_destinations(f, error, text):
     with pytest.raises(error, match=text):
         torch.save(1, f)
 
@@ -171,7 +171,7 @@ def test_pickle_and_deepcopy():
         copy.deepcopy(x * 2)
 
 
-def test_complex_parts_stay_parts_in_copies():
+def test_copies_of_complex_parts_stay_views():
     z = torch.ones(2, dtype=torch.complex64)
     a, real = copy.deepcopy([z, z.real])
     a[0] = 5

@@ -52,7 +52,7 @@ def _forget():
     torch.serialization.clear_safe_globals()
 
 
-def test_a_class_is_refused_until_it_is_trusted():
+def test_classes_raise_until_they_are_allowed():
     file = written([Trusted(3), Settable()])
     name = f"{Trusted.__module__}.Trusted"
     assert set(torch.serialization.get_unsafe_globals_in_checkpoint(file)) == {name, f"{Settable.__module__}.Settable"}
@@ -79,7 +79,7 @@ def test_trust_for_a_block_and_under_another_name():
 
 
 @pytest.mark.parametrize(("given", "error"), [((Trusted,), ValueError), ((Trusted, 3), TypeError)])
-def test_what_cannot_be_trusted(given, error):
+def test_invalid_safe_globals(given, error):
     with torch.serialization.safe_globals([given]), pytest.raises(error, match="Expected"):
         torch.load(written(Trusted(1)))
 
@@ -112,7 +112,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_forged_pickles_are_refused(name):
+def test_malicious_pickles_raise(name):
     pickled, text = ATTACKS[name]
     with pytest.raises(pickle.UnpicklingError, match=text):
         torch.load(forged(pickled))
@@ -135,7 +135,7 @@ def test_tensors_stay_within_their_storage(size, stride, offset, text):
         torch.load(written(Forged()))
 
 
-def test_what_pytorch_trusts_and_flambeau_lacks():
+def test_classes_that_pytorch_allows_and_flambeau_lacks():
     with pytest.raises(NotImplementedError, match=r"torch\.float8_e4m3fn, which flambeau does not have"):
         torch.load(forged(b"\x80\x02ctorch\nfloat8_e4m3fn\n."))
     with pytest.raises(NotImplementedError, match="the file holds a sparse tensor"):
@@ -160,7 +160,7 @@ def test_arguments():
     assert torch.load(file, pickle_module=pickle, encoding="latin1") == 1
 
 
-def test_the_environment(monkeypatch):
+def test_environment_variables(monkeypatch):
     file = written(Trusted(1))
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
     with pytest.warns(UserWarning, match="forcing weights_only=False"):

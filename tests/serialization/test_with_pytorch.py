@@ -27,7 +27,7 @@ def written(library, obj, **options):
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "legacy"])
-def test_each_reads_what_the_other_wrote(name, options):
+def test_files_are_interchangeable(name, options):
     if options and name in ("a generator", "a storage", "every dtype"):
         pytest.skip("PyTorch itself does not read these from the old format")
     theirs, ours = ALL[name](torch), ALL[name](flambeau)
@@ -58,7 +58,7 @@ def test_the_files_are_the_same(name):
             yours.filename, yours.header_offset, yours.flag_bits)
 
 
-def test_training_goes_on_in_the_other_library():
+def test_training_continues_in_the_other_library():
     def begin(library):
         library.manual_seed(0)
         net = library.nn.Sequential(library.nn.Linear(3, 4), library.nn.Tanh(), library.nn.Linear(4, 1))
@@ -85,7 +85,7 @@ def test_training_goes_on_in_the_other_library():
             torch.testing.assert_close(torch.tensor(a.tolist()), torch.tensor(b.tolist()))
 
 
-def test_a_generator_goes_on():
+def test_generator_state_is_interchangeable():
     g = torch.Generator().manual_seed(9)
     torch.randn(7, generator=g)
     back = flambeau.load(written(torch, g), weights_only=False)
@@ -95,7 +95,7 @@ def test_a_generator_goes_on():
 
 
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "legacy"])
-def test_lazy_conjugates_come_as_what_they_mean(options):
+def test_lazy_conjugates_are_resolved(options):
     z = torch.tensor([1 + 2j, 3j])
     back = flambeau.load(written(torch, [z.conj(), z.clone().conj().imag, z], **options))
     assert [x.tolist() for x in back] == [[1 - 2j, -3j], [-2, -3], [1 + 2j, 3j]]

@@ -90,11 +90,11 @@ def outcome(t: Any, make: Any, **options: Any) -> tuple[str, str]:
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: str({
     key: getattr(value, "__name__", value) for key, value in options.items()}))
 @pytest.mark.parametrize("name", PAIRS)
-def test_as_pytorch(name: str, options: dict[str, Any]) -> None:
+def test_equals_pytorch(name: str, options: dict[str, Any]) -> None:
     assert outcome(flambeau, PAIRS[name], **options) == outcome(pytorch, PAIRS[name], **options)
 
 
-def test_it_says_where_and_by_how_much() -> None:
+def test_messages_have_index_and_difference() -> None:
     with pytest.raises(AssertionError) as caught:
         flambeau.testing.assert_close({"a": [flambeau.zeros(2, 2)]}, {"a": [flambeau.tensor([[0.0, 0], [4, 0]])]})
     assert str(caught.value).splitlines() == [
@@ -109,7 +109,7 @@ def test_structures_are_compared_before_values() -> None:
         flambeau.testing.assert_close([1, [1, 2]], [2, [1]], msg="not shown")
 
 
-def test_what_asks_the_impossible_is_wrapped() -> None:
+def test_internal_errors_are_wrapped() -> None:
     with pytest.raises(RuntimeError, match=r"Comparing\n\nTensorLikePair\(") as caught:
         flambeau.testing.assert_close(flambeau.ones(1), flambeau.zeros(1), rtol=-1.0, atol=0.0)
     assert isinstance(caught.value.__cause__, RuntimeError)
@@ -120,7 +120,7 @@ def test_what_asks_the_impossible_is_wrapped() -> None:
 @pytest.mark.parametrize("options", [{}, {"rtol": 1.0, "atol": 0.1}, {"rtol": 1.0}, {"equal_nan": False},
                                      {"msg": "mine"}], ids=str)
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_the_deprecated_one(name: str, options: dict[str, Any]) -> None:
+def test_assert_allclose(name: str, options: dict[str, Any]) -> None:
     def said(t: Any) -> tuple[str, str]:
         try:
             t.testing.assert_allclose(*PAIRS[name](t), **options)
@@ -131,7 +131,7 @@ def test_the_deprecated_one(name: str, options: dict[str, Any]) -> None:
     assert said(flambeau) == said(pytorch)
 
 
-def test_the_deprecated_one_warns() -> None:
+def test_assert_allclose_warns() -> None:
     with pytest.warns(FutureWarning, match=r"`torch.testing.assert_allclose\(\)` is deprecated since 1.12"):
         flambeau.testing.assert_allclose([1.0], [1.0])
 

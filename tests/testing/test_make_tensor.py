@@ -41,7 +41,7 @@ def outcome(t: Any, shape: tuple[Any, ...], dtype: str, options: dict[str, Any])
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_as_pytorch(dtype: str, options: dict[str, Any]) -> None:
+def test_equals_pytorch(dtype: str, options: dict[str, Any]) -> None:
     if "exclude_zero" in options and dtype in ("uint16", "uint32", "uint64"):
         return  # PyTorch cannot write to a mask of these
     for shape in SHAPES:
@@ -53,7 +53,7 @@ def test_unsigned_numbers_without_zero() -> None:
     assert x.tolist() == [1] * 50
 
 
-def test_what_is_no_dtype() -> None:
+def test_invalid_dtypes() -> None:
     with pytest.raises(TypeError, match=r"The requested dtype '3' is not supported by torch.testing.make_tensor\(\)"):
         flambeau.testing.make_tensor(2, dtype=3, device="cpu")
     with pytest.raises(TypeError, match="missing 2 required keyword-only arguments: 'dtype' and 'device'"):

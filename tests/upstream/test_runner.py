@@ -100,7 +100,7 @@ def test_loading_and_outcomes(tmp_path):
     assert done.returncode == 1
 
 
-def test_the_ledger_names_tests_with_reasons():
+def test_the_list_of_excluded_tests_has_reasons():
     for line in (Path(__file__).parent / "not_applicable.txt").read_text().splitlines():
         if line and not line.startswith("#"):
             pattern, dash, reason = line.partition(" - ")

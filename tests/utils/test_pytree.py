@@ -35,7 +35,7 @@ def both(run: Callable[[Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("tree", TREES, ids=repr)
-def test_apart_and_together(tree: Any) -> None:
+def test_flatten_and_unflatten(tree: Any) -> None:
     def run(p: Any) -> Any:
         leaves, spec = p.tree_flatten(tree)
         assert spec == p.tree_structure(tree)
@@ -47,7 +47,7 @@ def test_apart_and_together(tree: Any) -> None:
 
 
 @pytest.mark.parametrize("tree", TREES, ids=repr)
-def test_functions_of_leaves(tree: Any) -> None:
+def test_tree_map(tree: Any) -> None:
     both(lambda p: p.tree_map(lambda x: (x,), tree))
     both(lambda p: p.tree_map(lambda x, y: (x, y), tree, tree))
     both(lambda p: p.tree_map(lambda x: 0, tree, is_leaf=lambda t: isinstance(t, tuple)))
@@ -64,7 +64,7 @@ def test_functions_of_leaves(tree: Any) -> None:
     (OrderedDict(a=1, b=2), defaultdict(int, b=3, a=4)), (deque([1, 2]), deque([3, 4], maxlen=4)), ((1, 2), 3),
     ((1, (2, 3)), (1, 4)), ((1, 2), (1, (2, 3))), ({"a": 1, "b": 2}, {"a": 4}), ({"a": 1}, {"b": 1}), ((1, 2), (3,)),
     ((1, 2), [3, 4]), (1, (3, 4)), (Point(1, 2), Point(3, 4))], ids=repr)
-def test_trees_side_by_side(one: Any, other: Any) -> None:
+def test_tree_map_of_several_trees(one: Any, other: Any) -> None:
     both(lambda p: p.tree_map(lambda *x: x, one, other))
     both(lambda p: p.tree_structure(one).flatten_up_to(other))
     both(lambda p: p.tree_structure(one) == p.tree_structure(other))
@@ -80,11 +80,11 @@ def test_named_tuples_of_other_classes() -> None:
 
 @pytest.mark.parametrize("shorter", [1, None, (1, 2), [1, 2], {"a": 1, "b": 2}, {"a": 1, "b": (2, 3)}, {"a": 1}],
                          ids=repr)
-def test_leaves_for_subtrees(shorter: Any) -> None:
+def test_broadcast_to_subtrees(shorter: Any) -> None:
     both(lambda p: p._broadcast_to_and_flatten(shorter, p.tree_structure({"a": 1, "b": (2, 3)})))
 
 
-def test_what_does_not_fit() -> None:
+def test_errors() -> None:
     both(lambda p: p.tree_unflatten([1], p.tree_structure((1, (2, 3)))))
     both(lambda p: p.tree_unflatten(3, p.tree_structure((1, 2))))
     both(lambda p: p.register_pytree_node(list, None, None))
@@ -94,7 +94,7 @@ def test_what_does_not_fit() -> None:
 
 
 @pytest.mark.parametrize("p", [ours, theirs], ids=["ours", "theirs"])
-def test_a_container_of_ones_own(p: Any) -> None:
+def test_registered_containers(p: Any) -> None:
     class Box:
         def __init__(self, held: Any, label: str) -> None:
             self.held, self.label = held, label
@@ -117,7 +117,7 @@ def test_named_results_stay_what_they_are() -> None:
     assert repr(ours.tree_structure(found)) == repr(theirs.tree_structure(pytest.importorskip("torch").ones(2).max(0)))
 
 
-def test_maps_for_their_effects() -> None:
+def test_in_place_maps() -> None:
     seen: list[int] = []
     tree = (1, [2, "x"])
     assert ours.tree_map_(seen.append, tree) is tree

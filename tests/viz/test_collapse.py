@@ -75,7 +75,7 @@ def test_every_node_is_in_one_place(graph, by):
         assert boxes.picture(group).boxes()
 
 
-def test_a_small_graph_is_left_alone():
+def test_small_graphs_are_not_collapsed():
     assert not list(loop(3).collapsed().groups())
 
 
@@ -106,7 +106,7 @@ def test_loops_within_loops():
     assert [boxes.name(item) for item in outer.items] == ["AddBackward0", "MulBackward0", "SinBackward0 × 5"]
 
 
-def test_what_does_not_repeat_is_cut_in_parts():
+def test_long_graphs_without_repetition_are_split():
     torch.manual_seed(1)
     choices = torch.randint(0, 5, (700,)).tolist()
     functions = [torch.sin, torch.cos, torch.tanh, torch.exp, torch.sigmoid]
@@ -129,7 +129,7 @@ def test_lines_become_boxes():
         "test_collapse.py:140 y = (x * 2).sin() + 1".replace("140", str(z.graph().nodes[0].source[1] - 1))]
 
 
-def test_unknown_ways_are_refused():
+def test_unknown_criteria_raise():
     with pytest.raises(ValueError, match="'module', 'source' or 'repeat'"):
         loop(3).collapsed("colour")
 

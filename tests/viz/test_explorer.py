@@ -145,7 +145,7 @@ def titles(page):
 
 # ----- in the browser -----
 
-def test_it_opens_with_everything_in_sight(opened, training_page):
+def test_the_initial_view_shows_the_entire_graph(opened, training_page):
     page = opened(training_page)
     assert page.locator("h1").inner_text()
     assert "Reader" in titles(page)
@@ -304,7 +304,7 @@ def test_steps_of_training_show_what_changed(opened, training_page):
     settle(page, "flambeau.step.at === 0")
 
 
-def test_the_keyboard_alone_does(opened, training_page):
+def test_the_keyboard_is_sufficient(opened, training_page):
     page = opened(training_page)
     keys = page.keyboard
     keys.press("?")
@@ -492,7 +492,7 @@ def test_text_of_the_program_cannot_break_out_of_the_document():
     assert json.loads(inside) == json.loads(json.dumps(document))
 
 
-def test_a_graph_that_nobody_watched_is_left_alone():
+def test_graphs_without_recording():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
     loss = model(torch.randn(5, 3)).pow(2).mean()
@@ -546,7 +546,7 @@ def test_a_recording_becomes_steps():
     assert len(document["kinds"]) < sum(len(step["nodes"]) for step in document["steps"])
 
 
-def test_leaves_stand_right_before_their_use():
+def test_leaves_directly_precede_their_use():
     w = torch.ones(1, requires_grad=True)
     v = torch.ones(1, requires_grad=True)
     y = (w.exp().exp() * v).sum()
@@ -554,7 +554,7 @@ def test_leaves_stand_right_before_their_use():
     assert order == ["AccumulateGrad", "ExpBackward0", "ExpBackward0", "AccumulateGrad", "MulBackward0", "SumBackward0"]
 
 
-def test_what_has_no_graph_is_refused(tmp_path):
+def test_tensors_without_a_graph_raise(tmp_path):
     with pytest.raises(RuntimeError, match="no graph"):
         viz.explore(torch.ones(2), path=tmp_path / "x.html", open_browser=False)
     with watching() as watch:
@@ -597,7 +597,7 @@ def test_the_command_explores_a_script(tmp_path):
     assert [len(step["nodes"]) for step in document["steps"]] == [3, 4, 3]
 
 
-def test_the_command_says_what_is_wrong(tmp_path):
+def test_the_command_reports_errors(tmp_path):
     done = run_graph(tmp_path, "print(1)", "--no-open", "missing.py")
     assert done.returncode == 2
     assert "there is no file" in done.stderr

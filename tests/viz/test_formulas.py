@@ -187,7 +187,7 @@ def test_operators_of_whole_tensors_have_formulas_too(applied):
     ("erf", "erf(x)", ["2/√π × exp(-x²)"]),
     ("silu", "silu(x)", ["σ(x) × (1 + x × (1 - σ(x)))"]),
 ])
-def test_what_is_written(key, shown, by_inputs):
+def test_printed_formulas(key, shown, by_inputs):
     op = REGISTRY[key]
     inputs = [Symbol("xyz"[place]) for place in range(len(op.inputs))]
     assert text(forward(op, inputs)) == shown
@@ -213,7 +213,7 @@ def test_expressions_are_simplified_and_bracketed():
     assert str(substituted(x * x - y, {"x": Symbol("-2"), "y": Symbol("-3")})) == "(-2)² - (-3)"
 
 
-def test_what_only_numbers_can_tell_is_no_formula():
+def test_value_dependent_rules_have_no_formula():
     x = Symbol("x")
     with pytest.raises(Unknowable):
         bool(x > 0)

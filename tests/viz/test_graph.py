@@ -31,7 +31,7 @@ def test_nodes_come_newest_first_and_edges_lead_to_older_ones():
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_shapes_are_known_where_the_graph_tells_them(watched):
+def test_shapes_from_saved_values(watched):
     x, w, b = leaves((2, 3), (3, 4), (4,))
 
     def program():
@@ -73,14 +73,14 @@ def test_memory_that_is_shared_counts_once():
     assert all(kept.shared == "leaf" for kept in by_name((x * x).graph(), "MulBackward0").saved)
 
 
-def test_a_view_keeps_all_of_what_it_looks_into():
+def test_a_view_retains_its_base():
     big = torch.ones(1000)
     x, = leaves((2,))
     kept, = by_name((x * big[:2]).graph(), "MulBackward0").saved
     assert kept[:4] == ("other", (2,), "float32", 4000)
 
 
-def test_freed_graphs_say_so():
+def test_freed_graphs_are_marked():
     x, = leaves((3,))
     y = x.exp().sum()
     assert not any(node.freed for node in y.graph())
@@ -101,7 +101,7 @@ def test_formulas_come_from_declarations():
         ("input × 3", ["g × other"]), ("input × other", ["g × other", "g × input"])]
 
 
-def test_custom_functions_and_what_hangs_on_ctx():
+def test_custom_functions_and_ctx_attributes():
     class Twice(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):

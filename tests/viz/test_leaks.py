@@ -58,7 +58,7 @@ def test_attributes_and_dictionaries_of_objects():
     assert held_by(mine(leaks(), "trainer")) == {("trainer.state", here)}
 
 
-def test_what_is_meant_to_be_kept_is_not_told():
+def test_intended_references_are_not_reported():
     w = torch.ones(3, requires_grad=True)
     kept = (w * w).sum()
     assert mine(leaks(), "kept")
@@ -122,7 +122,7 @@ def test_gradients_with_a_graph():
     assert not mine(leaks(), "model")
 
 
-def test_states_that_are_carried_over():
+def test_carried_hidden_states():
     w = torch.ones(3, requires_grad=True)
     h = torch.zeros(3)
     for _ in range(300):
@@ -149,17 +149,17 @@ def test_cycles_that_only_the_collector_frees():
     assert "save_for_backward" in str(found)
 
 
-def test_reports_read_well():
+def test_text_of_reports():
     w = torch.ones(3, requires_grad=True)
     again = w.exp()
     text = str(mine(leaks(), "again")[0]).splitlines()
     assert text[0] == "a graph of 1 node, 12 bytes kept for backward, behind ExpBackward0"
-    assert text[1].startswith("    held by again, a local of test_reports_read_well(), test_leaks.py:")
+    assert text[1].startswith("    held by again, a local of test_text_of_reports(), test_leaks.py:")
     assert text[2] == "    → detach() it, or delete the name when the step is done"
     del again
 
 
-def test_looking_holds_nothing():
+def test_inspection_retains_nothing():
     w = torch.ones(3, requires_grad=True)
     losses = [(w * 2).sum()]
     leaks()

@@ -34,7 +34,7 @@ def test_bytes_by_node_and_by_line():
     assert "<table" in found._repr_html_()
 
 
-def test_what_it_says_is_what_is_held():
+def test_reported_bytes_equal_retained_bytes():
     x = torch.ones(1000, requires_grad=True)
     y = x.exp().sin().cos().sum()
     graph = y.graph()
@@ -43,14 +43,14 @@ def test_what_it_says_is_what_is_held():
     assert graph.memory().total == sum(arrays.values())
 
 
-def test_without_lines_it_tells_how_to_get_them():
+def test_without_recording_it_explains_how_to_get_lines():
     x = torch.ones(100, requires_grad=True)
     text = str(x.exp().graph().memory())
     assert "ExpBackward0" in text
     assert "viz.watching()" in text
 
 
-def test_lines_that_nobody_watched_are_summed_up():
+def test_unrecorded_lines_are_summed():
     x = torch.ones(100, requires_grad=True)
     y = x.exp()
     with watching():

@@ -27,7 +27,7 @@ def kinds(watch):
     return [event["kind"] for event in watch.events]
 
 
-def test_lines_and_modules_are_noted():
+def test_lines_and_modules_are_recorded():
     model = Net()
     with watching(model):
         loss = model(torch.ones(1, 3)).sum()
@@ -70,7 +70,7 @@ def test_a_training_step_in_events():
     assert [event["seq"] for event in backward] == sorted((event["seq"] for event in forward), reverse=True)
 
 
-def test_gradients_are_those_without_watching():
+def test_gradients_equal_those_without_recording():
     torch.manual_seed(0)
     model = Net()
     x = torch.randn(5, 3)
@@ -99,7 +99,7 @@ def test_adjoints_and_freeing():
     assert adjoint["found"][0]["values"] == pytest.approx([np.e, np.exp(4)], rel=1e-6)
 
 
-def test_autograd_grad_hands_its_gradient_out():
+def test_results_of_autograd_grad_are_events():
     x = torch.tensor(3., requires_grad=True)
     with watching() as watch:
         g, = torch.autograd.grad(x ** 2, x, create_graph=True)
@@ -134,7 +134,7 @@ def test_custom_functions_in_place_writes_and_no_grad():
     assert watch.events[1]["outputs"][0]["values"] == [8.0, 8.0, 8.0]
 
 
-def test_nothing_is_noted_outside_the_block_or_after_an_error():
+def test_nothing_is_recorded_outside_the_block_or_after_an_error():
     x = torch.ones(2, requires_grad=True)
     watch = watching()
     with pytest.raises(ZeroDivisionError), watch:
@@ -146,14 +146,14 @@ def test_nothing_is_noted_outside_the_block_or_after_an_error():
     assert (x * 3).graph().nodes[0].source is None
 
 
-def test_anomaly_mode_tells_the_lines_too():
+def test_anomaly_mode_records_lines():
     x = torch.ones(2, requires_grad=True)
     with torch.autograd.set_detect_anomaly(True):
         y = x * 3
     assert y.graph().nodes[0].source[2] == "y = x * 3"
 
 
-def test_without_values_only_shapes_are_noted():
+def test_without_values_only_shapes_are_recorded():
     x = torch.ones(2, 3, requires_grad=True)
     with watching(values=False, graphs=False) as watch:
         (x * 2).sum().backward()
@@ -161,7 +161,7 @@ def test_without_values_only_shapes_are_noted():
     assert watch.graphs == []
 
 
-def test_watching_beside_a_profiler():
+def test_recording_under_a_profiler():
     x = torch.ones(2, requires_grad=True)
     with torch.autograd.profiler.profile() as profile, watching() as watch:
         (x * 2).sum().backward()

@@ -66,7 +66,7 @@ def test_latex(name):
                 mathtext(cell)
 
 
-def test_the_documents_rows_in_latex():
+def test_latex_equals_the_documents_rows():
     rows = evaluation_trace(f, 2., 5.).to_latex().splitlines()
     assert rows[1] == r"v_{-1} = & x_{1} = &  & 2 \\"
     assert rows[3] == r"v_{1} = & \ln v_{-1} = & \ln 2 = & 0.693 \\"
@@ -93,7 +93,7 @@ def test_the_latex_of_every_elementwise_operator(key):
                 mathtext(written)
 
 
-def test_what_is_special_in_latex_is_escaped():
+def test_latex_characters_are_escaped():
     assert escaped("50% of a_b & #1 {x}") == r"50\% of a\_b \& \#1 \{x\}"
     is_balanced(Cell("a_b{c}").latex)
 
@@ -138,7 +138,7 @@ def test_markdown_holds_the_same_cells(name):
         trace.heads, *(tuple(map(str, row)) for row in trace.rows)]
 
 
-def test_what_is_special_in_markup_is_escaped():
+def test_markup_characters_are_escaped():
     table = Table("a < b", ("a|b", "c"), [("<script>", "x_1*")])
     assert "<script>" not in table.to_html()
     assert "&lt;script&gt;" in table.to_html()

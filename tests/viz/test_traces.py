@@ -33,7 +33,7 @@ def test_the_reverse_adjoint_trace():
     assert rounded(adjoint_trace(f, 2., 5.)) == {5: 1, 4: 1, 3: -1, 2: 1, 1: 1, 0: 1.716, -1: 5.5}
 
 
-def test_the_formulas_are_the_documents():
+def test_the_formulas_equal_the_documents():
     rows = record(f, 2., 5.).evaluation_trace().rows
     assert [row[1] for row in rows] == ["x₁", "x₂", "ln v₋₁", "v₋₁ × v₀", "sin v₀", "v₁ + v₂", "v₄ - v₃", "v₅"]
     assert [row[2] for row in record(f, 2., 5.).evaluation_trace().rows] == [
@@ -51,7 +51,7 @@ def test_the_formulas_are_the_documents():
     assert adjoint["∂y/∂x₁"] == ("v̄₋₁", "", "", "5.5")
 
 
-def test_the_graphs_are_the_documents():
+def test_the_graphs_equal_the_documents():
     program = record(f, 2., 5.)
     forward = [(-1, 1), (-1, 2), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (4, 5)]
     drawn = program.forward_picture()
@@ -118,7 +118,7 @@ def test_tensors_can_be_given_and_are_left_alone():
     assert x.grad is None
 
 
-def test_what_is_no_program_is_refused():
+def test_invalid_programs_raise():
     with pytest.raises(ValueError, match="does not depend on its inputs"):
         record(lambda x: torch.tensor(1.), 1.)
     with pytest.raises(ValueError, match="no graph"):
@@ -201,7 +201,7 @@ def test_every_formula_of_a_trace_gives_its_number(name):
         assert said or name == "custom"
 
 
-def test_a_tensor_that_was_computed_tells_what_its_graph_keeps():
+def test_traces_of_computed_tensors_show_saved_values():
     x1, x2 = torch.tensor(2., requires_grad=True), torch.tensor(5., requires_grad=True)
     y = f(x1, x2)
     for direct, graphs in ((evaluation_trace(f, x1, x2), evaluation_trace(y)),

@@ -58,7 +58,7 @@ def drawn(ax):
 
 # ----- descents -----
 
-def test_a_descent_is_the_documents():
+def test_a_descent_equals_the_documents():
     run = descend(convex, 0., step_size=0.05, steps=150)
     assert run.positions.shape == run.heights.shape == (151,)
     assert abs(run.positions[-1] - 4.499998) < 1e-6
@@ -92,7 +92,7 @@ def test_a_curve_shows_objective_steps_and_both_minima():
     assert ax.get_title(loc="left") == "valley"
 
 
-def test_without_a_span_the_paths_are_in_view():
+def test_the_default_span_contains_the_paths():
     ax = plot_descent(convex, descend(convex, -3., steps=2), descend(convex, 12., steps=2))
     x = lines(ax)["objective"].get_xdata()
     assert x[0] < -3
@@ -250,7 +250,7 @@ def test_every_plot_draws_on_the_axes_that_it_is_given():
     assert plt.get_fignums() == [figure.number]
 
 
-def test_arrays_of_whatever_holds_numbers():
+def test_array_conversion():
     assert array_of(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
     assert array_of(torch.ones(2, dtype=torch.bfloat16)).dtype == np.float64
     assert array_of([torch.tensor(1.), 2]).tolist() == [1, 2]
