@@ -62,11 +62,6 @@ class Spec(NamedTuple):
             n *= extent
         return n
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements, without gaps."""
-        return self.size * self.dtype.itemsize
-
 
 class Launch(NamedTuple):
     """A kernel launch: a body, the number of chunks, and the plan.

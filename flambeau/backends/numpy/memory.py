@@ -240,10 +240,6 @@ def _full_like(x: Any, value: Any) -> Any:
     return out
 
 
-def _full(size: Any, value: Any, dtype: Any) -> Any:
-    return np.full(size, value, dtype.numpy if isinstance(dtype, dtypes.dtype) else dtype)
-
-
 def _zeros(size: Any, dtype: Any) -> Any:
     return np.zeros(size, dtype.numpy if isinstance(dtype, dtypes.dtype) else dtype)
 
@@ -253,6 +249,6 @@ def _ones_like(x: Any) -> Any:
 
 
 PRIMITIVES = {
-    "strided_view": strided_view, "clone": _clone, "contiguous": _contiguous, "to": _to, "zeros": _zeros, "full": _full,
+    "strided_view": strided_view, "clone": _clone, "contiguous": _contiguous, "to": _to, "zeros": _zeros,
     "full_like": _full_like, "zeros_like": np.zeros_like, "ones_like": _ones_like,
 }

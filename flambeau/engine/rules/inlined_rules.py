@@ -78,8 +78,9 @@ def _specialize(op: Op, plan: BackwardPlan) -> Run | None:
             return pass_to_both
         if arguments == [("g",), ("g",)]:
             return lambda node, g: (first(g), second(g))
-        if saved == inputs and arguments == [("g", inputs[1]), ("g", inputs[0])]:
-            return _product(first, second)
+        if saved == inputs and arguments == [("g", inputs[1]), ("g", inputs[0])] and (
+                _matches(first, _product_pattern) and _matches(second, _product_pattern)):
+            return multiply_rule
     if len(inputs) == 2 and not plan.saved_outputs and len(rules) == 1:
         rule, at = functions[0], rules[0][0]
         if arguments[0] == ("g",):
@@ -194,29 +195,6 @@ def _of_output(rule: Rule) -> Run:
         if counter is None or counter[0]:  # freed, or written to since
             return (rule(g, *node.unpack(False)),)
         return (rule(g, node.saved0),)
-
-    return run
-
-
-def _product(first: Rule, second: Rule) -> Run:
-    if _matches(first, _product_pattern) and _matches(second, _product_pattern):
-        return multiply_rule
-
-    def run(node: Any, g: Any) -> Any:
-        x, y = node.saved0, node.saved1
-        if x is not FREED:
-            c, d, versions = x._counter, y._counter, node.versions
-            if versions is None:
-                unchanged = (c is None or not c[0]) and (d is None or not d[0])
-            else:
-                unchanged = (c is None or c[0] == versions[0]) and (d is None or d[0] == versions[1])
-            if unchanged:
-                a, b = x._array, y._array
-                if type(g) is not ndarray:
-                    a, b = a[()], b[()]
-                return first(g, b), second(g, a)
-        a, b = node.unpack(False)
-        return first(g, b), second(g, a)
 
     return run
 
