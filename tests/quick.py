@@ -6,10 +6,10 @@ Changed are the files that differ from the merge base with `--base` (default: th
 and untracked files. Each test file gets a distance from the change:
 
 0. it changed itself, it mirrors a changed module (`flambeau/ir/printing.py` - `tests/ir/test_printing.py`),
-   or it checks the tree as a whole and takes a second;
+   or it checks the entire tree and takes a second;
 1. it imports a changed module, or a test module that changed;
-2. it lies in the first test folder of a changed module's package (FOLDERS);
-3. it lies in another one, or mirrors a module that imports a changed module;
+2. it is in the first test folder of a changed module's package (FOLDERS);
+3. it is in another one, or mirrors a module that imports a changed module;
 4. it is one of the broad tests (BROAD).
 
 Files are taken in the order of distance, the cheapest first (`durations.txt`, written by
@@ -36,7 +36,7 @@ import pytest
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 DURATIONS = TESTS / "durations.txt"
-PLAN = "FLAMBEAU_QUICK_PLAN"  # environment variable: the file that hands the plan to pytest's workers
+PLAN = "FLAMBEAU_QUICK_PLAN"  # environment variable: the file with the plan for pytest's workers
 
 # Checks of the tree as a whole that take about a second.
 ALWAYS = ("test_architecture.py", "test_assertions.py", "test_packaging.py")
@@ -118,7 +118,7 @@ def changed_names(base: str, paths: Iterable[str]) -> set[str]:
 
 
 def read_tree() -> Tree:
-    """The checkout that this file lies in."""
+    """The test files, imports and durations of this checkout."""
     sources = [path.relative_to(ROOT).as_posix() for folder in ("flambeau", "tests")
                for path in (ROOT / folder).rglob("*.py") if "upstream" not in path.parts]
     known = frozenset(sources)
@@ -135,7 +135,7 @@ def read_durations() -> dict[str, float]:
 
 
 def imported_files(path: str, known: frozenset[str]) -> frozenset[str]:
-    """Files of the checkout that a Python file imports, wherever the import stands."""
+    """Files of the checkout that a Python file imports, at any level of nesting."""
     found: set[str] = set()
     parents = PurePosixPath(path).parent.parts
     for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""Attributes that may not be deleted or set, hooks set as a dictionary, and what programs of old ask for."""
+"""Attributes that cannot be deleted or set, hooks assigned as a dictionary, and deprecated attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers inside `vmap`: what each of its modes draws, and what it refuses; numbers and texts are PyTorch's."""
+"""Random numbers inside `vmap`: the draws and errors of each randomness mode equal PyTorch's."""
 
 from __future__ import annotations
 

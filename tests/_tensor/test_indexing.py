@@ -1,4 +1,4 @@
-"""Indexing and assignment: what a key means, the nodes it leaves, and what it refuses, as PyTorch does."""
+"""Indexing and assignment: results, recorded nodes and errors equal PyTorch's."""
 
 from __future__ import annotations
 

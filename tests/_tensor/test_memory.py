@@ -1,4 +1,4 @@
-"""Memory: conversions, copies, writes, storages, and what NumPy, pickles and deep copies see of a tensor."""
+"""Memory: conversions, copies, writes, storages, NumPy interoperability, pickles and deep copies."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_dlpack_both_ways() -> None:
     x = torch.arange(3.0)
     a = np.from_dlpack(x)
     assert np.shares_memory(a, x.numpy())
-    y = torch.from_dlpack(x.numpy())  # `a` is read-only before NumPy 2.1: a copy would be made of it
+    y = torch.from_dlpack(x.numpy())  # `a` is read-only before NumPy 2.1 and would be copied
     assert y.data_ptr() == x.data_ptr()
     with pytest.raises(BufferError, match="Can't export tensors that require gradient"):
         np.from_dlpack(torch.ones(1, requires_grad=True))

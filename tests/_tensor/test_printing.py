@@ -1,4 +1,4 @@
-"""Tensors print as PyTorch prints them: golden strings, then random tensors beside PyTorch's own."""
+"""Tensors print as PyTorch prints them: golden strings, then random tensors compared with PyTorch's output."""
 
 from __future__ import annotations
 
@@ -370,7 +370,7 @@ def test_limits_print() -> None:
     assert dtypes.finfo(float) == dtypes.finfo(dtypes.complex128) != dtypes.finfo(dtypes.float32)
 
 
-# ----- beside PyTorch --------------------------------------------------------------------
+# ----- compared with PyTorch --------------------------------------------------------------------
 
 SPECIAL = [
     0.0, -0.0, inf, -inf, nan, 1.0, -1.0, 1e-5, 1e-4, 1e5, 1e8, 100000001.0, 5e-324, 1e-45, 1e-310, 1.7e308,

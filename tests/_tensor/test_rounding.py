@@ -1,4 +1,4 @@
-"""Numbers beside narrow floats, evenly spaced points and conversions: rounded where PyTorch rounds."""
+"""Rounding of scalar operands of narrow floats, of linspace and of conversions, as in PyTorch."""
 
 from __future__ import annotations
 

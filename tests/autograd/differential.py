@@ -16,12 +16,12 @@ except ImportError:
     pytorch = None
 
 
-#: PyTorch's own business, and what it says once in a process only
+#: warnings of PyTorch alone, and those that it gives once in a process
 _ONCE = ("torch.jit", "Using backward() with create_graph=True", "index_reduce() is in beta")
 
 
 def said(text: object) -> str:
-    """A message, with what differs on purpose taken away: the package's name, and where PyTorch raised it."""
+    """A message without intended differences: the package's name and the location in PyTorch's C++ code."""
     return str(text).replace("flambeau.", "torch.").partition(" (Triggered internally")[0]
 
 
@@ -41,7 +41,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_numbers(values: Any) -> Any:
-    """Nested numbers, to six digits; text where they are no numbers, which would not be equal to themselves."""
+    """Nested numbers, to six digits; NaN as text, because NaN != NaN."""
     if isinstance(values, list):
         return [plain_numbers(v) for v in values]
     if isinstance(values, float):
@@ -57,7 +57,7 @@ def graph(node: Any) -> str:
 
 
 def attempt(step: Callable[[], Any]) -> Any:
-    """What a step returns, or what it raises, in words."""
+    """The result of a step, or its exception as text."""
     try:
         return step()
     except Exception as error:
@@ -74,7 +74,7 @@ def outcome(program: Callable[[Any], Any], torch: Any) -> tuple[Any, list[str]]:
 
 
 def same(program: Callable[[Any], Any]) -> Any:
-    """Run a program on both; what flambeau made of it, for what else is to be said of it."""
+    """Run a program on both and compare; return flambeau's result for further assertions."""
     if pytorch is None:
         pytest.skip("PyTorch is not installed")
     mine, theirs = outcome(program, flambeau), outcome(program, pytorch)
@@ -83,6 +83,6 @@ def same(program: Callable[[Any], Any]) -> Any:
 
 
 def function(torch: Any, forward: Any, backward: Any = None, **more: Any) -> Any:
-    """`apply` of a Function of these parts."""
+    """`apply` of a Function with these static methods."""
     parts = {"forward": forward, "backward": backward or (lambda ctx, *gs: gs[0]), **more}
     return type("Made", (torch.autograd.Function,), {k: staticmethod(f) for k, f in parts.items()}).apply

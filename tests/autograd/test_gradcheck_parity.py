@@ -76,7 +76,7 @@ def outcome(lib, check, make, dtype, options):
             said = f"{type(error).__name__}: {error}"
     said = re.sub(r"-?\d+\.\d{5,}(e-?\d+)?", lambda number: f"{float(number.group()):.5g}", said)
     said = re.sub(r"([-+])(0\.0*j)", r"+\2", said)  # which zero a product of complex numbers is
-    said = said.replace(", grad_fn=<CopySlices>", "")  # PyTorch's tangents keep a graph that nobody asked for
+    said = said.replace(", grad_fn=<CopySlices>", "")  # PyTorch's tangents keep an unrequested graph
     kinds = sorted({str(w.message) for w in heard if w.category is not DeprecationWarning})
     return said, kinds, lib.rand(1).item()
 

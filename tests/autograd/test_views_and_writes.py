@@ -150,7 +150,7 @@ def test_a_stale_complex_view_gets_its_history_also_without_grad_mode():
 def test_a_gradient_outside_the_input_of_as_strided_is_lost():
     x = torch.ones(4, requires_grad=True)
     tail = x[2:]
-    tail.as_strided((2,), (1,), 0).sum().backward()  # elements 0 and 1: none of the tail's
+    tail.as_strided((2,), (1,), 0).sum().backward()  # elements 0 and 1, none of which is in the tail
     assert x.grad.tolist() == [0.0, 0.0, 0.0, 0.0]
 
 

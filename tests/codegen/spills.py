@@ -18,7 +18,7 @@ from flambeau.codegen.matmul import code as matmul_code
 from flambeau.runtime import compilation, target
 from flambeau.runtime.launch import Spec
 
-#: processors, what they are called beside their names, and the bits of their vectors
+#: processors: target triple, target features, bits of a vector
 PROCESSORS = {
     "znver3": ("x86_64-unknown-linux-gnu", "+fma", 256),
     "haswell": ("x86_64-unknown-linux-gnu", "+fma", 256),

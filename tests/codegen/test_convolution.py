@@ -274,7 +274,7 @@ def test_winograd_in_small_blocks(seed, monkeypatch):
 
 
 def reached(x: np.ndarray, w: np.ndarray, one: Case) -> np.ndarray:
-    """The convolution in float64 of values that may not be finite, without warnings."""
+    """The convolution in float64 of possibly non-finite values, without warnings."""
     with np.errstate(all="ignore"):
         return reference.conv_forward(x.astype("f8"), w.astype("f8"), *one.how.values())
 
@@ -489,6 +489,6 @@ def test_geometry_of_a_convolution():
 def test_geometry_of_a_transpose():
     found = transposed(1, 1, 1, 1, (1, 1, 4), (1, 1, 8), (1, 1, 3), (1, 1, 2), (0, 0, 1), (1, 1, 1))
     assert [(phase.start[2], phase.counts[2]) for phase in found.phases] == [(0, 4), (1, 4)]
-    # x[0] is met by the kernel's middle at position 0; x[1] by its ends, at positions 0 and 1
+    # the kernel's middle reads x[0] at position 0; its ends read x[1], at positions 0 and 1
     assert [phase.offsets for phase in found.phases] == [((0, 0, 0),), ((0, 0, 0), (0, 0, 1))]
     assert [phase.kernel for phase in found.phases] == [(1,), (2, 0)]

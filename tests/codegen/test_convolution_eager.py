@@ -1,4 +1,4 @@
-"""Tensors' convolutions and poolings of any size by kernels, beside PyTorch."""
+"""Eager convolutions and poolings of any size by kernels, compared with PyTorch."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_larger_products(dtype, m, n, k, turned):
     inside = room[1:-1, 4:-5]
     close(product(a, b, inside), a, b)
     inside[...] = 7
-    assert (room == 7).all()  # nothing beside the result was written
+    assert (room == 7).all()  # nothing outside the result was written
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

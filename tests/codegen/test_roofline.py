@@ -37,7 +37,7 @@ def test_peaks_are_measured_once_and_cached(monkeypatch, tmp_path):
     monkeypatch.setattr(roofline, "_cached_peaks", {})
     found = roofline.peaks()
     assert found.threads == threads.count()
-    assert found.float32 > 1e8  # whatever else runs meanwhile
+    assert found.float32 > 1e8  # regardless of the machine's load
     assert found.float64 > 1e8
     assert [size for size, _ in found.bandwidth] == list(roofline.SIZES)
     assert all(rate > 1e7 for _, rate in found.bandwidth)

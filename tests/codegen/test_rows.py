@@ -137,7 +137,7 @@ def test_layer_norm_forward_and_backward(shape, turned):
     x, g = (random(*shape, seed=i) for i in range(2))
     if turned:
         x, g = (np.ascontiguousarray(each.swapaxes(0, -1)).swapaxes(0, -1) for each in (x, g))
-    atol = 2e-5 if shape[-1] > 8 else 1e-3  # what is left of few elements' gradients is small beside them
+    atol = 2e-5 if shape[-1] > 8 else 1e-3  # gradients of few elements cancel almost entirely
     check(layer_norm(), [x + 3, random(shape[-1], seed=2), random(shape[-1], seed=3), g], 1, rtol=2e-5, atol=atol)
 
 

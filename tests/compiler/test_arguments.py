@@ -235,7 +235,7 @@ def test_objects_are_distinguished_by_identity():
 
     made = torch.compile(f)
     x = numbers(3)
-    for k in range(40):  # of which many will lie where an earlier one did
+    for k in range(40):  # many will have the address of an earlier one
         scale = Scale(k)
         for _ in range(3):
             same(made(x, scale), x * k)

@@ -793,7 +793,7 @@ class Held:
     pass
 
 
-#: what a function may ask of a tensor besides its numbers
+#: what a function may read of a tensor other than its elements
 ASKED = {
     "shape": lambda w: w.shape[0], "len": len, "stride": lambda w: w.stride(-1), "dtype": lambda w: w.element_size(),
     "contiguous": lambda w: 2 + w.is_contiguous(), "requires_grad": lambda w: 2 + w.requires_grad,

@@ -187,7 +187,7 @@ def test_modules_are_explained_by_parameter_names():
     with torch.no_grad():
         for _ in range(4):
             made(x)
-        found = torch.compile.explain(made)(x)  # made before anybody asked for lines
+        found = torch.compile.explain(made)(x)  # created before lines are recorded
     assert "maximum(input @ self[0].weight.mT + self[0].bias, 0.0)" in str(found)
     assert str(found).startswith("Sequential is compiled")
     assert "grad mode is off" in str(found)

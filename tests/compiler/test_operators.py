@@ -1,4 +1,4 @@
-"""Every operator's record compiled: captured with its numbers, replayed with others, and equal to eager.
+"""Every operator's record compiled: traced with its values, replayed with others, compared with eager.
 
 Values, dtypes, shapes and strides of results and gradients are compared, gradients taken inside the compiled function
 and outside it, in-place forms too. The plans are looked at as well: they have to be legal.

@@ -463,7 +463,7 @@ def test_opaque_objects(thing):
 
 
 def test_unpicklable_objects():
-    """They are found by their places, and told apart by what they show."""
+    """They are found by their locations and distinguished by their contents."""
     def make(number):
         held = NoPickle(number)
         return lambda x: x * float(held), lambda i: (data(i),), nothing
@@ -533,7 +533,7 @@ def test_schedulers_see_the_step():
         after(make, 0, 0, recalled=True)
 
 
-# ----- what is kept -------------------------------------------------------------------------
+# ----- what is saved ------------------------------------------------------------------------
 
 
 def test_several_programs_of_one_name():
@@ -734,7 +734,7 @@ def test_bound_operator_arguments(first, then):
           first, then, recalled=False)
 
 
-# ----- what else is given or held -----------------------------------------------------------
+# ----- constants and arguments --------------------------------------------------------------
 
 
 class Colour(enum.Enum):

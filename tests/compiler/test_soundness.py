@@ -65,7 +65,7 @@ def test_arguments_that_are_views_of_globals():
 
 def test_functions_as_arguments():
     made = torch.compile(lambda x, f: f(x))
-    for k in (2, 3, 4, 5):  # functions that may well lie where an earlier one did
+    for k in (2, 3, 4, 5):  # functions that may have the address of an earlier one
         for i in range(4):
             x = numbers(3, seed=i)
             same(made(x, lambda v, k=k: v * k), x * k)
@@ -308,7 +308,7 @@ def test_scalars_with_complex_operands_are_constants():
 
 
 def test_memory_between_an_arguments_elements_is_not_written():
-    """It may be others', who write there at the same time."""
+    """Another thread may write there at the same time."""
     made = torch.compile(lambda x: x.mul_(2).add_(1))
     whole = torch.zeros(400, 600)
     for _ in range(3):
@@ -401,7 +401,7 @@ def test_hooks_of_arguments_whose_gradients_are_computed_in_the_function(order, 
         for each in (function, compiled):
             x = torch.ones(3, requires_grad=True)
             if hooked:
-                kept.append((x * 1).grad_fn.next_functions[0][0])  # which lives for as long as somebody holds it
+                kept.append((x * 1).grad_fn.next_functions[0][0])  # which lives as long as it is referenced
                 put_on(x)
             found += [each(x), x.grad]
         assert torch.equal(found[0], found[2])

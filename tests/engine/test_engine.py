@@ -23,7 +23,7 @@ def test_gradients_accumulate_over_backward_calls():
     (x * x).sum().backward()
     first = x.grad
     (x * x).sum().backward()
-    assert x.grad is first  # in place, as whoever holds it expects
+    assert x.grad is first  # in place, as references to it expect
     assert x.grad.tolist() == [4.0, 8.0]
 
 

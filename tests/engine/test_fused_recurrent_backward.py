@@ -131,7 +131,7 @@ def test_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sequence(each: Callable[[list[Any]], Any], twice: bool = False) -> list[Any]:
-    """Steps whose states are at hand, which `nn.RNN` shows nobody; `each` may do with them what it likes."""
+    """Steps with accessible states, unlike those of `nn.RNN`; `each` is called with them."""
     torch.manual_seed(5)
     xs = torch.randn(STEPS, BATCH, HIDDEN, dtype=torch.float64).requires_grad_()
     w = (torch.randn(HIDDEN, HIDDEN, dtype=torch.float64) / 8).requires_grad_()

@@ -23,7 +23,7 @@ def frames_of(run):
 
 
 def in_order(names, *wanted):
-    """Whether the wanted names are among the names, in this order."""
+    """Whether the expected names are among the names, in this order."""
     rest = iter(names)
     return all(any(name == want for name in rest) for want in wanted)
 

@@ -44,7 +44,7 @@ def leaf(*values):
     return torch.tensor(values, requires_grad=True)
 
 
-# ----- what is handed to the hooks -------------------------------------------------------
+# ----- arguments of the hooks ------------------------------------------------------------
 
 
 def test_every_saved_tensor_is_packed_once_and_unpacked_once():
@@ -223,8 +223,9 @@ def test_a_functions_places():
     places[0].register_hooks(lambda t: t * 2, lambda t: t)
     assert places[0].data.tolist() == [4.0]
     assert places[3].data.tolist() == [8.0]
-    assert places[0].unpack_hook(1) == 1 and places[3].unpack_hook is None
-    assert places[0].unpack().tolist() == [4.0] and places[3].unpack().tolist() == [8.0]
+    assert places[0].unpack_hook(1) == 1
+    assert places[3].unpack_hook is None
+    assert [places[0].unpack().tolist(), places[3].unpack().tolist()] == [[4.0], [8.0]]
     with pytest.raises(RuntimeError, match="hooks have already been set"):
         places[0].register_hooks(lambda t: t, lambda t: t)
     with pytest.raises(RuntimeError, match="with value None is forbidden"):

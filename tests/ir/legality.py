@@ -83,13 +83,13 @@ def _check_assembled(value: Value) -> None:
             mine = {offset}
             for n, s in zip(piece.shape, strides, strict=True):
                 mine = {at + i * s for at in mine for i in range(n)}
-            assert not (filled & mine), f"{value.text}: pieces meet"
+            assert not (filled & mine), f"{value.text}: pieces overlap"
             filled |= mine
         assert len(filled) == value.size, f"{value.text}: {value.size - len(filled)} elements are never written"
 
 
 def check_groups(fusion: Fusion) -> None:
-    """Each value is computed in one group; what a group needs is given, stored by an earlier one, or its own."""
+    """Each value is computed in one group; a group reads inputs, values stored by earlier groups, or its own."""
     done: set[Value] = set()
     homes: Counter[Value] = Counter()
     for group in fusion.groups:
@@ -98,7 +98,7 @@ def check_groups(fusion: Fusion) -> None:
         homes.update(members)
         for member in group.members:
             if member is not group.contraction:
-                assert fusion.of[member] is group, f"{member}: said to be elsewhere"
+                assert fusion.of[member] is group, f"{member}: assigned to another group"
             for arg in member.args:
                 base = arg.base
                 if base.op in _GIVEN:
@@ -115,11 +115,11 @@ def check_groups(fusion: Fusion) -> None:
             continue
         assert homes[value] == 1, f"{value.text}: in {homes[value]} groups"
     for value in fusion.outputs:
-        assert value.op in _GIVEN or value in fusion.stored, f"{value.text}: asked for and not stored"
+        assert value.op in _GIVEN or value in fusion.stored, f"{value.text}: an output that is not stored"
 
 
 class _Memory:
-    """What lies where while kernels run one after the other: a name for every element, byte by byte."""
+    """A simulation of memory while kernels run in order: a symbolic name for every byte of every element."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -128,7 +128,7 @@ class _Memory:
         self.bytes: dict[int, np.ndarray] = {}  # by entry
 
     def elements(self, value: Value) -> np.ndarray:
-        """The names of a value's elements; what is copied keeps its name."""
+        """The names of a value's elements; copies have the same names."""
         found = self.names.get(value)
         if found is None:
             found = self.names[value] = self._named(value)
@@ -148,34 +148,34 @@ class _Memory:
         return made
 
     def content(self, value: Value) -> np.ndarray:
-        """What the bytes of a value are called, in the order of memory."""
+        """The names of a value's bytes, in memory order."""
         size = value.dtype.itemsize
         return (self.elements(value).reshape(-1, 1) * 16 + np.arange(size)).reshape(-1)
 
     def room(self, entry: int, end: int) -> np.ndarray:
-        """The bytes of an entry, at least so many."""
+        """The bytes of an entry, at least `end`."""
         held = self.bytes.get(entry, np.zeros(0, int))
         if held.size < end:
             held = self.bytes[entry] = np.concatenate([held, np.zeros(end - held.size, int)])
         return held
 
     def span(self, value: Value) -> tuple[int, int, int]:
-        """Where a value lies: entry, first byte, the byte behind the last."""
+        """The location of a value: entry, first byte, end."""
         entry, start = self.schedule.locations[value]
         return entry, start, start + value.size * value.dtype.itemsize
 
     def holds(self, value: Value, place: Value | None = None) -> bool:
-        """Whether a value lies at its place, or at another's."""
+        """Whether a value is at its location, or at that of `place`."""
         entry, start, end = self.span(value if place is None else place)
         return np.array_equal(self.room(entry, end)[start:end], self.content(value))
 
     def write(self, value: Value, place: Value | None = None) -> None:
-        """Let a value lie at its place, or at another's."""
+        """Write a value to its location, or to that of `place`."""
         entry, start, end = self.span(value if place is None else place)
         self.room(entry, end)[start:end] = self.content(value)
 
     def write_piece(self, value: Value, piece: Value, strides: Sequence[int], offset: int) -> np.ndarray:
-        """Write a piece of an array that is assembled; which bytes of its entry that are."""
+        """Write a piece of an assembled array; return the indices of its bytes in the entry."""
         entry, start, end = self.span(value)
         size = value.dtype.itemsize
         at = start + (shown(np.arange(value.size), piece.shape, strides, offset).reshape(-1, 1) * size
@@ -186,7 +186,7 @@ class _Memory:
 
 
 def _piece_of(kernel: Any, done: set[int]) -> int:
-    """Which of the arguments of an array that is assembled a kernel copies."""
+    """The index of the argument of an assembled array that a kernel copies."""
     [value] = kernel.outputs
     has_background, *places = value.attrs
     places = [((), 0)] * has_background + places
@@ -196,14 +196,14 @@ def _piece_of(kernel: Any, done: set[int]) -> int:
         if k not in done and arg.size and kernel.output_offsets == (offset * size,) and kernel.inputs == read and (
                 bool(read) or arg.base.op == "constant"):
             return k
-    raise AssertionError(f"a copy into {value} that is none of its pieces")
+    raise AssertionError(f"a copy into {value} that matches no piece")
 
 
 def check_plan(schedule: Schedule) -> None:
-    """Played through in order, every kernel finds what it reads where it looks, and all targets are there in the end.
+    """Simulate a schedule: every kernel reads valid memory, and all targets are valid at the end.
 
-    Values that lie over each other while both are needed show up as one that is gone when it is read; a kernel may
-    write where it reads only what it reads element by element.
+    Overlapping live values are detected when the overwritten one is read. A kernel may write to memory that it reads
+    only where it reads element by element.
     """
     memory = _Memory(schedule)
     places = schedule.locations
@@ -212,62 +212,62 @@ def check_plan(schedule: Schedule) -> None:
     written: Counter[Value] = Counter()
     pieces: dict[Value, set[int]] = {}
 
-    def look_at_conditions() -> None:
+    def check_conditions() -> None:
         for value, _ in schedule.conditions:
-            assert memory.holds(value), f"condition {value} is not known when it is asked for"
+            assert memory.holds(value), f"condition {value} is not computed before it is checked"
         for graph_input in schedule.inputs:
-            assert memory.holds(graph_input), f"{graph_input} is overwritten before the conditions are looked at"
+            assert memory.holds(graph_input), f"{graph_input} is overwritten before the conditions are checked"
 
     for step, kernel in enumerate(schedule.kernels):
         if step == schedule.kernels_before_conditions:
-            look_at_conditions()
+            check_conditions()
         said = f"kernel {step} ({kernel.name}) of {kernel.outputs}"
         for value, offset in kernel.inputs:
             assert memory.holds(value), f"{said}: {value} is not where it is read"
-            assert 0 <= offset < max(1, value.size * value.dtype.itemsize), f"{said}: reads beside {value}"
+            assert 0 <= offset < max(1, value.size * value.dtype.itemsize), f"{said}: reads outside of {value}"
         if kernel.name == "copy" and kernel.outputs[0].op == "assemble":
             _check_copy(memory, kernel, pieces.setdefault(kernel.outputs[0], set()), said)
             continue
         spans = [memory.span(value) for value in kernel.outputs]
         for i, a in enumerate(spans):
             for b in spans[:i]:
-                assert not _meet(a, b), f"{said}: outputs share memory"
+                assert not _overlap(a, b), f"{said}: outputs share memory"
         for number, (value, _) in enumerate(kernel.inputs):
             read = memory.span(value)
             for span in spans:
-                if _meet(span, read):
+                if _overlap(span, read):
                     assert number in kernel.same_layout, f"{said}: writes over {value}, which it reads"
                     assert span == read, f"{said}: writes over {value} at another place"
         if step in schedule.scratch:
-            wanted = max(each.scratch for each in kernel.launches)
-            scratch = (schedule.arena_entry, schedule.scratch[step], schedule.scratch[step] + wanted)
-            assert scratch[2] <= schedule.arena, f"{said}: scratch memory behind the arena"
+            size = max(each.scratch for each in kernel.launches)
+            scratch = (schedule.arena_entry, schedule.scratch[step], schedule.scratch[step] + size)
+            assert scratch[2] <= schedule.arena, f"{said}: scratch memory ends after the arena"
             for value in (*kernel.outputs, *(value for value, _ in kernel.inputs)):
-                assert not _meet(scratch, memory.span(value)), f"{said}: {value} lies in the scratch memory"
+                assert not _overlap(scratch, memory.span(value)), f"{said}: {value} overlaps the scratch memory"
             memory.room(scratch[0], scratch[2])[scratch[1]:scratch[2]] = 0
         else:
             assert not any(each.scratch for each in kernel.launches), f"{said}: no scratch memory"
         for value, (entry, _, end) in zip(kernel.outputs, spans, strict=True):
             if entry == schedule.arena_entry:
-                assert end <= schedule.arena, f"{said}: {value} lies behind the arena"
+                assert end <= schedule.arena, f"{said}: {value} ends after the arena"
             assert not written[value], f"{said}: {value} is written twice"
             written[value] += 1
             memory.write(value)
     if schedule.kernels_before_conditions >= len(schedule.kernels):
-        look_at_conditions()
+        check_conditions()
     for graph_input, value in schedule.deferred_copies:
-        assert memory.holds(value), f"{value}, with which {graph_input} is to be overwritten, is gone"
+        assert memory.holds(value), f"{value}, which {graph_input} is overwritten with, is not valid"
     for graph_input, value in schedule.deferred_copies:
         memory.write(value, graph_input)
     for target in schedule.targets:
         place = target.value if target.overwrites is None else target.overwrites
         assert place.size == target.value.size, f"{target.value} does not fit {place}"
         assert place.dtype == target.value.dtype, f"{target.value} does not fit {place}"
-        assert memory.holds(target.value, place), f"target {target.value} is not there in the end"
+        assert memory.holds(target.value, place), f"target {target.value} is not valid at the end"
 
 
 def _check_copy(memory: _Memory, kernel: Any, done: set[int], said: str) -> None:
-    """One piece of an array that is assembled is copied to its place."""
+    """Check the copy of one piece of an assembled array."""
     [value] = kernel.outputs
     has_background, *places = value.attrs
     k = _piece_of(kernel, done)
@@ -284,12 +284,12 @@ def _check_copy(memory: _Memory, kernel: Any, done: set[int], said: str) -> None
                 f"{said}: writes over {piece.base}, which it reads")
 
 
-def _meet(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
+def _overlap(a: tuple[int, int, int], b: tuple[int, int, int]) -> bool:
     return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]
 
 
 def check(schedule: Schedule) -> None:
-    """All of it."""
+    """Check a schedule's graph, groups and memory."""
     check_graph(schedule.graph)
     check_groups(schedule.fusion)
     check_plan(schedule)

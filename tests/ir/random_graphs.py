@@ -40,7 +40,7 @@ class Random:
         self.values: list[Value] = []
         kinds = (self.reduction, self.view, self.view, self.product, self.joined, self.written, self.chosen, self.row,
                  self.constant, self.foreign)
-        liked = [self.pick(kinds), self.pick(kinds)]  # what there is more of in this graph than in others
+        liked = [self.pick(kinds), self.pick(kinds)]  # operations that are more frequent in this graph than in others
         self.kinds = (*kinds, *[self.elementwise] * 4, *liked * 4)
         self.extents = [self.pick(_EXTENTS) for _ in range(3)]
         for _ in range(int(self.random.integers(1, 5))):

@@ -36,7 +36,7 @@ def test_elementwise_product_and_column_sum_are_fused():
     graph, arrays, (x, y, bias) = graph_of((300, 128), (300, 128), (128,))
     z = graph.apply("mul", x, y)
     total = graph.reduce("sum", z, (0,))
-    moved = graph.apply("add", bias, total)  # what is made of the sums comes after them
+    moved = graph.apply("add", bias, total)  # a consumer of the sums
     assert kernels_of(graph, arrays, [z, total, moved]) == ["rows", "elementwise"]
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """An empty folder for what is kept. Code that this process has is not written again."""
+    """An empty cache folder. Code that this process has loaded is not written again."""
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     return tmp_path / "plans"
 

@@ -19,7 +19,7 @@ F4 = np.dtype(np.float32)
 F8 = np.dtype(np.float64)
 
 
-class Made:
+class Example:
     """A graph, its inputs by name, and its plan."""
 
     def __init__(self, **shapes):
@@ -36,7 +36,7 @@ class Made:
 
 
 def test_operators_bind_as_in_python():
-    made = Made(x=(8,), y=(8,))
+    made = Example(x=(8,), y=(8,))
     x, y = made.inputs
     apply = made.graph.apply
     assert made.lines((x + y) * x - (x - (y - x))) == ["x * (x + y) - (x - (y - x))"]
@@ -50,7 +50,7 @@ def test_operators_bind_as_in_python():
 
 
 def test_shared_subexpressions_are_separate_statements():
-    made = Made(x=(8,))
+    made = Example(x=(8,))
     [x] = made.inputs
     y = made.graph.apply("exp", x)
     [kernel] = made.kernels(y * y + y)
@@ -58,7 +58,7 @@ def test_shared_subexpressions_are_separate_statements():
 
 
 def test_long_formulas_are_split_into_lines():
-    made = Made(x=(8,))
+    made = Example(x=(8,))
     [x] = made.inputs
     y = x
     for i in range(60):
@@ -69,7 +69,7 @@ def test_long_formulas_are_split_into_lines():
 
 
 def test_views():
-    made = Made(x=(3, 4), v=(4,), t=(2, 3, 4))
+    made = Example(x=(3, 4), v=(4,), t=(2, 3, 4))
     x, v, t = made.inputs
     graph = made.graph
     assert printing.view_text(graph.permute(x, (1, 0)), made.names) == "x.mT"
@@ -90,7 +90,7 @@ def test_printed_slices_match_strides():
     rng = np.random.default_rng(0)
     for _ in range(200):
         shape = tuple(rng.integers(1, 5, rng.integers(1, 4)))
-        made = Made(x=tuple(map(int, shape)))
+        made = Example(x=tuple(map(int, shape)))
         [x] = made.inputs
         array = np.arange(np.prod(shape)).reshape(shape)
         view = x
@@ -107,7 +107,7 @@ def test_printed_slices_match_strides():
 
 
 def test_reductions_matmuls_and_constants():
-    made = Made(x=(6, 4), w=(4, 3))
+    made = Example(x=(6, 4), w=(4, 3))
     x, w = made.inputs
     graph = made.graph
     assert made.lines(graph.reduce("sum", x, [1])) == ["sum(x, dim=1)"]
@@ -120,7 +120,7 @@ def test_reductions_matmuls_and_constants():
 
 
 def test_guards_as_expressions():
-    made = Made(x=(6,))
+    made = Example(x=(6,))
     [x] = made.inputs
     graph = made.graph
     found = graph.reduce("any", graph.apply("lt", x, 0) | graph.apply("ge", x * 2, 5), [0])
@@ -133,7 +133,7 @@ def test_guards_as_expressions():
 
 
 def test_concatenations_are_written_by_piece():
-    made = Made(x=(2, 4), y=(3, 4))
+    made = Example(x=(2, 4), y=(3, 4))
     kernels = made.kernels(made.graph.cat(made.inputs, 0))
     assert [printing.statements(kernel, made.names) for kernel in kernels] == [
         ["%2.flat[0:8] = x"], ["%2.flat[8:20] = y"]]
@@ -142,7 +142,7 @@ def test_concatenations_are_written_by_piece():
 
 
 def test_fallback_kernels():
-    made = Made(x=(4,))
+    made = Example(x=(4,))
     whole = FallbackKernel("sort[dim=0]", lambda a: [np.sort(a)], "the primitive sort")
     [y] = made.graph.extern(whole, made.inputs, [((4,), F4)])
     [kernel] = made.kernels(y)
@@ -152,7 +152,7 @@ def test_fallback_kernels():
 
 
 def test_titles_name_operations_once_in_order():
-    made = Made(x=(8,))
+    made = Example(x=(8,))
     [x] = made.inputs
     apply = made.graph.apply
     [kernel] = made.kernels(apply("exp", x * 2 + 1) * 3)
@@ -165,7 +165,7 @@ def test_titles_name_operations_once_in_order():
 
 
 def test_cost_counts_each_element_once():
-    made = Made(x=(6, 4), v=(4,))
+    made = Example(x=(6, 4), v=(4,))
     x, v = made.inputs
     graph = made.graph
     [kernel] = made.kernels((x + graph.expand(v, (6, 4))) * x)
@@ -179,7 +179,7 @@ def test_cost_counts_each_element_once():
 
 
 def test_cost_of_matmuls_and_convolutions():
-    made = Made(a=(5, 7), b=(7, 3), image=(2, 4, 6, 6), kernel=(8, 2, 3, 3))
+    made = Example(a=(5, 7), b=(7, 3), image=(2, 4, 6, 6), kernel=(8, 2, 3, 3))
     a, b, image, weight = made.inputs
     [kernel] = made.kernels(made.graph.matmul(a, b))
     assert cost_of(kernel) == Cost(4 * (35 + 21 + 15), 2 * 5 * 7 * 3, False)
@@ -195,7 +195,7 @@ def test_cost_of_matmuls_and_convolutions():
 
 
 def test_computed_values_exclude_kernel_inputs():
-    made = Made(x=(6, 4), w=(4, 3))
+    made = Example(x=(6, 4), w=(4, 3))
     x, w = made.inputs
     y = made.graph.matmul(x * 2, w)
     first, second = made.kernels(y)

@@ -114,7 +114,7 @@ def test_bulk_draws_equal_single_draws(n: int) -> None:
 
 def test_state_round_trip() -> None:
     engine = Engine(5)
-    random.normal(engine, 3, F32)  # leaves a kept sample
+    random.normal(engine, 3, F32)  # leaves a cached sample
     engine.draw(1000)
     other = Engine()
     other.set_state(engine.get_state())
@@ -147,7 +147,7 @@ def test_fused_multiply_add_of_singles() -> None:
         b, c = float(F32.type(b)), float(F32.type(c))
         exact = [_fused(float(x), b, c, F32.type) for x in a[:2000]]
         assert fma32(a[:2000], b, c).tolist() == exact
-    # a sum just beside the middle of two float32 numbers, where rounding twice goes wrong
+    # a sum next to the midpoint of two float32 numbers, where double rounding is wrong
     x, y, z = np.float32(1 + 2.0**-23), 2.0**-24 * (1 + 2.0**-23), 1.0
     assert fma32(np.array([x]), y, z).tolist() == [_fused(float(x), y, z, F32.type)]
 

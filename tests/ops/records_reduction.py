@@ -13,7 +13,7 @@ Samples = Callable[[Make], Iterable[Sample]]
 
 
 def reduced(low: float = -2.0, high: float = 2.0, several: bool = True, all_too: bool = True) -> Samples:
-    """A tensor reduced whole, along one dimension from either end, along several, kept; 0-d and empty ones too."""
+    """A tensor reduced over all, one and several dimensions, with keepdim; also 0-d and empty tensors."""
     def samples(make: Make) -> Iterable[Sample]:
         if all_too:
             yield sample(make(3, 4, low=low, high=high))

@@ -77,7 +77,7 @@ class Record:
     floats: bool = True  # takes floating point tensors at all
     keeps_dtype: bool = True  # floating point results have the input's dtype
     any_layout: bool = True  # takes tensors of any strides
-    covers: tuple[str, ...] = ()  # declared operators (keys) that these samples reach besides the one of this name
+    covers: tuple[str, ...] = ()  # other declared operators (keys) that these samples call
 
 
 RECORDS: dict[str, Record] = {}

@@ -22,7 +22,7 @@ from tests.ops.test_generic import FLOATING, Function, functions, tensors_in
 load()
 
 NAMES = sorted(name for name in FLOATING if RECORDS[name].differentiable)
-#: records whose derivatives run once for each element, besides those that do so themselves: why
+#: records whose derivatives loop over the batch (not because of their own rule): why
 LOOPS = {
     "index_reduce": "where elements meet is looked up for each element",
     "nn.functional.embedding_bag": "its bags are arrays, which belong to one element",

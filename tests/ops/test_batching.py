@@ -57,7 +57,7 @@ ALL = sorted(RECORDS)
 
 
 def variations(t: Any, count: int, name: str = "") -> Any:
-    """A batch of tensors like `t`: it, and its elements moved around; a matrix that must stay what it is only grows."""
+    """A batch of tensors like `t`: itself, permutations of its elements; structured matrices are scaled."""
     if name in GROWING:
         return torch.stack([t.detach() * (1 + k / 4) for k in range(count)])
     if name in FIXED and not t.is_floating_point():

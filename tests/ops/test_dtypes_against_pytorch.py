@@ -77,7 +77,7 @@ def outcome(module: Any, call: Callable[..., Any], sample: Sample, arrays: list[
         warnings.simplefilter("ignore")
         try:
             found = call(*map(own, made.args), **{key: own(value) for key, value in made.kwargs.items()})
-        except Exception as error:  # whatever it is, the other is to raise it too
+        except Exception as error:  # the other must raise the same
             return type(error).__name__, str(error).replace("flambeau.", "torch.")
     return list(found) if isinstance(found, (list, tuple)) else [found]
 

@@ -75,7 +75,7 @@ def outputs(value: Any) -> list[Any]:
 
 
 class Function:
-    """A sample as a function from arrays (the tensors that want a gradient) to floating tensors."""
+    """A sample as a function from arrays (the tensors that require grad) to floating tensors."""
 
     def __init__(self, record: Record, sample: Sample) -> None:
         self.call, self.sample = public(torch, record.name), sample
@@ -329,7 +329,7 @@ def test_gradients_in_narrower_floats(name: str) -> None:
             try:
                 torch.manual_seed(0)
                 out = [t for t in tensors_in(public(torch, name)(*given.args, **given.kwargs)) if t.requires_grad]
-            except (RuntimeError, NotImplementedError, ValueError):  # there is none of this dtype
+            except (RuntimeError, NotImplementedError, ValueError):  # no sample has this dtype
                 continue
             if not out:
                 continue

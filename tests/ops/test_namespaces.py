@@ -1,4 +1,4 @@
-"""The namespaces that `xp` may be: what each has, and that declarations use only what it has."""
+"""The functions of each namespace `xp`; declarations use only these."""
 
 from __future__ import annotations
 

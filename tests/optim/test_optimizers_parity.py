@@ -195,7 +195,7 @@ def test_scheduler(source, name):
             course.append(scheduler.get_last_lr())
         state = {k: v for k, v in scheduler.state_dict().items() if k not in ("_schedulers", "_schedule_phases")}
         courses.append((course, state))
-        # a state taken over goes on from there
+        # training continues from a loaded state
         again = eval(source, {"o": two_groups(module, optim, name), **vars(optim.lr_scheduler)})
         again.load_state_dict(scheduler.state_dict())
         assert again.last_epoch == scheduler.last_epoch if hasattr(scheduler, "last_epoch") else True

@@ -100,7 +100,7 @@ def examine(name: str, checks: list[str], options: argparse.Namespace, side: Any
 
 
 def _apart(name: str, checks: list[str], options: argparse.Namespace, side: Any) -> list[Any]:
-    """`examine` in a child process: whatever the candidate does to it, the run goes on."""
+    """`examine` in a child process: a crash of the candidate does not end the run."""
     from .outcome import Outcome
 
     receive, send = os.pipe()

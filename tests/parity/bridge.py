@@ -121,7 +121,7 @@ class Side:
     # ---- out
 
     def numpy(self, tensor: Any) -> np.ndarray:
-        """The values of a tensor of this side; bfloat16 and its like come out widened."""
+        """The values of a tensor of this side; narrow floats are widened."""
         tensor = tensor.detach()
         if getattr(tensor, "layout", None) is not getattr(self.module, "strided", None):
             raise Unsupported(f"{tensor.layout} result")

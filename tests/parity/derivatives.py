@@ -47,7 +47,7 @@ class Recording:
         self.outputs = list(side.tensors(result))
         self.flags = [bool(t.requires_grad) for t in self.outputs]
         self.names = [t.grad_fn.name() if t.grad_fn is not None else None for t in self.outputs]
-        # A leaf handed straight back has nothing to differentiate that its neighbours do not show.
+        # A leaf that is returned unchanged has no derivative to compare.
         self.ends = [t for t in self.outputs if t.requires_grad]
         self.seed = 7
 
@@ -152,7 +152,7 @@ def saved(run: Run) -> Iterator[Outcome]:
 
 @check
 def packed(run: Run) -> Iterator[Outcome]:
-    """Which tensors saved-tensor hooks are given, whatever the order."""
+    """The tensors passed to saved-tensor hooks, in any order."""
 
     def follow(side: Side, sample: Any) -> list[str]:
         seen: list[str] = []

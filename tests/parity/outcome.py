@@ -83,7 +83,7 @@ def _deadline(seconds: float) -> Iterator[None]:
 
 
 def attempt(function: Callable[[], Any]) -> Attempt:
-    """Call, keeping whatever happens; Unsupported passes through (it is the harness's own)."""
+    """Call and record the result or exception; Unsupported, the harness's own, propagates."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -91,7 +91,7 @@ def attempt(function: Callable[[], Any]) -> Attempt:
                 result = Attempt(function())
         except Unsupported:
             raise
-        except Exception as error:  # whatever the candidate raises is a finding
+        except Exception as error:  # any exception of the candidate is an outcome
             result = Attempt(error=error, trace=traceback.format_exc(limit=-8))
     result.warnings = tuple((w.category.__name__, first_line(w.message)) for w in caught)
     return result

@@ -55,7 +55,7 @@ class Run:
     def samples(
         self, dtype: str, *, share: float = 1.0, requires_grad: bool = False
     ) -> Iterator[tuple[int, Any]]:
-        """(index, sample) pairs: the one asked for, or a share of the limit spread over PyTorch's list."""
+        """(index, sample) pairs: the requested one, or samples spaced evenly over PyTorch's list, up to the limit."""
         key = dtype, requires_grad
         if key not in self.made:
             self.made[key] = opdb.samples(self.op, dtype, requires_grad=requires_grad, rich=self.rich)

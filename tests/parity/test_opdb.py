@@ -42,7 +42,7 @@ def ledger() -> list[deviations.Deviation]:
 
 
 def to_test() -> list[str]:
-    """What is promised, and whatever else is there."""
+    """The promised operators and any others that exist."""
     _, have = sides()
     return [n for n, op in opdb.operators().items() if n in opdb.REQUIRED or opdb.present(op, have)]
 

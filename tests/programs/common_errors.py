@@ -1,4 +1,4 @@
-"""The errors that everybody meets, word for word."""
+"""Common errors, with their exact texts."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

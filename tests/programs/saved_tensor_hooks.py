@@ -1,4 +1,4 @@
-"""Saved tensors packed and unpacked, kept on the CPU, or refused."""
+"""Saved tensor hooks: pack and unpack, save_on_cpu, disabled hooks."""
 import torch
 
 a = torch.ones(2, requires_grad=True)

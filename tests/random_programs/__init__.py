@@ -1,7 +1,7 @@
-"""Random programs that must do under flambeau what they do under PyTorch, statement by statement.
+"""Random programs whose effects under flambeau and PyTorch are compared, statement by statement.
 
 A program is Python source text made from a seed (`generation`), run with `torch` bound to either
-library (`execution`); after its statements all that a user can see of every tensor is noted
+library (`execution`); after its statements all that a user can see of every tensor is recorded
 (`observation`) and compared (`comparison`); what disagrees is reduced (`shrinking`) and printed.
 
     python -m tests.random_programs --programs 2000

@@ -11,7 +11,7 @@ def _differentiable(w: Writer) -> str:
 
 
 def _retainable(w: Writer) -> str:
-    """A tensor whose gradient may be kept: PyTorch crashes where a later output's is, and the tensor is written to."""
+    """A tensor whose gradient may be retained: PyTorch crashes if a later output's is and the tensor is written to."""
     return w.floating(lambda t: t.requires_grad and not t.is_inference() and t.output_nr == 0)
 
 

@@ -1,4 +1,4 @@
-"""Where two runs of one program disagree: the first statement, and what differs."""
+"""Comparison of two runs of a program: the first statement that disagrees, and the difference."""
 
 from __future__ import annotations
 

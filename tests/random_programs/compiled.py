@@ -84,11 +84,11 @@ def _is_python(text: str) -> bool:
     return True
 
 
-def source_of(leaves: dict[str, str], body: list[str], kept: bool) -> str:
+def source_of(leaves: dict[str, str], body: list[str], return_tensors: bool) -> str:
     """The program as a function of its leaves.
 
     Args:
-        kept: it returns its tensors themselves, with their histories, views and hooks; else what they hold.
+        return_tensors: return the tensors with their histories, views and hooks; else their values.
     """
     lines = [f"def program({', '.join(leaves)}):", "    errors, modes = [], Modes()",
              "    enter, leave = modes.enter, modes.leave"]
@@ -97,7 +97,7 @@ def source_of(leaves: dict[str, str], body: list[str], kept: bool) -> str:
         lines += ["        " + line for line in text.split("\n")]
         lines += ["    except Exception as error:",
                   f"        errors.append(f'{number}: {{type(error).__name__}}: {{plain(error)}}')"]
-    each = "each" if kept else "each.detach().clone()"
+    each = "each" if return_tensors else "each.detach().clone()"
     lines += ["    modes.close()",
               "    found = {name: each for name, each in locals().items() if isinstance(each, torch.Tensor)}",
               f"    return {{name: {each} for name, each in found.items()}}, errors"]
@@ -188,18 +188,18 @@ def replays(compiled: Any) -> int:
 def disagreement(program: list[str]) -> tuple[Disagreement | None, int]:
     """Where a program does not do the same compiled, and how many compiled programs it was."""
     count = 0
-    for kept in (True, False):
-        found, programs = _compared(program, kept)
+    for return_tensors in (True, False):
+        found, programs = _compared(program, return_tensors)
         if found is not None:
             return found, 0
         count += programs
     return None, count
 
 
-def _compared(program: list[str], kept: bool) -> tuple[Disagreement | None, int]:
+def _compared(program: list[str], return_tensors: bool) -> tuple[Disagreement | None, int]:
     leaves, body = parted(program)
     space = dict(_SPACE)
-    exec(compile(source_of(leaves, body, kept), "<program>", "exec"), space)
+    exec(compile(source_of(leaves, body, return_tensors), "<program>", "exec"), space)
     function = space["program"]
     compiled = torch.compile(function)
     tolerance = 1e-8
@@ -214,7 +214,7 @@ def _compared(program: list[str], kept: bool) -> tuple[Disagreement | None, int]
             there, here = (outcome(each, leaves, call) for each in (function, compiled))
             found = differs(here, there, "", tolerance)
             if found is not None:
-                where = f"call {call}" if kept else f"call {call}, values alone"
+                where = f"call {call}" if return_tensors else f"call {call}, values alone"
                 return Disagreement(len(program) - 1, where, *found, sides=("compiled", "eager")), 0
     return None, replays(compiled)
 

@@ -1,4 +1,4 @@
-"""Checking one program: written under PyTorch, run again under flambeau, compared, and explained."""
+"""The check of one program: generated under PyTorch, run under flambeau, compared, and explained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .shrinking import shrunk
 
 @cache
 def libraries() -> tuple[ModuleType, ModuleType]:
-    """flambeau, and PyTorch, told to give every warning every time."""
+    """flambeau and PyTorch, set to give every warning every time."""
     import torch
 
     import flambeau

@@ -1,4 +1,4 @@
-"""Running a program's statements one by one with `torch` bound to a library, noting what each did."""
+"""Execution of a program's statements one by one with `torch` bound to a library, recording their effects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
 
-from .observation import kept, look_at
+from .observation import observe, snapshot
 from .prelude import PRELUDE
 
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
@@ -59,7 +59,7 @@ class _Prelude:
     @classmethod
     def note(cls, *values: Any) -> None:
         assert cls.at_work is not None
-        cls.at_work.step.noted.append([kept(value) for value in values])
+        cls.at_work.step.noted.append([snapshot(value) for value in values])
 
 
 class Session:
@@ -70,7 +70,7 @@ class Session:
         self.step = Step("")
         self.modes: list[Any] = []
         self.recorded: list[tuple[int, int]] = []  # birth numbers of nodes made while running backward
-        self.births: dict[str, tuple[Any, int]] = {}  # by name: the tensor, weakly, and its version when first met
+        self.births: dict[str, tuple[Any, int]] = {}  # by name: a weak reference, the first version
         self.names: dict[str, Any] = dict(_Prelude.of(library))
         self.names |= {"look": self._look, "enter": self._enter, "leave": self._leave, "fail": _fail,
                        "safe": _safe}
@@ -128,7 +128,7 @@ class Session:
 
     def _look(self) -> None:
         births = {name: version for name, (_, version) in self.births.items()}
-        self.step.seen = look_at(self.tensors(), self.recorded, births)
+        self.step.seen = observe(self.tensors(), self.recorded, births)
 
     def _enter(self, mode: Any) -> None:
         mode.__enter__()

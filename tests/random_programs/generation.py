@@ -1,7 +1,7 @@
-"""Writing a program from a seed: statement by statement, each chosen for the tensors that are there by then.
+"""Generation of a program from a seed: statement by statement, each chosen for the existing tensors.
 
-What is there is known by running the program, as it is written, under PyTorch: so most statements
-make sense, and a few are wrong on purpose. What PyTorch did is kept for the comparison.
+The program runs under PyTorch while it is generated, so existing tensors are known and most statements are
+valid; a few are invalid on purpose. PyTorch's results are saved for the comparison.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Writer:
         return f"h{self.handles}"
 
     def value(self, name: str) -> Any:
-        """The tensor that a name stands for now."""
+        """The tensor currently bound to a name."""
         return self.session.names[name]
 
     def pick(self, fits: Callable[[Any], bool] = lambda t: True) -> str:

@@ -96,7 +96,7 @@ def _reshaped_in_place(w: Writer) -> str:
     if not w.session.library.is_grad_enabled():
         raise Unfit
     bases = {id(t._base) for t in w.session.tensors().values()}
-    # of views, and of what views were made of, PyTorch's gradients fail
+    # PyTorch's gradients fail for views and their bases
     x = w.writable(lambda t: t._base is None and id(t) not in bases and not t.retains_grad)
     t = w.value(x)
     options = [f"{x}.unsqueeze_({w.dim(t)})", f"{x}.squeeze_()"]

@@ -1,4 +1,4 @@
-"""What a user can see of a tensor: its values, its place in the graph, its view relations, its gradient."""
+"""The observable state of a tensor: values, graph, view relations, gradient."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _MOST_NODES = 40
 Recorded = list[tuple[int, int]]
 
 
-def look_at(shown: dict[str, Any], recorded: Recorded, births: dict[str, int]) -> dict[str, Any]:
-    """All that can be seen of the tensors, by name.
+def observe(shown: dict[str, Any], recorded: Recorded, births: dict[str, int]) -> dict[str, Any]:
+    """The observable state of the tensors, by name.
 
     Args:
-        recorded: between which birth numbers nodes were made by running backward.
-        births: the versions that they had when they were first met.
+        recorded: ranges of birth numbers of nodes that backward created.
+        births: the versions of the tensors when they were first seen.
     """
     names: dict[int, str] = {}
     for name, x in shown.items():
@@ -66,17 +66,17 @@ def array_of(x: Any) -> np.ndarray:
     return x.numpy().copy()
 
 
-def kept(value: Any) -> Any:
+def snapshot(value: Any) -> Any:
     """A snapshot of something that a hook was given."""
     if isinstance(value, (tuple, list)):
-        return [kept(v) for v in value]
+        return [snapshot(v) for v in value]
     if hasattr(value, "detach"):
         return {"value": array_of(value), "requires_grad": value.requires_grad, "shape": tuple(value.shape)}
     return value
 
 
 def drawn(node: Any, names: dict[int, str], recorded: Recorded) -> list[Any] | None:
-    """The graph below a node: each node's name and its edges, nodes numbered as they are met.
+    """The graph below a node: each node's name and its edges, nodes numbered in the order of traversal.
 
     The nodes that backward makes are not followed: there PyTorch has operators of their own for
     derivatives (`TanhBackwardBackward0`), flambeau the formula's.

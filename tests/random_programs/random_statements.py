@@ -1,6 +1,6 @@
-"""Statements that draw random numbers: wanted or not, in place, and to decide what comes next.
+"""Statements that draw random numbers: used or unused, in place, and as branch conditions.
 
-They are among a program's statements only where it is asked for (see `generation.written`).
+A program has them only on request (see `generation.written`).
 """
 
 from __future__ import annotations

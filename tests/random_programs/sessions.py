@@ -93,7 +93,7 @@ class Tied(nn.Module):
 
 
 class Adapted(nn.Module):
-    """A frozen layer and a product of two thin matrices beside it."""
+    """A frozen layer plus a product of two thin matrices (LoRA)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

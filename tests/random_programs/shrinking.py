@@ -1,4 +1,4 @@
-"""Dropping statements from a program for as long as the two libraries still disagree about it."""
+"""Reduction of a program: statements are dropped while the two libraries still disagree."""
 
 from __future__ import annotations
 

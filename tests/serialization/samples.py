@@ -24,7 +24,7 @@ def _training(torch: Any) -> Any:
     optimizer = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.5)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     for p in net.parameters():
-        p.grad = torch.ones_like(p)  # exact, whoever computes
+        p.grad = torch.ones_like(p)  # exact in both libraries
     optimizer.step()
     scheduler.step()
     return {"net": net.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(),

@@ -74,7 +74,7 @@ def test_mapping(tmp_path):
     assert a.untyped_storage().nbytes() == 4000
     assert torch.load(path)[0][10] == 10
     file = io.BytesIO()
-    torch.save(b, file)  # the storage, not the file it lies in
+    torch.save(b, file)  # the storage, not its file
     assert len(file.getvalue()) < 6000
     with pytest.raises(ValueError, match="f must be a file path in order to use the mmap argument"):
         torch.load(written(1), mmap=True)

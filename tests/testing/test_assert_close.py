@@ -15,7 +15,7 @@ pytorch = pytest.importorskip("torch")
 
 INF, NAN = math.inf, math.nan
 
-#: pairs, made of a module
+#: functions from a module to a pair
 PAIRS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
     "vectors": lambda t: (t.tensor([1.0, 2, 3]), t.tensor([1.0, 2.5, 4])),
     "scalars": lambda t: (t.tensor(1.0), t.tensor(2.0)),

@@ -15,7 +15,7 @@ from .placeholder import Placeholder, PlaceholderModule
 
 _TESTING = "torch.testing._internal."
 
-#: modules of PyTorch's that have a stub in `stubs`, where flambeau has none of that name
+#: PyTorch's modules that flambeau lacks, and their stub in `stubs`
 STUBS = {
     _TESTING + "common_utils": "common_utils",
     _TESTING + "common_device_type": "common_device_type",
@@ -64,7 +64,7 @@ class _StubLoader(Loader):
 
 
 class UpstreamFinder(MetaPathFinder):
-    """The first finder; modules that flambeau has are left to the alias."""
+    """The first finder; it leaves modules that flambeau has to the alias."""
 
     def __init__(self, oracle: bool) -> None:
         self.oracle = oracle

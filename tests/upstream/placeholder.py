@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NoReturn
 
-loading = [False]  # while a file loads, decorators and constants made of placeholders must not raise
+loading = [False]  # while a file loads, uses of placeholders in decorators and constants must not raise
 
 
 class Internal(unittest.SkipTest):

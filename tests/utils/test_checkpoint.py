@@ -248,7 +248,7 @@ def test_the_argument_itself_is_unpacked():
     assert found[0] is fixed
 
 
-# ----- what is kept ----------------------------------------------------------------------
+# ----- saved memory ----------------------------------------------------------------------
 
 
 def kept(run, peak=None):
@@ -577,11 +577,11 @@ def test_warnings():
         detach_variable([x])
 
 
-# ----- some results are kept -------------------------------------------------------------
+# ----- selective checkpoints -------------------------------------------------------------
 
 
 class Policy:
-    """Says the same of some operators, and counts how often it is asked."""
+    """A constant policy for some operators, which counts its calls."""
 
     def __init__(self, keep):
         self.keep, self.asked = keep, []
@@ -642,7 +642,7 @@ def test_several_results_views_and_writes():
         return (c.max(0).values * x.double().exp().float()).sum()
 
     x, y = leaf(0.5, 1.0, 2.0), leaf(0.5, 1.0, 2.0)
-    most = functools.partial(create_selective_checkpoint_contexts,  # what is written to must not be kept
+    most = functools.partial(create_selective_checkpoint_contexts,  # outputs that are written to must not be saved
                              lambda ctx, op, *args, **kwargs: op is not ATEN.neg.default)
     quietly(f, x, context_fn=most).backward()
     f(y).backward()

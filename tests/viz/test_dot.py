@@ -209,7 +209,7 @@ def test_without_the_graphviz_package_the_error_says_what_to_install(monkeypatch
         make_dot(flambeau.ones(2, requires_grad=True) * 2)
 
 
-# What a product of matrices shows beside the tensors themselves: sizes and strides, also of what it did not keep.
+# Attributes of a matmul node other than tensors: sizes and strides, also of operands that it did not save.
 _SIZES = re.compile(r"^(mat1|mat2|self)_sym_(sizes|strides) *:[^\"\n]*\n?", re.M)
 
 

@@ -436,7 +436,7 @@ FRAMES = """async (zooms) => {
 def test_ten_thousand_nodes_stay_fluent(opened, large_page, record_property):
     page = opened(large_page)
     assert page.evaluate("flambeau.step.nodes.length") > 10_000
-    # while a worker lays the nodes out, the page goes on
+    # the page stays responsive while a worker computes the layout
     longest = page.evaluate("""async () => {
         let last = performance.now(), longest = 0;
         flambeau.group("none");
@@ -462,7 +462,7 @@ def test_ten_thousand_nodes_stay_fluent(opened, large_page, record_property):
     for name, milliseconds in measured.items():
         record_property(name, milliseconds)
         print(f"{name}: {milliseconds:.1f} ms")
-    assert page.evaluate("flambeau.frames.last") < 100  # our own drawing, whatever else the machine does
+    assert page.evaluate("flambeau.frames.last") < 100  # drawing time only, independent of the machine's load
     assert longest < 1_500
     assert all(milliseconds < 100 for name, milliseconds in measured.items() if "pan" in name or "zoom" in name)
 

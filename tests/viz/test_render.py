@@ -42,7 +42,7 @@ def test_a_path_without_an_ending_is_refused(tmp_path):
 
 
 def overlaps(layout):
-    """Pairs of boxes of one rank that stand in one another."""
+    """Pairs of boxes of one rank that overlap."""
     found = []
     for rank in layout.ranks:
         for left, right in itertools.pairwise(rank):

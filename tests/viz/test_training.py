@@ -190,7 +190,7 @@ def test_gradient_flow_is_drawn_layer_by_layer():
     said = {round(note.xy[1]): note.get_text() for note in ax.texts}
     assert said == {3: "all zero", 4: "no gradient"}
     assert ax.get_xscale() == "log"
-    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first layer stands on top
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first layer is on top
     assert len(plot_gradient_flow(model, biases=False).get_yticks()) == 3
     drawn(plot_gradient_flow({}))
 

@@ -17,7 +17,7 @@ from flambeau.backends.errstate import quietly
 
 @pytest.fixture
 def memory():
-    """The allocator, all whose idle memory was given back."""
+    """The allocator, with its idle memory released."""
     found = allocator()
     if found is None:
         pytest.skip("no such memory on this system")
@@ -176,13 +176,13 @@ def test_there_is_one_allocator():
 
 
 def test_arrays_may_outlive_the_interpreter(memory):
-    """What is freed when all modules are gone goes through compiled code that must still be there."""
+    """Arrays freed after module teardown call compiled code, which must still be loaded."""
     code = "import sys, flambeau; sys.kept = [flambeau.randn(1024, 1024).exp() for _ in range(4)]"
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
 
 
 def test_a_concurrent_request_does_not_wait_for_the_construction(monkeypatch):
-    """That thread may wait for the asking one to leave the context that operators run quietly in."""
+    """The constructing thread may wait for the requesting one to leave the quiet context."""
     from flambeau.backends.compiled import allocator as module
 
     monkeypatch.setattr(module, "_allocator", None)

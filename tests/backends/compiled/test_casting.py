@@ -15,7 +15,7 @@ REAL = [each for each in dtypes.ALL if not each.is_complex]
 
 
 def numbers(dtype, n=4000):
-    """Numbers of all sizes, and those that are none, but no float so large that its conversion is anyone's guess."""
+    """Values of all magnitudes and NaN, without floats whose conversion is undefined."""
     rng = np.random.default_rng(0)
     if dtype is torch.bool:
         return rng.integers(0, 2, n).astype(bool)
@@ -28,7 +28,7 @@ def numbers(dtype, n=4000):
 
 
 def same(a, b):
-    """Whether two arrays are of one dtype and layout, and equal, any NaN like any other."""
+    """Whether two arrays have equal dtypes, layouts and elements; all NaN are equal."""
     assert a.dtype == b.dtype
     assert a.shape == b.shape
     assert a.strides == b.strides

@@ -16,7 +16,7 @@ F32 = np.dtype(np.float32)
 RECORDS = load()
 ELEMENTWISE = sorted(name for name in RECORDS if (op := REGISTRY.get(name.rsplit(".", 1)[-1])) is not None
                      and op.kind == "elementwise")
-#: records of what is made of elementwise operators
+#: records of operators composed of elementwise ones
 MADE_OF_THEM = ["clamp", "addcmul", "addcdiv", "lerp", "nn.functional.prelu", "nn.functional.rrelu", "float_power",
                 "nn.functional.relu6", "special.xlog1py", "special.ndtr", "nn.functional.tanhshrink", "rsub", "square"]
 
@@ -129,7 +129,7 @@ def compare(ways, name, dtype, number, layout):
 
 def same_form(x, y):
     assert (x.dtype, x.shape) == (y.dtype, y.shape)
-    # what NumPy computes of bfloat16 comes out row by row, however its operands lie
+    # NumPy's bfloat16 results are row-major for any layout of the operands
     assert x.stride() == y.stride() or x.dtype is torch.bfloat16
 
 

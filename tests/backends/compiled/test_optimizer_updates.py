@@ -103,7 +103,7 @@ def test_small_parameters_are_updated_to_the_same_bits(ways, name, options):
 
 
 def test_cached_scalars_are_reused_only_if_equal():
-    """Parameters take turns with other numbers, dtypes, and missing arrays."""
+    """Parameters alternate with other scalars, dtypes, and missing arrays."""
     def rule(xp, x, y, z, a, flag):
         xp.add_(x, y, alpha=a)
         if flag:

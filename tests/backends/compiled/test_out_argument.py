@@ -19,7 +19,7 @@ CALLS = {
 
 
 def outs(shape, dtype):
-    """Tensors of a shape that lie in memory in different ways."""
+    """Tensors of a shape with different memory layouts."""
     rows, columns = shape
     yield torch.zeros(shape, dtype=dtype)
     yield torch.zeros((columns, rows), dtype=dtype).t()

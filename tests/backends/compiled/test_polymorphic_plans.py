@@ -97,7 +97,7 @@ CALLS = {
     "of one beside others": lambda n: gradients(lambda x: x.softmax(-1), array(n, 1, 100)),
     "of repeated rows": lambda n: [array(1, 100).expand(n, 100).softmax(-1).numpy()],
 }
-#: lengths that meet those of other dimensions, prime ones, and far ones
+#: lengths equal to other dimensions, prime ones, and distant ones
 LENGTHS = (61, 64, 100, 50, 128, 97, 1, 200, 75)
 
 

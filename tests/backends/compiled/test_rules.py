@@ -124,7 +124,7 @@ def test_second_derivatives(ways):
 
 
 def test_rules_have_programs(monkeypatch, ways):
-    """What is listed is not left to NumPy without a word."""
+    """Listed rules do not fall back to NumPy silently."""
     made = []
     program = composites._plan_program
 
@@ -157,7 +157,7 @@ def test_rule_keys_are_operators():
 @pytest.mark.parametrize("shape", [(50, 100), (20, 30, 40), (400, 700), (3, 4), (0, 5), (4, 5000)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.complex64], ids=str)
 def test_means(shape, dtype):
-    """A mean's gradient is its share everywhere, an array of its own."""
+    """A mean's gradient is constant, in an array of its own."""
     x = torch.zeros(shape, dtype=dtype, requires_grad=True)
     for dim in (None, 0, -1, (0, 1)):
         for keepdim in (False, True) if dim is not None else (False,):

@@ -26,7 +26,7 @@ def check(ways, x, ks=(1, 2, 5, 64)):
 
 
 def lying(shape, dtype):
-    """Numbers that lie row by row; if there are several dimensions also turned, and with gaps."""
+    """Row-major arrays; with several dimensions also transposed ones and ones with gaps."""
     x = torch.tensor(np.random.default_rng(0).standard_normal(shape) * 1000).to(dtype)
     return (x, x.transpose(0, -1), x[..., ::2]) if len(shape) > 1 else (x,)
 

@@ -12,7 +12,7 @@ from .parametrization import bound, instances_of
 
 
 def instantiate_device_type_tests(generic: type, scope: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-    """Put `<name>CPU` into the scope in the place of the generic class, whatever devices were asked for."""
+    """Replace the generic class in the scope by `<name>CPU`, for any requested devices."""
     members: dict[str, Any] = {}
     for name, function in vars(generic).items():
         if not (name.startswith("test") and callable(function)):

@@ -37,7 +37,7 @@ def _nothing(*function: Any, **settings: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(("IS_", "TEST_")):  # other builds, devices, ways of running: none of them
+    if name.startswith(("IS_", "TEST_")):  # other builds, devices and modes: unsupported
         return False
     if name.startswith(("skipIf", "skipBut", "markDynamo", "unMark", "xfailIf", "expectedFailureIfTorchDynamo")):
         return _nothing
@@ -74,7 +74,7 @@ def freeze_rng_state() -> Iterator[None]:
 
 @contextlib.contextmanager
 def disable_gc() -> Iterator[None]:
-    """No cyclic garbage collection in the block: what goes, goes by reference counts."""
+    """No cyclic garbage collection in the block: objects are freed by reference counts alone."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -85,7 +85,7 @@ def disable_gc() -> Iterator[None]:
 
 
 def gradcheck(fn: Any, inputs: Any, **kwargs: Any) -> Any:
-    """gradcheck as PyTorch's tests call it: quick, batched gradients too."""
+    """gradcheck as PyTorch's tests call it: fast mode, with batched gradients."""
     from torch.autograd import gradcheck as check
 
     return check(fn, inputs, **{"check_batched_grad": True, "fast_mode": True, **kwargs})
