@@ -71,7 +71,7 @@ def reparametrized(module: Any, tensors: dict[str, Any], *, tie_weights: bool = 
     if tie_weights:
         values = _tied(own, values)
     if strict:
-        _check_names(module, [n for n in own if n not in values], [n for n in values if n not in own])
+        _check_names(module, sorted(own.keys() - values), sorted(values.keys() - own))
     swapped: list[tuple[dict[str, Any], str, str, Any]] = []
     try:
         for name, value in values.items():
@@ -123,12 +123,19 @@ def _check_names(module: Any, missing: list[str], unknown: list[str]) -> None:
 
 
 def _owning_dict(module: Any, name: str) -> dict[str, Any] | None:
-    """The dictionary in which a module keeps the parameter or buffer of this name."""
+    """The dictionary in which a module keeps the parameter or buffer of this name; None where it has none.
+
+    Raises:
+        AttributeError, TypeError: the name's path is not that of a submodule.
+    """
     path, _, attribute = name.rpartition(".")
     for part in path.split(".") if path else ():
-        module = module._modules.get(part)
-        if module is None:
-            return None
+        if not hasattr(module, part):
+            raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
+        child = getattr(module, part)
+        if not hasattr(child, "_parameters"):
+            raise TypeError(f"submodule `{path}`: {child} is not an instance of torch.nn.Module")
+        module = child
     for owner in (module._parameters, module._buffers):
         if attribute in owner:
             found: dict[str, Any] = owner
