@@ -77,8 +77,19 @@ _NOT_IN_TORCH = frozenset((
     "relu6", "scaled_dot_product_attention", "silu", "smooth_l1_loss", "soft_margin_loss", "softplus", "softshrink",
     "unfold", "contiguous", "expand", "expand_as", "repeat", "reshape_as", "sum_to_size", "to", "view", "view_as",
     "fork_rng", "ComplexDoubleTensor", "ComplexFloatTensor", "bagged_embedding", "clamp_below", "col2im", "folded",
-    "im2col", "reshaped", "slice", "unfolded", "elu_", "hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_",
-    "mish_", "silu_",
+    "im2col", "reshaped", "slice", "unfolded",
+))
+
+#: the in-place operators that are in `torch`; the others are methods only
+_INPLACE_IN_TORCH = frozenset((
+    "abs_", "acos_", "acosh_", "addmv_", "alpha_dropout_", "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_",
+    "arctanh_", "as_strided_", "asin_", "asinh_", "atan_", "atanh_", "ceil_", "celu_", "clamp_", "clamp_max_",
+    "clamp_min_", "clip_", "conj_physical_", "cos_", "cosh_", "deg2rad_", "detach_", "dropout_", "erf_", "erfc_",
+    "exp2_", "exp_", "expm1_", "feature_alpha_dropout_", "feature_dropout_", "fill_", "fix_", "floor_", "frac_",
+    "gcd_", "i0_", "index_put_", "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_", "logit_", "nan_to_num_",
+    "neg_", "negative_", "rad2deg_", "reciprocal_", "relu_", "resize_as_", "round_", "rrelu_", "rsqrt_", "selu_",
+    "sigmoid_", "sin_", "sinc_", "sinh_", "sqrt_", "square_", "tan_", "tanh_", "threshold_", "trunc_", "xlogy_",
+    "zero_",
 ))
 
 #: PyTorch's name of a module -> the name here
@@ -88,6 +99,8 @@ _MODULE_ALIASES = {"_dynamo": "compiler.dynamo", "_functorch": "compiler.functor
 
 def _is_public(name: str) -> bool:
     """Whether a name of `functions` is public in `torch`."""
+    if name.endswith("_"):
+        return name in _INPLACE_IN_TORCH
     return not name.startswith(("_", "linalg_", "special_")) and name not in _NOT_IN_TORCH and (
         name not in functions._internal)
 

@@ -26,3 +26,10 @@ def test_every_name_is_one_of_pytorch():
     unknown = [name for name in dir(flambeau) if not name.startswith("_") and not hasattr(torch, name)]
     assert set(unknown) <= OWN_MODULES | IMPORTED
     assert all(inspect.ismodule(getattr(flambeau, name)) for name in set(unknown) & OWN_MODULES)
+
+
+@pytest.mark.parity
+def test_in_place_operators_are_functions_where_they_are_in_pytorch():
+    torch = pytest.importorskip("torch")
+    names = [name for name in dir(flambeau.Tensor) if name.endswith("_") and not name.startswith("_")]
+    assert {name for name in names if hasattr(flambeau, name)} == {name for name in names if hasattr(torch, name)}
