@@ -10,11 +10,11 @@ OUT := flambeau-demo
 
 help:
 	@echo "make demo    traces, gradient descent and a trained classifier, with pictures in $(OUT)/"
-	@echo "make test    every test (with PyTorch beside it where the environment has it)"
+	@echo "make test    every test (compared with PyTorch if it is installed)"
 	@echo "make quick   the tests nearest to what changed, within two minutes"
 	@echo "make smoke   the tests that take seconds"
 	@echo "make lint    ruff and mypy"
-	@echo "make bench   timings beside PyTorch and jax, written to benchmarks/results.md"
+	@echo "make bench   timings compared with PyTorch and jax, written to benchmarks/results.md"
 	@echo "make docs    the manual, in docs/_build/html"
 	@echo "make package wheel and sdist in dist/, checked, installed in an empty environment, smoke-tested"
 	@echo "make clean   removes everything that make made"

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not
 
 
 @pytest.fixture
-def everywhere(tmp_path_factory, monkeypatch):
+def always_compiled(tmp_path_factory, monkeypatch):
     """All matmuls run on kernels, however small."""
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
     kernels = matmul.kernels()
@@ -46,7 +46,7 @@ def near(got, want):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("turned", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True), (False, False)])
-def test_product_and_gradients(everywhere, dtype, turned, wanted):
+def test_product_and_gradients(always_compiled, dtype, turned, wanted):
     x, y = random(23, 40, dtype=dtype), random(40, 31, dtype=dtype, seed=1)
     x = x if turned[0] == "n" else x.t().contiguous().t()
     y = y if turned[1] == "n" else y.t().contiguous().t()
@@ -54,8 +54,8 @@ def test_product_and_gradients(everywhere, dtype, turned, wanted):
         each.requires_grad_(flag)
     out = x @ y
     near(out, x.detach().numpy().astype("f8") @ y.detach().numpy().astype("f8"))
-    assert all(dispatch.plan is not None for dispatch in everywhere.dispatches.values())
-    assert everywhere.dispatches
+    assert all(dispatch.plan is not None for dispatch in always_compiled.dispatches.values())
+    assert always_compiled.dispatches
     if any(wanted):
         g = random(23, 31, dtype=dtype, seed=2)
         out.backward(g)
@@ -67,7 +67,7 @@ def test_product_and_gradients(everywhere, dtype, turned, wanted):
 
 @pytest.mark.parametrize("shape", [(17, 20), (3, 5, 20)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_linear(everywhere, shape, bias):
+def test_linear(always_compiled, shape, bias):
     layer = torch.nn.Linear(20, 33, bias=bias)
     x = random(*shape).requires_grad_()
     out = layer(x)
@@ -80,7 +80,7 @@ def test_linear(everywhere, shape, bias):
 
 @pytest.mark.parametrize("shapes", [((4, 9, 20), (4, 20, 7)), ((2, 3, 9, 20), (3, 20, 7)), ((4, 9, 20), (20, 7)),
                                     ((9, 20), (4, 20, 7)), ((1, 9, 20), (4, 20, 7))])
-def test_batches(everywhere, shapes):
+def test_batches(always_compiled, shapes):
     x, y = (random(*shape, seed=i).requires_grad_() for i, shape in enumerate(shapes))
     out = x @ y
     near(out, x.detach().numpy() @ y.detach().numpy())
@@ -94,7 +94,7 @@ def test_batches(everywhere, shapes):
     near(y.grad, right.sum(tuple(range(right.ndim - y.ndim))))
 
 
-def test_expanded_and_empty_operands(everywhere):
+def test_expanded_and_empty_operands(always_compiled):
     x = torch.ones(1, 30).expand(20, 30)
     near(x @ random(30, 10), np.ones((20, 30)) @ random(30, 10).numpy())
     assert (torch.ones(5, 0) @ torch.ones(0, 4)).tolist() == [[0.0] * 4] * 5
@@ -104,7 +104,7 @@ def test_expanded_and_empty_operands(everywhere):
          2 + 0.5 * (random(2, 3, 4).numpy() @ random(2, 4, 5).numpy()))
 
 
-def test_results_are_new_contiguous_arrays(everywhere):
+def test_results_are_new_contiguous_arrays(always_compiled):
     x = random(30, 30)
     for out in (x @ x, x.t() @ x, x @ x.t(), torch.bmm(x[None], x[None])):
         assert out.is_contiguous()
@@ -113,7 +113,7 @@ def test_results_are_new_contiguous_arrays(everywhere):
     assert out.abs().sum() > 0
 
 
-def test_several_threads_at_once(everywhere):
+def test_several_threads_at_once(always_compiled):
     x = random(300, 300)
     want, wrong = (x @ x).numpy().copy(), []
 
@@ -203,12 +203,12 @@ def test_a_damaged_entry_is_measured_again(tmp_path, monkeypatch):
     assert again.budget[key][0] == blas_crossover.MEASURE_AFTER
 
 
-def test_an_exhausted_budget_ends_the_measurement(everywhere, tmp_path, monkeypatch):
+def test_an_exhausted_budget_ends_the_measurement(always_compiled, tmp_path, monkeypatch):
     monkeypatch.setenv("FLAMBEAU_CACHE_DIR", str(tmp_path))
     measured = []
-    monkeypatch.setattr(everywhere.crossovers, "measure", lambda *key: measured.append(key))
+    monkeypatch.setattr(always_compiled.crossovers, "measure", lambda *key: measured.append(key))
     x = random(40, 40)
-    budget = everywhere.crossovers.budget[F32, "matrix"]
+    budget = always_compiled.crossovers.budget[F32, "matrix"]
     before, budget[0] = budget[0], 70_000
     try:
         x @ x

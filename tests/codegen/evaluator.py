@@ -21,7 +21,7 @@ _REDUCTIONS = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "
                "all": np.all}
 
 
-def wide(array: np.ndarray) -> np.ndarray:
+def widen(array: np.ndarray) -> np.ndarray:
     """Floats as float64, everything else as it is."""
     array = np.asarray(array)
     return dtypes.widen(array).astype(np.float64) if array.dtype.kind in "fV" else array
@@ -33,7 +33,7 @@ def evaluate(node: Node, variables: Sequence[np.ndarray]) -> np.ndarray:
     with np.errstate(all="ignore"):
         for each in topological_order([node]):
             if each.op == "input":
-                values[each] = wide(variables[each.const])
+                values[each] = widen(variables[each.const])
             elif each.op == "constant":
                 values[each] = np.asarray(each.value)
             elif each.op == "cast":
@@ -48,7 +48,7 @@ def rows(work: Rows, inputs: Sequence[np.ndarray], inner: int) -> list[np.ndarra
     """The outputs of a row kernel."""
     shape = np.broadcast_shapes(*(x.shape for x in inputs))
     outer, within = tuple(range(len(shape) - inner)), tuple(range(len(shape) - inner, len(shape)))
-    known = [wide(x) for x in inputs]
+    known = [widen(x) for x in inputs]
 
     def over(x: Node, axes: tuple[int, ...], op: str = "sum", keepdims: bool = False) -> np.ndarray:
         value = np.broadcast_to(evaluate(x, known), shape)

@@ -64,7 +64,7 @@ def check(work, inputs, inner, rtol=2e-6, atol=2e-6, outs=None):
             continue
         scale = np.abs(want[np.isfinite(want)]).max(initial=0)
         between = 2e-7 * (size / found.size) ** 0.5 if 0 < found.size < size else 0.0
-        np.testing.assert_allclose(evaluator.wide(found), want, rtol, atol * scale + between)
+        np.testing.assert_allclose(evaluator.widen(found), want, rtol, atol * scale + between)
     return got
 
 

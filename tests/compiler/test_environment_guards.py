@@ -935,7 +935,7 @@ def test_saved_tensor_hooks():
 
 # ----- what else can be reached -----------------------------------------------------------
 
-def reaching():
+def guarded_state():
     """Functions that reach something in their own way, and what changes it, by name."""
     holder = types.SimpleNamespace(k=2.0, first=2.0)
     table, late, missing = {"k": 2.0}, {}, types.SimpleNamespace()
@@ -1034,17 +1034,17 @@ def reaching():
     }
 
 
-@pytest.mark.parametrize("name", reaching())
+@pytest.mark.parametrize("name", guarded_state())
 def test_guarded_reads(name):
     try:
-        function, changes = reaching()[name]
+        function, changes = guarded_state()[name]
         assert programs(right(function, changes)) >= 1
     finally:
         sys.modules.pop("settings_of_a_test", None)
         os.environ.pop("SCALE_OF_A_TEST", None)
 
 
-def changing():
+def side_effects():
     """Functions that change something, and what tells, by name."""
     stack, counted, ready = collections.deque(), itertools.count(), np.random.default_rng(0)
     marked, weight = torch.ones(3), torch.ones(3, requires_grad=True)
@@ -1094,10 +1094,10 @@ def changing():
     }
 
 
-@pytest.mark.parametrize("name", changing())
+@pytest.mark.parametrize("name", side_effects())
 def test_detected_side_effects(name):
-    function, state = changing()[name]
-    other, expected = changing()[name]
+    function, state = side_effects()[name]
+    other, expected = side_effects()[name]
     made = torch.compile(function)
     for i in range(9):
         same(made(numbers(3, seed=i)), other(numbers(3, seed=i)))

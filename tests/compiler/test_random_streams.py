@@ -11,17 +11,17 @@ from tests.compiler.eager_comparison import programs
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 
 
-def after(function, *arguments, calls=12):
-    """What the calls give, and the numbers that come next."""
+def results_and_next_draw(function, *arguments, calls=12):
+    """The results of the calls, and the next random numbers."""
     torch.manual_seed(0)
     found = [function(*arguments) for _ in range(calls)]
     return [x.tolist() if isinstance(x, torch.Tensor) else x for x in found], torch.rand(3).tolist()
 
 
-def draws_alike(function, *arguments, count=1):
+def assert_equal_draws(function, *arguments, count=1):
     made = torch.compile(function)
-    found = after(made, *arguments)
-    assert found == after(function, *arguments)
+    found = results_and_next_draw(made, *arguments)
+    assert found == results_and_next_draw(function, *arguments)
     assert programs(made) == count
 
 
@@ -32,8 +32,8 @@ def test_unused_random_numbers_are_drawn():
         torch.randn(20)
         return y
 
-    draws_alike(function, torch.ones(2))
-    draws_alike(lambda x: (torch.randperm(7), x + 1)[1], torch.ones(2))
+    assert_equal_draws(function, torch.ones(2))
+    assert_equal_draws(lambda x: (torch.randperm(7), x + 1)[1], torch.ones(2))
 
 
 @pytest.mark.parametrize("draw", [
@@ -48,7 +48,7 @@ def test_samples_of_other_word_sizes(draw):
         found[1] *= 2
         return found, found.t()[1:].clone(), found.reshape(-1)[::3] + 1
 
-    draws_alike(lambda: torch.cat([x.reshape(-1) for x in function()]))
+    assert_equal_draws(lambda: torch.cat([x.reshape(-1) for x in function()]))
 
 
 def test_noise_that_no_gradient_depends_on_is_drawn():
@@ -59,7 +59,7 @@ def test_noise_that_no_gradient_depends_on_is_drawn():
         (w * x + torch.randn_like(x)).sum().backward()
         return w.grad.sum()
 
-    draws_alike(function, torch.ones(3))
+    assert_equal_draws(function, torch.ones(3))
 
 
 def test_draws_with_computed_parameters_stay_in_order():
@@ -73,7 +73,7 @@ def test_draws_with_computed_parameters_stay_in_order():
         noise = torch.rand(4, 4)
         return coins + noise
 
-    draws_alike(function, torch.ones(4, 4))
+    assert_equal_draws(function, torch.ones(4, 4))
 
 
 def test_random_branches_draw_once():
@@ -82,7 +82,7 @@ def test_random_branches_draw_once():
             return x * 2
         return x * 3 + torch.rand(3)
 
-    draws_alike(function, torch.ones(3), count=2)
+    assert_equal_draws(function, torch.ones(3), count=2)
 
 
 def test_other_generators_are_restored_too():
@@ -116,7 +116,7 @@ def test_dropout_in_training():
         loss.backward()
         return model[0].weight.grad.sum().round(decimals=2)
 
-    draws_alike(function, torch.ones(8, 4))
+    assert_equal_draws(function, torch.ones(8, 4))
 
 
 def test_cached_plans_draw_too(monkeypatch, tmp_path):
@@ -129,4 +129,4 @@ def test_cached_plans_draw_too(monkeypatch, tmp_path):
         return x * 3
 
     for _ in range(2):
-        draws_alike(function, torch.ones(3), count=2)
+        assert_equal_draws(function, torch.ones(3), count=2)

@@ -22,7 +22,7 @@ _REDUCTIONS = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "
                "all": np.all}
 
 
-def wide(array: np.ndarray) -> np.ndarray:
+def widen(array: np.ndarray) -> np.ndarray:
     """Floats as float64, everything else as it is."""
     return dtypes.widen(array).astype(np.float64) if array.dtype.kind in "fV" else array
 
@@ -36,7 +36,7 @@ def evaluate(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[Value, np.ndarr
             if value.op == "extern":
                 for part, array in zip(graph.extern_outputs[value], value.attrs.run(*(found[a] for a in value.args)),
                                        strict=True):
-                    found[part] = wide(np.asarray(array))
+                    found[part] = widen(np.asarray(array))
             elif value.op != "getitem":
                 found[value] = made
             if value.op == "extern":
@@ -47,9 +47,9 @@ def evaluate(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[Value, np.ndarr
 def _one(graph: Graph, value: Value, args: list[np.ndarray], inputs: Sequence[np.ndarray]) -> np.ndarray:
     op = value.op
     if op == "input":
-        return wide(inputs[value.attrs])
+        return widen(inputs[value.attrs])
     if op == "constant":
-        return wide(graph.array(value))
+        return widen(graph.array(value))
     if op == "view":
         return elements(args[0], value.shape, *value.attrs)
     if op == "copy":

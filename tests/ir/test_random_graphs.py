@@ -9,7 +9,7 @@ from flambeau import codegen
 from flambeau.ir.fusion import intervals
 from flambeau.ir.schedule import plan_cache
 from flambeau.ir.schedule.program import Program
-from tests.ir.evaluator import evaluate, wide
+from tests.ir.evaluator import evaluate, widen
 from tests.ir.legality import check
 from tests.ir.random_graphs import Random
 
@@ -25,7 +25,7 @@ def close(found, expected, tolerance):
         assert np.array_equal(found, expected)
         return
     scale = max(1.0, float(np.abs(expected).max(initial=0)))
-    assert float(np.abs(wide(found) - expected).max(initial=0)) <= tolerance * scale
+    assert float(np.abs(widen(found) - expected).max(initial=0)) <= tolerance * scale
 
 
 def runs_as_numpy(made, tolerance):

@@ -8,24 +8,24 @@ import pytest
 from flambeau.ir.shapes.symbolic_shapes import shape_signature
 
 
-def laid(shape, strides, dtype=np.float32):
+def strided(shape, strides, dtype=np.float32):
     """An array whose strides are given in elements; it has no memory."""
     size = np.dtype(dtype).itemsize
     return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, [s * size for s in strides])
 
 
 CASES = {
-    "matrix": [laid((5, 7), (7, 1))],
-    "columns": [laid((5, 7), (1, 5))],
-    "every other": [laid((5, 7), (14, 2))],
-    "a part of rows": [laid((5, 7), (100, 1))],
-    "heads": [laid((3, 4, 11, 32), (11 * 128, 32, 128, 1))],
-    "heads of three": [laid((3, 4, 11, 32), (11 * 384, 32, 384, 1))],
-    "repeated": [laid((5, 7), (0, 1))],
-    "with ones": [laid((5, 1, 7), (7, 7, 1))],
-    "square": [laid((7, 7), (7, 1))],
-    "several": [laid((5, 7), (7, 1)), laid((7,), (1,)), laid((5, 1), (1, 1), np.float64)],
-    "number": [laid((), ())],
+    "matrix": [strided((5, 7), (7, 1))],
+    "columns": [strided((5, 7), (1, 5))],
+    "every other": [strided((5, 7), (14, 2))],
+    "a part of rows": [strided((5, 7), (100, 1))],
+    "heads": [strided((3, 4, 11, 32), (11 * 128, 32, 128, 1))],
+    "heads of three": [strided((3, 4, 11, 32), (11 * 384, 32, 384, 1))],
+    "repeated": [strided((5, 7), (0, 1))],
+    "with ones": [strided((5, 1, 7), (7, 7, 1))],
+    "square": [strided((7, 7), (7, 1))],
+    "several": [strided((5, 7), (7, 1)), strided((7,), (1,)), strided((5, 1), (1, 1), np.float64)],
+    "number": [strided((), ())],
 }
 
 
@@ -51,11 +51,11 @@ def test_other_layouts_give_other_signatures():
 
 
 def test_extents_can_be_fixed():
-    like = shape_signature([laid((5, 7), (7, 1))], frozenset({7}))
+    like = shape_signature([strided((5, 7), (7, 1))], frozenset({7}))
     assert like.extents == (5,)
     assert like.arrays_of_extents([6])[0].shape == (6, 7)
-    assert like.key != shape_signature([laid((5, 8), (8, 1))], frozenset({8})).key
+    assert like.key != shape_signature([strided((5, 8), (8, 1))], frozenset({8})).key
 
 
 def test_empty_arrays_have_no_symbolic_signature():
-    assert shape_signature([laid((0, 7), (7, 1))]) is None
+    assert shape_signature([strided((0, 7), (7, 1))]) is None

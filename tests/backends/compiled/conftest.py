@@ -25,8 +25,8 @@ def everything_large():
     thresholds.restore_thresholds(before)
 
 
-class Ways:
-    """The two ways of computing: by NumPy, and by kernels."""
+class Implementations:
+    """Runs a function on NumPy, on compiled kernels, or on both."""
 
     @staticmethod
     def _run(elements, function):
@@ -47,5 +47,5 @@ class Ways:
 
 
 @pytest.fixture
-def ways():
-    return Ways()
+def impls():
+    return Implementations()

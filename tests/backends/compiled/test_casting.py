@@ -38,13 +38,13 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("source", REAL, ids=str)
-def test_every_conversion(source, ways):
+def test_every_conversion(source, impls):
     x = numbers(source)
     for to in REAL:
-        by_numpy, by_kernel = ways.both(lambda to=to: dtypes.cast(x, to.numpy))
+        by_numpy, by_kernel = impls.both(lambda to=to: dtypes.cast(x, to.numpy))
         assert same(by_numpy, by_kernel), (source, to)
         if to is torch.float32 and source is not to:
-            assert same(*ways.both(lambda: dtypes.widen(x)))
+            assert same(*impls.both(lambda: dtypes.widen(x)))
 
 
 @pytest.mark.parametrize("of", [lambda x: x.T, lambda x: x[::2, 1:], lambda x: x[3], lambda x: x[:, :1],
@@ -55,9 +55,9 @@ def test_every_conversion(source, ways):
 @pytest.mark.parametrize(("source", "to"), [("float32", "float16"), ("float16", "float32"),
                                               ("bfloat16", "float32"), ("float32", "bfloat16"), ("int64", "float32"),
                                               ("float32", "bool")])
-def test_layouts(of, source, to, ways):
+def test_layouts(of, source, to, impls):
     x = of(numbers(getattr(torch, source), 1200).reshape(40, 30))
-    assert same(*ways.both(lambda: dtypes.cast(x, getattr(torch, to).numpy)))
+    assert same(*impls.both(lambda: dtypes.cast(x, getattr(torch, to).numpy)))
 
 
 def test_casts_that_stay_in_numpy():
@@ -67,27 +67,27 @@ def test_casts_that_stay_in_numpy():
 
 
 @pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
-def test_gradients_pass_conversions(narrow, ways):
+def test_gradients_pass_conversions(narrow, impls):
     def run():
         x = torch.arange(2000.0).view(40, 50).requires_grad_()
         y = (x.to(narrow).t() * 3).float().double()
         y.backward(torch.arange(2000.0, dtype=torch.float64).view(50, 40))
         return y.tolist(), x.grad.tolist(), x.grad.dtype, y.stride(), x.grad.stride()
 
-    by_numpy, by_kernel = ways.both(run)
+    by_numpy, by_kernel = impls.both(run)
     assert by_numpy == by_kernel
 
 
-def test_no_warning(ways):
+def test_no_warning(impls):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for way in (ways.numpy, ways.kernels):
+        for way in (impls.numpy, impls.kernels):
             assert way(lambda: torch.full((99,), 1e30).half().isinf().all())
             assert way(lambda: torch.full((99,), 1e300, dtype=torch.float64).float().isinf().all())
 
 
-def test_float64_to_float16_rounds_through_float32(ways):
+def test_float64_to_float16_rounds_through_float32(impls):
     """As in PyTorch, rounded twice."""
     x = torch.full((99,), 0.17755127099591697, dtype=torch.float64)
-    for way in (ways.numpy, ways.kernels):
+    for way in (impls.numpy, impls.kernels):
         assert way(lambda: x.half())[7].item() == 0.1774902343750000

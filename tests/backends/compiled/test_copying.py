@@ -87,34 +87,34 @@ VIEWS = [lambda x: x, lambda x: x.t(), lambda x: x[::2, 1:], lambda x: x[:, :1].
          lambda x: x.reshape(4, 10, 30).permute(2, 0, 1), lambda x: x[:0]]
 
 
-def alike(ways, function):
-    expected, found = ways.both(function)
+def assert_identical(impls, function):
+    expected, found = impls.both(function)
     assert (expected.dtype, expected.shape, expected.stride()) == (found.dtype, found.shape, found.stride())
     assert expected._array.tobytes() == found._array.tobytes()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("of", VIEWS)
-def test_triangles(ways, dtype, of):
+def test_triangles(impls, dtype, of):
     x = of(torch.linspace(-50, 50, 1200).reshape(40, 30).to(torch.int32).to(getattr(torch, dtype)))
     for diagonal in (0, 1, -3, 100, -100, 1 << 40, -(1 << 40)):
         for cut in (torch.tril, torch.triu):
-            alike(ways, lambda cut=cut, k=diagonal: cut(x, k))
+            assert_identical(impls, lambda cut=cut, k=diagonal: cut(x, k))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("of", VIEWS)
-def test_masked_fills(ways, dtype, of):
+def test_masked_fills(impls, dtype, of):
     kind = getattr(torch, dtype)
     x = of(torch.linspace(-50, 50, 1200).reshape(40, 30).to(torch.int32).to(kind))
     mask = torch.from_numpy(patterns("bool", tuple(x.shape)))
     for each in (mask, mask.transpose(0, -1).clone().transpose(0, -1), mask[:1], mask[..., :1], mask.new_ones(())):
         for value in (True, torch.tensor(3)):
-            alike(ways, lambda m=each, v=value: torch.masked_fill(x, m, v))
-    alike(ways, lambda: torch.masked_fill(x[:1], mask, 2))
+            assert_identical(impls, lambda m=each, v=value: torch.masked_fill(x, m, v))
+    assert_identical(impls, lambda: torch.masked_fill(x[:1], mask, 2))
 
 
-def test_gradients_of_triangles_and_masked_fills(ways):
+def test_gradients_of_triangles_and_masked_fills(impls):
     mask = torch.from_numpy(patterns("bool", (40, 30)))
 
     def gradient(cut):
@@ -123,4 +123,4 @@ def test_gradients_of_triangles_and_masked_fills(ways):
         return x.grad
 
     for cut in (torch.tril, torch.triu, lambda x: x.masked_fill(mask, 0.5)):
-        alike(ways, lambda cut=cut: gradient(cut))
+        assert_identical(impls, lambda cut=cut: gradient(cut))

@@ -53,11 +53,11 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_kernels_and_numpy_agree(ways, name):
+def test_kernels_and_numpy_agree(impls, name):
     for dtype in DTYPES:
         for by_numpy, by_kernels in zip(samples_of(name, dtype), samples_of(name, dtype), strict=True):
-            expected = ways.numpy(lambda sample=by_numpy: outcome(name, sample))
-            found = ways.kernels(lambda sample=by_kernels: outcome(name, sample))
+            expected = impls.numpy(lambda sample=by_numpy: outcome(name, sample))
+            found = impls.kernels(lambda sample=by_kernels: outcome(name, sample))
             assert isinstance(expected, str) == isinstance(found, str), (dtype, expected, found)
             if isinstance(expected, str):
                 assert found == expected

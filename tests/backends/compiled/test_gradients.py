@@ -17,14 +17,14 @@ def tensors(*shapes, dtype=torch.float32, grad=True):
     return [torch.tensor(random.uniform(0.2, 1.5, shape), dtype=dtype).requires_grad_(grad) for shape in shapes]
 
 
-def gradients(ways, f, *shapes, dtype=torch.float32):
+def gradients(impls, f, *shapes, dtype=torch.float32):
     def run():
         leaves = tensors(*shapes, dtype=dtype)
         out = f(*leaves)
         out.backward(torch.linspace(0.5, 1.5, out.numel()).to(out.dtype).reshape(out.shape))
         return [leaf.grad for leaf in leaves]
 
-    return ways.both(run)
+    return impls.both(run)
 
 
 @pytest.mark.parametrize("shapes", [
@@ -33,22 +33,22 @@ def gradients(ways, f, *shapes, dtype=torch.float32):
 ], ids=str)
 @pytest.mark.parametrize("f", [lambda x, y: x * y, lambda x, y: x + y, lambda x, y: x / y,
                                lambda x, y: torch.where(x > y, x, y), torch.atan2, torch.sub], ids=range(6))
-def test_gradients_of_broadcast_inputs(ways, f, shapes):
-    expected, found = gradients(ways, f, *shapes)
+def test_gradients_of_broadcast_inputs(impls, f, shapes):
+    expected, found = gradients(impls, f, *shapes)
     for a, b in zip(expected, found, strict=True):
         assert (a.shape, a.dtype, a.stride()) == (b.shape, b.dtype, b.stride())
         np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
-def test_gradients_have_their_inputs_dtypes(ways, dtype):
+def test_gradients_have_their_inputs_dtypes(impls, dtype):
     def run():
         x, y = tensors((40, 5), (5,), dtype=dtype)
         z = tensors((40, 1))[0]
         ((x * y).exp() * z + F.silu(x)).sum().backward()
         return x.grad, y.grad, z.grad
 
-    expected, found = ways.both(run)
+    expected, found = impls.both(run)
     for a, b in zip(expected, found, strict=True):
         assert a.dtype is b.dtype
         np.testing.assert_allclose(b.double().numpy(), a.double().numpy(), rtol=0.02 if dtype is not torch.float64 else
@@ -145,14 +145,14 @@ class TestSavedValues:
         np.testing.assert_allclose(z.grad.numpy(), 2 * z.detach().numpy())
 
 
-def test_accumulating_into_gradients(ways):
+def test_accumulating_into_gradients(impls):
     def run():
         [x] = tensors((3000,))
         for _ in range(3):
             (x * x).sum().backward()
         return x.grad
 
-    expected, found = ways.both(run)
+    expected, found = impls.both(run)
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)
 
 

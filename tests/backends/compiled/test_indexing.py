@@ -52,14 +52,14 @@ def smaller(shape, dim):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16, torch.uint8, torch.bool,
                                    torch.complex64], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_gather_and_scatter(ways, dtype, shape):
+def test_gather_and_scatter(impls, dtype, shape):
     def make(shape, seed=0):
         if dtype is torch.complex64:
             return torch.complex(array(shape, seed=seed), array(shape, seed=seed + 1))
         return array(shape, dtype, seed)
 
     def check(function, *arguments):
-        a, b = ways.both(lambda: function(*arguments))
+        a, b = impls.both(lambda: function(*arguments))
         if dtype is torch.complex64:
             a, b = torch.view_as_real(a), torch.view_as_real(b)
         same((a, b))
@@ -79,9 +79,9 @@ def test_gather_and_scatter(ways, dtype, shape):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.float16, torch.bool], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_rows(ways, dtype, shape):
+def test_rows(impls, dtype, shape):
     def check(function, *arguments):
-        same(ways.both(lambda: function(*arguments)))
+        same(impls.both(lambda: function(*arguments)))
 
     for x in layouts(array(shape, dtype)):
         for dim, size in enumerate(shape):
@@ -100,7 +100,7 @@ def test_rows(ways, dtype, shape):
                 check(x.__getitem__, (*lead, each))
 
 
-def test_gradients(ways):
+def test_gradients(impls):
     x, index = array((6, 20), torch.float64), places(20, (6, 9))
     rows, table = places(6, (3, 4), low=-6), array((30, 8))
 
@@ -116,14 +116,15 @@ def test_gradients(ways):
               lambda x: torch.max(x, 1, keepdim=True)[0], lambda x: torch.median(x, 0)[0],
               lambda x: torch.scatter_add(torch.zeros(6, 20, dtype=x.dtype), 1, index, x[:, :9])):
         for weighted in (False, True):
-            same(ways.both(lambda f=f, w=weighted: gradient(f, x, w)))
+            same(impls.both(lambda f=f, w=weighted: gradient(f, x, w)))
     for options in ({}, {"padding_idx": 2}, {"scale_grad_by_freq": True}):
         for weighted in (False, True):
-            same(ways.both(lambda o=options, w=weighted: gradient(lambda t: F.embedding(rows.abs(), t, **o), table, w)))
+            same(impls.both(lambda o=options, w=weighted: gradient(
+                lambda t: F.embedding(rows.abs(), t, **o), table, w)))
 
 
 @pytest.mark.parametrize("wrong", [20, -1])
-def test_out_of_range_indices_raise_the_same_errors(ways, wrong):
+def test_out_of_range_indices_raise_the_same_errors(impls, wrong):
     x = array((6, 20))
     index = places(20, (6, 20))
     index[3, 4] = wrong
@@ -137,12 +138,12 @@ def test_out_of_range_indices_raise_the_same_errors(ways, wrong):
               lambda i: torch.scatter_add(x, 1, i, x), lambda i: torch.index_select(x, 1, i[3]),
               lambda i: torch.index_add(x, 1, i[3], x), lambda i: F.embedding(i, array((20, 4))),
               lambda i: x[:, i - 25], lambda i: x[i + 7]):
-        expected, found = ways.both(lambda f=f: said(f))
+        expected, found = impls.both(lambda f=f: said(f))
         assert expected == found
 
 
-def test_the_input_is_not_modified(ways):
+def test_the_input_is_not_modified(impls):
     x = array((6, 20))
     before = x.clone()
-    ways.kernels(lambda: (torch.scatter_add(x, 1, places(20, (6, 20)), x), torch.index_add(x, 0, places(6, (6,)), x)))
+    impls.kernels(lambda: (torch.scatter_add(x, 1, places(20, (6, 20)), x), torch.index_add(x, 0, places(6, (6,)), x)))
     same((before, x))

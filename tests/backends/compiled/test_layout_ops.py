@@ -48,16 +48,16 @@ def bits(x):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", MOVES)
-def test_layout_operations(dtype, name, ways):
+def test_layout_operations(dtype, name, impls):
     kind = getattr(torch, dtype)
     x = (torch.arange(37 * 30).view(37, 30) % 97).to(kind)
     for layout, of in LAYOUTS.items():
-        by_numpy, by_kernels = ways.both(lambda of=of: bits(MOVES[name](of(x))))
+        by_numpy, by_kernels = impls.both(lambda of=of: bits(MOVES[name](of(x))))
         assert by_numpy == by_kernels, layout
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_gradients_of_layout_operations(name, ways):
+def test_gradients_of_layout_operations(name, impls):
     def run(of):
         x = torch.arange(37 * 30.0).view(37, 30).requires_grad_()
         y = MOVES[name](of(x))
@@ -66,16 +66,16 @@ def test_gradients_of_layout_operations(name, ways):
         return bits(x.grad)
 
     for layout, of in LAYOUTS.items():
-        by_numpy, by_kernels = ways.both(lambda of=of: run(of))
+        by_numpy, by_kernels = impls.both(lambda of=of: run(of))
         assert by_numpy == by_kernels, layout
 
 
-def test_errors_equal_those_of_small_arrays(ways):
+def test_errors_equal_those_of_small_arrays(impls):
     x, y = torch.zeros(40, 30), torch.zeros(30, 40)
     for f in (lambda: torch.cat([x, y]), lambda: torch.stack([x, y]), lambda: torch.cat([x, x], 2),
               lambda: torch.stack([x, x], 3)):
         texts = []
-        for way in (ways.numpy, ways.kernels):
+        for way in (impls.numpy, impls.kernels):
             with pytest.raises((RuntimeError, IndexError)) as error:
                 way(f)
             texts.append(str(error.value))
@@ -84,16 +84,16 @@ def test_errors_equal_those_of_small_arrays(ways):
 
 @pytest.mark.parametrize("shape", [(3, 5, 49), (2, 16, 196), (4, 33, 8), (1, 70, 70), (5, 2, 300), (2, 3, 1)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u2", "u1"])
-def test_copies_of_transposed_arrays(shape, dtype, ways):
+def test_copies_of_transposed_arrays(shape, dtype, impls):
     x = np.random.default_rng(0).integers(0, 200, shape).astype(dtype)
     for order in ((0, 2, 1), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
         for view in (x.transpose(order), x.transpose(order)[..., ::-1], x[:, ::-1, ::-1].transpose(order)):
-            assert (ways.kernels(lambda view=view: new_copy(view)) == view).all()
-            same = ways.kernels(lambda view=view: new_copy(view, "K"))
+            assert (impls.kernels(lambda view=view: new_copy(view)) == view).all()
+            same = impls.kernels(lambda view=view: new_copy(view, "K"))
             assert (same == view).all()
             assert same.strides == view.copy(order="K").strides
             like = np.empty(view.shape, dtype, order="F")
-            found = ways.kernels(lambda view=view, like=like: copy_with_layout(view, like))
+            found = impls.kernels(lambda view=view, like=like: copy_with_layout(view, like))
             assert (found == view).all()
             assert found.strides == like.strides
 

@@ -44,9 +44,9 @@ def of(f, *inputs):
 @pytest.mark.parametrize("shapes", PAIRS, ids=str)
 @pytest.mark.parametrize("f", [torch.add, torch.mul, torch.maximum, torch.div, torch.hypot], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_two_inputs(ways, runs, shapes, f, dtype):
+def test_two_inputs(impls, runs, shapes, f, dtype):
     x, y = (array(shape, dtype, i) for i, shape in enumerate(shapes))
-    expected = ways.numpy(lambda: of(f, x, y))
+    expected = impls.numpy(lambda: of(f, x, y))
     for _ in range(3):
         found = of(f, x, y)
     assert list(shapes) in [each[:2] for each in runs]
@@ -55,11 +55,11 @@ def test_two_inputs(ways, runs, shapes, f, dtype):
         np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=1e-5, atol=1e-5)
 
 
-def test_three_inputs_and_two_dtypes(ways, runs):
+def test_three_inputs_and_two_dtypes(impls, runs):
     x, y, c = array((60, 1)), array((1, 70)), array((60, 1)) > 0
     for f in (lambda: torch.where(c, x, y), lambda: torch.where(c, x.double(), y), lambda: x + y.double(),
               lambda: x.long() + y.long(), lambda: x.half() * y.half(), lambda: torch.lerp(x, y, 0.25)):
-        expected, found = ways.numpy(f), f()
+        expected, found = impls.numpy(f), f()
         assert (expected.dtype, expected.shape, expected.stride()) == (found.dtype, found.shape, found.stride())
         np.testing.assert_allclose(found.double().numpy(), expected.double().numpy(), rtol=1e-6)
     assert runs

@@ -114,8 +114,8 @@ def outcome(name, dtype, number, layout="rows", grad=True):
     return results, gradients
 
 
-def compare(ways, name, dtype, number, layout):
-    (expected, gradients), (found, ours) = ways.both(lambda: outcome(name, dtype, number, layout))
+def compare(impls, name, dtype, number, layout):
+    (expected, gradients), (found, ours) = impls.both(lambda: outcome(name, dtype, number, layout))
     for x, y in zip(expected, found, strict=True):
         same_form(x, y)
         assert distance(x._array, y._array) <= LOOSE.get(name, 4), (x, y)
@@ -143,10 +143,10 @@ LOOSE = {"nn.functional.tanhshrink": 1024, "nn.functional.gelu": 8, "special.ndt
 
 
 @pytest.mark.parametrize("name", dict.fromkeys([*ELEMENTWISE, *(name for name in MADE_OF_THEM if name in RECORDS)]))
-def test_records(ways, name):
+def test_records(impls, name):
     dtype = torch.float32 if RECORDS[name].floats else torch.int64
     for number in range(min(2, count(name, dtype))):
-        compare(ways, name, dtype, number, "rows")
+        compare(impls, name, dtype, number, "rows")
 
 
 SOME = ["add", "div", "exp", "maximum", "where", "nn.functional.gelu", "nn.functional.leaky_relu", "pow", "clamp"]
@@ -154,41 +154,41 @@ SOME = ["add", "div", "exp", "maximum", "where", "nn.functional.gelu", "nn.funct
 
 @pytest.mark.parametrize("layout", ["turned", "gaps"])
 @pytest.mark.parametrize("name", [name for name in SOME if name in RECORDS])
-def test_layouts(ways, name, layout):
+def test_layouts(impls, name, layout):
     for number in range(min(3, count(name, torch.float32))):
-        compare(ways, name, torch.float32, number, layout)
+        compare(impls, name, torch.float32, number, layout)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", [name for name in SOME if name in RECORDS])
-def test_dtypes(ways, name, dtype):
+def test_dtypes(impls, name, dtype):
     for number in range(min(2, count(name, dtype))):
-        compare(ways, name, dtype, number, "rows")
+        compare(impls, name, dtype, number, "rows")
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8], ids=str)
 @pytest.mark.parametrize("name", ["add", "mul", "div", "maximum", "abs", "sign"])
-def test_integers(ways, name, dtype):
+def test_integers(impls, name, dtype):
     if RECORDS[name].integers:
         for number in range(count(name, dtype)):
-            compare(ways, name, dtype, number, "rows")
+            compare(impls, name, dtype, number, "rows")
 
 
 # ----- what no record says --------------------------------------------------------------------
 
 
-def test_mixed_dtypes_are_promoted_in_the_kernel(ways):
+def test_mixed_dtypes_are_promoted_in_the_kernel(impls):
     tensors = [torch.arange(6), torch.arange(6, dtype=torch.uint8), torch.linspace(-2, 3, 6).half(),
                torch.linspace(-2, 3, 6), torch.linspace(-2, 3, 6).double(), torch.tensor([True, False] * 3),
                torch.tensor(2.5), torch.tensor(2), 2.5, 3]
     for k, x in enumerate(tensors[:6]):
         for y in [*tensors[:k], *tensors[6:]]:
-            expected, found = ways.both(lambda x=x, y=y: torch.mul(x, y))
+            expected, found = impls.both(lambda x=x, y=y: torch.mul(x, y))
             assert expected.dtype is found.dtype
             assert distance(expected._array, found._array) <= 1, (x, y)
     x, y = torch.linspace(-2, 3, 6).bfloat16(), torch.linspace(1, 2, 6).half()
     for f in (torch.add, torch.eq, torch.div, lambda x, y: torch.where(x > 0, x, y)):
-        expected, found = ways.both(lambda f=f: f(x, y))
+        expected, found = impls.both(lambda f=f: f(x, y))
         assert expected.dtype is found.dtype
         assert distance(expected._array, found._array) <= 1, f
 
@@ -208,23 +208,23 @@ def test_a_new_scalar_compiles_no_kernel(everything_large):
     np.testing.assert_allclose((x * 0.7).numpy(), x.numpy() * np.float32(0.7))
 
 
-def test_parameters_that_select_the_formula_compile_a_kernel(ways):
+def test_parameters_that_select_the_formula_compile_a_kernel(impls):
     x = torch.linspace(-2, 2, 40)
     for exponent in (2, 3, 0.5, -1, 2.5, 0, 1):
-        expected, found = ways.both(lambda e=exponent: x.abs() ** e)
+        expected, found = impls.both(lambda e=exponent: x.abs() ** e)
         assert distance(expected._array, found._array) <= 2
     for approximate in ("none", "tanh"):
-        expected, found = ways.both(lambda a=approximate: torch.nn.functional.gelu(x, approximate=a))
+        expected, found = impls.both(lambda a=approximate: torch.nn.functional.gelu(x, approximate=a))
         assert distance(expected._array, found._array) <= 8
     with pytest.raises(RuntimeError, match="approximate argument"):
-        ways.kernels(lambda: torch.nn.functional.gelu(x, approximate="fast"))
+        impls.kernels(lambda: torch.nn.functional.gelu(x, approximate="fast"))
     with pytest.raises(RuntimeError, match="alpha cannot be 0"):
-        ways.kernels(lambda: torch.celu(x, 0.0))
+        impls.kernels(lambda: torch.celu(x, 0.0))
     with pytest.raises(RuntimeError, match="lambda must be greater or equal to 0, but found to be -0"):
-        ways.kernels(lambda: torch.nn.functional.softshrink(x, -0.5))
+        impls.kernels(lambda: torch.nn.functional.softshrink(x, -0.5))
 
 
-def test_errors_are_those_of_small_arrays(ways):
+def test_errors_are_those_of_small_arrays(impls):
     def said(function):
         try:
             function()
@@ -237,7 +237,7 @@ def test_errors_are_those_of_small_arrays(ways):
               lambda: torch.bitwise_and(x, x), lambda: torch.arange(6) // 0, lambda: x.add_(torch.ones(7)),
               lambda: torch.arange(6).add_(0.5),
               lambda: torch.lerp(x, x.double(), 0.5), lambda: x.expand(2, 3, 4).mul_(2)):
-        expected, found = ways.both(lambda f=f: said(f))
+        expected, found = impls.both(lambda f=f: said(f))
         assert expected == found
 
 
@@ -252,7 +252,7 @@ def test_errors_are_those_of_small_arrays(ways):
     lambda x, y: x[1:].add_(x[:-1].clone()),
 ])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64], ids=str)
-def test_writes(ways, write, dtype):
+def test_writes(impls, write, dtype):
     def run():
         x, y = (torch.tensor(np.random.default_rng(k).integers(1, 9, (6, 8))).to(dtype) for k in (0, 1))
         try:
@@ -261,7 +261,7 @@ def test_writes(ways, write, dtype):
             return str(error)
         return x
 
-    expected, found = ways.both(run)
+    expected, found = impls.both(run)
     if isinstance(expected, str):
         assert found == expected
     else:
@@ -270,7 +270,7 @@ def test_writes(ways, write, dtype):
         assert distance(expected._array, found._array) <= 1
 
 
-def test_writes_are_recorded(ways):
+def test_writes_are_recorded(impls):
     def run():
         x = torch.linspace(-1, 1, 30, requires_grad=True)
         y = x * 1
@@ -280,5 +280,5 @@ def test_writes_are_recorded(ways):
         y.sum().backward()
         return x.grad
 
-    expected, found = ways.both(run)
+    expected, found = impls.both(run)
     np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-6)

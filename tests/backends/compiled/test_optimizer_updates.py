@@ -36,8 +36,8 @@ def trained(name, options, dtype=torch.float32, steps=8, schedule=None, shape=(5
 
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIMIZERS])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_steps(ways, name, options, dtype):
-    expected, found = ways.both(lambda: trained(name, options, dtype))
+def test_steps(impls, name, options, dtype):
+    expected, found = impls.both(lambda: trained(name, options, dtype))
     assert len(expected) == len(found)
     for a, b in zip(expected, found, strict=True):
         assert (a.dtype, a.shape, a.stride(), a._version) == (b.dtype, b.shape, b.stride(), b._version)
@@ -46,8 +46,8 @@ def test_steps(ways, name, options, dtype):
         np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=tolerance, atol=tolerance * scale)
 
 
-def test_other_layouts(ways):
-    expected, found = ways.both(lambda: trained("Adam", {}, turned=True))
+def test_other_layouts(impls):
+    expected, found = impls.both(lambda: trained("Adam", {}, turned=True))
     for a, b in zip(expected, found, strict=True):
         assert a.stride() == b.stride()
         np.testing.assert_allclose(b.numpy(), a.numpy(), rtol=3e-6, atol=1e-7)
@@ -95,9 +95,9 @@ def test_arrays_that_only_one_thread_may_update(spoil):
 
 @pytest.mark.skipif(not codegen.available() or not updates.has_fma(), reason="products are rounded here")
 @pytest.mark.parametrize(("name", "options"), OPTIMIZERS, ids=[f"{n}-{'-'.join(o)}" for n, o in OPTIMIZERS])
-def test_small_parameters_are_updated_to_the_same_bits(ways, name, options):
+def test_small_parameters_are_updated_to_the_same_bits(impls, name, options):
     for size in (40, thresholds.OPTIMIZER_UPDATES[0]):
-        expected, found = ways.both(lambda size=size: trained(name, options, shape=(size,), steps=5))
+        expected, found = impls.both(lambda size=size: trained(name, options, shape=(size,), steps=5))
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 

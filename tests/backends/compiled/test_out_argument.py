@@ -18,7 +18,7 @@ CALLS = {
 }
 
 
-def outs(shape, dtype):
+def out_tensors(shape, dtype):
     """Tensors of a shape with different memory layouts."""
     rows, columns = shape
     yield torch.zeros(shape, dtype=dtype)
@@ -28,23 +28,23 @@ def outs(shape, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
 @pytest.mark.parametrize("name", CALLS)
-def test_results_and_versions(ways, name, dtype):
+def test_results_and_versions(impls, name, dtype):
     def run():
         found = []
-        for out in outs((40, 30), dtype):
+        for out in out_tensors((40, 30), dtype):
             x, y = (torch.from_numpy(np.random.default_rng(k).uniform(1, 2, (40, 30))).to(dtype) for k in range(2))
             result = CALLS[name](x, y, out)
             assert result is (x if name == "over an input" else out)
             found.append((result.clone(), result.stride(), result._version, x, out))
         return found
 
-    for (a, *as_ever, x, out), (b, *now, x_now, out_now) in zip(*ways.both(run), strict=True):
+    for (a, *as_ever, x, out), (b, *now, x_now, out_now) in zip(*impls.both(run), strict=True):
         assert as_ever == now
         for old, new in ((a, b), (x, x_now), (out, out_now)):
             torch.testing.assert_close(new, old)
 
 
-def test_other_dtypes_are_converted(ways):
+def test_other_dtypes_are_converted(impls):
     def run():
         x = torch.arange(1200.).reshape(30, 40)
         wide, truth = torch.zeros(30, 40, dtype=torch.float64), torch.zeros(30, 40, dtype=torch.bool)
@@ -54,7 +54,7 @@ def test_other_dtypes_are_converted(ways):
             torch.sqrt(x, out=torch.zeros(30, 40, dtype=torch.int64))
         return wide, truth
 
-    for old, new in zip(*ways.both(run), strict=True):
+    for old, new in zip(*impls.both(run), strict=True):
         torch.testing.assert_close(new, old)
 
 

@@ -45,7 +45,7 @@ EXTREMA = {"amax": torch.amax, "amin": torch.amin}
 
 @pytest.mark.parametrize("dim", DIMS, ids=str)
 @pytest.mark.parametrize("turned", [False, True])
-def test_sums(ways, dim, turned):
+def test_sums(impls, dim, turned):
     x = array(torch.float32)
     if turned:
         x = x.permute(2, 0, 1)
@@ -63,65 +63,65 @@ def test_sums(ways, dim, turned):
             if name == "norm1" or name == "norm":
                 options = {"dim": dim, **options}
                 arguments = (x,)
-            expected, found = ways.both(lambda f=f, a=arguments, o=options: f(*a, **o))
+            expected, found = impls.both(lambda f=f, a=arguments, o=options: f(*a, **o))
             same(expected, found, 1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool],
                          ids=str)
 @pytest.mark.parametrize("dim", [None, 0, 2, (0, 1)], ids=str)
-def test_sums_of_dtypes(ways, dtype, dim):
+def test_sums_of_dtypes(impls, dtype, dim):
     x = array(dtype)
-    expected, found = ways.both(lambda: x.sum(dim))
+    expected, found = impls.both(lambda: x.sum(dim))
     same(expected, found, 1e-12 if not dtype.is_floating_point or dtype is torch.float64 else 0.02)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.uint8, torch.int8], ids=str)
 @pytest.mark.parametrize("dim", [None, 0, 1, 2], ids=str)
-def test_extrema_and_their_indices(ways, dtype, dim):
+def test_extrema_and_their_indices(impls, dtype, dim):
     x = array(dtype)
     fs = [torch.max, torch.min, torch.argmax, torch.argmin] if dim is None else [
         torch.amax, torch.amin, torch.max, torch.min, torch.argmax, torch.argmin, torch.aminmax]
     for f in fs:
         if f is torch.aminmax:
-            same(*ways.both(lambda: plainly(torch.aminmax(x, dim=dim))), 0)
+            same(*impls.both(lambda: plainly(torch.aminmax(x, dim=dim))), 0)
             continue
         arguments = () if dim is None else (dim,)
-        same(*ways.both(lambda f=f, a=arguments: plainly(f(x, *a))), 0)
+        same(*impls.both(lambda f=f, a=arguments: plainly(f(x, *a))), 0)
 
 
 @pytest.mark.parametrize("dim", [None, 0, 1, 2], ids=str)
-def test_any_all_and_prod(ways, dim):
+def test_any_all_and_prod(impls, dim):
     x = array(torch.int64)
     arguments = () if dim is None else (dim,)
     for f in (torch.any, torch.all, torch.count_nonzero):
         for values in (x, x > 2, x.float(), x.to(torch.uint8)):
-            same(*ways.both(lambda f=f, v=values: f(v, *arguments)), 0)
-    same(*ways.both(lambda: torch.prod(x % 3 + 1, *arguments)), 0)
+            same(*impls.both(lambda f=f, v=values: f(v, *arguments)), 0)
+    same(*impls.both(lambda: torch.prod(x % 3 + 1, *arguments)), 0)
     y = 1 + array(torch.float64) * 1e-3
-    same(*ways.both(lambda: torch.prod(y, *arguments)), 1e-11)
+    same(*impls.both(lambda: torch.prod(y, *arguments)), 1e-11)
 
 
-def test_nan_and_infinities(ways):
+def test_nan_and_infinities(impls):
     for special in (math.nan, math.inf, -math.inf):
         x = array(torch.float32)
         x[2, 3, 4] = special
         for f in (torch.sum, torch.amax, torch.amin, torch.argmax, torch.argmin, torch.logsumexp, torch.var, torch.max):
             for dim in (0, 1, 2):
-                same(*ways.both(lambda f=f, d=dim, x=x: plainly(f(x, d))), 1e-5)
+                same(*impls.both(lambda f=f, d=dim, x=x: plainly(f(x, d))), 1e-5)
 
 
-def test_argmax_returns_the_first_of_equal_elements(ways):
+def test_argmax_returns_the_first_of_equal_elements(impls):
     x = torch.zeros(300, 5)
-    assert ways.kernels(lambda: torch.argmax(x, 0)).tolist() == [0] * 5
-    assert ways.kernels(lambda: torch.max(x, 0)).indices.tolist() == [0] * 5
+    assert impls.kernels(lambda: torch.argmax(x, 0)).tolist() == [0] * 5
+    assert impls.kernels(lambda: torch.max(x, 0)).indices.tolist() == [0] * 5
 
 
-def test_empty_dimensions(ways):
+def test_empty_dimensions(impls):
     x = torch.ones(0, 500)
     for f in (torch.sum, torch.prod, torch.any, torch.all):
-        same(*ways.both(lambda f=f: f(x, 0)), 0)
-        same(*ways.both(lambda f=f: f(x, 1)), 0)
+        same(*impls.both(lambda f=f: f(x, 0)), 0)
+        same(*impls.both(lambda f=f: f(x, 1)), 0)
 
     def said(f):
         with pytest.raises((RuntimeError, IndexError)) as caught:
@@ -129,11 +129,11 @@ def test_empty_dimensions(ways):
         return str(caught.value)
 
     for f in (torch.amax, torch.argmax, torch.max):
-        expected, found = ways.both(lambda f=f: said(f))
+        expected, found = impls.both(lambda f=f: said(f))
         assert expected == found
 
 
-def test_invalid_dimensions_raise_the_same_errors(ways):
+def test_invalid_dimensions_raise_the_same_errors(impls):
     x = array(torch.float32)
     for dims in (5, (0, 0), (1, -2), -4):
         def said(dims=dims):
@@ -141,16 +141,16 @@ def test_invalid_dimensions_raise_the_same_errors(ways):
                 torch.sum(x, dims)
             return str(caught.value)
 
-        expected, found = ways.both(said)
+        expected, found = impls.both(said)
         assert expected == found
 
 
-def test_long_sums_are_accurate(ways):
+def test_long_sums_are_accurate(impls):
     x = np.random.default_rng(0).random(1 << 20, dtype=np.float32)
     exact = math.fsum(x.tolist())
-    found = ways.kernels(lambda: torch.from_numpy(x).sum().item())
+    found = impls.kernels(lambda: torch.from_numpy(x).sum().item())
     assert abs(found - exact) < 1e-6 * exact
-    columns = ways.kernels(lambda: torch.from_numpy(x.reshape(-1, 4)).sum(0))
+    columns = impls.kernels(lambda: torch.from_numpy(x.reshape(-1, 4)).sum(0))
     np.testing.assert_allclose(columns.numpy(), x.reshape(-1, 4).astype("f8").sum(0), rtol=1e-6)
 
 
@@ -162,7 +162,7 @@ def test_unsupported_reductions_use_numpy():
     assert reductions.reduce_arrays(("sum",), "", (x.astype(np.complex64),), 0, False) is None
 
 
-def test_gradients_of_reductions(ways):
+def test_gradients_of_reductions(impls):
     def run(f):
         x = array(torch.float64).requires_grad_()
         f(x).sum().backward()
@@ -170,4 +170,4 @@ def test_gradients_of_reductions(ways):
 
     for f in (lambda x: (x * x).sum(1), lambda x: x.mean((0, 2)), lambda x: x.amax(1), lambda x: x.var(2),
               lambda x: x.logsumexp(0), lambda x: x.max(2).values, lambda x: torch.linalg.vector_norm(x, dim=1)):
-        same(*ways.both(lambda f=f: run(f)), 1e-10)
+        same(*impls.both(lambda f=f: run(f)), 1e-10)

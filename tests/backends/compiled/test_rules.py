@@ -46,26 +46,26 @@ REDUCTIONS = {
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_reductions(ways, name, shape, dtype):
+def test_reductions(impls, name, shape, dtype):
     f, x = REDUCTIONS[name], array(shape, dtype)
     several = name not in ("aminmax",)
     for dim in [0, -1, *([(0, len(shape) - 1)] if len(shape) > 1 and several else [])]:
         for keepdim in (False, True):
-            same(*ways.both(lambda dim=dim, keepdim=keepdim: gradients(lambda x: f(x, dim=dim, keepdim=keepdim), x)))
+            same(*impls.both(lambda dim=dim, keepdim=keepdim: gradients(lambda x: f(x, dim=dim, keepdim=keepdim), x)))
 
 
 @pytest.mark.parametrize("f", [torch.max, torch.min, torch.std, torch.var, torch.norm])
-def test_reductions_of_all(ways, f):
+def test_reductions_of_all(impls, f):
     for x in (array((50, 100)), array((50, 100)).t(), array((50, 200))[:, ::2], array((50, 100)).round(),
               torch.zeros(50, 100), array((1, 100)).expand(50, 100)):
-        same(*ways.both(lambda x=x: gradients(f, x)))
+        same(*impls.both(lambda x=x: gradients(f, x)))
 
 
-def test_nan_ties_with_nan(ways):
+def test_nan_ties_with_nan(impls):
     x = array((50, 100))
     x[3, 4] = x[7, 8] = float("nan")
-    same(*ways.both(lambda: gradients(torch.max, x)))
-    same(*ways.both(lambda: gradients(lambda x: torch.amax(x, 0), x)))
+    same(*impls.both(lambda: gradients(torch.max, x)))
+    same(*impls.both(lambda: gradients(lambda x: torch.amax(x, 0), x)))
 
 
 LOSSES = {
@@ -82,35 +82,35 @@ LOSSES = {
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_losses(ways, name, reduction, dtype):
+def test_losses(impls, name, reduction, dtype):
     f, x, y = LOSSES[name], array((50, 100), dtype), array((50, 100), dtype, 1)
     y_only = name == "soft_margin"
     run = (lambda x: f(x, y, reduction=reduction)) if y_only else lambda x, y: f(x, y, reduction=reduction)
     for a, b in ((x, y), (x.t().contiguous().t(), y), (array((100, 100), dtype)[::2], y)):
-        same(*ways.both(lambda a=a, b=b: gradients(run, a) if y_only else gradients(run, a, b)), 1e-4)
+        same(*impls.both(lambda a=a, b=b: gradients(run, a) if y_only else gradients(run, a, b)), 1e-4)
 
 
-def test_probabilities_are_checked(ways):
+def test_probabilities_are_checked(impls):
     x = torch.full((50, 100), 0.5)
     x[4, 5] = 1.5
-    for way in (ways.numpy, ways.kernels):
+    for way in (impls.numpy, impls.kernels):
         with pytest.raises(RuntimeError, match="all elements of input should be between 0 and 1"):
             way(lambda: F.binary_cross_entropy(x, torch.ones(50, 100)))
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
-def test_glu(ways, dim):
+def test_glu(impls, dim):
     for x in (array((50, 100)), array((100, 50)).t(), array((20, 30, 40), torch.float64)):
-        same(*ways.both(lambda x=x: gradients(lambda x: F.glu(x, dim), x)))
+        same(*impls.both(lambda x=x: gradients(lambda x: F.glu(x, dim), x)))
 
 
-def test_glu_of_an_odd_size_raises(ways):
-    for way in (ways.numpy, ways.kernels):
+def test_glu_of_an_odd_size_raises(impls):
+    for way in (impls.numpy, impls.kernels):
         with pytest.raises(RuntimeError, match="Halving dimension must be even, but dimension 1 is size 101"):
             way(lambda: F.glu(array((50, 101)), 1))
 
 
-def test_second_derivatives(ways):
+def test_second_derivatives(impls):
     def second():
         x = array((50, 100), torch.float64).requires_grad_()
         found = []
@@ -120,10 +120,10 @@ def test_second_derivatives(ways):
             found += [g.detach(), *torch.autograd.grad((g * g).sum(), x)]
         return found
 
-    same(*ways.both(second), 1e-9)
+    same(*impls.both(second), 1e-9)
 
 
-def test_rules_have_programs(monkeypatch, ways):
+def test_rules_have_programs(monkeypatch, impls):
     """Listed rules do not fall back to NumPy silently."""
     made = []
     program = composites._plan_program
@@ -143,7 +143,7 @@ def test_rules_have_programs(monkeypatch, ways):
                   lambda x: F.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid())):
             gradients(f, x)
 
-    ways.kernels(run)
+    impls.kernels(run)
     assert [title for title, found in made if not found] == []
     assert len([title for title, _ in made if title.startswith("gradient")]) >= 11
 

@@ -52,29 +52,29 @@ def layouts(x):
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_scans(ways, name, dtype, shape):
+def test_scans(impls, name, dtype, shape):
     f = getattr(torch, name)
     for x in layouts(array(shape, dtype)):
         for dim in range(x.ndim):
             if 0 in x.shape and name.startswith("cumm"):
                 continue
-            same(ways.both(lambda x=x, d=dim: plainly(f(x, d))), accuracy(name, dtype))
+            same(impls.both(lambda x=x, d=dim: plainly(f(x, d))), accuracy(name, dtype))
 
 
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool, torch.bfloat16, torch.float16],
                          ids=str)
-def test_dtypes(ways, name, dtype):
+def test_dtypes(impls, name, dtype):
     for x in layouts(array((6, 35), dtype)):
         for dim in (0, 1):
-            same(ways.both(lambda x=x, d=dim: plainly(getattr(torch, name)(x, d))))
+            same(impls.both(lambda x=x, d=dim: plainly(getattr(torch, name)(x, d))))
             if name in ("cumsum", "cumprod"):
                 for to in (torch.int32, torch.int64, torch.float32):
-                    same(ways.both(lambda x=x, d=dim, t=to: (getattr(torch, name)(x, d, dtype=t),)))
+                    same(impls.both(lambda x=x, d=dim, t=to: (getattr(torch, name)(x, d, dtype=t),)))
 
 
 @pytest.mark.parametrize("name", SCANS)
-def test_nan_infinities_and_zeros(ways, name):
+def test_nan_infinities_and_zeros(impls, name):
     x = array((9, 50))
     x[1, 7] = x[1, 9] = math.nan
     x[2, 3] = x[7, 40] = math.inf
@@ -84,17 +84,17 @@ def test_nan_infinities_and_zeros(ways, name):
     x[6, ::3] = -0.0
     for y in (x, -x):
         for dim in (0, 1):
-            same(ways.both(lambda y=y, d=dim: plainly(getattr(torch, name)(y, d))), accuracy(name, torch.float32))
+            same(impls.both(lambda y=y, d=dim: plainly(getattr(torch, name)(y, d))), accuracy(name, torch.float32))
 
 
-def test_ties_return_the_last_index(ways):
-    found = ways.kernels(lambda: torch.cummax(torch.ones(50, 20), 1))
+def test_ties_return_the_last_index(impls):
+    found = impls.kernels(lambda: torch.cummax(torch.ones(50, 20), 1))
     assert found.indices[3].tolist() == list(range(20))
 
 
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("shape", [(37,), (5, 40), (40, 5), (3, 20, 33)], ids=str)
-def test_gradients(ways, name, shape):
+def test_gradients(impls, name, shape):
     weight = array(shape, torch.float64, 1)
 
     def run(dim, values, weight):
@@ -109,11 +109,11 @@ def test_gradients(ways, name, shape):
     for dim in range(len(shape)):
         for each in (values, zero):
             for w in (weight, None):
-                same(ways.both(lambda d=dim, e=each, w=w: run(d, e, w)), 1e-11)
+                same(impls.both(lambda d=dim, e=each, w=w: run(d, e, w)), 1e-11)
 
 
-def test_many_lines_in_several_threads(ways):
+def test_many_lines_in_several_threads(impls):
     x = array((600, 700))
     for f in (lambda x: x.cumsum(0), lambda x: x.cumsum(1), lambda x: x.t().cumsum(1), lambda x: x.t().cumsum(0),
               lambda x: x.view(-1).cumsum(0), lambda x: x.view(2, 300, 700).cumsum(1)):
-        same(ways.both(lambda f=f: (f(x),)))
+        same(impls.both(lambda f=f: (f(x),)))

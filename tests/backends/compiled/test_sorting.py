@@ -16,16 +16,16 @@ def same(both):
         np.testing.assert_array_equal(b.double().numpy(), a.double().numpy())
 
 
-def check(ways, x, ks=(1, 2, 5, 64)):
+def check(impls, x, ks=(1, 2, 5, 64)):
     for dim in range(x.ndim):
         for k in ks:
             if k > x.shape[dim]:
                 continue
             for largest in (True, False):
-                same(ways.both(lambda k=k, d=dim, g=largest: tuple(torch.topk(x, k, d, g))))
+                same(impls.both(lambda k=k, d=dim, g=largest: tuple(torch.topk(x, k, d, g))))
 
 
-def lying(shape, dtype):
+def layouts_of(shape, dtype):
     """Row-major arrays; with several dimensions also transposed ones and ones with gaps."""
     x = torch.tensor(np.random.default_rng(0).standard_normal(shape) * 1000).to(dtype)
     return (x, x.transpose(0, -1), x[..., ::2]) if len(shape) > 1 else (x,)
@@ -33,21 +33,21 @@ def lying(shape, dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("shape", [(1,), (300,), (5, 70), (70, 5), (3, 40, 33), (0, 5), (64, 129)], ids=str)
-def test_topk(ways, dtype, shape):
-    x, *others = lying(shape, dtype)
+def test_topk(impls, dtype, shape):
+    x, *others = layouts_of(shape, dtype)
     for each in (x, *others, x[:1].expand(x.shape)):
-        check(ways, each)
+        check(impls, each)
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 5, 40, 300])
-def test_topk_with_ties(ways, kinds):
+def test_topk_with_ties(impls, kinds):
     random = np.random.default_rng(1)
     for shape in ((20, 300), (20, 17), (3, 900)):
-        check(ways, torch.tensor(random.integers(0, kinds, shape)).float(), (1, 3, 8))
+        check(impls, torch.tensor(random.integers(0, kinds, shape)).float(), (1, 3, 8))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_nan_infinities_and_zeros(ways, dtype):
+def test_nan_infinities_and_zeros(impls, dtype):
     x = torch.tensor(np.random.default_rng(2).standard_normal((12, 90))).to(dtype)
     x[0, 3] = math.nan
     x[1, 3] = x[1, 50] = math.nan
@@ -61,59 +61,59 @@ def test_nan_infinities_and_zeros(ways, dtype):
     x[9] = torch.arange(90)
     x[10] = -torch.arange(90)
     x[11] = -0.0
-    check(ways, x, (1, 2, 3, 50))
-    check(ways, -x, (1, 2, 3, 50))
+    check(impls, x, (1, 2, 3, 50))
+    check(impls, -x, (1, 2, 3, 50))
 
 
-def test_many_rows_in_several_threads(ways):
-    check(ways, torch.tensor(np.random.default_rng(3).standard_normal((700, 300))).float(), (5,))
+def test_many_rows_in_several_threads(impls):
+    check(impls, torch.tensor(np.random.default_rng(3).standard_normal((700, 300))).float(), (5,))
 
 
-def check_order(ways, x):
+def check_order(impls, x):
     for dim in range(x.ndim):
         for descending in (False, True):
             for stable in (False, True):
-                same(ways.both(lambda d=dim, b=descending, s=stable: tuple(torch.sort(x, dim=d, descending=b,
+                same(impls.both(lambda d=dim, b=descending, s=stable: tuple(torch.sort(x, dim=d, descending=b,
                                                                                       stable=s))))
-                same(ways.both(lambda d=dim, b=descending, s=stable: (torch.argsort(x, dim=d, descending=b,
+                same(impls.both(lambda d=dim, b=descending, s=stable: (torch.argsort(x, dim=d, descending=b,
                                                                                     stable=s),)))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
 @pytest.mark.parametrize("shape", [(1,), (5000,), (5, 170), (170, 5), (3, 40, 133), (0, 5), (200, 129)], ids=str)
-def test_sort(ways, dtype, shape):
-    x, *others = lying(shape, dtype)
+def test_sort(impls, dtype, shape):
+    x, *others = layouts_of(shape, dtype)
     for each in (x, *others):
-        check_order(ways, each)
+        check_order(impls, each)
     if shape[0] < 100:
-        check_order(ways, x[:1].expand(x.shape))
+        check_order(impls, x[:1].expand(x.shape))
 
 
 @pytest.mark.parametrize("kinds", [1, 2, 40, 300])
-def test_sort_with_ties(ways, kinds):
+def test_sort_with_ties(impls, kinds):
     random = np.random.default_rng(1)
     for shape in ((4, 300), (4, 64), (50, 16), (3, 17)):
-        check_order(ways, torch.tensor(random.integers(0, kinds, shape)).float())
+        check_order(impls, torch.tensor(random.integers(0, kinds, shape)).float())
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 16, 31, 32, 33, 255, 256, 257])
-def test_sort_of_many_row_lengths(ways, n):
+def test_sort_of_many_row_lengths(impls, n):
     random = np.random.default_rng(3)
-    check_order(ways, torch.tensor(random.standard_normal((9, n)).round(1)).float())
+    check_order(impls, torch.tensor(random.standard_normal((9, n)).round(1)).float())
 
 
 @pytest.mark.parametrize("shape", [(5, 170), (170, 5), (3, 40, 20)], ids=str)
-def test_results_have_the_memory_order_of_the_input(ways, shape):
+def test_results_have_the_memory_order_of_the_input(impls, shape):
     x = torch.tensor(np.random.default_rng(4).standard_normal(shape)).float()
     for each in (x, x.transpose(0, -1)):
         for dim in range(x.ndim):
-            for way in (ways.numpy, ways.kernels):
+            for way in (impls.numpy, impls.kernels):
                 values, order = way(lambda x=each, d=dim: torch.sort(x, d))
                 argsort = way(lambda x=each, d=dim: x.argsort(d))
                 assert values.stride() == order.stride() == argsort.stride() == each.stride()
 
 
-def test_sort_of_nan_infinities_and_zeros(ways):
+def test_sort_of_nan_infinities_and_zeros(impls):
     x = torch.tensor(np.random.default_rng(2).standard_normal((8, 150))).float()
     x[0, 3] = math.nan
     x[1, 3:9] = math.nan
@@ -122,5 +122,5 @@ def test_sort_of_nan_infinities_and_zeros(ways):
     x[4, ::2], x[4, 1::2] = 0.0, -0.0
     x[5, 7:20] = -math.inf
     x[6] = torch.arange(150)
-    check_order(ways, x)
-    check_order(ways, -x)
+    check_order(impls, x)
+    check_order(impls, -x)
