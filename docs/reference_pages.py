@@ -133,6 +133,7 @@ def signature(value: Any, *, method: bool = False) -> str:
 
 def group_of(name: str, value: Any) -> str:
     """The group of the page `torch` in which a function is listed."""
+    name = name.removesuffix("_")
     operator = REGISTRY.get(name) or next((op for op in REGISTRY.values() if name in op.aliases), None)
     module = operator.forward.__module__ if operator is not None else value.__module__
     found, length = "Tensors and types", 0
@@ -178,7 +179,15 @@ def entry(namespace: Namespace, name: str, value: Any) -> str:
                 return (f".. py:class:: {namespace.path}.{name}{signature(value)}\n\n"
                         f"   See :class:`{earlier.path}.{name}`.\n")
         return f".. autoclass:: {namespace.path}.{name}{signature(value)}\n"
+    if is_in_place(namespace, name):
+        return (f".. py:function:: {namespace.path}.{name}{signature(value)}\n\n"
+                f"   In place: see :func:`{namespace.path}.{name[:-1]}`.\n")
     return f".. autofunction:: {namespace.path}.{name}{signature(value)}\n"
+
+
+def is_in_place(namespace: Namespace, name: str) -> bool:
+    """Whether a function is the in-place form of another one of its module, which its entry refers to."""
+    return name.endswith("_") and hasattr(namespace.object, name[:-1])
 
 
 def write_pages() -> None:
@@ -222,7 +231,7 @@ def incomplete() -> Iterator[str]:
             text = docstring(value)
             if not text:
                 yield f"{namespace.path}.{name}: no docstring"
-            elif ">>>" not in text and namespace.name != "Tensor":
+            elif ">>>" not in text and namespace.name != "Tensor" and not is_in_place(namespace, name):
                 yield f"{namespace.path}.{name}: no example"
 
 

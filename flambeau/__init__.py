@@ -128,4 +128,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_DEFINED_IN, *filter(_is_public, dir(functions))})
+    return sorted({*globals(), *_LAZY, *_DEFINED_IN, *_INPLACE_IN_TORCH, *filter(_is_public, dir(functions))})

@@ -260,6 +260,7 @@ def is_warn_always_enabled() -> bool:
     """The value set by `set_warn_always`.
 
     >>> import flambeau as torch
+    >>> torch.set_warn_always(False)
     >>> torch.is_warn_always_enabled()
     False
     """
