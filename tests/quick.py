@@ -120,7 +120,7 @@ def changed_names(base: str, paths: Iterable[str]) -> set[str]:
 def read_tree() -> Tree:
     """The test files, imports and durations of this checkout."""
     sources = [path.relative_to(ROOT).as_posix() for folder in ("flambeau", "tests")
-               for path in (ROOT / folder).rglob("*.py") if "upstream" not in path.parts]
+               for path in (ROOT / folder).rglob("*.py") if not {"stubs", "child"} & {*path.parts}]
     known = frozenset(sources)
     return Tree(frozenset(path for path in sources if PurePosixPath(path).name.startswith("test_")),
                 {path: imported_files(path, known) for path in sources}, read_durations())
