@@ -42,6 +42,13 @@ def explore(self: Tensor, model: Any = None, *, path: Any = None, open_browser: 
 
     Raises:
         RuntimeError: the tensor has no graph.
+
+    >>> import pathlib, tempfile
+    >>> import flambeau as torch
+    >>> y = torch.ones(3, requires_grad=True).exp().sum()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     y.explore(path=pathlib.Path(folder) / "graph.html", open_browser=False).name
+    'graph.html'
     """
     from .viz.explorer import explore as write_page
 

@@ -44,6 +44,8 @@ class device:
         name, colon, number = type.partition(":")
         if not type:
             raise RuntimeError("Device string must not be empty")
+        if not name.replace("_", "").isalpha():
+            raise RuntimeError(f"Invalid device string: '{type}'")
         if name not in _TYPES:
             raise RuntimeError(f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}")
         if colon:
@@ -76,17 +78,29 @@ class device:
         return device, (self.type,) if self.index is None else (self.type, self.index)
 
     def __enter__(self) -> device:
-        check(self)
-        _entered.append(self)
+        storage_device(self)
+        _entered.append(ambient[0])
+        ambient[0] = self
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _entered.pop()
+        ambient[0] = _entered.pop()
 
 
-_entered: list[device] = []
+_entered: list[device | None] = []
+#: [the device of tensors created without `device=`]; None: the CPU
+ambient: list[device | None] = [None]
 
 CPU = device("cpu")
+META = device("meta")
+
+
+def storage_device(argument: Any) -> device:
+    """`check`, for functions that make meta tensors too; without an argument the device of the context."""
+    if argument is None:
+        argument = ambient[0]
+    d = argument if argument is None or argument.__class__ is device else device(argument)
+    return META if d is not None and d.type == "meta" else check(d)
 
 
 def check(argument: Any) -> device:
@@ -109,7 +123,7 @@ def check(argument: Any) -> device:
 
 
 class layout:
-    """The memory layout of a tensor; only `strided` is implemented.
+    """The memory layout of a tensor: `strided`, or one of the sparse layouts.
 
     >>> import flambeau as torch
     >>> torch.zeros(2).layout
@@ -142,7 +156,13 @@ class memory_format(layout):
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
+jagged = layout("jagged")  # of nested tensors
+_mkldnn = layout("_mkldnn")  # of tensors that oneDNN owns: there are none
 contiguous_format = memory_format("contiguous_format")
+legacy_contiguous_format = contiguous_format
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")

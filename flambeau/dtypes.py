@@ -2,7 +2,8 @@
 
 Each dtype corresponds to exactly one NumPy dtype. bfloat16, which NumPy lacks, is a structured dtype with one uint16
 field: indexing, copying and concatenation work unchanged, arithmetic raises. Operators widen it to float32 (`widen`)
-and round the result (`cast`).
+and round the result (`cast`). The dtypes of eight bits are structured dtypes with a uint8 field. As in PyTorch, they
+hold data: few operators compute with them.
 
 Promotion follows PyTorch: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -51,6 +52,14 @@ class dtype:
     def __repr__(self) -> str:
         return f"{config.module_name}.{self.name}"
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("numpy", "category", "rank"):
+            raise NotImplementedError(f"tensors of {self!r} are not implemented: NumPy has no such dtype")
+        if name == "is_signed":
+            raise RuntimeError("Bits types are undefined" if self.name.startswith("bits") else
+                               "isSignedType not supported for quantized types")
+        raise AttributeError(f"'{config.module_name}.dtype' object has no attribute '{name}'")
+
     def __reduce__(self) -> str:
         return self.name
 
@@ -62,11 +71,11 @@ class dtype:
 
     def to_real(self) -> dtype:
         """The dtype of the real part."""
-        return {complex64: float32, complex128: float64}.get(self, self)
+        return {complex64: float32, complex128: float64, complex32: float16}.get(self, self)
 
     def to_complex(self) -> dtype:
         """The complex dtype with parts of at least this precision."""
-        if self.category == COMPLEX:
+        if self.is_complex:
             return self
         return complex128 if self is float64 else complex64
 
@@ -87,9 +96,48 @@ float64 = dtype("float64", np.float64, FLOATING, 7, "DoubleTensor", "Double")
 complex64 = dtype("complex64", np.complex64, COMPLEX, 8, "ComplexFloatTensor", "ComplexFloat")
 complex128 = dtype("complex128", np.complex128, COMPLEX, 9, "ComplexDoubleTensor", "ComplexDouble")
 
+
+def _eight_bits(name: str) -> dtype:
+    return dtype(name, [(name, np.uint8)], FLOATING, 4, f"{name.capitalize()}Tensor", name.capitalize())
+
+
+float8_e4m3fn = _eight_bits("float8_e4m3fn")
+float8_e5m2 = _eight_bits("float8_e5m2")
+float8_e4m3fnuz = _eight_bits("float8_e4m3fnuz")
+float8_e5m2fnuz = _eight_bits("float8_e5m2fnuz")
+float8_e8m0fnu = _eight_bits("float8_e8m0fnu")
+float8_e8m0fnu.is_signed = False
+float4_e2m1fn_x2 = _eight_bits("float4_e2m1fn_x2")  # two numbers in a byte; their values are not read
+
+
+
+def _without_data(name: str, itemsize: int, signed: bool | None, scalar_name: str) -> dtype:
+    """A dtype that programs may name and compare; a tensor of it raises NotImplementedError."""
+    result = object.__new__(dtype)
+    result.name, result.itemsize, result.scalar_name, result.legacy = name, itemsize, scalar_name, ""
+    result.is_complex, result.is_floating_point = name == "complex32", False
+    if signed is not None:
+        result.is_signed = signed
+    return result
+
+
+complex32 = _without_data("complex32", 4, True, "ComplexHalf")
+WITHOUT_DATA = (
+    complex32,
+    *(_without_data(name, size, None, scalar_name) for name, size, scalar_name in (
+        ("qint8", 1, "QInt8"), ("quint8", 1, "QUInt8"), ("qint32", 4, "QInt32"), ("quint4x2", 1, "QUInt4x2"),
+        ("quint2x4", 1, "QUInt2x4"), ("bits1x8", 1, "Bits1x8"), ("bits2x4", 1, "Bits2x4"), ("bits4x2", 1, "Bits4x2"),
+        ("bits8", 1, "Bits8"), ("bits16", 2, "Bits16"))),
+    *(_without_data(f"uint{bits}", 1, False, f"UInt{bits}") for bits in range(1, 8)),
+    *(_without_data(f"int{bits}", 1, True, f"Int{bits}") for bits in range(1, 8)),
+)  #: dtypes without tensors: NumPy has none of them
+
 ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
-       float16, bfloat16, float32, float64, complex64, complex128)
+       float16, bfloat16, float32, float64, complex64, complex128,
+       float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn_x2)
 WIDE_UNSIGNED = frozenset((uint16, uint32, uint64))
+EIGHT_BITS = frozenset(ALL[15:])
+WITHOUT_STORAGE_CLASS = WIDE_UNSIGNED | EIGHT_BITS  #: no legacy tensor and storage classes
 
 #: NumPy dtype -> flambeau dtype, with the aliases `longlong` and `ulonglong`
 OF_NUMPY = {d.numpy: d for d in ALL} | {np.dtype(np.longlong): int64, np.dtype(np.ulonglong): uint64}
@@ -157,6 +205,8 @@ def set_default_dtype(d: dtype) -> None:
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    if d in EIGHT_BITS:
+        raise TypeError(f"couldn't find storage object {d.scalar_name}Storage")
     _default = d
 
 
@@ -192,6 +242,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if WIDE_UNSIGNED & {a, b} and not (a.is_floating_point or b.is_floating_point):
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to "
                            f"promote {a.scalar_name} and {b.scalar_name}")
+    if EIGHT_BITS & {a, b}:
+        raise RuntimeError("Promotion for Float8 Types is not supported, attempted to promote "
+                           f"{a.scalar_name} and {b.scalar_name}")
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.is_complex and low is float64:
@@ -245,8 +298,16 @@ def register_converter(threshold: list[int], converter: Callable[[np.ndarray, np
     _threshold = threshold
 
 
+_float8: list[Any] = []
+
+
+def register_float8(formats: Any) -> None:
+    """Register the module with the numbers of eight bits: `values`, `decode` and `encode`."""
+    _float8[:] = [formats]
+
+
 def widen(array: np.ndarray) -> np.ndarray:
-    """A float16 or bfloat16 array as float32 (exact); other arrays unchanged."""
+    """An array of less than 32 bits as float32 (exact); other arrays unchanged."""
     d = array.dtype
     if d in NARROW and array.size > _threshold[0]:
         converted = _converter[0](array, float32.numpy)
@@ -257,7 +318,25 @@ def widen(array: np.ndarray) -> np.ndarray:
         return np.left_shift(bits, 16, out=bits).view(np.float32)
     if d == np.float16:
         return array.astype(np.float32)
+    if d.kind == "V":
+        codes = array.view(np.uint8)
+        return codes.astype(np.float32) if d == float4_e2m1fn_x2.numpy else _float8[0].decode(codes, OF_NUMPY[d].name)
     return array
+
+
+def _check_readable(d: np.dtype) -> None:
+    """Check that values of a dtype are converted.
+
+    Raises:
+        NotImplementedError: they are not (PyTorch's text).
+    """
+    if d == float4_e2m1fn_x2.numpy:
+        raise NotImplementedError(f"\"copy_kernel\" not implemented for '{float4_e2m1fn_x2.scalar_name}'")
+
+
+def _to_eight_bits(array: np.ndarray, to: np.dtype) -> np.ndarray:
+    single = np.array(array, np.float32, order=_order(array), ndmin=1)
+    return _float8[0].encode(single, OF_NUMPY[to].name).view(to).reshape(np.shape(array))
 
 
 def to_bfloat16(array: np.ndarray) -> np.ndarray:
@@ -288,7 +367,11 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
 def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:
     if to == BFLOAT16:
         return to_bfloat16(widen(array.real if array.dtype.kind == "c" else array))
-    if array.dtype == BFLOAT16:
+    if to.kind == "V":
+        _check_readable(to)
+        return _to_eight_bits(widen(array.real if array.dtype.kind == "c" else array), to)
+    if array.dtype.kind == "V":
+        _check_readable(array.dtype)
         array = widen(array)
     if array.dtype.kind == "c" and to.kind not in "cb":
         array = array.real
@@ -310,6 +393,26 @@ _DEFAULT = object()
 
 #: Python scalar type -> the dtype that it means as an argument `dtype=`
 OF_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+def of_argument(value: object, caller: str, argument: str = "dtype") -> dtype:
+    """The dtype that an argument `dtype=` means: a dtype itself, or that of Python's bool, int, float and complex.
+
+    Args:
+        value: what the caller passed.
+        caller: the public function, for the message.
+        argument: the parameter's name, for the message.
+
+    Raises:
+        TypeError: `value` names no dtype.
+
+    >>> of_argument(float, "zeros")
+    flambeau.float64
+    """
+    d = OF_PYTHON.get(value, value) if isinstance(value, _type) else value
+    if not isinstance(d, dtype):
+        raise TypeError(f"{caller}(): argument '{argument}' must be torch.dtype, not {_type(value).__name__}")
+    return d
 
 
 def _limits_dtype(type: object, caller: str) -> dtype:
@@ -344,7 +447,9 @@ class finfo(_Limits):
 
     def __init__(self, type: dtype = _DEFAULT) -> None:  # type: ignore[assignment]
         d = _default if type is _DEFAULT else _limits_dtype(type, "finfo")
-        if d.category < FLOATING:
+        if d is float4_e2m1fn_x2:
+            raise TypeError("bad argument type for built-in operation")
+        if not (d.is_floating_point or d.is_complex):
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                             "'torch.finfo'")  # PyTorch's text: not the dtype
         d = d.to_real()
@@ -353,11 +458,19 @@ class finfo(_Limits):
         if d is bfloat16:
             self.eps, self.max, self.resolution = 2.0**-7, (2 - 2.0**-7) * 2.0**127, 0.01
             self.tiny = 2.0**-126
+        elif d in EIGHT_BITS:
+            numbers = _float8[0].values(d.name)
+            # as in PyTorch, where float8_e5m2fnuz has the eps of float8_e4m3fnuz
+            self.eps, smallest_normal = {"float8_e4m3fn": (0.125, 0x08), "float8_e5m2": (0.25, 0x04),
+                                         "float8_e4m3fnuz": (0.125, 0x08), "float8_e5m2fnuz": (0.125, 0x04),
+                                         "float8_e8m0fnu": (1.0, 0x00)}[d.name]
+            self.resolution, self.tiny = 1.0, float(numbers[smallest_normal])
+            self.max = float(np.max(numbers[np.isfinite(numbers)]))
         else:
             limits = np.finfo(d.numpy)
             self.eps, self.max, self.tiny = float(limits.eps), float(limits.max), float(limits.tiny)
             self.resolution = float(f"1e-{limits.precision}")  # NumPy's is rounded to the dtype
-        self.min, self.smallest_normal = -self.max, self.tiny
+        self.min, self.smallest_normal = -self.max if d.is_signed else self.tiny, self.tiny
 
     def __repr__(self) -> str:
         return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
@@ -379,7 +492,7 @@ class iinfo(_Limits):
         d = _limits_dtype(type, "iinfo")
         if d is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
-        if d.category != INTEGER:
+        if d in WITHOUT_DATA or d.category != INTEGER:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle "
                             "'torch.iinfo'")
         self.dtype = d.name

@@ -13,10 +13,14 @@ from typing import Any
 #: [the number of active modes that exclude fast paths: dual levels, vmap levels, tracers, profiles, anomaly mode, ...]
 special = [0]
 
+#: [whether new memory without values is filled]: `use_deterministic_algorithms`
+filled_memory = [False]
 #: [the number of those that are profiles]; compiled programs are replayed under a profile
 active_profilers = [0]
 #: [the number of those that are traces of functions]
 active_tracers = [0]
+#: [the number of those that are handlers of `__torch_dispatch__`: modes, and live instances of subclasses]
+dispatch_in_use = [0]
 #: [the number of those that are levels of forward mode and of vmap], which concern only tensors of these levels
 level_count = [0]
 #: the open levels of forward mode, over all threads. Level numbers are never reused: a tangent of a level that has

@@ -33,6 +33,7 @@ class Settings(ModuleType):
         super().__init__(name)
         own = self.__dict__
         own["_values"], own["_open"], own["_on_write"] = dict(values or {}), values is None, on_write
+        own["_known"] = frozenset(values or ())  # a deleted setting can be written again, as `mock.patch` does
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -44,11 +45,16 @@ class Settings(ModuleType):
         if name.startswith("__"):  # written by the import system
             super().__setattr__(name, value)
             return
-        if not self._open and name not in self._values:
+        if not self._open and name not in self._values and name not in self._known:
             raise AttributeError(f"{self.__name__}.{name} does not exist")
+        before = self._values.get(name, value)
         self._values[name] = value
         if self._on_write is not None:
-            self._on_write(name, value)
+            try:
+                self._on_write(name, value)
+            except BaseException:
+                self._values[name] = before
+                raise
 
     def __delattr__(self, name: str) -> None:
         if name not in self._values:

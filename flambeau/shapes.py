@@ -56,6 +56,8 @@ def _dimension(size: Any, position: int) -> int:
     try:
         return size.__index__()
     except (AttributeError, TypeError):
+        if type(size).__name__ == "SymInt":  # the size of a ragged dimension
+            return size
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is "
                         f"'{type(size).__name__}')") from None
 

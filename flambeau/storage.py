@@ -4,9 +4,87 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._tensor.storage import TypedStorage, UntypedStorage
+from . import dtypes
+from ._tensor import Tensor
+from ._tensor.creation.from_data import asarray
+from ._tensor.storage import TypedStorage, UntypedStorage, check_storage_arguments, storage_name
 
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+
+class _LegacyStorageMeta(type):
+    """Metaclass of the classes of typed storages: every typed storage of the dtype is an instance."""
+
+    dtype: dtypes.dtype
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
+    """The base of `FloatStorage` and its like, deprecated: their instances are typed storages."""
+
+    def __new__(cls, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None, device: Any = None,
+                _internal: bool = False) -> Any:
+        if not hasattr(cls, "dtype"):
+            raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
+        expected = (f"{cls}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n"
+                    " * (int size)\n * (Sequence data)\n * (*, UntypedStorage wrap_storage)\n")
+        for name, value in (("device", device), ("dtype", dtype)):
+            if value is not None:
+                raise RuntimeError(f"{expected}Keyword argument '{name}' cannot be specified")
+        check_storage_arguments(args, wrap_storage, expected)
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
+
+
+for _dtype in dtypes.ALL:
+    if _dtype not in dtypes.WITHOUT_STORAGE_CLASS:
+        _name = storage_name(_dtype)
+        globals()[_name] = _LegacyStorageMeta(_name, (_LegacyStorage,), {
+            "dtype": _dtype, "__module__": __name__.rpartition(".")[0],
+            "__doc__": f"A typed storage of {_dtype.name}; deprecated, use `UntypedStorage`.\n\n>>> import flambeau as "
+                       f"torch\n>>> torch.{_name}(2).size()\n2"})
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether an object is a storage.
+
+    >>> import flambeau as torch
+    >>> torch.is_storage(torch.ones(2).untyped_storage())
+    True
+    """
+    return isinstance(obj, (TypedStorage, UntypedStorage))
+
+
+def from_file(filename: Any, shared: bool | None = None, size: int | None = 0, *, dtype: dtypes.dtype | None = None,
+              layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A tensor of one dimension on a file that is mapped into memory (`UntypedStorage.from_file`).
+
+    Args:
+        filename: of the file.
+        shared: whether writes go to the file, which is made or lengthened if needed.
+        size: the number of elements.
+        dtype: of the elements; default: the default dtype.
+        layout: strided.
+        device: the CPU.
+        requires_grad: whether operators on it are recorded.
+        pin_memory: not supported.
+
+    Raises:
+        RuntimeError: the file cannot be opened, or it is too small and not shared (PyTorch's texts).
+
+    >>> import os, tempfile
+    >>> import flambeau as torch
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = os.path.join(folder, "numbers")
+    ...     torch.from_file(name, shared=True, size=2, dtype=torch.int32).fill_(7)
+    tensor([7, 7], dtype=flambeau.int32)
+    """
+    if pin_memory:
+        raise RuntimeError("tensors constructed from a file cannot be pinned")
+    dtype = dtype or dtypes.get_default_dtype()
+    memory = UntypedStorage.from_file(filename, bool(shared), (size or 0) * dtype.itemsize)
+    return asarray(memory, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def _load_from_bytes(b: bytes) -> Any:

@@ -1,7 +1,7 @@
 """Process-wide settings of `torch`: threads, determinism, precision, defaults.
 
 Every operator is deterministic and computes in the precision of its dtype. The settings of determinism and precision
-are stored and returned, and have no effect.
+are stored and returned; they affect only what uninitialised memory holds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 from . import devices, dtypes
 from .kernels import threads
+from .modes import filled_memory
+from .warning_location import always
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
@@ -24,9 +26,9 @@ __all__ = [
 class _State:
     interop = 0  # 0: not set
     deterministic = False
+    fills = True
     warn_only = False
     precision = "highest"
-    warn_always = False
     device: Any = None
 
 
@@ -93,11 +95,14 @@ def set_num_interop_threads(int: int) -> None:
 # ----- determinism and precision -----
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Require deterministic operators. All operators are deterministic.
+    """Require deterministic operators. All operators are deterministic; memory without values is filled.
 
     Args:
         mode: whether they are required.
         warn_only: whether others warn instead of raising.
+
+    Raises:
+        TypeError: an argument is no bool.
 
     >>> import flambeau as torch
     >>> torch.use_deterministic_algorithms(True)
@@ -105,7 +110,25 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> torch.use_deterministic_algorithms(False)
     """
-    _State.deterministic, _State.warn_only = bool(mode), bool(warn_only)
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            position = " (position 1)" if name == "mode" else ""
+            raise TypeError(f"_set_deterministic_algorithms(): argument '{name}'{position} must be bool, not "
+                            f"{type(value).__name__}")
+    _State.deterministic, _State.warn_only = mode, warn_only
+    filled_memory[0] = mode and _State.fills
+
+
+def set_fill_uninitialized_memory(value: bool) -> None:
+    """Whether memory without values is filled where determinism is required.
+
+    Raises:
+        RuntimeError: it is no bool.
+    """
+    if not isinstance(value, bool):
+        raise RuntimeError(f"expected a bool, but got {type(value).__name__}")
+    _State.fills = value
+    filled_memory[0] = _State.deterministic and value
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -212,7 +235,7 @@ def get_default_device() -> Any:
     >>> torch.get_default_device()
     device(type='cpu')
     """
-    return devices.device("cpu") if _State.device is None else _State.device
+    return devices.device("cpu") if devices.ambient[0] is None else devices.ambient[0]
 
 
 def set_default_device(device: Any) -> None:
@@ -226,7 +249,8 @@ def set_default_device(device: Any) -> None:
     >>> import flambeau as torch
     >>> torch.set_default_device("cpu")
     """
-    _State.device = None if device is None else devices.check(devices.device(device))
+    _State.device = None if device is None else devices.storage_device(devices.device(device))
+    devices.ambient[0] = _State.device
 
 
 def set_default_tensor_type(t: Any, /) -> None:
@@ -264,16 +288,16 @@ def is_warn_always_enabled() -> bool:
     >>> torch.is_warn_always_enabled()
     False
     """
-    return _State.warn_always
+    return always[0]
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Set whether warnings that are shown once are shown always: stored, without effect. Python's filters decide.
+    """Set whether warnings that are given once in a process are given always.
 
     >>> import flambeau as torch
     >>> torch.set_warn_always(False)
     """
-    _State.warn_always = bool(b)
+    always[0] = bool(b)
 
 
 def typename(obj: Any, /) -> str:

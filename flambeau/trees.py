@@ -6,7 +6,7 @@ Anything else is a leaf.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -44,6 +44,21 @@ def register(cls: type, flatten: Callable[[Any], tuple[list[Any], Any]],
     _CONTAINERS[cls] = (flatten, unflatten)
 
 
+def deregister(cls: type) -> None:
+    """Undo the registration of a class."""
+    del _CONTAINERS[cls]
+
+
+def registered() -> dict[Any, tuple[Callable[[Any], tuple[list[Any], Any]], Callable[[list[Any], Any], Any]]]:
+    """Registered class -> (flatten, unflatten)."""
+    return _CONTAINERS
+
+
+def container_functions(cls: Any) -> tuple[Callable[[Any], tuple[list[Any], Any]], Callable[[list[Any], Any], Any]]:
+    """The flatten and unflatten functions of a class; of `collections.namedtuple`: those of all named tuples."""
+    return _NAMED if cls is namedtuple else _CONTAINERS[cls]
+
+
 def _is_named(tree: Any) -> bool:
     return isinstance(tree, tuple) and hasattr(tree, "_fields") and type(tree) is not tuple
 
@@ -74,12 +89,18 @@ class TreeSpec:
 
     __slots__ = ("_children", "context", "make", "num_leaves", "type")
 
-    def __init__(self, type_: Any, context: Any, children: list[TreeSpec], make: Any) -> None:
-        self.type = type_
+    def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec], make: Any = None) -> None:
+        if make is None and type is not None:
+            container = _CONTAINERS.get(type)
+            make = container[1] if container is not None else _NAMED[1] if hasattr(type, "_fields") else None
+        self.type = type
         self.context = context
-        self._children = children
+        self._children = children_specs
         self.make = make
-        self.num_leaves: int = 1 if type_ is None else sum(child.num_leaves for child in children)
+        self.num_leaves: int = 1 if type is None else sum(child.num_leaves for child in children_specs)
+
+    def __reduce__(self) -> Any:
+        return TreeSpec, (self.type, self.context, self._children)
 
     def is_leaf(self) -> bool:
         """Whether the structure is a single leaf."""
@@ -87,6 +108,15 @@ class TreeSpec:
 
     def children(self) -> list[TreeSpec]:
         """The structures of its children."""
+        return list(self._children)
+
+    @property
+    def children_specs(self) -> list[TreeSpec]:
+        """Deprecated: the structures of its children."""
+        import warnings
+
+        warnings.warn("`treespec.children_specs` is deprecated. Use `treespec.child(index)` to access a single child, "
+                      "or `treespec.children()` to get all children.", FutureWarning, stacklevel=2)
         return list(self._children)
 
     def child(self, index: int) -> TreeSpec:

@@ -1,8 +1,9 @@
-"""The stack level of warnings: they point to the first frame outside the package."""
+"""Warnings of the package: they point to the first frame outside it; some are given once in a process."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -17,3 +18,16 @@ def user_stacklevel(*also: str) -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (_PACKAGE, *also):
         level, frame = level + 1, frame.f_back
     return level
+
+
+#: the texts of the warnings that were given once
+given: set[str] = set()
+#: whether warnings that are given once are given always (`set_warn_always`)
+always = [False]
+
+
+def warn_once(text: str) -> None:
+    """Give a `UserWarning` the first time in a process."""
+    if text not in given or always[0]:
+        given.add(text)
+        warnings.warn(text, UserWarning, stacklevel=user_stacklevel())

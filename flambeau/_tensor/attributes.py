@@ -19,7 +19,14 @@ def _undeletable(message: str) -> Any:
 
 
 def _volatile(self: Tensor) -> bool:
-    """Deprecated: always False."""
+    """Deprecated: always False.
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.ones(2).volatile
+    False
+    """
     warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=user_stacklevel())
     return False
 
@@ -102,16 +109,6 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
     LeafHooks.register(self)  # so that the engine takes the general path, which converts
 
 
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """This tensor, converted to `dtype` if that is given; every tensor is dense.
-
-    >>> import flambeau as torch
-    >>> torch.ones(1).to_dense()
-    tensor([1.])
-    """
-    return self if dtype is None else self.to(dtype)
-
-
 METHODS: dict[str, Any] = {
     "data": Tensor.data.deleter(  # type: ignore[attr-defined]
         _undeletable("Deleting tensor data is not allowed. Delete tensor instead!")),
@@ -121,7 +118,6 @@ METHODS: dict[str, Any] = {
     "_grad_fn": property(lambda self: self.grad_fn, _set_history,
                          _undeletable("Deletion of _grad_fn not allowed. Detach tensor instead!")),
     "_backward_hooks": property(_hooks_of, _set_hooks, _undeletable("Deletion of _backwards_hooks not allowed!")),
-    "to_dense": to_dense,
     "volatile": property(_volatile, _set_volatile, _set_volatile),
 }
 

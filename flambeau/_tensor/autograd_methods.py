@@ -14,7 +14,7 @@ from ..engine.engine import run_backward
 from ..engine.nodes.hooks import HookDict, RemovableHandle
 from ..engine.nodes.leaf_hooks import LeafHooks
 from ..engine.saved.version_counters import DETACHED
-from ..modes import active_transforms, inference, transform_stack
+from ..modes import active_transforms, dispatch_in_use, inference, transform_stack
 from .tensor import Tensor, wrap
 from .untracked_views import update_requires_grad
 
@@ -61,7 +61,7 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
     tensor([2., 4.])
     """
     if (gradient is None and inputs is None and not create_graph and self._requires_grad and not active_transforms[0]
-            and self._array.size == 1 and self._array.dtype.kind == "f"):
+            and not dispatch_in_use[0] and self._array.size == 1 and self._array.dtype.kind == "f"):
         node = self._node if self._base is None else self.grad_fn
         if node is not None:
             seed = _ONES.get(self._array.dtype) if not self._array.ndim else None

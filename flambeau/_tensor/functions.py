@@ -17,25 +17,33 @@ _namespace = globals()
 _internal = frozenset(_namespace)  # names of this module that are no functions of tensors
 for _key, _op in REGISTRY.items():
     _call = _namespace[_key] = public_function(_op)
+    _call.__module__ = __name__  # pickles refer to a function by its module and name
     for _other_name in _op.aliases:
         _namespace[_other_name] = _call
 
+from .aten_functions import *  # noqa: E402, F403
 from .attributes import *  # noqa: E402, F403
 from .creation.constants import *  # noqa: E402, F403
 from .creation.from_data import *  # noqa: E402, F403
 from .creation.random import *  # noqa: E402, F403
 from .creation.sequences import *  # noqa: E402, F403
 from .creation.typed_constructors import *  # noqa: E402, F403
+from .dlpack import *  # noqa: E402, F403
 from .linalg.contractions import *  # noqa: E402, F403
 from .linalg.decompositions import *  # noqa: E402, F403
 from .linalg.distances import *  # noqa: E402, F403
 from .linalg.einsum import *  # noqa: E402, F403
+from .linalg.factorizations import *  # noqa: E402, F403
 from .linalg.linear import *  # noqa: E402, F403
+from .linalg.lowrank import *  # noqa: E402, F403
 from .linalg.matmul import *  # noqa: E402, F403
 from .linalg.norms import *  # noqa: E402, F403
+from .linalg.removed import *  # noqa: E402, F403
 from .memory import *  # noqa: E402, F403
 from .neural.activation import *  # noqa: E402, F403
 from .neural.convolution import *  # noqa: E402, F403
+from .neural.embedding_bag import *  # noqa: E402, F403
+from .neural.grid_sampling import *  # noqa: E402, F403
 from .neural.layers import *  # noqa: E402, F403
 from .neural.losses import *  # noqa: E402, F403
 from .neural.normalization import *  # noqa: E402, F403
@@ -44,15 +52,21 @@ from .pointwise.arithmetic import *  # noqa: E402, F403
 from .pointwise.comparison import *  # noqa: E402, F403
 from .pointwise.complex import *  # noqa: E402, F403
 from .pointwise.selection import *  # noqa: E402, F403
+from .reduction.finite_differences import *  # noqa: E402, F403
 from .reduction.ordering import *  # noqa: E402, F403
 from .reduction.reductions import *  # noqa: E402, F403
 from .reduction.scans import *  # noqa: E402, F403
+from .reduction.segments import *  # noqa: E402, F403
 from .shape.copying import *  # noqa: E402, F403
 from .shape.indexing import *  # noqa: E402, F403
 from .shape.joining import *  # noqa: E402, F403
 from .shape.reshaping import *  # noqa: E402, F403
 from .shape.scattering import *  # noqa: E402, F403
 from .shape.strides import *  # noqa: E402, F403
+from .spectral.fourier import *  # noqa: E402, F403
+from .spectral.frequencies import *  # noqa: E402, F403
+from .spectral.stft import *  # noqa: E402, F403
+from .spectral.windows import *  # noqa: E402, F403
 
 layer.functions = sys.modules[__name__]
 
@@ -61,10 +75,13 @@ def __getattr__(name: str) -> Any:
     """In-place operators as functions, `relu_(x)`."""
     if name.endswith("_") and not name.startswith("_"):
         from .dispatch.binding import inplace_function
+        from .overriding.entry_points import another_function
         from .tensor import Tensor
 
         result = getattr(Tensor, name, None)
-        if result is None and "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
+        if result is not None:
+            result = another_function(result)
+        elif "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
             result = inplace_function(REGISTRY[name[:-1]])
         if result is not None:
             _namespace[name] = result

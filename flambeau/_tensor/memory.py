@@ -8,14 +8,17 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.numpy.memory import address, owner, view_memory
+from ..backends.sparse_array import LAYOUT_NAMES, SparseArray
 from ..engine.tensor_interface import layer
 from ..modes import active_tracer, grad_mode, inference, special
-from .dispatch.batched_tensor import detach_batched
+from ..warning_location import user_stacklevel
+from .dispatch.batched_tensor import BatchedTensor, detach_batched
 from .dispatch.promotion import result_type as promoted_type
+from .overriding.protocol import OVERRIDES, kind_of
 from .tensor import INFERENCE, Tensor, wrap
 from .tracer_notifications import notify_read
 
-__all__ = ["detach", "from_dlpack", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
+__all__ = ["detach", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
            "result_type"]
 
 
@@ -67,8 +70,8 @@ def detach(self: Tensor) -> Tensor:
     False
     """
     intercepted = special[0]
-    if intercepted and self._array.__class__ is not np.ndarray:
-        return detach_batched(self)  # type: ignore[arg-type]
+    if intercepted and type(self) is BatchedTensor:
+        return detach_batched(self)
     out: Tensor = wrap(self._array)
     if self._counter is None:
         self._counter = [0]
@@ -97,12 +100,12 @@ def item(self: Tensor) -> Any:
     """
     a = self._array
     if a.__class__ is not np.ndarray:
-        a.item()  # raises
+        return a.item()  # raises for a batched tensor
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
     if special[0]:
         notify_read(self, "item()")
-    if a.dtype == dtypes.BFLOAT16:
+    if a.dtype.kind == "V":
         a = dtypes.widen(a)
     return a.item()
 
@@ -134,19 +137,30 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     array([1., 1.], dtype=float32)
     """
     _check_not_batched(self)
+    if isinstance(self._array, SparseArray):
+        raise TypeError(f"can't convert {LAYOUT_NAMES[self._array.layout]} layout tensor to numpy. Use "
+                        "Tensor.to_dense() first.")
     if force:
-        return self._array if self._array.dtype != dtypes.BFLOAT16 else dtypes.widen(self._array)
+        return self._array if self._array.dtype.kind != "V" else dtypes.widen(self._array)
     if self._requires_grad and grad_mode.get():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._array.dtype.kind == "V":
-        raise TypeError("Got unsupported ScalarType BFloat16")
+        raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
     return self._array[...]  # a new array object, so that setting its shape does not change this tensor
 
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """NumPy's conversion protocol: `np.asarray(tensor)`."""
+    """NumPy's conversion protocol: `np.asarray(tensor)`.
+
+    Raises:
+        ValueError: `copy` is False and the dtype differs.
+    """
     a = numpy(self)
     if dtype is not None and a.dtype != dtype:
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.\nIf using `np.array(obj, "
+                             "copy=False)` replace it with `np.asarray(obj)` to allow a copy when needed (no behavior "
+                             "change in NumPy 1.x).")
         return a.astype(dtype)
     return a.copy() if copy else a
 
@@ -159,6 +173,8 @@ def tolist(self: Tensor) -> Any:
     [[1, 2]]
     """
     _check_not_batched(self)
+    if isinstance(self._array, SparseArray):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     return dtypes.widen(self._array).tolist()
 
 
@@ -171,50 +187,21 @@ def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar:
     return layer.functions.from_numpy(array.astype(np.uint8) if array.dtype.kind == "b" else array)
 
 
-def __dlpack__(self: Tensor, *, stream: Any = None, **protocol: Any) -> Any:
-    """Export the memory as a DLPack capsule.
+def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The array API namespace of tensors, `flambeau.interop.array_api`.
 
     Raises:
-        BufferError: the tensor requires grad.
-    """
-    _check_not_batched(self)
-    if self._requires_grad:
-        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if self._array.dtype == dtypes.BFLOAT16:
-        raise BufferError("bfloat16 arrays cannot be exported: NumPy has no such dtype")
-    a = self._array
-    if not a.flags.writeable:
-        a = a.copy()
-    return a.__dlpack__(**{k: v for k, v in protocol.items() if v is not None})
-
-
-def __dlpack_device__(self: Tensor) -> tuple[int, int]:
-    """The DLPack device, (type, id): the CPU."""
-    return self._array.__dlpack_device__()
-
-
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor on the memory of another library's array.
+        ValueError: the version is not one of the standard's revisions up to 2025.12.
 
     >>> import flambeau as torch
-    >>> import numpy as np
-    >>> torch.from_dlpack(np.ones(2, np.float32))
-    tensor([1., 1.])
+    >>> torch.ones(2).__array_namespace__().__name__
+    'flambeau.interop.array_api'
     """
-    if isinstance(ext_tensor, Tensor):
-        return detach(ext_tensor) if not copy else wrap(ext_tensor._array.copy())
-    if isinstance(ext_tensor, np.ndarray):
-        array = ext_tensor
-    else:
-        array = np.from_dlpack(ext_tensor)
-    return wrap(array.copy() if copy or not array.flags.writeable else array)
+    import importlib
 
-
-def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
-    """The array API namespace of this tensor: flambeau."""
-    import sys
-
-    return sys.modules[__name__.partition(".")[0]]
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+        raise ValueError(f"array API version {api_version!r} is not supported: versions are 2021.12 to 2025.12")
+    return importlib.import_module(f"{__name__.partition('.')[0]}.interop.array_api")
 
 
 # ----- Python scalars ------------------------------------------------------------------------
@@ -239,7 +226,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 
 def _check_has_storage(self: Tensor) -> None:
-    if special[0] and self._array.__class__ is not np.ndarray:
+    if special[0] and type(self) is BatchedTensor:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
@@ -258,10 +245,18 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     import copy
 
+    if kind_of(type(self)) == OVERRIDES and type(self.new_empty([])) is not type(self):
+        raise RuntimeError("The default implementation of __deepcopy__() for non-wrapper subclasses only works for "
+                           "subclass types that implement new_empty() and for which that function returns another "
+                           "instance of the same subclass. You should either properly implement new_empty() for your "
+                           "subclass or override __deepcopy__() if it is intended behavior for new_empty() to return "
+                           "an instance of a different type.")
     _check_has_storage(self)
     a = self._array
-    storage = owner(a)
-    if storage is a:
+    storage = a if isinstance(a, SparseArray) else owner(a)
+    if isinstance(a, SparseArray):
+        array: Any = a.copy()
+    elif storage is a:
         array = memo.get(id(storage))
         if array is None:
             array = np.array(a, order="K", copy=True)
@@ -317,7 +312,7 @@ def _warn_of_hooks(x: Tensor) -> None:
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
                           "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                          UserWarning, stacklevel=2)
+                          UserWarning, stacklevel=user_stacklevel())
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
@@ -352,7 +347,7 @@ def _always_false(name: str, doc: str) -> Any:
         return False
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = doc
+    method.__doc__ = f"{doc}\n\n    >>> import flambeau as torch\n    >>> torch.ones(2).{name}()\n    False\n    "
     return method
 
 
@@ -383,7 +378,7 @@ def is_signed(input: Tensor) -> bool:
     >>> torch.is_signed(torch.tensor(1, dtype=torch.uint8))
     False
     """
-    return input._array.dtype.kind not in "bu"
+    return input._array.dtype.kind not in "bu" and input.dtype is not dtypes.float8_e8m0fnu
 
 
 def _attribute_names(self: Tensor) -> list[str]:
@@ -396,13 +391,9 @@ def _attribute_names(self: Tensor) -> list[str]:
 METHODS: dict[str, Any] = {
     "detach": detach, "item": item, "numpy": numpy, "tolist": tolist, "__array__": __array__,
     "is_complex": is_complex, "is_floating_point": is_floating_point, "is_nonzero": is_nonzero, "is_signed": is_signed,
-    "__array_wrap__": __array_wrap__, "__dlpack__": __dlpack__, "__dlpack_device__": __dlpack_device__,
-    "__array_namespace__": __array_namespace__,
+    "__array_wrap__": __array_wrap__, "__array_namespace__": __array_namespace__,
     "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__dir__": _attribute_names,
     "as_subclass": as_subclass, "_make_subclass": staticmethod(_make_subclass),
-    "is_pinned": _always_false("is_pinned", "Whether the memory is pinned: never."),
-    "is_shared": _always_false("is_shared", "Whether the memory is shared between processes: never."),
-    "is_coalesced": _always_false("is_coalesced", "Whether a sparse tensor is coalesced: never; there are none."),
     "is_distributed": _always_false("is_distributed", "Whether the tensor is distributed: never."),
     "element_size": _element_size, "get_device": _get_device,
 }

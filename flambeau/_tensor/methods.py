@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,49 @@ import numpy as np
 from .. import dtypes
 from ..modes import active_tracer, special
 from ..ops.declare import ELEMENTWISE, REGISTRY
-from . import attributes, autograd_methods, functions, memory, pickling, printing, storage, view_history
+from . import (
+    aten_functions,
+    attributes,
+    autograd_methods,
+    dlpack,
+    functions,
+    legacy_methods,
+    memory,
+    pickling,
+    printing,
+    python_callbacks,
+    sharing,
+    sparse_methods,
+    storage,
+    view_history,
+)
+from . import reductions as process_reductions
 from .creation import constants, from_data, random
 from .dispatch.apply import apply
 from .dispatch.binding import inplace_function, public_function
 from .dispatch.inplace import inplace_fast_path
-from .linalg import contractions, decompositions, norms
+from .linalg import contractions, decompositions, factorizations, norms, removed
 from .linalg import matmul as matmul
 from .neural import activation
 from .neural import layers as layers
+from .overriding.default_handler import run_and_convert
+from .overriding.dispatch import DISABLED_DISPATCH
+from .overriding.entry_points import another_function, register_namespace
+from .overriding.protocol import OVERRIDES, kind_of
 from .pointwise import arithmetic, comparison, complex, selection
-from .reduction import ordering
+from .reduction import ordering, segments
 from .reduction import reductions as reductions
 from .reduction import scans as scans
 from .shape import copying, indexing, joining, reshaping, scattering, strides
+from .spectral import stft
 from .tensor import Tensor
 from .tracer_notifications import notify_read
 
-_FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, contractions,
-             copying, from_data, decompositions, indexing, joining, memory, layers, norms, ordering, matmul, random,
-             pickling, reductions, scans, scattering, selection, reshaping, printing, storage, strides, view_history)
+_FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, contractions, dlpack,
+             copying, from_data, decompositions, factorizations, indexing, joining, memory, layers, norms, ordering,
+             matmul, random, pickling, process_reductions, reductions, scans, scattering, selection, reshaping,
+             printing, sharing, sparse_methods, storage, stft, strides, view_history, legacy_methods, python_callbacks,
+             removed, segments, aten_functions)
 
 
 def _install() -> None:
@@ -37,20 +61,20 @@ def _install() -> None:
         if "method" in op.expose:
             call = getattr(functions, op.name)
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name, call)
+                setattr(Tensor, name, another_function(call))
         if "inplace" in op.expose:
             inplace = inplace_function(op)
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name + "_", inplace)
+                setattr(Tensor, name + "_", another_function(inplace))
     for family in _FAMILIES:
         for name, method in getattr(family, "METHODS", {}).items():
-            setattr(Tensor, name, method)
+            setattr(Tensor, name, another_function(method) if method.__class__ is FunctionType else method)
 
 
 # ----- operators -----
 
 def _is_operand(x: Any) -> bool:
-    return isinstance(x, (Tensor, bool, int, float, _Complex, np.generic))
+    return isinstance(x, (Tensor, bool, int, float, _Complex, np.generic)) or kind_of(type(x)) == OVERRIDES
 
 
 _Complex = builtins.complex
@@ -230,5 +254,64 @@ _OPERATORS: dict[str, Any] = {
         ("ior", "bitwise_or_"), ("ixor", "bitwise_xor_"), ("ilshift", "bitwise_left_shift_"),
         ("irshift", "bitwise_right_shift_"))},
 }
+#: operator -> the method that handlers of `__torch_function__` are given, if that is not the operator itself
+_METHODS_OF_OPERATORS = {
+    **dict.fromkeys(("add", "radd"), "add"), "sub": "sub", **dict.fromkeys(("mul", "rmul"), "mul"),
+    **dict.fromkeys(("truediv", "div"), "div"), "mod": "remainder", "matmul": "matmul",
+    **{name: name for name in ("ne", "lt", "le", "gt", "ge", "neg", "abs")}, "pos": "positive",
+    "rand": "bitwise_and", "ror": "bitwise_or", "rxor": "bitwise_xor", "iadd": "add_", "isub": "sub_", "imul": "mul_",
+    **dict.fromkeys(("itruediv", "idiv"), "div_"), "ifloordiv": "floor_divide_", "imod": "remainder_",
+    "rdiv": "__rtruediv__", "nonzero": "__bool__",
+}
 for _name, _method in _OPERATORS.items():
-    setattr(Tensor, f"__{_name}__", _method)
+    setattr(Tensor, f"__{_name}__", another_function(_method))
+
+#: methods without overrides, beside those with a leading underscore
+_NEVER_OVERRIDDEN = frozenset((
+    "__new__", "__init_subclass__", "__hash__", "__dir__", "__iter__", "__torch_function__", "__torch_dispatch__",
+    "__getstate__", "__copy__", "as_subclass", "__array_namespace__",
+))
+_OVERRIDDEN = frozenset(("_version", "_is_view", "_backward_hooks", "_post_accumulate_grad_hooks", "_grad_fn",
+                         "_values", "_indices", "_nnz", "_dimI", "_dimV", "_coalesced_", "_to_dense"))
+
+
+def _overridable() -> dict[str, Any]:
+    """The methods and the accessors of properties that `__torch_function__` overrides, with what handlers are given."""
+    members = vars(Tensor)
+    result: dict[str, Any] = {}
+    for name, value in members.items():
+        operator_name = name[2:-2] if name.startswith("__") else None
+        if name in _NEVER_OVERRIDDEN or (name[0] == "_" and operator_name is None and name not in _OVERRIDDEN):
+            continue
+        if isinstance(value, property):
+            for accessor, function in (("get", value.fget), ("set", value.fset), ("delete", value.fdel)):
+                if function is not None:
+                    result[f"{name}.__{accessor}__"] = function, getattr(value, f"__{accessor}__")
+        elif value.__class__ is FunctionType:
+            method = members.get(_METHODS_OF_OPERATORS.get(operator_name or "", ""), value)
+            result[name] = value, method
+    return result
+
+
+def _torch_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Run a function on instances of a subclass; its tensors are returned as instances of the subclass.
+
+    Subclasses override it to see, or to replace, the functions applied to them.
+
+    >>> import flambeau as torch
+    >>> class Logged(torch.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return super().__torch_function__(func, types, args, kwargs)
+    >>> type(torch.ones(2).as_subclass(Logged).mul(2)).__name__
+    mul
+    'Logged'
+    """
+    return run_and_convert(cls, func, types, args, kwargs, Tensor, (Tensor.grad.__get__,))
+
+
+_torch_function.__name__ = _torch_function.__qualname__ = "__torch_function__"
+Tensor.__torch_function__ = classmethod(_torch_function)  # type: ignore[attr-defined]
+Tensor.__torch_dispatch__ = DISABLED_DISPATCH  # type: ignore[attr-defined]
+register_namespace("torch.Tensor.", _overridable)

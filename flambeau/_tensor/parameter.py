@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..modes import special
+from .meta import is_meta, mark_meta
+from .overriding.protocol import DISABLED
 from .printing import parameter_str
 from .tensor import Tensor, wrap
 
@@ -52,6 +54,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """
 
     __slots__ = ()
+    __torch_function__ = DISABLED  # its operators return tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Any:
         if data is None:
@@ -64,6 +67,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
             if data._counter is None:
                 data._counter = [0]
             self._counter = data._counter
+            if is_meta(data):
+                mark_meta(self)
         else:
             detached = data.detach()
             if type(detached) is not type(data):
@@ -84,6 +89,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
         if id(self) in memo:
             return memo[id(self)]
         copied = type(self)(wrap(np.array(self._array, copy=True)), self._requires_grad)
+        if is_meta(self):
+            mark_meta(copied)
         memo[id(self)] = copied
         return copied
 

@@ -1,4 +1,4 @@
-"""Pickling of tensors: `Tensor.__reduce_ex__` and the rebuild functions that pickles refer to.
+"""Pickling of tensors: what `Tensor.__reduce_ex__` returns, and the rebuild functions that pickles refer to.
 
 A tensor is pickled as a call, `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks)`. Files name the
 functions as PyTorch does, `torch._utils._rebuild_tensor_v2` (`serialization.names`), so that PyTorch can load them.
@@ -14,9 +14,13 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.numpy.memory import address, element_strides, owner
+from ..backends.sparse_array import SparseArray
+from ..exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
+from ..exception_wrapper import KeyErrorMessage as KeyErrorMessage
 from ..shapes import contiguous_strides
 from .memory import _TRANSIENT, _check_has_storage, _warn_of_hooks
 from .parameter import Parameter
+from .sparse_methods import implementation as sparse_implementation
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor, wrap
 
@@ -25,6 +29,8 @@ from .tensor import Tensor, wrap
 
 def rebuild_call(x: Tensor) -> tuple[Any, tuple[Any, ...]]:
     """The rebuild function of a tensor and its arguments, without class and attributes."""
+    if isinstance(x._array, SparseArray):
+        return _rebuild_sparse_tensor, sparse_implementation("likes", "rebuild_arguments")(x)
     _check_has_storage(x)
     _warn_of_hooks(x)
     a = x._array
@@ -34,12 +40,12 @@ def rebuild_call(x: Tensor) -> tuple[Any, tuple[Any, ...]]:
     storage = UntypedStorage.of(base)
     offset = (address(a) - address(base)) // a.itemsize if a.size else 0
     layout = (offset, tuple(a.shape), tuple(element_strides(a)))
-    if x.dtype in dtypes.WIDE_UNSIGNED:
+    if x.dtype in dtypes.WITHOUT_STORAGE_CLASS:
         return _rebuild_tensor_v3, (storage, *layout, x._requires_grad, OrderedDict(), x.dtype)
     return _rebuild_tensor_v2, (TypedStorage(storage, x.dtype), *layout, x._requires_grad, OrderedDict())
 
 
-def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
+def tensor_reduce_ex(self: Tensor) -> Any:
     """The call that rebuilds this tensor.
 
     Raises:
@@ -52,7 +58,7 @@ def __reduce_ex__(self: Tensor, protocol: Any) -> Any:
     return _rebuild_from_type_v2, (call, type(self), arguments, state)
 
 
-def parameter_reduce_ex(self: Parameter, protocol: Any) -> Any:
+def parameter_reduce_ex(self: Parameter) -> Any:
     """The call that rebuilds this parameter."""
     state = self.__getstate__()
     if state:
@@ -173,7 +179,7 @@ def _rebuild_from_type_v2(func: Any, new_type: type, args: Any, state: Any) -> A
     out = func(*args)
     if type(out) is not new_type:
         out = out.as_subclass(new_type)
-    if getattr(new_type, "__setstate__", __setstate__) is not __setstate__:
+    if new_type.__setstate__ is not Tensor.__setstate__:  # type: ignore[attr-defined]
         out.__setstate__(state)
         return out
     return _set_state(out, state)
@@ -208,7 +214,12 @@ def _unsupported(kind: str) -> Any:
 
 
 _rebuild_qtensor = _unsupported("quantized")
-_rebuild_sparse_tensor = _unsupported("sparse")
+
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    """A sparse tensor of its components."""
+    return sparse_implementation("likes", "rebuild")(layout, data)
+
+
 _rebuild_nested_tensor = _unsupported("nested")
 _rebuild_meta_tensor_no_storage = _unsupported("meta")
 _rebuild_wrapper_subclass = _unsupported("wrapper")
@@ -220,5 +231,4 @@ REBUILDERS: dict[str, Any] = {name: globals()[name] for name in (
     "_rebuild_nested_tensor", "_rebuild_wrapper_subclass", "_rebuild_device_tensor_from_numpy",
     "_rebuild_device_tensor_from_cpu_tensor")}
 
-METHODS: dict[str, Any] = {"__reduce_ex__": __reduce_ex__, "__getstate__": __getstate__, "__setstate__": __setstate__}
-Parameter.__reduce_ex__ = parameter_reduce_ex  # type: ignore[assignment]
+METHODS: dict[str, Any] = {"__getstate__": __getstate__, "__setstate__": __setstate__}

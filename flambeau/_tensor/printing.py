@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import config, dtypes
+from ..backends.sparse_array import CooArray, SparseArray
 from ..modes import active_transforms, forward_levels, special, transform_stack
+from .meta import lacks_elements
 from .tensor import Tensor, transform_depth
 from .tracer_notifications import notify_read
 
@@ -233,7 +235,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     plain = _is_plain(tensor) or _is_library_class(type(tensor), "Parameter")
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
     dtype, device = tensor.dtype, tensor.device
-    meta = device.type == "meta"
+    meta = lacks_elements(tensor)
     shape = tuple(tensor.shape if meta else tensor._array.shape)
     empty = 0 in shape
 
@@ -242,10 +244,16 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes.append(f"device='{device}'")
     if meta or (PRINT_OPTS.edgeitems == 0 and not empty) or (empty and len(shape) != 1):
         suffixes.append(f"size={shape}")
+    sparse = not meta and isinstance(tensor._array, SparseArray)
+    if sparse:
+        suffixes = [f"size={shape}", f"nnz={tensor._array.nnz}"]
+        empty = False
     default = dtypes.get_default_dtype()
     default_dtypes = (default,) if meta or empty else (default, dtypes.default_complex(), dtypes.int64, dtypes.bool_)
     if dtype not in default_dtypes:
         suffixes.append(f"dtype={dtype!r}")
+    if sparse:
+        suffixes.append(f"layout={tensor._array.layout!r}")
     try:
         grad_fn = tensor.grad_fn
         grad_fn_name = None if grad_fn is None else grad_fn.name().rpartition("::")[2]
@@ -262,9 +270,24 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     if tensor_contents is None:
         if special[0] and not meta:
             notify_read(tensor, "printing")
-        tensor_contents = "..." if meta else _contents(tensor._array, len(prefix))
-    text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix)) + ")"
+        tensor_contents = "..." if meta else (_components if sparse else _contents)(tensor._array, len(prefix))
+    text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix),
+                          sparse and tensor._array.__class__ is CooArray) + ")"
     return f"Parameter({text})" if not plain and _is_parameter(tensor) else text
+
+
+def _tensor_str(self: Any, indent: int) -> str:
+    """The elements of a tensor as `repr` shows them, without "tensor(" and attributes (PyTorch's private name).
+
+    Args:
+        self: any shape and dtype, dense.
+        indent: the column where the text starts, by which its further lines are indented.
+
+    >>> import flambeau as torch
+    >>> torch._tensor_str._tensor_str(torch.eye(2), 0)
+    '[[1., 0.],\\n [0., 1.]]'
+    """
+    return "..." if lacks_elements(self) else "[]" if 0 in self._array.shape else _contents(self._array, indent)
 
 
 def nested_transform_str(tensor: Any, frames: Sequence[Any]) -> str:
@@ -306,11 +329,56 @@ def _tangent_of(tensor: Any) -> Any:
     return tensor._tangents[max(levels)] if levels else None
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Append suffixes to the last line while they fit, then on new lines."""
+def _components(array: Any, indent: int) -> str:
+    """The components of a sparse array, one below the other."""
+    if array.__class__ is CooArray:
+        parts = {"indices": array.indices, "values": array.values}
+    else:
+        names = ("crow_indices", "col_indices") if array.by_row else ("ccol_indices", "row_indices")
+        parts = {names[0]: array.compressed, names[1]: array.plain, "values": array.values}
+    texts = []
+    for name, part in parts.items():
+        text = _contents(part, indent + len(f"{name}=tensor("))
+        texts.append(f"{name}=tensor({text}" + ("" if part.size else f", size={tuple(part.shape)}") + ")")
+    return (",\n" + " " * indent).join(texts)
+
+
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """Append the attributes of a tensor to its elements and close the parenthesis (PyTorch's private name).
+
+    Args:
+        tensor_str: "tensor(" and the elements.
+        suffixes: attributes, such as `"dtype=torch.float64"`.
+        indent: the column where lines after the first one start.
+        force_newline: whether the first attribute has a new line.
+
+    >>> import flambeau as torch
+    >>> torch._tensor_str._add_suffixes("tensor([1.]", ["requires_grad=True"], 7, False)
+    'tensor([1.], requires_grad=True)'
+    """
+    return _with_suffixes(tensor_str, suffixes, indent, force_newline) + ")"
+
+
+def _str_intern(inp: Any, *, tensor_contents: str | None = None) -> str:
+    """`repr` of a tensor, with other text for its elements (PyTorch's private name).
+
+    Args:
+        inp: any tensor.
+        tensor_contents: the text of the elements; the elements themselves if None.
+
+    >>> import flambeau as torch
+    >>> torch._tensor_str._str_intern(torch.ones(2), tensor_contents="<2 ones>")
+    'tensor(<2 ones>)'
+    """
+    return tensor_str(inp, tensor_contents=tensor_contents)
+
+
+def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """Append suffixes to the last line while they fit, then on new lines; the first one with `new_line`."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+        if new_line or column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            new_line = False
             text += f",\n{' ' * indent}{suffix}"
             column = indent + len(suffix)
         else:

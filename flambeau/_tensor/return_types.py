@@ -31,12 +31,27 @@ _made: dict[str, type] = {}
 
 
 #: the fields of functions that are not declared operators
-_FIELDS = {"qr": ("Q", "R"), "svd": ("U", "S", "V")}
+_FIELDS = {"qr": ("Q", "R"), "svd": ("U", "S", "V"), "linalg_lu_factor": ("LU", "pivots"),
+           "linalg_ldl_factor": ("LD", "pivots"), "_lu_with_info": ("LU", "pivots", "info"),
+           "triangular_solve": ("solution", "cloned_coefficient"), "slogdet": ("sign", "logabsdet"),
+           "histogramdd": ("hist", "bin_edges")}
+
+#: PyTorch's types of which it has another one for calls with `out=`, "max" and "max_out"
+_WITH_OUT = """
+    aminmax cummax cummin frexp geqrf histogram kthvalue linalg_cholesky_ex linalg_eig linalg_eigh linalg_inv_ex
+    linalg_ldl_factor linalg_ldl_factor_ex linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_qr
+    linalg_slogdet linalg_solve_ex linalg_svd lu_unpack max median min mode nanmedian qr slogdet sort svd topk
+    triangular_solve
+""".split()  # noqa: SIM905
 
 
-def __getattr__(name: str) -> type:
-    fields = _FIELDS.get(name) or next(
-        (op.outputs for op in REGISTRY.values() if op.returns_namedtuple and op.name.removeprefix("_") == name), None)
+def __getattr__(name: str) -> Any:
+    if name == "all_return_types":
+        return [__getattr__(each) for each in sorted([*_WITH_OUT, *(f"{each}_out" for each in _WITH_OUT),
+                                                      "histogramdd"])]
+    plain = name.removesuffix("_out") if name.removesuffix("_out") in _WITH_OUT else name
+    fields = _FIELDS.get(plain) or next(
+        (op.outputs for op in REGISTRY.values() if op.returns_namedtuple and op.name.removeprefix("_") == plain), None)
     if not fields:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return result_class(name, fields)

@@ -2,30 +2,120 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import sys
 from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import config, devices, dtypes
 from ..backends.numpy.memory import address, owner
-from ..devices import CPU, device
+from ..devices import CPU, META
 from ..modes import active_tracer, special
+from ..warning_location import user_stacklevel
+from .meta import lacks_elements
 from .tensor import Tensor
 
 
-class UntypedStorage:
+class _Storage:
+    """What storages of bytes and of elements have in common: conversions, and answers about devices."""
+
+    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+    dtype: dtypes.dtype
+
+    def get_device(self) -> None:
+        """The index of the device: None for a storage on the CPU."""
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """Not supported.
+
+        Raises:
+            AssertionError: always (PyTorch's text).
+        """
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    def cpu(self) -> Any:
+        """This storage."""
+        return self
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> Any:
+        """This storage; there is no device but the CPU.
+
+        Args:
+            device: the CPU.
+            non_blocking: without effect.
+        """
+        target = device if isinstance(device, devices.device) else devices.device(device)
+        if target.type != "cpu":
+            raise AssertionError(f"Torch not compiled with {target.type.upper()} enabled")
+        return self
+
+    def _elements(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def _as(self, dtype: dtypes.dtype) -> TypedStorage:
+        elements = self._elements()
+        return TypedStorage(UntypedStorage.of(np.array(dtypes.cast(elements, dtype.numpy), copy=True)), dtype)
+
+    @property
+    def device(self) -> devices.device:
+        """The device."""
+        return CPU
+
+
+def _conversion(name: str, dtype: dtypes.dtype) -> Any:
+    def convert(self: _Storage) -> TypedStorage:
+        return self._as(dtype)
+
+    convert.__name__, convert.__qualname__ = name, f"_Storage.{name}"
+    convert.__doc__ = f"The elements converted to {dtype.name}; for a storage of bytes, the bytes are the elements."
+    return convert
+
+
+for _name, _dtype in {
+    "double": dtypes.float64, "float": dtypes.float32, "half": dtypes.float16, "long": dtypes.int64,
+    "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+    "bfloat16": dtypes.bfloat16, "complex_double": dtypes.complex128, "complex_float": dtypes.complex64,
+    "float8_e5m2": dtypes.float8_e5m2, "float8_e4m3fn": dtypes.float8_e4m3fn,
+    "float8_e5m2fnuz": dtypes.float8_e5m2fnuz, "float8_e4m3fnuz": dtypes.float8_e4m3fnuz,
+}.items():
+    setattr(_Storage, _name, _conversion(_name, _dtype))
+
+
+class UntypedStorage(_Storage):
     """The bytes that a tensor and its views share.
+
+    Args:
+        size: the number of bytes, or a sequence of bytes.
+        device: the CPU or "meta".
+
+    Raises:
+        RuntimeError: a sequence of other things than integers (PyTorch's text).
 
     >>> import flambeau as torch
     >>> x = torch.zeros(2, 3)
     >>> x.untyped_storage().nbytes(), x[1].untyped_storage().data_ptr() == x.data_ptr()
     (24, True)
+    >>> torch.UntypedStorage([1, 2]).tolist()
+    [1, 2]
     """
 
+    _device = CPU
     _pending_copies: list[Any] | None = None  # copies to update when the bytes are read (`apply_pending_copies`)
+    _mapping: Any = None  # of the file that the memory is, which stays open
+    _whole: np.ndarray | None = None  # the memory that this is a part of (`__getitem__`)
+    filename: str | None = None  #: of the file that is shared (`from_file`)
 
-    def __init__(self, size: int = 0) -> None:
-        self._memory = np.zeros(size, np.uint8)
+    def __init__(self, size: Any = 0, *, device: Any = None) -> None:
+        if device is not None:
+            self._device = device if isinstance(device, devices.device) else devices.device(device)
+        if isinstance(size, (int, np.integer)):
+            if size < 0:
+                raise RuntimeError(f"alloc_cpu() seems to have been called with negative number: {2**64 + int(size)}")
+            self._memory = np.zeros(int(size), np.uint8)
+        else:
+            self._memory = _bytes_of_sequence(size)
 
     @classmethod
     def of(cls, array: np.ndarray) -> UntypedStorage:
@@ -41,10 +131,72 @@ class UntypedStorage:
         out._memory = memory
         return out
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """A storage on a file that is mapped into memory.
+
+        Args:
+            filename: of the file.
+            shared: whether writes go to the file, which is made or lengthened if needed; otherwise they stay in memory.
+            nbytes: the bytes to map, from the file's beginning.
+
+        Raises:
+            RuntimeError: the file cannot be opened, or it has fewer bytes and is not shared (PyTorch's texts).
+
+        >>> import os, tempfile
+        >>> import flambeau as torch
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     name = os.path.join(folder, "numbers")
+        ...     with open(name, "wb") as file:
+        ...         _ = file.write(bytes([1, 2, 3]))
+        ...     torch.UntypedStorage.from_file(name, nbytes=3).tolist()
+        [1, 2, 3]
+        """
+        memory, mapping = _mapped(os.fspath(filename), bool(shared), nbytes)
+        out = cls._on(memory)
+        out._mapping = mapping
+        if shared:
+            out.filename = os.fspath(filename)
+        return out
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *,
+                    dtype: dtypes.dtype = dtypes.uint8) -> UntypedStorage:
+        """A storage with a copy of a buffer's bytes, in this machine's byte order.
+
+        Args:
+            buffer: an object with the buffer protocol.
+            byte_order: of the buffer's elements: "native", "little" or "big"; needed if they have several bytes.
+            count: the number of elements; all of them if negative.
+            offset: bytes to skip.
+            dtype: of the elements.
+
+        Raises:
+            RuntimeError: the byte order is missing (PyTorch's text).
+            ValueError: it is none of the three, or the buffer is too short.
+
+        >>> import flambeau as torch
+        >>> torch.UntypedStorage.from_buffer(bytes([0, 1]), "big", dtype=torch.int16).tolist()
+        [1, 0]
+        """
+        if byte_order is None and dtype.itemsize > 1:
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        if byte_order not in (None, "native", "little", "big"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        data = memoryview(buffer).cast("B")
+        size = (len(data) - offset) // dtype.itemsize * dtype.itemsize if count < 0 else count * dtype.itemsize
+        if offset < 0 or (offset and offset >= len(data)) or size + offset > len(data):
+            raise ValueError(f"buffer has only {len(data) - offset} bytes after offset {offset}, but specified a size "
+                             f"of {max(count, 0)}")
+        out = cls._on(np.frombuffer(data[offset:offset + size], np.uint8).copy())
+        if byte_order in ("little", "big") and byte_order != sys.byteorder:
+            out.byteswap(dtype)
+        return out
+
     @property
-    def device(self) -> device:
-        """The device: the CPU."""
-        return CPU
+    def device(self) -> devices.device:
+        """The device: the CPU, or "meta" for the storage of a tensor without elements."""
+        return self._device
 
     def nbytes(self) -> int:
         """The number of bytes."""
@@ -62,48 +214,99 @@ class UntypedStorage:
         """The size of an element: a byte."""
         return 1
 
+    def untyped(self) -> UntypedStorage:
+        """This storage."""
+        return self
+
+    def new(self) -> UntypedStorage:
+        """An empty storage."""
+        return UntypedStorage(0)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of this class; with a dtype's legacy storage class, the bytes converted to it."""
+        if dtype is None:
+            return f"{config.module_name}.storage.UntypedStorage"
+        return self._as(dtype if isinstance(dtype, dtypes.dtype) else dtype.dtype)
+
+    def _elements(self) -> np.ndarray:
+        return self._memory
+
     def __len__(self) -> int:
         return self._memory.size
 
     def __getitem__(self, index: Any) -> Any:
-        result = self._memory[index]
-        return UntypedStorage._on(result) if isinstance(result, np.ndarray) else int(result)
+        if not isinstance(index, slice):
+            return int(self._memory[_checked_index(index, len(self))])
+        start, stop, step = index.indices(len(self))
+        if step != 1:
+            raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+        part = self._memory[start:max(start, stop)]
+        # a storage of its own, like PyTorch's: tensors on two parts do not share a storage
+        out = UntypedStorage._on(np.frombuffer(part.data, np.uint8) if part.size else part)
+        out._mapping, out._whole = self._mapping, self._owner()
+        return out
+
+    def _owner(self) -> np.ndarray:
+        """The array that owns the memory: of the whole, for a part."""
+        return owner(self._memory) if self._whole is None else self._whole
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._memory[index] = value
+        self._memory[index if isinstance(index, slice) else _checked_index(index, len(self))] = value
+
+    def __iter__(self) -> Any:
+        return iter(self._memory.tolist())
 
     def tolist(self) -> list[int]:
         """The bytes, as integers."""
         return self._memory.tolist()
 
+    def fill_(self, value: int) -> UntypedStorage:
+        """Set all bytes to a value, in place."""
+        self._memory[...] = value
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
+        """Copy the bytes of a storage of equal size into this one.
+
+        Raises:
+            RuntimeError: the sizes differ (PyTorch's text).
+        """
+        other = source.untyped()
+        if len(self) != len(other):
+            raise RuntimeError(f"size does not match, self was {len(self)} bytes but src was {len(other)} bytes")
+        self._memory[...] = other._memory
+        return self
+
+    def resizable(self) -> bool:
+        """Whether the number of bytes can change: not if NumPy or a file owns them."""
+        return self._mapping is None and self._whole is None and owner(self._memory).flags.owndata
+
     def clone(self) -> UntypedStorage:
         """A copy."""
         return UntypedStorage.of(self._memory.copy())
 
-    def cpu(self) -> UntypedStorage:
-        """This storage."""
-        return self
-
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """Not supported.
-
-        Raises:
-            AssertionError: always (PyTorch's text).
-        """
-        raise AssertionError("Torch not compiled with CUDA enabled")
-
     def byteswap(self, dtype: dtypes.dtype) -> None:
         """Reverse the bytes of every element of `dtype`, in place."""
-        numbers = np.dtype(np.uint16) if dtype is dtypes.bfloat16 else dtype.numpy
-        self._memory.view(numbers).byteswap(inplace=True)
+        size = dtype.to_real().itemsize
+        if size > 1:
+            self._memory.view(f"u{size}").byteswap(inplace=True)
+
+    def _byteswap(self, dtype: dtypes.dtype) -> None:
+        self.byteswap(dtype)
+
+    def _get_filename(self) -> str | None:
+        return self.filename
+
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
 
     def __reduce__(self) -> Any:
-        memory_owner = owner(self._memory)  # storages of one array pickle as one object
+        memory_owner = self._owner()  # storages of one array pickle as one object
         start = self.data_ptr() - address(memory_owner) if len(self) else 0
         return _storage_slice, (memory_owner, start, len(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
-        memory_owner = owner(self._memory)
+        memory_owner = self._owner()
         if id(memory_owner) not in memo:
             memo[id(memory_owner)] = np.array(memory_owner, order="K", copy=True)
             memo.setdefault(id(memo), []).append(memory_owner)
@@ -117,31 +320,127 @@ class UntypedStorage:
         return hash(self.data_ptr())
 
     def __repr__(self) -> str:
-        from .. import config
+        lines = " " + "\n ".join(map(str, self._memory.tolist()))
+        return f"{lines}\n[{config.module_name}.storage.UntypedStorage(device={self._device}) of size {len(self)}]"
 
-        lines = "\n".join(f" {b}" for b in self._memory.tolist())
-        return f"{lines}\n[{config.module_name}.storage.UntypedStorage(device=cpu) of size {len(self)}]"
+
+def _bytes_of_sequence(values: Any) -> np.ndarray:
+    if not hasattr(values, "__getitem__") or not hasattr(values, "__len__"):
+        raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(values).__name__}")
+    for value in values:
+        if not isinstance(value, (int, np.integer)):
+            raise RuntimeError("torch.UntypedStorage(): tried to construct a storage from a sequence "
+                               f"({type(values).__name__}), but one of the items was of type {type(value).__name__} "
+                               "instead of int")
+    return np.array([int(value) & 0xFF for value in values], np.uint8)
+
+
+def _checked_index(index: Any, size: int) -> int:
+    if not isinstance(index, (int, np.integer)):
+        raise TypeError(f"can't index a {config.module_name}.UntypedStorage with {type(index).__name__}")
+    if not -size <= index < size:
+        raise IndexError(f"index {index} out of range for storage of size {size}")
+    return int(index)
+
+
+def _mapped(filename: str, shared: bool, nbytes: int) -> tuple[np.ndarray, Any]:
+    """The bytes of a file in memory, and the mapping."""
+    try:
+        fd = os.open(filename, os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY, 0o600)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}> in {'read-write' if shared else 'read-only'} mode: "
+                           f"{os.strerror(error.errno or 0)} ({error.errno})") from None
+    try:
+        present = os.fstat(fd).st_size
+        if present < nbytes:
+            if not shared:
+                raise RuntimeError(f"file <{filename}> size <{present}> is smaller than the required mapping size "
+                                   f"<{nbytes}>")
+            os.ftruncate(fd, nbytes)
+        if not nbytes:
+            return np.zeros(0, np.uint8), None
+        mapping = mmap.mmap(fd, nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    finally:
+        os.close(fd)
+    return np.frombuffer(mapping, np.uint8), mapping
 
 
 def _storage_slice(memory_owner: np.ndarray, start: int, size: int) -> UntypedStorage:
     return UntypedStorage._on(UntypedStorage.of(memory_owner)._memory[start:start + size])
 
 
-class TypedStorage:
+_TYPED_ARGUMENTS = ("TypedStorage.__init__ received an invalid combination of arguments. Expected one of:\n"
+                    " * (*, torch.device device, torch.dtype dtype)\n"
+                    " * (int size, *, torch.device device, torch.dtype dtype)\n"
+                    " * (Sequence data, *, torch.device device, torch.dtype dtype)\n"
+                    " * (*, UntypedStorage wrap_storage, torch.dtype dtype)\n")
+
+
+def check_storage_arguments(args: tuple[Any, ...], wrap_storage: Any, expected: str) -> None:
+    """Check what a typed storage is made of.
+
+    Args:
+        expected: the beginning of messages, which lists the combinations of arguments.
+
+    Raises:
+        RuntimeError: there are too many arguments.
+        TypeError: an argument is of another type.
+    """
+    if wrap_storage is not None:
+        if args:
+            raise RuntimeError(f"{expected}No positional arguments should be given when using 'wrap_storage'")
+        if not isinstance(wrap_storage, UntypedStorage):
+            raise TypeError(f"{expected}Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+    elif len(args) > 1:
+        raise RuntimeError(f"{expected}Too many positional arguments")
+    elif args and isinstance(args[0], str):
+        raise TypeError("new(): invalid data type 'str'")
+    elif args and (isinstance(args[0], Tensor) or not (
+            isinstance(args[0], (int, np.integer, np.ndarray)) or hasattr(type(args[0]), "__getitem__"))):
+        raise TypeError(f"{expected}Argument type not recognized: {type(args[0])}")
+
+
+class TypedStorage(_Storage):
     """The memory of a tensor and its views, as elements of one dtype; deprecated, use `UntypedStorage`.
 
     Args:
-        untyped: the memory, as bytes.
-        dtype: dtype of the elements.
+        args: nothing, the number of elements, or a sequence of elements.
+        wrap_storage: the memory, as bytes, instead.
+        dtype: dtype of the elements; default: the default dtype.
+        device: the CPU.
 
     >>> import flambeau as torch
-    >>> storage = torch.TypedStorage(torch.arange(3).untyped_storage(), torch.int64)
+    >>> storage = torch.TypedStorage(wrap_storage=torch.arange(3).untyped_storage(), dtype=torch.int64)
     >>> storage.dtype, storage.nbytes()
     (flambeau.int64, 24)
     """
 
-    def __init__(self, untyped: UntypedStorage, dtype: dtypes.dtype) -> None:
-        self._untyped_storage, self.dtype = untyped, dtype
+    def __init__(self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: dtypes.dtype | None = None,
+                 device: Any = None, _internal: bool = False) -> None:
+        if len(args) == 2 and isinstance(args[0], UntypedStorage):  # files: the bytes and the dtype
+            wrap_storage, dtype, args = args[0], args[1], ()
+        if wrap_storage is not None and dtype is None:
+            raise RuntimeError(f"{_TYPED_ARGUMENTS}Argument 'dtype' must be specified")
+        if dtype is not None and dtype.__class__ is not dtypes.dtype:
+            raise TypeError(f"{_TYPED_ARGUMENTS}Argument 'dtype' must be torch.dtype, not {type(dtype)}")
+        if wrap_storage is not None and device is not None and not args:
+            raise RuntimeError(f"{_TYPED_ARGUMENTS}Argument 'device' should not be specified when 'wrap_storage' is "
+                               "given")
+        check_storage_arguments(args, wrap_storage, _TYPED_ARGUMENTS)
+        self.dtype = dtype or dtypes.get_default_dtype()
+        if wrap_storage is not None:
+            self._untyped_storage = wrap_storage
+        elif not args:
+            self._untyped_storage = UntypedStorage()
+        elif isinstance(args[0], (int, np.integer)):
+            self._untyped_storage = UntypedStorage(int(args[0]) * self.dtype.itemsize)
+        else:
+            self._untyped_storage = UntypedStorage.of(
+                dtypes.cast(np.array(args[0]), self.dtype.numpy).reshape(-1).copy())
+
+    @classmethod
+    def _wrap(cls, untyped: UntypedStorage, dtype: dtypes.dtype) -> TypedStorage:
+        return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
     def untyped(self) -> UntypedStorage:
         """The storage as bytes."""
@@ -151,15 +450,15 @@ class TypedStorage:
         return self._untyped_storage._memory.view(self.dtype.numpy)
 
     @property
-    def device(self) -> device:
-        """The device: the CPU."""
-        return CPU
+    def filename(self) -> str | None:
+        """The name of the file that is shared; None if there is none."""
+        return self._untyped_storage.filename
 
     def size(self) -> int:
         """The number of elements."""
         return self._untyped_storage.nbytes() // self.dtype.itemsize
 
-    __len__ = size
+    __len__ = _size = size
 
     def nbytes(self) -> int:
         """The number of bytes."""
@@ -173,25 +472,84 @@ class TypedStorage:
         """The size of an element in bytes."""
         return self.dtype.itemsize
 
+    def resizable(self) -> bool:
+        """Whether the number of elements can change."""
+        return self._untyped_storage.resizable()
+
     def tolist(self) -> list[Any]:
         """The elements as Python scalars."""
         return dtypes.widen(self._elements()).tolist()
 
+    def clone(self) -> TypedStorage:
+        """A copy."""
+        return TypedStorage._wrap(self._untyped_storage.clone(), self.dtype)
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set all elements to a value, in place."""
+        self._elements()[...] = dtypes.cast(np.asarray(value), self.dtype.numpy)
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Copy the elements of a storage of equal length, converted to this dtype."""
+        self._elements()[...] = dtypes.cast(source._elements(), self.dtype.numpy)
+        return self
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the legacy class; with such a class or its name, the elements converted to its dtype."""
+        if dtype is None:
+            return f"{config.module_name}.{storage_name(self.dtype)}"
+        if isinstance(dtype, str):
+            dtype = next(d for d in dtypes.ALL if storage_name(d) == dtype.rpartition(".")[2])
+        return self._as(dtype if isinstance(dtype, dtypes.dtype) else dtype.dtype)
+
     def __getitem__(self, index: Any) -> Any:
-        return self.tolist()[index]
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        return dtypes.widen(self._elements()[_checked_index(index, self.size())][None])[0].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._elements()[index] = dtypes.cast(np.asarray(value), self.dtype.numpy)
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypedStorage) and self.dtype is other.dtype and (
+            self._untyped_storage == other._untyped_storage)
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """A storage on a file that is mapped into memory (`UntypedStorage.from_file`); `size` counts elements."""
+        dtype: dtypes.dtype = getattr(cls, "dtype", None) or dtypes.get_default_dtype()
+        return TypedStorage._wrap(UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        """A storage with a copy of a buffer's elements (`UntypedStorage.from_buffer`)."""
+        dtype = kwargs.pop("dtype", None) or getattr(cls, "dtype", None) or dtypes.get_default_dtype()
+        return TypedStorage._wrap(UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs), dtype)
+
+    _from_buffer = from_buffer
 
     def pickle_storage_type(self) -> str:
         """The legacy storage class name of this dtype in files, "FloatStorage"."""
         return storage_name(self.dtype)
 
+    _pickle_storage_type = pickle_storage_type
+
+    def _data_ptr(self) -> int:
+        return self.data_ptr()
+
     def __reduce__(self) -> Any:
         return TypedStorage, (self._untyped_storage, self.dtype)
 
     def __repr__(self) -> str:
-        from .. import config
-
-        lines = "\n".join(f" {number}" for number in self.tolist())
-        what = f"{config.module_name}.storage.TypedStorage(dtype={self.dtype}, device=cpu) of size {len(self)}"
+        lines = " " + "\n ".join(map(str, self.tolist()))
+        what = (f"{config.module_name}.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size "
+                f"{len(self)}")
         return f"{lines}\n[{what}]"
 
 
@@ -222,17 +580,27 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     8
     """
     _check_not_batched(self)
-    return UntypedStorage.of(self._array)
+    out = UntypedStorage.of(self._array)
+    if special[0] and lacks_elements(self):
+        out._device = META
+    return out
 
 
 def storage(self: Tensor) -> TypedStorage:
-    """The storage of this tensor as elements of its dtype; deprecated, use `untyped_storage`."""
+    """The storage of this tensor as elements of its dtype; deprecated, use `untyped_storage`.
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.ones(2).storage().tolist()
+    [1.0, 1.0]
+    """
     import warnings
 
     warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
                   "storage class. This should only matter to you if you are using storages directly.  To access "
                   "UntypedStorage directly, use tensor.untyped_storage() instead of "
-                  "tensor.storage()", UserWarning, stacklevel=2)
+                  "tensor.storage()", UserWarning, stacklevel=user_stacklevel())
     _check_not_batched(self)
     return TypedStorage(UntypedStorage.of(self._array), self.dtype)
 
@@ -253,7 +621,13 @@ def storage_offset(self: Tensor) -> int:
 
 
 def data_ptr(self: Tensor) -> int:
-    """The address of the first element; 0 for an empty tensor."""
+    """The address of the first element; 0 for an empty tensor.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(3)
+    >>> x[1:].data_ptr() - x.data_ptr()
+    4
+    """
     if special[0]:
         if self._array.__class__ is not np.ndarray:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
@@ -277,5 +651,19 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     return owner(a) is owner(b) and address(a) == address(b) and a.shape == b.shape and a.strides == b.strides
 
 
-METHODS: dict[str, Any] = {"untyped_storage": untyped_storage, "storage": storage, "storage_offset": storage_offset,
-                           "data_ptr": data_ptr, "is_set_to": is_set_to}
+def storage_type(self: Tensor) -> type:
+    """The class of typed storages of this tensor's dtype.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).storage_type() is torch.FloatStorage
+    True
+    """
+    import importlib
+
+    classes = importlib.import_module(f"{__name__.partition('.')[0]}.storage")  # a layer above this one
+    return getattr(classes, storage_name(self.dtype))
+
+
+METHODS: dict[str, Any] = {
+    "untyped_storage": untyped_storage, "storage": storage, "storage_type": storage_type,
+    "storage_offset": storage_offset, "data_ptr": data_ptr, "is_set_to": is_set_to}

@@ -26,6 +26,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
+from ..backends.sparse_array import check_same_storage, size_in_bytes
 from ..devices import CPU, device
 from ..engine.nodes.hooks import HookDict
 from ..engine.nodes.node import Node
@@ -33,6 +34,9 @@ from ..engine.saved.version_counters import WRITES
 from ..engine.tensor_interface import layer
 from ..modes import active_tracer, active_transforms, inference, special, transform_stack
 from ..shapes import Size, as_size
+from ..warning_location import user_stacklevel
+from .overriding.entry_points import note_instance
+from .overriding.protocol import set_plain
 from .untracked_views import update_requires_grad
 
 _NON_LEAF_GRAD = (
@@ -63,6 +67,16 @@ class _InferenceVersion:
 
 #: the version counter of all inference tensors
 INFERENCE: list[Any] = [_InferenceVersion()]
+
+
+def _constant(value: bool, name: str, summary: str) -> property:
+    """A property that is the same for all tensors."""
+    return property(lambda self: value, doc=f"""{summary}
+
+        >>> import flambeau as torch
+        >>> torch.ones(2).{name}
+        {value}
+        """)
 
 
 class Tensor:
@@ -101,6 +115,7 @@ class Tensor:
     _transform_depth: int = 0
     _grad_type: Any = ()  # the dtype of its gradient; (): that of the tensor; None: any
     _retains_grad: Any = None
+    _device: device = CPU
 
     __array_priority__ = 1000  # so that `ndarray * tensor` calls `Tensor.__rmul__`
 
@@ -179,8 +194,13 @@ class Tensor:
 
     @property
     def device(self) -> device:
-        """The device of the memory: the CPU."""
-        return CPU
+        """The device of the memory: the CPU, or "meta" for a tensor without elements.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2).device
+        device(type='cpu')
+        """
+        return self._device
 
     @property
     def ndim(self) -> int:
@@ -198,6 +218,12 @@ class Tensor:
 
         Raises:
             RuntimeError: set to False on a non-leaf, or to True for an integer dtype.
+
+        >>> import flambeau as torch
+        >>> x = torch.ones(2)
+        >>> x.requires_grad = True
+        >>> (x * 2).requires_grad
+        True
         """
         return self._requires_grad
 
@@ -242,11 +268,17 @@ class Tensor:
 
         Raises:
             RuntimeError: set to a tensor of another shape or dtype.
+
+        >>> import flambeau as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (3 * x).sum().backward()
+        >>> x.grad
+        tensor([3., 3.])
         """
         if self._grad is None and not self._retains_grad and self._has_node():
             import warnings
 
-            warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=2)
+            warnings.warn(_NON_LEAF_GRAD, UserWarning, stacklevel=user_stacklevel())
         if special[0]:
             tracer = active_tracer.get()
             if tracer is not None:
@@ -310,6 +342,7 @@ class Tensor:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if value._array.dtype != self._array.dtype:
             self._accumulator = None
+        check_same_storage(self._array, value._array)
         if special[0]:
             tracer = active_tracer.get()
             if tracer is not None:
@@ -341,43 +374,84 @@ class Tensor:
 
     @property
     def output_nr(self) -> int:
-        """The number of the `grad_fn`'s output that this tensor is."""
+        """The number of the `grad_fn`'s output that this tensor is.
+
+        >>> import flambeau as torch
+        >>> x = torch.ones(3, requires_grad=True)
+        >>> torch.unbind(x)[2].output_nr
+        2
+        """
         return self._output_nr
 
     @property
     def name(self) -> None:
-        """None: tensors have no names."""
+        """None: tensors have no names.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2).name is None
+        True
+        """
         return None
 
-    @property
-    def layout(self) -> Any:
-        """The memory layout: `torch.strided`."""
-        from ..devices import strided
+    is_cpu = property(lambda self: self._device is CPU, doc="""Whether the tensor is on the CPU.
 
-        return strided
+        >>> import flambeau as torch
+        >>> torch.ones(2).is_cpu
+        True
+        """)
+    is_cuda = _constant(False, "is_cuda", "Whether the tensor is on a CUDA device: never.")
+    is_mps = _constant(False, "is_mps", "Whether the tensor is on an MPS device: never.")
+    is_xpu = _constant(False, "is_xpu", "Whether the tensor is on an XPU device: never.")
+    is_meta = property(lambda self: self._device is not CPU, doc="""Whether the tensor has no elements (device meta).
 
-    is_cpu = property(lambda self: True, doc="Whether the tensor is on the CPU: always.")
-    is_cuda = property(lambda self: False, doc="Whether the tensor is on a CUDA device: never.")
-    is_mps = property(lambda self: False, doc="Whether the tensor is on an MPS device: never.")
-    is_xpu = property(lambda self: False, doc="Whether the tensor is on an XPU device: never.")
-    is_meta = property(lambda self: False, doc="Whether the tensor is a meta tensor: never.")
-    is_mkldnn = property(lambda self: False, doc="Whether the tensor has MKL-DNN layout: never.")
-    is_nested = property(lambda self: False, doc="Whether the tensor is nested: never.")
-    is_quantized = property(lambda self: False, doc="Whether the tensor is quantized: never.")
-    is_sparse = property(lambda self: False, doc="Whether the tensor is sparse (COO): never.")
-    is_sparse_csr = property(lambda self: False, doc="Whether the tensor is sparse (CSR): never.")
-    itemsize = property(lambda self: self._array.dtype.itemsize, doc="The size of an element in bytes.")
-    nbytes = property(lambda self: self._array.size * self._array.dtype.itemsize,
-                      doc="The size of all elements in bytes.")
-    names = property(lambda self: (None,) * self._array.ndim, doc="None for each dimension: dimensions have no names.")
+        >>> import flambeau as torch
+        >>> torch.ones(2, device="meta").is_meta
+        True
+        """)
+    is_mkldnn = _constant(False, "is_mkldnn", "Whether the tensor has MKL-DNN layout: never.")
+    is_nested = _constant(False, "is_nested", "Whether the tensor is nested: never.")
+    is_quantized = _constant(False, "is_quantized", "Whether the tensor is quantized: never.")
+    itemsize = property(lambda self: self._array.dtype.itemsize, doc="""The size of an element in bytes.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2, dtype=torch.float64).itemsize
+        8
+        """)
+    nbytes = property(lambda self: size_in_bytes(self._array),
+                      doc="""The size of all elements in bytes.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2, 3).nbytes
+        24
+        """)
+    names = property(lambda self: (None,) * self._array.ndim, doc="""None for each dimension: dimensions have no names.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2, 3).names
+        (None, None)
+        """)
 
     @property
     def retains_grad(self) -> bool:
-        """Whether this non-leaf stores its gradient in `.grad` (`retain_grad`)."""
+        """Whether this non-leaf stores its gradient in `.grad` (`retain_grad`).
+
+        >>> import flambeau as torch
+        >>> y = torch.ones(3, requires_grad=True) * 2
+        >>> y.retain_grad()
+        >>> y.retains_grad
+        True
+        """
         return bool(self._retains_grad)
 
     def is_inference(self) -> bool:
-        """Whether it was created in inference mode."""
+        """Whether it was created in inference mode.
+
+        >>> import flambeau as torch
+        >>> with torch.inference_mode():
+        ...     x = torch.ones(1)
+        >>> x.is_inference()
+        True
+        """
         return self._inference
 
 
@@ -392,6 +466,8 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
         out._transform_depth = len(transform_stack.get())
     if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0]:
         LARGE_SEEN[0] = True
+    if cls is not Tensor:
+        note_instance(out)
     return out
 
 
@@ -414,3 +490,4 @@ def set_requires_grad(x: Tensor) -> Tensor:
 
 layer.wrap = wrap
 layer.tensor_class = Tensor
+set_plain(Tensor)

@@ -112,6 +112,116 @@ CASES |= {f"{_name} of {_kind} as {_dtype}": lambda t, x, n=_name, k=_kind, d=_d
     for _dtype in ("float64", "float32", "float16", "int32", "complex64", "complex128")}
 
 
+def written(make: Callable[..., Any]) -> Callable[..., Any]:
+    """The base of a view with columns 1 and 2 of (2, 3), which is given as `out=`."""
+    def run(t: Any, x: Any) -> Any:
+        base = t.zeros(2, 3)
+        make(t, base[:, 1:])
+        return base
+    return run
+
+
+CASES |= {f"{_name} with {_type.__name__} as dtype": lambda t, x, n=_name, d=_type: getattr(t, n)(x, 1, dtype=d)
+          for _name in ("cumsum", "cumprod", "nanmean", "softmax") for _type in (bool, int, float, complex)
+          if (_name, _type) not in (("softmax", bool), ("softmax", int), ("softmax", complex))}
+CASES |= {f"{_name} of {_type.__name__}": lambda t, x, n=_name, d=_type: getattr(t, n)(2, 2, dtype=d)
+          for _name in ("eye", "tril_indices", "linspace", "range") for _type in (bool, int, float)
+          if _name != "linspace"}
+CASES |= {
+    "nansum as float": lambda t, x: x.nansum(dtype=float),
+    "nansum as complex": lambda t, x: x.nansum(dtype=complex),
+    "norm as float": lambda t, x: t.linalg.norm(x[0], dtype=float),
+    "hann_window as float": lambda t, x: t.hann_window(3, dtype=float),
+    "fftfreq as float": lambda t, x: t.fft.fftfreq(3, dtype=float),
+    "frombuffer as float": lambda t, x: t.frombuffer(bytearray(16), dtype=float),
+    "empty_strided as int": lambda t, x: t.empty_strided((2, 0), (4, 5), dtype=int),
+    "strides of empty tensors": lambda t, x: t.tensor(t.empty_strided((2, 0, 3), (4, 5, 6)).stride()),
+    "empty_strided without strides": lambda t, x: t.empty_strided((2,), ()),
+    "type(float)": lambda t, x: x.type(float),
+    "type(3)": lambda t, x: x.type(3),
+    "linspace of bool": lambda t, x: t.linspace(0, 1, 3, dtype=t.bool),
+    "logspace to complex": lambda t, x: t.logspace(0, 1j, 3, dtype=t.float32),
+    "linspace into a view": written(lambda t, out: t.linspace(0, 3, 4, out=out)),
+    "logspace into a view": written(lambda t, out: t.logspace(0, 3, 4, out=out)),
+    "arange into a view": written(lambda t, out: t.arange(0, 4, out=out)),
+    "arange into a smaller view": written(lambda t, out: t.arange(0, 5, out=out)),
+    "zeros into a view": written(lambda t, out: t.ones(2, 2, out=out)),
+    "linspace into an expanded tensor": lambda t, x: t.linspace(0, 1, 3, out=t.ones(1).expand(3)),
+    "full of another dtype": lambda t, x: t.full((2,), 3., out=t.zeros(2, dtype=t.int64)),
+    "full of complex": lambda t, x: t.full((2,), 1j, out=t.zeros(2)),
+    "zeros in another layout": lambda t, x: t.zeros(2, layout=t.sparse_coo, out=t.zeros(2)),
+    "random_ up to the largest": lambda t, x: (t.manual_seed(0), t.zeros(4, dtype=t.int8).random_(-128, None))[1],
+    "random_ of all 64 bits": lambda t, x: (
+        t.manual_seed(0), t.zeros(4, dtype=t.int64).random_(-2 ** 63, None))[1],
+    "random_ up to the largest exact float": lambda t, x: (t.manual_seed(0), t.zeros(4).random_(0, None))[1],
+    "randperm of all uint8": lambda t, x: t.randperm(256, dtype=t.uint8).sum(),
+    "randperm of too many": lambda t, x: t.randperm(257, dtype=t.uint8),
+    "unravel_index of a float": lambda t, x: t.unravel_index(x, (2,)),
+    "unravel_index of 0-d": lambda t, x: t.unravel_index(t.tensor(7), (2, 2)),
+    "unravel_index in a float": lambda t, x: t.unravel_index(t.tensor(1), 2.5),
+    "unravel_index in floats": lambda t, x: t.unravel_index(t.tensor(1), (2, 2.5)),
+    "cat of empty vectors": lambda t, x: t.cat((x[:0, 0, 0], x[:0, 0, 0]), 1),
+    "nonzero into floats": lambda t, x: t.nonzero(x, out=t.zeros(2)),
+    "nonzero into a tuple": lambda t, x: t.nonzero(x, as_tuple=True, out=t.zeros(2, dtype=t.int64)),
+    "view of larger elements at an offset": lambda t, x: x[0, 0, 1:].view(t.float64),
+    "view of larger elements with an odd offset": lambda t, x: x.view(-1)[1:3].view(t.float64),
+    "strides of an empty view as bytes": lambda t, x: t.tensor(x[:0].view(t.uint8).stride()),
+    "resize_ too large": lambda t, x: x.resize_(2 ** 30, 2 ** 33),
+    "resize_ of too many bytes": lambda t, x: x.resize_(2 ** 62),
+    "resize_ with strides too large": lambda t, x: x.resize_(0, 4, 2 ** 61),
+    "resize_ to preserve_format": lambda t, x: x.resize_(2, memory_format=t.preserve_format),
+    "resize_ to channels_last": lambda t, x: x.resize_(2, memory_format=t.channels_last),
+    "resize_as_ in its format": lambda t, x: t.tensor(t.zeros(1).resize_as_(
+        t.zeros(2, 3, 5, 5).to(memory_format=t.channels_last), memory_format=t.preserve_format).stride()),
+    "broadcast_shapes of a negative size": lambda t, x: t.broadcast_shapes((-1,), (3,)),
+    "fill_diagonal_ with wrap in a transposed tensor": lambda t, x: t.zeros(3, 5).t().fill_diagonal_(2., wrap=True),
+    "normal of shapes that do not broadcast": lambda t, x: t.normal(t.zeros(6), t.ones(2, 3)),
+    "use_deterministic_algorithms(1)": lambda t, x: t.use_deterministic_algorithms(1),
+    "circular padding of nothing": lambda t, x: (t.nn.functional.pad(x, (0, 0), mode="circular").fill_(4), x)[1],
+    "Module.to with a flag for a dtype": lambda t, x: t.nn.Linear(1, 1).to(t.device("cpu"), True),
+    "Module.to with a flag after None": lambda t, x: t.nn.Linear(1, 1).to(None, True),
+    "Module.to(int)": lambda t, x: t.nn.Linear(1, 1).to(int),
+    "Module.to(float)": lambda t, x: t.zeros_like(t.nn.Linear(1, 1).to(float).weight),
+    "strides of an empty as_strided": lambda t, x: t.tensor(x.as_strided((0, 2, 0), (12, 4, 1)).stride()),
+    "a list that contains itself": lambda t, x: (z := [0], z.append(z), t.tensor(z)),
+    **{f"solve_triangular of {a} and {b}": lambda t, x, a=a, b=b: t.linalg.solve_triangular(
+        (x[:2, :2, 0].triu() + 3 * t.eye(2)).to(getattr(t, a)), x[:2, :1, 0].to(getattr(t, b)), upper=True)
+       for a, b in (("float32", "float64"), ("float64", "float32"), ("complex64", "float32"),
+                    ("float32", "complex64"))},
+    "set_ to a storage of another dtype": lambda t, x: t.zeros(0, dtype=t.int64).set_(x.storage()),
+    "values of another dtype and shape": lambda t, x: t.arange(4).index_put_((t.tensor([0, 1]),), t.ones(3)),
+    "index_put of another dtype and shape": lambda t, x: t.index_put(t.arange(4), (t.arange(4) > 1,), t.ones(3)),
+    "index_put of another dtype": lambda t, x: t.index_put(t.arange(4), (t.arange(4) > 1,), t.ones(2)),
+    "asarray without history": lambda t, x: t.tensor([t.asarray(y, requires_grad=False).requires_grad for y in (
+        x.clone().requires_grad_(), x.clone().requires_grad_() * 2, x)]),
+    "asarray with history": lambda t, x: t.tensor([t.asarray(y, requires_grad=True).grad_fn is None for y in (
+        x.clone().requires_grad_(), x.clone().requires_grad_() * 2, x)]),
+}
+
+
+def filled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Memory without values where determinism is required."""
+    def run(t: Any, x: Any) -> Any:
+        t.use_deterministic_algorithms(True)
+        try:
+            return tuple(function(t, d).to(t.float64) for d in (
+                t.float32, t.int32, t.uint8, t.bool, t.bfloat16, t.int64))
+        finally:
+            t.use_deterministic_algorithms(False)
+    return run
+
+
+CASES |= {
+    "filled empty": filled(lambda t, d: t.empty(2, dtype=d)),
+    "filled empty with out": filled(lambda t, d: t.empty(2, out=t.zeros(0, dtype=d))),
+    "filled empty_like": filled(lambda t, d: t.empty_like(t.ones(2, dtype=d))),
+    "filled empty_strided": filled(lambda t, d: t.empty_strided((2,), (1,), dtype=d)),
+    "filled empty_permuted": filled(lambda t, d: t.empty_permuted((2,), (0,), dtype=d)),
+    "filled new_empty": filled(lambda t, d: t.ones(1, dtype=d).new_empty(2)),
+    "filled resize_": filled(lambda t, d: t.ones(1, dtype=d).resize_(3)),
+}
+
+
 def run(library: Any, function: Callable[..., Any]) -> Any:
     """Results as arrays; an error as its type and first line."""
     try:

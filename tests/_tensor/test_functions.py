@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import pickle
 from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 from flambeau._tensor import functions, methods
 
@@ -36,3 +39,13 @@ def test_each_method_is_defined_by_one_family():
             found[name][id(method)] = module
     assert len(found) > 100
     assert not {name: list(of.values()) for name, of in found.items() if len(of) > 1}
+
+
+@pytest.mark.parametrize("module", ["", ".nn.functional", ".special", ".linalg"])
+def test_functions_are_pickled_by_name(module):
+    namespace = import_module(f"flambeau{module}")
+    names = [name for name in dir(namespace) if not name.startswith("_") and not name.endswith("_")
+             and callable(getattr(namespace, name)) and not isinstance(getattr(namespace, name), type)]
+    for name in names:
+        function = getattr(namespace, name)
+        assert pickle.loads(pickle.dumps(function)) is function, name

@@ -242,7 +242,8 @@ def test_errors() -> None:
         torch.stack([x, torch.ones(2, 2)])
 
 
-def test_the_shape_of_T_of_a_batch_is_deprecated() -> None:
+def test_the_shape_of_T_of_a_batch_is_deprecated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flambeau.warning_location.given", set())  # it warns once in a process
     with pytest.warns(UserWarning, match="The use of `x.T` on tensors of dimension other than 2"):
         assert torch.ones(2, 3, 4).T.shape == (4, 3, 2)
 
@@ -267,3 +268,9 @@ def test_views_of_other_dtypes() -> None:
     assert x.view(torch.uint8).shape == (8,)
     with pytest.raises(RuntimeError, match=r"self.size\(-1\) must be divisible by 4"):
         torch.zeros(3, dtype=torch.uint8).view(torch.float32)
+
+
+def test_unbind_along_an_empty_dimension_has_no_results():
+    x = torch.zeros(0, 3, requires_grad=True)
+    assert x.unbind(0) == ()
+    assert list(x) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,19 @@ import numpy as np
 from ... import dtypes
 from ...backends.compiled import empty_array, empty_array_like
 from ...backends.numpy.memory import copy_as, view_memory
+from ...backends.numpy.uninitialized import fill_uninitialized
+from ...backends.sparse_array import SparseArray, not_implemented
+from ...devices import ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...engine.saved.saved_tensor_mutation import before_write
-from ...modes import special
+from ...modes import filled_memory, special
+from ..dispatch.write_checks import warn_of_resize
+from ..meta import reserved
+from ..shape.copying import resize_
+from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, set_requires_grad
 from ..tracer_notifications import notify_created, notify_overwritten
-from .from_data import legacy_constructor, parse_sizes, scalar_array, tensor, to_array, wrap_new
+from .from_data import legacy_constructor, makes_meta, parse_sizes, scalar_array, tensor, to_array, wrap_new
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
            "zeros_like"]
@@ -27,6 +33,8 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
     Raises:
         RuntimeError: `dtype` is not that of `out`.
     """
+    if isinstance(out._array, SparseArray):
+        return sparse_implementation("likes", "clear")(out, array.shape)
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
     before_write(out)
@@ -34,14 +42,12 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
-        if out._array.size:
-            warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(out._array.shape)}, which "
-                f"does not match the required output shape {list(array.shape)}. This behavior is deprecated, and in a "
-                "future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
-                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
-                stacklevel=4)
-        out._array = dtypes.cast(array, out._array.dtype)
+        warn_of_resize(target.shape, array.shape)
+        if target.base is not None:  # a view: the memory that it shares is written
+            resize_(out, array.shape)
+            out._array[...] = dtypes.cast(array, target.dtype)
+        else:
+            out._array = dtypes.cast(array, target.dtype)
     out._bump_version()
     if special[0]:
         notify_created(array)
@@ -50,6 +56,7 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
 
 
 _MISSING: Any = object()
+
 
 
 def _size_argument(args: tuple[Any, ...], size: Any, name: str) -> tuple[Any, ...]:
@@ -70,14 +77,24 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
     if len(size) > 1 and isinstance(size[0], (tuple, list)):
         raise TypeError(f"{name}() takes 1 positional argument but {len(size)} were given")
     shape = parse_sizes(size, name)
+    if dtype is not None and dtype.__class__ is not dtype_type:
+        dtype = dtypes.of_argument(dtype, name)
+    if out is not None and fill.__class__ is complex and not out.dtype.is_complex:
+        raise RuntimeError(f"value cannot be converted to type {dtypes.C_NAMES[out.dtype.name]} without overflow")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
-    if fill is None or (fill == 0 and not isinstance(fill, complex)):
+    if (device is not None or ambient[0] is not None) and makes_meta(device):
+        array = reserved(shape, d.numpy)
+    elif fill is None and filled_memory[0]:
+        array = empty_array(shape, d.numpy)
+        fill_uninitialized(array)
+    elif fill is None or (fill == 0 and not isinstance(fill, complex)):
         array = np.zeros(shape, d.numpy)
     else:
         array = empty_array(shape, d.numpy)
         array[...] = scalar_array(fill, d)
     if out is not None:
-        return write_new_out(array, out, dtype)
+        written = write_new_out(array, out, dtype)
+        return set_requires_grad(written) if requires_grad else written
     return wrap_new(array, device, requires_grad)
 
 
@@ -93,6 +110,9 @@ def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    if layout is not None and layout is not strided:
+        _check_layout(layout, out)
+        return _sparse(layout, _size_argument(args, size, "zeros"), "zeros", dtype, requires_grad)
     return _filled(0, _size_argument(args, size, "zeros"), "zeros", dtype, device, requires_grad, out)
 
 
@@ -107,6 +127,8 @@ def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | 
     >>> torch.ones(2)
     tensor([1., 1.])
     """
+    if layout is not None and layout is not strided:
+        raise RuntimeError("full(...) is not implemented for sparse layout")
     return _filled(1, _size_argument(args, size, "ones"), "ones", dtype, device, requires_grad, out)
 
 
@@ -125,11 +147,33 @@ def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
     size_args = _size_argument(args, size, "empty")
     if not size_args:
         raise TypeError('empty() missing 1 required positional arguments: "size"')
+    if layout is not None and layout is not strided:
+        _check_layout(layout, out)
+        return _sparse(layout, size_args, "empty", dtype, requires_grad)
     shape = parse_sizes(size_args, "empty")
     if out is not None:
-        return write_new_out(empty_array(shape, out.dtype.numpy), out, dtype)
-    array = empty_array(shape, (dtype or dtypes.get_default_dtype()).numpy)
+        write_new_out(empty_array(shape, out.dtype.numpy), out, dtype)
+        if filled_memory[0]:
+            fill_uninitialized(out._array)
+        return out
+    if dtype is not None and dtype.__class__ is not dtype_type:
+        dtype = dtypes.of_argument(dtype, "empty")
+    d = (dtype or dtypes.get_default_dtype()).numpy
+    on_meta = (device is not None or ambient[0] is not None) and makes_meta(device)
+    array = reserved(shape, d) if on_meta else empty_array(shape, d)
     return wrap_new(_laid_out(array, memory_format), device, requires_grad, unset=True)
+
+
+def _check_layout(layout: Any, out: Any) -> None:
+    if out is not None and layout is not out.layout:
+        name = "Strided" if out.layout is strided else "Sparse"
+        raise RuntimeError("layout Sparse does not match layout of out parameter (" + name + ")")
+
+
+def _sparse(layout: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | None, requires_grad: bool) -> Tensor:
+    """A sparse tensor of a layout, without elements."""
+    shape = parse_sizes(size, name)
+    return sparse_implementation("constructors", "empty")(layout, shape, dtype, requires_grad, name)
 
 
 def _laid_out(array: np.ndarray, memory_format: Any) -> np.ndarray:
@@ -148,11 +192,13 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
     """
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(size)} and {len(stride)}")
-    d = dtype or dtypes.get_default_dtype()
+        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+                           f"({len(stride)})")
+    d = dtypes.get_default_dtype() if dtype is None else dtypes.of_argument(dtype, "empty_strided")
     count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = empty_array((count,), d.numpy)
-    array = view_memory(memory, size, tuple(s * d.itemsize for s in stride)) if count else empty_array(size, d.numpy)
+    if (device is not None or ambient[0] is not None) and makes_meta(device):
+        return wrap_new(reserved(size, d.numpy, stride), device, requires_grad)
+    array = view_memory(empty_array((count,), d.numpy), size, tuple(s * d.itemsize for s in stride))
     return wrap_new(array, device, requires_grad, unset=True)
 
 
@@ -171,7 +217,8 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     if sorted(order) != list(range(len(size))):
         raise RuntimeError("Duplicate dim not allowed" if len(set(order)) != len(order) else
                            "Dimension out of range in physical layout")
-    array = empty_array([size[d] for d in order], (dtype or dtypes.get_default_dtype()).numpy)
+    chosen = dtypes.get_default_dtype() if dtype is None else dtypes.of_argument(dtype, "empty_permuted")
+    array = empty_array([size[d] for d in order], chosen.numpy)
     inverse = [order.index(d) for d in range(len(order))]
     return wrap_new(array.transpose(inverse), device, requires_grad, unset=True)
 
@@ -186,17 +233,32 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    return _filled(fill_value, (size,), "full", dtype or dtypes.of_scalar(fill_value), device, requires_grad, out)
+    if layout is not None and layout is not strided:
+        raise RuntimeError("full(...) is not implemented for sparse layout")
+    if dtype is None and out is None:
+        dtype = dtypes.of_scalar(fill_value)
+    return _filled(fill_value, (size,), "full", dtype, device, requires_grad, out)
 
 
 def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requires_grad: bool,
-          memory_format: Any = None) -> Tensor:
+          memory_format: Any = None, layout: Any = None) -> Tensor:
     a = input._array
+    if isinstance(a, SparseArray) or (layout is not None and layout is not strided):
+        if memory_format is not None and layout is not strided:
+            raise RuntimeError("memory format option is only supported by strided tensors")
+        return sparse_implementation("likes", "like")(input, fill, dtype, layout, requires_grad)
     if special[0] and a.__class__ is not np.ndarray:
         from ..dispatch.batched_tensor import make_batched
 
         return make_batched(_like(input._value, fill, dtype, device, requires_grad, memory_format), input._levels)
+    if dtype is not None and dtype.__class__ is not dtype_type:
+        name = "empty" if fill is None else "zeros" if fill.__class__ is int and fill == 0 else "ones"
+        dtype = dtypes.of_argument(dtype, f"{name}_like")
     d = a.dtype if dtype is None else dtype.numpy
+    on_meta = (device is not None or ambient[0] is not None) and makes_meta(device)
+    if on_meta and (memory_format is None or memory_format.name == "preserve_format"):
+        strides = None if a.flags.c_contiguous or 0 in a.strides else [s // a.itemsize for s in a.strides]
+        return wrap_new(reserved(a.shape, d, strides), device, requires_grad)
     if memory_format is None or memory_format.name == "preserve_format":
         array = empty_array_like(a, d, "C" if 0 in a.strides else "K")
     else:
@@ -214,7 +276,7 @@ def zeros_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     >>> torch.zeros_like(torch.tensor([1, 2]))
     tensor([0, 0])
     """
-    return _like(input, 0, dtype, device, requires_grad, memory_format)
+    return _like(input, 0, dtype, device, requires_grad, memory_format, layout)
 
 
 def ones_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
@@ -225,7 +287,7 @@ def ones_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = N
     >>> torch.ones_like(torch.tensor([1, 2]))
     tensor([1, 1])
     """
-    return _like(input, 1, dtype, device, requires_grad, memory_format)
+    return _like(input, 1, dtype, device, requires_grad, memory_format, layout)
 
 
 def empty_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
@@ -236,7 +298,7 @@ def empty_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     >>> torch.empty_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
-    return _like(input, None, dtype, device, requires_grad, memory_format)
+    return _like(input, None, dtype, device, requires_grad, memory_format, layout)
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None, layout: Any = None,
@@ -250,7 +312,9 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
-    return _like(input, fill_value, dtype, device, requires_grad, memory_format)
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "full_like")
+    return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
 
 
 # ----- methods: the dtype of another tensor --------------------------------------------------
@@ -261,6 +325,11 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
         size = (named.pop("size"),)
     dtype = named.pop("dtype", None) or self.dtype
     device, requires_grad = named.pop("device", None), named.pop("requires_grad", False)
+    layout = named.pop("layout", None) or self.layout
+    if layout is not strided:
+        if fill:
+            raise not_implemented("fill_.Scalar", layout)
+        return _sparse(layout, size, name.removeprefix("new_"), dtype, requires_grad)
     return _per_example(self, _filled(fill, size, name, dtype, device, requires_grad))
 
 
@@ -352,7 +421,14 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, devi
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The legacy constructor `torch.Tensor(...)` with this tensor's dtype."""
+    """The legacy constructor `torch.Tensor(...)` with this tensor's dtype.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2, dtype=torch.float64).new([1, 2])
+    tensor([1., 2.], dtype=flambeau.float64)
+    """
+    if isinstance(self._array, SparseArray):
+        return sparse_implementation("likes", "new")(self, *args, **kwargs)
     return _per_example(self, legacy_constructor(Tensor, self.dtype, *args, **kwargs))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import operator
 import warnings
 from typing import Any
 
@@ -10,14 +12,23 @@ import numpy as np
 from ... import devices, dtypes
 from ...backends.errstate import IGNORE, reset_state, set_state
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar
+from ...backends.numpy.uninitialized import fill_uninitialized
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
-from ...modes import special
+from ...modes import filled_memory, special
 from ...shapes import Size
+from ...warning_location import user_stacklevel
+from ..meta import without_elements
+from ..storage import UntypedStorage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "scalar_tensor", "tensor"]
+
+
+def makes_meta(device: Any) -> bool:
+    """Whether a factory with this argument `device=` makes a meta tensor."""
+    return devices.storage_device(device) is devices.META
 
 
 def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = False) -> Tensor:
@@ -29,10 +40,12 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
     Raises:
         RuntimeError: `requires_grad` for an integer dtype.
     """
-    if device is not None:
-        devices.check(device)
     out: Tensor = wrap(array)
-    if special[0]:
+    if unset and filled_memory[0]:
+        fill_uninitialized(array)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        without_elements(out)
+    elif special[0]:
         notify_created(array, unset)
     if requires_grad:
         if array.dtype.kind not in "fcV":
@@ -77,6 +90,8 @@ def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:
     Raises:
         ValueError, TypeError, RuntimeError: the data are invalid (PyTorch's texts).
     """
+    if dtype is not None and dtype.__class__ is not dtype_type:
+        dtype = dtypes.of_argument(dtype, "tensor")
     if isinstance(data, Tensor):
         a = data._array
         return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True, order="K")
@@ -84,20 +99,15 @@ def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:
         a = np.asarray(data)
         dtypes.of(a.dtype)
         if a.dtype.byteorder not in "=|":
-            a = a.astype(a.dtype.newbyteorder("="))
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
+                             "between byte orders is currently not supported.")
         return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True)
     if isinstance(data, (bool, int, float, complex)):
         d = dtype or dtypes.of_scalar(data)
         return _typed_scalar(data, d)
     if isinstance(data, (list, tuple, range)):
         return _nested(data, dtype)
-    if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
-        return to_array(np.asarray(data), dtype)
-    if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes, dict)):
-        return _nested([data[i] for i in range(len(data))], dtype)
-    if isinstance(data, str):
-        raise TypeError("new(): invalid data type 'str'")
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+    return _of_sequences(data, dtype)
 
 
 _OVERFLOW = "value cannot be converted to type {} without overflow"
@@ -114,8 +124,8 @@ def scalar_array(value: Any, d: dtype_type) -> np.ndarray:
 
 
 def _typed_scalar(value: Any, d: dtype_type) -> np.ndarray:
-    if d is dtypes.bfloat16:
-        return dtypes.to_bfloat16(np.asarray(value, np.float32))
+    if d.numpy.kind == "V":
+        return dtypes.cast(np.asarray(value, np.float32), d.numpy)
     if isinstance(value, complex) and not d.is_complex:
         raise TypeError("must be real number, not complex")
     if d.category == dtypes.INTEGER:
@@ -163,30 +173,34 @@ def _flatten(data: Any) -> tuple[list[int], list[Any]]:
         length = len(level[0])
         for row in level:
             if not isinstance(row, (list, tuple, range)):
-                if isinstance(row, (Tensor, np.ndarray)) and row.ndim:
-                    continue
+                if (isinstance(row, (Tensor, np.ndarray)) and row.ndim) or _is_sequence(row):
+                    return shape, [None]  # `_of_sequences` reads them
                 raise TypeError("not a sequence")
-            if len(row) != length:
+            if length and len(row) != length:
                 raise ValueError(f"expected sequence of length {length} at dim {len(shape)} (got {len(row)})")
         shape.append(length)
-        level = [x for row in level for x in row]
+        level = [x for row in level for x in row] if length else []
     return shape, level
 
 
 def _nested(data: Any, dtype: dtype_type | None) -> np.ndarray:
     shape, output = _flatten(data)
     kinds = set(map(type, output))
-    if not kinds <= _SCALAR_TYPES:
-        output, shape, dtype = _to_scalars(output, shape, dtype)
-        kinds = set(map(type, output))
+    if kinds <= _SCALAR_TYPES:
+        return _of_scalars(output, kinds, shape, dtype)
+    return _of_sequences(data, dtype)
+
+
+def _of_scalars(output: list[Any], kinds: set[type], shape: list[int], dtype: dtype_type | None) -> np.ndarray:
+    """An array of this shape of Python scalars, whose types are `kinds`."""
     if dtype is None:
         result = None
         for kind in kinds:
             d = dtypes.of_scalar(kind(0))
             result = d if result is None else dtypes.promote_types(result, d)
         dtype = result or dtypes.get_default_dtype()
-    if dtype is dtypes.bfloat16:
-        return dtypes.to_bfloat16(np.array(output, np.float32)).reshape(shape)
+    if dtype.numpy.kind == "V":
+        return dtypes.cast(np.array(output, np.float32), dtype.numpy).reshape(shape)
     if complex in kinds and not dtype.is_complex:
         raise TypeError("must be real number, not complex")
     state = set_state(IGNORE)
@@ -204,47 +218,119 @@ def _nested(data: Any, dtype: dtype_type | None) -> np.ndarray:
 _SCALAR_TYPES = {bool, int, float, complex}
 
 
-def _to_scalars(output: list[Any], shape: list[int], dtype: dtype_type | None) -> tuple[list[Any], list[int], Any]:
-    """Elements that are tensors, arrays or NumPy scalars as Python scalars, the shape, and the promoted dtype."""
-    first = output[0]
-    if isinstance(first, np.ndarray) and first.ndim:
-        warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
-                      "the list to a single numpy.ndarray with numpy.array() before converting to a "
-                      "tensor.", UserWarning,
-                      stacklevel=5)
-    result = None
-    numbers: list[Any] = []
-    for x in output:
+def _is_sequence(x: Any) -> bool:
+    """Whether an object is read element by element: it has items and is no mapping of the language."""
+    return hasattr(type(x), "__getitem__") and not isinstance(x, (dict, Tensor, np.generic)) and not (
+        isinstance(x, np.ndarray) and x.ndim == 0)
+
+
+def _sizes(data: Any) -> list[int]:
+    """The shape of nested sequences, read from the first element of each.
+
+    Raises:
+        ValueError: a first element cannot be read, or strings are nested in themselves.
+        TypeError: a sequence has no length.
+    """
+    shape: list[int] = []
+    x = data
+    while _is_sequence(x):
+        shape.append(len(x))
+        if len(shape) > 128:
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
+        if shape[-1] == 0:
+            break
+        if isinstance(x, str):
+            raise ValueError("too many dimensions 'str'")
+        try:
+            x = x[0]
+        except Exception:
+            raise ValueError(f"could not determine the shape of object type '{type(x).__name__}'") from None
+    return shape
+
+
+def _inferred_dtype(x: Any) -> dtype_type:
+    """The dtype of a scalar, or the one to which the elements of sequences promote.
+
+    Raises:
+        TypeError, RuntimeError: an element is no number (PyTorch's texts).
+    """
+    if isinstance(x, (np.ndarray, np.generic)):  # before Python's scalars: numpy.float64 is a float
+        return dtypes.of(x.dtype)
+    if isinstance(x, (bool, int, float, complex)):
+        return dtypes.of_scalar(x)
+    if isinstance(x, Tensor):
+        return x.dtype
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
+    if not _is_sequence(x):
+        raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
+    result: dtype_type | None = None
+    for at in builtins.range(len(x)):
+        found = _inferred_dtype(x[at])
+        result = found if result is None else dtypes.promote_types(result, found)
+    return result or dtypes.get_default_dtype()
+
+
+def _append_numbers(x: Any, sizes: list[int], depth: int, dtype: dtype_type, numbers: list[Any]) -> None:
+    """Append the elements of nested sequences to `numbers`, as Python scalars.
+
+    Raises:
+        ValueError, TypeError: lengths differ, or an element is no number of the dtype's kind (PyTorch's texts).
+    """
+    if depth == len(sizes):
         if isinstance(x, Tensor):
             if x._array.size != 1:
                 raise ValueError("only one element tensors can be converted to Python scalars")
-            d = x.dtype
-            numbers.append(x.item())
-        elif isinstance(x, np.ndarray) and x.ndim:
-            d = dtypes.of(x.dtype)
-            if x.shape != first.shape:
-                raise ValueError(f"expected sequence of length {first.shape[0]} at dim {len(shape)} (got "
-                                 f"{x.shape[0]})")
-            numbers.extend(x.reshape(-1).tolist())
+            x = x.item()
         elif isinstance(x, (np.ndarray, np.generic)):
-            d = dtypes.of(x.dtype)
-            numbers.append(x.item())
-        elif isinstance(x, (bool, int, float, complex)):
-            d = dtypes.of_scalar(x)
-            plain: Any = next(k for k in (bool, int, float, complex) if isinstance(x, k))
-            numbers.append(plain(x))
-        elif isinstance(x, str):
-            raise ValueError("too many dimensions 'str'")
-        elif isinstance(x, (list, tuple)):
-            raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as an integer")
-        else:
-            raise RuntimeError(f"Could not infer dtype of {type(x).__name__}")
-        result = d if result is None else dtypes.promote_types(result, d)
-    if isinstance(first, np.ndarray):
-        shape = [*shape, *first.shape]
-    elif isinstance(first, Tensor):
-        shape = [*shape, *first._array.shape]
-    return numbers, shape, dtype or result
+            x = x.item()
+        elif type(x) not in _SCALAR_TYPES:
+            if isinstance(x, (bool, int, float, complex)):
+                plain: Any = next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
+                x = plain(x)
+            elif dtype.is_complex:
+                x = complex(x)
+            elif dtype.is_floating_point or dtype is dtypes.bool_:
+                if not (hasattr(type(x), "__float__") or hasattr(type(x), "__index__")):
+                    raise TypeError(f"must be real number, not {type(x).__name__}")
+                x = float(x)
+            else:
+                x = operator.index(x)
+        numbers.append(x)
+        return
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biufc" and list(x.shape) == sizes[depth:]:
+        numbers.extend(x.reshape(-1).tolist())
+        return
+    if not isinstance(x, (Tensor, np.ndarray)) and not _is_sequence(x):
+        raise TypeError("not a sequence")
+    if len(x) != sizes[depth]:
+        raise ValueError(f"expected sequence of length {sizes[depth]} at dim {depth} (got {len(x)})")
+    for at in builtins.range(sizes[depth]):
+        _append_numbers(x[at], sizes, depth + 1, dtype, numbers)
+
+
+def _of_sequences(data: Any, dtype: dtype_type | None) -> np.ndarray:
+    """An array of nested sequences of any type, whose elements may be arrays, NumPy scalars or tensors.
+
+    Raises:
+        ValueError, TypeError, RuntimeError: the data are invalid (PyTorch's texts).
+    """
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(data, list) and data and isinstance(data[0], np.ndarray) and data[0].ndim:
+        warnings.warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting "
+                      "the list to a single numpy.ndarray with numpy.array() before converting to a "
+                      "tensor.", UserWarning, stacklevel=user_stacklevel())
+    try:
+        shape = _sizes(data)
+        if dtype is None:
+            dtype = _inferred_dtype(data)
+    except RecursionError:
+        raise TypeError("new(): self-referential lists are incompatible") from None
+    numbers: list[Any] = []
+    if 0 not in shape:
+        _append_numbers(data, shape, 0, dtype, numbers)
+    return _of_scalars(numbers, set(map(type, numbers)), shape, dtype)
 
 
 def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, requires_grad: bool = False,
@@ -269,11 +355,22 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
     if isinstance(data, Tensor):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
-                      UserWarning, stacklevel=2)
+                      UserWarning, stacklevel=user_stacklevel())
         if data._array.__class__ is not np.ndarray:
             copied = data.detach().to(dtype or data.dtype, copy=True)
             return set_requires_grad(copied) if requires_grad else copied
+    elif isinstance(data, UntypedStorage):
+        return wrap_new(_of_storage(data, dtype)._array.copy(), device, requires_grad)
+    elif type(data) not in _SCALAR_TYPES and hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+        data = _of_dlpack(data)._array
     return wrap_new(to_array(data, dtype), device, requires_grad)
+
+
+def _of_dlpack(data: Any) -> Tensor:
+    """A tensor on the memory of an object with the method `__dlpack__`."""
+    from ..dlpack import from_dlpack
+
+    return from_dlpack(data)
 
 
 def as_tensor(data: Any, dtype: dtype_type | None = None, device: Any = None) -> Tensor:
@@ -287,6 +384,11 @@ def as_tensor(data: Any, dtype: dtype_type | None = None, device: Any = None) ->
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.of(data.dtype) is dtype):
         return from_numpy(data)
+    if isinstance(data, UntypedStorage):
+        return _of_storage(data, dtype)
+    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+        shared = _of_dlpack(data)
+        return shared if dtype is None and device is None else shared.to(device=device, dtype=dtype)
     return wrap_new(to_array(data, dtype), device, False)
 
 
@@ -313,7 +415,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
                       "means writing to this tensor will result in undefined behavior. You may want to copy the array "
                       "to protect its data or make it writable before converting it to a tensor. This type of warning "
-                      "will be suppressed for the rest of this program.", UserWarning, stacklevel=2)
+                      "will be suppressed for the rest of this program.", UserWarning, stacklevel=user_stacklevel())
     if ndarray.dtype.byteorder == ">":
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
                          "byte orders is currently not supported.")
@@ -328,6 +430,8 @@ def scalar_tensor(s: Any, *, dtype: dtype_type | None = None, layout: Any = None
     >>> torch.scalar_tensor(2)
     tensor(2.)
     """
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "scalar_tensor")
     return wrap_new(scalar_array(s, dtype or dtypes.get_default_dtype()), device, requires_grad)
 
 
@@ -342,7 +446,11 @@ def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int =
     Raises:
         ValueError: the buffer is too small.
     """
-    memory = memoryview(buffer).cast("B")
+    dtype = dtypes.of_argument(dtype, "frombuffer")
+    try:
+        memory = memoryview(buffer).cast("B")
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
     length = len(memory)
     if not length or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
@@ -360,13 +468,13 @@ def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int =
                       "means you can write to the underlying (supposedly non-writable) buffer using the tensor. You "
                       "may want to copy the buffer to protect its data or make it writable before converting it to a "
                       "tensor. This type of warning will be suppressed for the rest of this "
-                      "program.", UserWarning, stacklevel=2)
+                      "program.", UserWarning, stacklevel=user_stacklevel())
     result = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * dtype.itemsize, offset).view(dtype.numpy)
     return wrap_new(result, None, requires_grad)
 
 
 def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool = False) -> Tensor:
+            requires_grad: bool | None = None) -> Tensor:
     """`obj` as a tensor, which shares its memory where possible unless `copy`.
 
     >>> import flambeau as torch
@@ -378,22 +486,50 @@ def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, co
         source = obj
     elif isinstance(obj, np.ndarray) and not copy:
         source = from_numpy(obj)
-    elif isinstance(obj, (bytes, bytearray, memoryview)):
+    elif isinstance(obj, UntypedStorage):
+        source = _of_storage(obj, dtype)
+    elif isinstance(obj, np.generic) and copy is False:
+        raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
+    elif not isinstance(obj, (list, tuple, np.ndarray)) and hasattr(obj, "__dlpack__"):
+        source = _of_dlpack(obj)
+    elif not isinstance(obj, (list, tuple, np.ndarray, np.generic)) and _has_buffer(obj):
         source = frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())
     else:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return wrap_new(to_array(obj, dtype), device, requires_grad)
+        return wrap_new(to_array(obj, dtype), device, bool(requires_grad))
     target = dtype or source.dtype
     converted = source.dtype is not target
     if converted and copy is False:
-        raise ValueError(f"can't alias tensor with dtype '{source.dtype.legacy}' into dtype '{target.legacy}'.")
+        kinds = [each.legacy.removesuffix("Tensor") for each in (source.dtype, target)]
+        raise ValueError(f"can't alias tensor with dtype '{kinds[0]}' into dtype '{kinds[1]}'.")
     result = source.to(target) if converted else source.clone() if copy else source
-    if not requires_grad:
-        return result.detach() if result._requires_grad and not isinstance(obj, Tensor) else result
-    result = result.detach() if result._node is not None else result
+    if result._requires_grad and requires_grad is False:
+        if result is not obj or result._node is not None:
+            return result.detach()
+        result.requires_grad = False
+        return result
+    if result._requires_grad or not requires_grad:
+        return result
+    if not (target.is_floating_point or target.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     result.requires_grad = True
     return result
+
+
+def _of_storage(storage: UntypedStorage, dtype: dtype_type | None) -> Tensor:
+    """The elements of a storage as a tensor on its memory; int64 unless a dtype is given."""
+    d = (dtype or dtypes.int64).numpy
+    return wrap(storage._memory[:storage._memory.size // d.itemsize * d.itemsize].view(d))
+
+
+def _has_buffer(obj: Any) -> bool:
+    """Whether an object has the buffer protocol."""
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
 
 
 def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) -> Tensor:
@@ -410,16 +546,17 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
             raise TypeError(f"expected {options.format(dtypes.C_NAMES[dtype.name])} (got "
                             f"{options.format(dtypes.C_NAMES[args[0].dtype.name])})")
         array = args[0]._array
-    elif len(args) == 1 and isinstance(args[0], str):
-        raise TypeError("new(): invalid data type 'str'")
-    elif len(args) == 1 and isinstance(args[0], (float, complex)):
+    elif len(args) == 1 and isinstance(args[0], (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
+    elif len(args) == 1 and not _is_sequence(args[0]) and not isinstance(
+            args[0], (int, Size, np.ndarray, np.generic)) and not hasattr(args[0], "__index__"):
         raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
     elif len(args) == 1 and not isinstance(args[0], (int, Size)):
         array = to_array(args[0], dtype)
     else:
         array = np.zeros(parse_sizes(args, "new"), dtype.numpy)
-    if device is not None:
-        devices.check(device)
+    if makes_meta(device):
+        return without_elements(wrap(array, cls))
     if special[0] and not (args and isinstance(args[0], Tensor)):
         notify_created(array)
     return wrap(array, cls)

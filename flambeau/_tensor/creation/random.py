@@ -23,14 +23,16 @@ from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..dispatch.apply import apply
 from ..dispatch.inplace import apply_inplace
-from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
+from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, warn_of_resize
+from ..meta import reserved
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_overwritten
-from .from_data import parse_sizes
+from .constants import empty_like
+from .from_data import makes_meta, parse_sizes, wrap_new
 
-__all__ = ["Generator", "bernoulli", "binomial", "default_generator", "fork_rng", "get_rng_state", "initial_seed",
-           "manual_seed", "multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",
-           "randn_like", "randperm", "seed", "set_rng_state"]
+__all__ = ["Generator", "_sample_dirichlet", "_standard_gamma", "bernoulli", "binomial", "default_generator",
+           "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "poisson", "rand",
+           "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state"]
 
 #: guards the generator's state, as PyTorch's mutex does
 _lock = threading.RLock()
@@ -211,8 +213,8 @@ def _sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
 
 
 def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool) -> Tensor:
-    if device is not None:
-        devices.check(device)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return wrap_new(array, device, requires_grad)
     if out is not None:
         check_overlap(out._array)
         if out._array.dtype != array.dtype:
@@ -286,10 +288,14 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     tensor([0.4963, 0.7682])
     """
     shape = _size(size, kwargs, "rand")
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "rand")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: rand(size, generator=generator, dtype=d, requires_grad=requires_grad),
                              shape, out)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return wrap_new(reserved(shape, d.numpy), device, requires_grad)
     with _lock:
         stream = _sample(kernels.uniform, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
@@ -309,10 +315,14 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     tensor([-1.8744, -0.9937])
     """
     shape = _size(size, kwargs, "randn")
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "randn")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: randn(size, generator=generator, dtype=d, requires_grad=requires_grad),
                              shape, out)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return wrap_new(reserved(shape, d.numpy), device, requires_grad)
     with _lock:
         stream = _sample(kernels.normal, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
@@ -340,11 +350,15 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
         low = arguments.pop() if arguments else 0
     if kwargs or arguments:
         raise TypeError(f"randint() got unexpected arguments {[*arguments, *kwargs]}")
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "randint")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
     shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "randint")
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: randint(low, high, size, generator=generator, dtype=d,
                                                   requires_grad=requires_grad), shape, out)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return wrap_new(reserved(shape, d.numpy), device, requires_grad)
     with _lock:
         stream = _sample(kernels.randint, generator, _count(shape), int(low), int(high), d.numpy)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
@@ -361,9 +375,13 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     """
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "randperm")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: _permutations(size, generator, d), (int(n),), out)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return wrap_new(reserved((n,), d.numpy), device, requires_grad)
     with _lock:
         stream = _sample(kernels.randperm, generator, int(n), d.numpy)
     return _wrap_sample(stream, out, device, requires_grad)
@@ -404,9 +422,13 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     >>> torch.rand_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "rand_like")
     d = dtype or input.dtype
     if special[0] and _in_vmap():
         return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
                          lambda n, _: _sample(kernels.uniform, generator, n, d.numpy, 0.0, 1.0))
     return _wrap_sample(array, None, device, requires_grad)
@@ -421,9 +443,13 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     >>> torch.randn_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "randn_like")
     d = dtype or input.dtype
     if special[0] and _in_vmap():
         return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
                          lambda n, c: _sample(kernels.normal, generator, n, d.numpy, 0.0, 1.0, c))
     return _wrap_sample(array, None, device, requires_grad)
@@ -440,10 +466,14 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
     """
     if high is None:
         low, high = 0, low
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "randint_like")
     d = dtype or input.dtype
     first, last = int(low), int(high)
     if special[0] and _in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
+    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+        return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
                          lambda n, _: _sample(kernels.randint, generator, n, first, last, d.numpy))
     return _wrap_sample(array, None, device, requires_grad)
@@ -478,9 +508,13 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
         raise NotImplementedError(f"\"normal_kernel_cpu\" not implemented for '{out.dtype.scalar_name}'")
     if out is not None and not isinstance(mean, Tensor):
         broadcast_shapes(s.shape, out._array.shape)  # type: ignore[union-attr]
+    if isinstance(m, np.ndarray) and isinstance(s, np.ndarray):
+        broadcast_shapes(m.shape, s.shape)
     with _lock:
         array = _sample(kernels.normal_around, generator, m, s)
     if out is not None:
+        if out._array.shape != array.shape:
+            warn_of_resize(out._array.shape, array.shape)
         return _wrap_sample(array, out, device, False)
     if isinstance(mean, Tensor) and isinstance(std, Tensor):
         return apply(REGISTRY["_normal_NormalBackward3"], [mean, std], {"values": array})
@@ -537,7 +571,36 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda count, prob: binomial(count, prob, generator), [count, prob])
     with _lock:
-        return wrap(_sample(kernels.binomial, generator, count._array, prob._array))
+        values = _sample(kernels.binomial, generator, count._array, prob._array)
+    return apply(REGISTRY["_not_differentiable"], [count, prob], {"value": values, "of": "binomial"})
+
+
+def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Samples of gamma distributions of the concentrations `input` and rate 1, differentiable by `input`.
+
+    >>> import flambeau as torch
+    >>> torch._standard_gamma(torch.zeros(2)) > 0
+    tensor([True, True])
+    """
+    if special[0] and _in_vmap():
+        return _draw_in_vmap_from(lambda alpha: _standard_gamma(alpha, generator), [input])
+    with _lock:
+        values = _sample(kernels.standard_gamma, generator, input._array)
+    return apply(REGISTRY["_standard_gamma"], [input], {"values": values})
+
+
+def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Samples of Dirichlet distributions of the concentrations `input`, (..., k).
+
+    >>> import flambeau as torch
+    >>> torch._sample_dirichlet(torch.ones(1))
+    tensor([1.0000])
+    """
+    if special[0] and _in_vmap():
+        return _draw_in_vmap_from(lambda alpha: _sample_dirichlet(alpha, generator), [input])
+    with _lock:
+        values = _sample(kernels.dirichlet, generator, input._array)
+    return apply(REGISTRY["_not_differentiable"], [input], {"value": values, "of": "_sample_dirichlet"})
 
 
 def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
@@ -577,7 +640,13 @@ def _fill(self: Tensor, key: str, sampler: Any, others: tuple[Tensor, ...] = ())
 
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None,
              **kwargs: Any) -> Tensor:
-    """Fill with samples of the uniform distribution over [from, to)."""
+    """Fill with samples of the uniform distribution over [from, to).
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(3).uniform_(-1, 1)
+    tensor([-0.0075,  0.5364, -0.8230])
+    """
     low, high = float(kwargs.pop("from", from_)), float(to)
     d = self._array.dtype
     return _fill(self, "_uniform_UniformBackward0",
@@ -585,18 +654,32 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Genera
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with samples of a normal distribution."""
+    """Fill with samples of a normal distribution.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(3).normal_(mean=10, std=2)
+    tensor([13.0820,  9.4131,  5.6424])
+    """
     d = self._array.dtype
     return _fill(self, "_normal_NormalBackward0",
                  lambda n, c: _sample(kernels.normal, generator, n, d, float(mean), float(std), c))
 
 
-def random_(self: Tensor, from_: int | None = None, to: int | None = None, *, generator: Generator | None = None,
+_NOT_GIVEN: Any = object()
+
+
+def random_(self: Tensor, from_: Any = None, to: Any = _NOT_GIVEN, *, generator: Generator | None = None,
             **kwargs: Any) -> Tensor:
-    """Fill with uniform integers over the range of the dtype, over [0, to), or over [from, to)."""
-    low = kwargs.pop("from", from_)
-    high = to
-    if low is not None and high is None and "from" not in kwargs and from_ is not None:
+    """Fill with uniform integers over the range of the dtype, over [0, to), or over [from, to).
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(5).random_(10)
+    tensor([4., 9., 3., 0., 3.])
+    """
+    low, high = kwargs.pop("from", from_), None if to is _NOT_GIVEN else to
+    if to is _NOT_GIVEN and from_ is not None:
         low, high, node = None, from_, "RandomBackward1"
     else:
         node = "RandomBackward2" if low is None and high is None else "RandomBackward0"
@@ -607,7 +690,13 @@ def random_(self: Tensor, from_: int | None = None, to: int | None = None, *, ge
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill with samples of a Bernoulli distribution: 1 with probability `p`, else 0."""
+    """Fill with samples of a Bernoulli distribution: 1 with probability `p`, else 0.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(5).bernoulli_(0.3)
+    tensor([0., 0., 0., 0., 0.])
+    """
     d = self._array.dtype
     if isinstance(p, Tensor):
         if special[0] and _in_vmap():
@@ -622,28 +711,52 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with samples of an exponential distribution of rate `lambd`."""
+    """Fill with samples of an exponential distribution of rate `lambd`.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(3).exponential_(lambd=2)
+    tensor([1.7542, 0.6152, 0.3075])
+    """
     d = self._array.dtype
     return _fill(self, "_exponential_ExponentialBackward0",
                  lambda n, _: _sample(kernels.exponential, generator, n, d, float(lambd)))
 
 
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill with samples of a geometric distribution: trials of probability `p` up to the first success."""
+    """Fill with samples of a geometric distribution: trials of probability `p` up to the first success.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(5).geometric_(0.25)
+    tensor([1., 2., 3., 1., 2.])
+    """
     d = self._array.dtype
     return _fill(self, "_geometric_GeometricBackward0",
                  lambda n, _: _sample(kernels.geometric, generator, n, float(p), d))
 
 
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with samples of a Cauchy distribution."""
+    """Fill with samples of a Cauchy distribution.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(3).cauchy_()
+    tensor([10.5977,  0.7648, -0.1283])
+    """
     d = self._array.dtype
     return _fill(self, "_cauchy_CauchyBackward0",
                  lambda n, _: _sample(kernels.cauchy, generator, n, d, float(median), float(sigma)))
 
 
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
-    """Fill with samples of a log-normal distribution."""
+    """Fill with samples of a log-normal distribution.
+
+    >>> import flambeau as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(3).log_normal_()
+    tensor([5.9263e+01, 1.5116e+00, 3.4819e-02])
+    """
     d = self._array.dtype
     return _fill(self, "_log_normal_LogNormalBackward0",
                  lambda n, _: _sample(kernels.log_normal, generator, n, d, float(mean), float(std)))

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.sparse_array import SparseArray
 from ...dtypes import dtype as dtype_type
+from ...warning_location import user_stacklevel
+from ..dispatch.write_checks import check_overlap
+from ..shape.copying import resize_
 from ..tensor import Tensor
 from .constants import write_new_out
 from .from_data import wrap_new
@@ -26,6 +30,46 @@ def _wrap_or_write(array: np.ndarray, out: Any, device: Any, requires_grad: bool
     if out is not None:
         return write_new_out(array, out, dtype)
     return wrap_new(array, device, requires_grad)
+
+
+def _write_points(array: np.ndarray, out: Any, device: Any, requires_grad: bool, dtype: dtype_type | None = None,
+                  warn: bool = False) -> Tensor:
+    """A 1-d result; an `out=` tensor with as many elements keeps its shape and is filled in row-major order.
+
+    Args:
+        warn: whether to warn of an `out=` tensor with elements that is resized.
+    """
+    if out is None or isinstance(out._array, SparseArray) or (dtype is not None and dtype is not out.dtype):
+        return _wrap_or_write(array, out, device, requires_grad, dtype)
+    check_overlap(out._array)
+    if out._array.size == array.size:
+        return write_new_out(array.reshape(out._array.shape), out, dtype)
+    if warn and out._array.size:
+        warnings.warn(f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
+                      f"{out._array.size} which does not match the computed number of elements {array.size}. Note that "
+                      "this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
+                      f"shape ({array.size},).", UserWarning, stacklevel=user_stacklevel())
+    resize_(out, array.shape)
+    return write_new_out(array, out, dtype)
+
+
+def _points_dtype(start: Any, end: Any, out: Any, dtype: Any, name: str) -> dtype_type:
+    """The dtype of `linspace` and `logspace`.
+
+    Raises:
+        RuntimeError: complex bounds and another dtype.
+        NotImplementedError: bool.
+    """
+    default = _default_for(start, end)
+    if dtype is None:
+        dtype = out.dtype if out is not None else default
+    dtype = dtypes.of_argument(dtype, name)
+    if default.is_complex and not dtype.is_complex:
+        raise RuntimeError(f"torch.{name}(): inferred dtype {dtypes.C_NAMES[default.name]} can't be safely cast to "
+                           f"passed dtype {dtype.scalar_name}")
+    if dtype is dtypes.bool_:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    return dtype
 
 
 def _check_step(start: Any, end: Any, step: Any) -> None:
@@ -46,7 +90,8 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     """The values `start`, `start + step`, ... less than `end`, a 1-d tensor.
 
     Raises:
-        RuntimeError: the step is zero or leads away from the end.
+        RuntimeError: the step is zero or leads away from the end, or a bound is complex.
+        NotImplementedError: `dtype` is bool or complex.
 
     >>> import flambeau as torch
     >>> torch.arange(1, 7, 2)
@@ -57,10 +102,15 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     elif end is None:
         start, end = 0, start
     start, end, step = _item(start), _item(end), _item(step)
+    if isinstance(start, complex) or isinstance(end, complex) or isinstance(step, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     _check_step(start, end, step)
     integral = all(isinstance(x, int) for x in (start, end, step))
     if dtype is None:
         dtype = out.dtype if out is not None else dtypes.int64 if integral else dtypes.get_default_dtype()
+    dtype = dtypes.of_argument(dtype, "arange")
+    if dtype.is_complex or dtype is dtypes.bool_:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.legacy.removesuffix('Tensor')}'")
     if dtype.category == dtypes.INTEGER:
         if int(step) == 0:
             raise ValueError("step must be nonzero")
@@ -70,7 +120,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
             array = int(start) + np.arange(math.ceil((end - start) / step)) * int(step)
     else:
         array = start + np.arange(math.ceil((end - start) / step), dtype=np.float64) * step
-    return _wrap_or_write(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype)
+    return _write_points(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
 
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
@@ -90,15 +140,19 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
                   "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
                   "[start, end).",
-                  UserWarning, stacklevel=2)
+                  UserWarning, stacklevel=user_stacklevel())
     if end is None:
         start, end = 0, start
     start, end, step = _item(start), _item(end), _item(step)
     _check_step(start, end, step)
     count = math.floor((end - start) / step) + 1
     array = start + np.arange(count, dtype=np.float64) * step
-    array = dtypes.cast(array, (dtype or dtypes.get_default_dtype()).numpy)
-    return _wrap_or_write(array, out, device, requires_grad, dtype)
+    if dtype is None:
+        dtype = out.dtype if out is not None else dtypes.get_default_dtype()
+    dtype = dtypes.of_argument(dtype, "range")
+    if dtype.is_complex or dtype is dtypes.bool_:
+        raise NotImplementedError(f"\"range_cpu\" not implemented for '{dtype.scalar_name}'")
+    return _write_points(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
 
 
 def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
@@ -141,10 +195,9 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     start, end, steps = _item(start), _item(end), _item(steps)
-    if dtype is None:
-        dtype = out.dtype if out is not None else _default_for(start, end)
+    dtype = _points_dtype(start, end, out, dtype, "linspace")
     array = dtypes.cast(_linear_points(start, end, steps, dtype), dtype.numpy)
-    return _wrap_or_write(array, out, device, requires_grad, dtype)
+    return _write_points(array, out, device, requires_grad, dtype)
 
 
 def _default_for(start: Any, end: Any) -> dtype_type:
@@ -162,11 +215,10 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     tensor([  1.,  10., 100.])
     """
     start, end, steps, base = _item(start), _item(end), _item(steps), _item(base)
-    if dtype is None:
-        dtype = out.dtype if out is not None else _default_for(start, end)
+    dtype = _points_dtype(start, end, out, dtype, "logspace")
     points = _linear_points(start, end, steps, dtype)
     powers = dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy)
-    return _wrap_or_write(powers, out, device, requires_grad, dtype)
+    return _write_points(powers, out, device, requires_grad, dtype)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
@@ -182,5 +234,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
         raise RuntimeError(f"n must be greater or equal to 0, got {n}")
     if m is not None and m < 0:
         raise RuntimeError(f"m must be greater or equal to 0, got {m}")
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "eye")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
     return _wrap_or_write(dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad, dtype)

@@ -52,7 +52,7 @@ def _doc(d: dtypes.dtype) -> str:
 
 TYPES = {d.legacy: tensortype(d.legacy, (), {"dtype": d, "__module__": "torch",
                                              "__doc__": _doc(d)})
-         for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
+         for d in dtypes.ALL if d not in dtypes.WITHOUT_STORAGE_CLASS}
 globals().update(TYPES)
 
 __all__ = list(TYPES)

@@ -16,10 +16,11 @@ from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, NARROW_CASTS, threshold_of
 from ...backends.errstate import IGNORE, reset_state, run_in_quiet, run_quietly, set_state
 from ...backends.numpy.memory import address
+from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import active_timeline
 from ...engine.tensor_interface import layer
-from ...modes import forward_levels, inference_used, level_count, special
+from ...modes import dispatch_in_use, forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..tensor import INFERENCE, Tensor
@@ -95,14 +96,23 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
                     return handlers.apply_batched(op, inputs, params)
             if intercepted:
                 packed = pack_inputs(op, inputs)
+                if dispatch_in_use[0]:
+                    outs = handlers.dispatch(op, inputs, params, packed)
+                    if outs is not NotImplemented:
+                        return outs
                 result = intercept(op, inputs, params)
     if op.kind == COMPOSITE:
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
         return op.forward(*inputs, **params)
-    if intercepted:
-        return run_with_hooks(op.forward, _apply_operator, op, inputs, params, packed, result, intercepted)
-    return _apply_operator(op, inputs, params, packed, result, intercepted)
+    try:
+        if intercepted:
+            return run_with_hooks(op.forward, _apply_operator, op, inputs, params, packed, result, intercepted)
+        return _apply_operator(op, inputs, params, packed, result, intercepted)
+    except (RuntimeError, IndexError, TypeError, ValueError):  # SparseAccess, or the check of a dense operand
+        if not has_sparse(inputs):
+            raise
+    return handlers.apply_sparse(op, inputs, params)
 
 
 def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any, result: Any,
@@ -154,7 +164,8 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
     if grad_mode.get() and op.differentiable and not (op.kind == VIEW and inputs[0]._inference):
         for x in inputs:
             if isinstance(x, Tensor) and x._requires_grad:
-                record(op, inputs, outs, params, packed=packed)
+                if outs:  # unbind along an empty dimension has no result
+                    record(op, inputs, outs, params, packed=packed)
                 break
     if inference_used[0] and inference.get():
         for out in outs:

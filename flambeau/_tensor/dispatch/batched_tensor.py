@@ -20,6 +20,7 @@ import numpy as np
 from ...engine.tensor_interface import layer
 from ...modes import level_count, special, transform_stack
 from ...ops.declare import REGISTRY
+from ..overriding.protocol import DISABLED
 from ..printing import nested_transform_str
 from ..tensor import Tensor
 from .apply import apply
@@ -170,6 +171,7 @@ class BatchedTensor(Tensor):
 
     _value: Tensor  # batch dimensions first, one for each level
     _levels: tuple[Level, ...]  # outermost first
+    __torch_function__ = DISABLED
     _in_dims: tuple[int, ...] = ()  # of an input of `vmap`: the batch dimension of each level in the argument
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

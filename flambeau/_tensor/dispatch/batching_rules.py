@@ -17,6 +17,7 @@ import numpy as np
 from ...modes import forward_levels
 from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ...shapes import broadcast_shapes, wrap_dim
+from ...warning_location import user_stacklevel
 from ..tensor import Tensor, wrap
 from .apply import apply
 from .batched_tensor import (
@@ -214,7 +215,7 @@ def warn_fallback(name: str) -> None:
         _warned.add(name)
         warnings.warn("There is a performance drop because we have not yet implemented the batching rule for "
                       f"aten::{name}. Please file us an issue on GitHub so that we can prioritize its implementation.",
-                      UserWarning, stacklevel=3)
+                      UserWarning, stacklevel=user_stacklevel())
 
 
 def _fallback(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,18 +9,22 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.compiled import copy
+from ...backends.sparse_array import has_sparse
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import compute_into_out
 from ..fastpath.unary_with_parameters import parameter_function
+from ..overriding.entry_points import note_foreign
+from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import Tensor
 from ..tracer_notifications import notify_overwritten
 from .apply import apply
 from .array_kernels import kernel_of
+from .handlers import handlers
 from .promotion import NO_PARAMS
-from .write_checks import check_overlap
+from .write_checks import check_overlap, warn_of_resize
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
@@ -113,6 +116,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             value = params[name]
             if isinstance(value, Tensor) and value._array.ndim == 0:
                 params[name] = value.item()
+            elif name == "dtype" and value is not None and value.__class__ is not dtypes.dtype:
+                params[name] = dtypes.of_argument(value, op.name)
     if op.variadic:
         tensors = inputs.pop()
         if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
@@ -132,9 +137,21 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
                 if isinstance(x, np.generic):
                     inputs[i] = x.item()
                 continue
+            if kind_of(type(x)) == OVERRIDES:
+                raise ForeignArgument(x, inputs, params)
             raise TypeError(f"{op.name}(): argument '{names[i]}' (position {i + 1}) must be Tensor, not "
                             f"{_type_name(x)}")
     return inputs, params
+
+
+class ForeignArgument(TypeError):
+    """Raised by `bind` for a value that is no tensor and has a `__torch_function__`; with the arguments bound."""
+
+    def call_again(self, function: Callable[..., Any], out: Any = None) -> Any:
+        """Call the public function, whose code now asks the handler."""
+        x, inputs, params = self.args
+        note_foreign(type(x))
+        return function(*inputs, **params, **({} if out is None else {"out": out}))
 
 
 def general_function(op: Op) -> Callable[..., Any]:
@@ -153,11 +170,16 @@ def general_function(op: Op) -> Callable[..., Any]:
                 if _is_number(value):
                     result = public_function(other)(*args, **kwargs)
                     return result if out is None else write_out(op, result, out)
-        inputs, params = bind(op, args, kwargs)
+        try:
+            inputs, params = bind(op, args, kwargs)
+        except ForeignArgument as foreign:
+            return foreign.call_again(public_function(op), out)
         if op.dtype_converts and "dtype" in params:
             to = params.pop("dtype")
             if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
                 inputs[0] = inputs[0].to(to)
+        if out is not None and has_sparse((*inputs, out)):
+            return handlers.write_sparse_out(op, apply(op, inputs, params), inputs, out)
         if out is not None:
             outs = out if isinstance(out, (tuple, list)) else (out,)
             if any(isinstance(x, Tensor) and x._requires_grad for x in (*inputs, *outs)):
@@ -227,13 +249,7 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     before_write(out)
     a, target = result._array, out._array
     if target.shape != a.shape:
-        if target.size:
-            warnings.warn(
-                f"An output with one or more elements was resized since it had shape {list(target.shape)}, which does "
-                f"not match the required output shape {list(a.shape)}. This behavior is deprecated, and in a future "
-                "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse "
-                "an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).", UserWarning,
-                stacklevel=3)
+        warn_of_resize(target.shape, a.shape)
         out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
     else:
         copy(target, dtypes.cast(a, target.dtype))
@@ -262,6 +278,10 @@ def public_function(op: Op) -> Callable[..., Any]:
     return call
 
 
+#: the module that has the functions' public names
+_FUNCTIONS = f"{__name__.partition('.')[0]}._tensor.functions"
+
+
 def _inplace_doc(op: Op) -> str:
     """The docstring of the in-place variant; of an activation, with the operator's example."""
     summary = f"`{op.name}`, in place."
@@ -285,7 +305,14 @@ def inplace_function(op: Op) -> Callable[..., Any]:
                 value = args[at] if at < len(args) else kwargs.get(name)
                 if _is_number(value):
                     return inplace_function(other)(*args, **kwargs)
-        inputs, params = bind(op, args, kwargs)
+        try:
+            inputs, params = bind(op, args, kwargs)
+        except ForeignArgument as foreign:
+            return foreign.call_again(getattr(Tensor, op.name + "_"))
+        except TypeError as error:
+            if not str(error).startswith(f"{op.name}() "):
+                raise
+            raise TypeError(str(error).replace(op.name, op.name + "_", 1)) from None
         if op.kind == COMPOSITE:
             raise NotImplementedError(f"{op.name}_")
         return apply_inplace(op, inputs, params)
@@ -297,6 +324,7 @@ def inplace_function(op: Op) -> Callable[..., Any]:
         fast = inplace_fast_path(op, call)
         fast.__doc__ = call.__doc__
         call = fast
+    call.__module__ = _FUNCTIONS  # where pickles look it up
     op.in_place = call
     return call
 

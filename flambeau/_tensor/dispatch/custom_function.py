@@ -26,11 +26,11 @@ _TWICE = "trying to differentiate twice a function that was marked with @once_di
 class FunctionMeta(type):
     """Metaclass of Function: makes the class of its nodes, `<name>Backward`."""
 
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         members = {"_forward_cls": cls, "__module__": cls.__module__}
         node = NodeType(name + "Backward", (FunctionNode,), members)
         cls._backward_cls = node
-        super().__init__(name, bases, namespace)
+        super().__init__(name, bases, attrs)
 
 
 class Function(metaclass=FunctionMeta):
@@ -134,5 +134,9 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     return wrapper
 
+
+for _method in ("mark_dirty", "mark_non_differentiable", "save_for_backward", "save_for_forward",
+                "set_materialize_grads"):
+    setattr(Function, _method, vars(FunctionCtx)[_method])  # programs find them on the class, too
 
 __all__ = ["Function", "FunctionCtx", "FunctionNode", "once_differentiable"]

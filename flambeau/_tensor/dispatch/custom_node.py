@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.sparse_array import as_array
 from ...engine.nodes.node import FREED_MESSAGE, Node
 from ...engine.saved.modified_in_place import modified_input_message, modified_output_message
 from ...engine.saved.saved_tensors import (
@@ -24,6 +25,7 @@ from ...engine.saved.saved_tensors import (
 )
 from ...engine.tensor_interface import layer
 from ...modes import special
+from ...warning_location import user_stacklevel
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
 from ..view_history import wrap_output
@@ -128,7 +130,8 @@ class FunctionNode(Node, FunctionCtx):
     def saved_variables(self) -> tuple[Any, ...]:
         import warnings
 
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'",
+                      DeprecationWarning, stacklevel=user_stacklevel())
         return self.saved_tensors
 
     @property
@@ -196,7 +199,7 @@ class FunctionNode(Node, FunctionCtx):
         arguments: list[Any] = []
         for value, meta, live in zip(cotangents, metas, self._live, strict=True):
             if value is not None:
-                arguments.append(value if tensors else wrap(np.asarray(value)))
+                arguments.append(value if tensors else wrap(as_array(value)))
             elif meta is not None and self.materialize_grads and (live or self._materialize_non_diff_grads):
                 arguments.append(wrap(np.zeros(*meta)))
                 if special[0]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...modes import active_tracer, special
 from ...warning_location import user_stacklevel
+from ..overriding.dispatch import handles
 from ..tensor import Tensor, wrap
 from .custom_node import FunctionNode
 from .graph_recording import as_view
@@ -110,11 +111,19 @@ def _dirty_output(node: FunctionNode, x: Tensor, number: int, live: bool, count:
     return x
 
 
+def _alias(x: Tensor) -> Tensor:
+    """A tensor on the same memory; of the same class, with the same attributes, where the class handles operators."""
+    handled = handles(type(x))
+    alias: Tensor = wrap(x._array, type(x) if handled else Tensor)
+    if handled:
+        alias.__dict__.update({name: value for name, value in x.__dict__.items() if not hasattr(Tensor, name)})
+    return alias
+
+
 def _other_output(node: FunctionNode, out: Tensor, input_tensor: Tensor | None, number: int, live: bool) -> Tensor:
     """Any other output; an input returned unchanged becomes a view of itself."""
     if input_tensor is not None and (live or not input_tensor._requires_grad):
-        alias: Tensor = wrap(input_tensor._array)
-        out = as_view(alias, input_tensor)
+        out = as_view(_alias(input_tensor), input_tensor)
     elif not live and out._requires_grad:
         if input_tensor is not None:
             out = input_tensor.detach()

@@ -9,7 +9,8 @@ from typing import Any
 from ...engine.anomaly_mode import Anomaly, store_traceback
 from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import NodeType, next_number
-from ...modes import active_transforms, forward_mode, special, transform_stack
+from ...modes import active_transforms, dispatch_in_use, forward_mode, special, transform_stack
+from ..overriding.dispatch import hold_handlers
 from ..tensor import Tensor
 from .custom_node import FunctionNode
 from .custom_outputs import attach_outputs
@@ -59,6 +60,8 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         for level in levels:
             push_function_tangents(cls, node, level, args, forward_args, outputs)
     if special[0] and executable:
+        if dispatch_in_use[0]:
+            hold_handlers(node, (*args, *outputs))
         notify_custom_function(node, args, outputs)
     return outputs[0] if single else tuple(outputs)
 

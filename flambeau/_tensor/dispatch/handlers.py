@@ -12,7 +12,13 @@ class Handlers:
     batched_class: Any = None  # the class of batched tensors (`batched_tensor`)
     apply_batched: Callable[..., Any]  # `apply` with a batched input (`batching_rules`)
     write_batched: Callable[..., Any]  # an in-place operator with a batched input (`batching_rules`)
+    dispatch: Callable[..., Any]  # an operator's outputs by a handler of `__torch_dispatch__` (`overriding.dispatched`)
+    dispatched_write: Callable[..., Any]  # the same for an in-place operator (`overriding.dispatched`)
     push_forward: Callable[..., None]  # tangents of the outputs of an operator (`forward_mode`)
+    # operators with a sparse input (`sparse.dispatch`): `apply`, in place, and into `out=`
+    apply_sparse: Callable[..., Any]
+    apply_sparse_inplace: Callable[..., Any]
+    write_sparse_out: Callable[..., Any]
     fast_path_of: Callable[[Any], Any]  # the fast path of an operator, or None (`fastpath.unary_with_parameters`)
 
 

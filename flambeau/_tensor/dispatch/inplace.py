@@ -15,10 +15,11 @@ import numpy as np
 from ... import dtypes
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
 from ...backends.errstate import IGNORE, quietly, reset_state, set_state
+from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.profiler_events import active_timeline
-from ...modes import active_tracer, active_transforms, special
+from ...modes import active_tracer, active_transforms, dispatch_in_use, special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..tensor import Tensor, wrap
@@ -74,59 +75,70 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     Raises:
         RuntimeError: the result's shape or dtype does not fit, or autograd forbids the write.
     """
-    if active_transforms[0]:
-        check_captured_write(op, inputs[0])
-    if special[0] and _any_batched(inputs):
-        return handlers.write_batched(op, inputs, params)
-    target = inputs[0]
-    tracked = is_tracked(inputs)
-    check_writable(target, tracked)
-    if tracked:
-        for x in inputs:
-            if isinstance(x, Tensor) and x._creation is not None:
-                x.grad_fn  # noqa: B018  # raises first for a view whose history cannot be regenerated
-    a = target._array
-    sources = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
-    if op.kind == ELEMENTWISE:
-        check_overlap(a, *sources)
-    elif op.disjoint_out or "index" in op.inputs:
-        check_overlap(a, *(b for b in sources if b.ndim), disjoint=True)
-    else:
-        check_overlap(a)
-    if op.kind == ELEMENTWISE:
-        shape = a.shape
-        for x in inputs[1:]:
-            if isinstance(x, Tensor):
-                shape = broadcast_shapes(shape, x._array.shape)
-        if shape != a.shape:
-            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
-    if op.promote != "none":
-        result = promoted_type(op, inputs, params)
-        if op.promote == "float" and result.category < dtypes.FLOATING:
-            result = dtypes.get_default_dtype()
-        if op.differentiable and not dtypes.can_cast(result, target.dtype):
-            raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
-                               f"{target.dtype.scalar_name}")
-    large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE else None
-    values, narrow = promoted_operands(op, inputs, params, large)
-    if narrow is not None and op.promoting_params:
-        params = round_params(op, params, narrow)
+    try:
+        if active_transforms[0]:
+            check_captured_write(op, inputs[0])
+        if special[0] and _any_batched(inputs):
+            return handlers.write_batched(op, inputs, params)
+        if special[0] and dispatch_in_use[0]:
+            write = handlers.dispatched_write(op, inputs, params)
+            if write is not None:
+                tracked = is_tracked(inputs)
+                check_writable(inputs[0], tracked)
+                return _run_inplace(op, inputs, params, write, tracked)
+        target = inputs[0]
+        tracked = is_tracked(inputs)
+        check_writable(target, tracked)
+        if tracked:
+            for x in inputs:
+                if isinstance(x, Tensor) and x._creation is not None:
+                    x.grad_fn  # noqa: B018  # raises first for a view whose history cannot be regenerated
+        a = target._array
+        sources = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
+        if op.kind == ELEMENTWISE:
+            check_overlap(a, *sources)
+        elif op.disjoint_out or "index" in op.inputs:
+            check_overlap(a, *(b for b in sources if b.ndim), disjoint=True)
+        else:
+            check_overlap(a)
+        if op.kind == ELEMENTWISE:
+            shape = a.shape
+            for x in inputs[1:]:
+                if isinstance(x, Tensor):
+                    shape = broadcast_shapes(shape, x._array.shape)
+            if shape != a.shape:
+                raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
+        if op.promote != "none":
+            result = promoted_type(op, inputs, params)
+            if op.promote == "float" and result.category < dtypes.FLOATING:
+                result = dtypes.get_default_dtype()
+            if op.differentiable and not dtypes.can_cast(result, target.dtype):
+                raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
+                                   f"{target.dtype.scalar_name}")
+        large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE else None
+        values, narrow = promoted_operands(op, inputs, params, large)
+        if narrow is not None and op.promoting_params:
+            params = round_params(op, params, narrow)
 
-    def compute() -> None:
-        operands = values
-        if large:
-            if run_compiled_kernel(op, values, params, large[0], narrow, a) is not None:
-                return
-            operands, _ = promoted_operands(op, inputs, params)
-        output = kernel_of(op)(*operands, **params)
-        if output.__class__ is np.ndarray and np.may_share_memory(output, a):
-            output = output.copy()
-        if op.kind != ELEMENTWISE and np.shape(output) != a.shape:
-            raise RuntimeError(f"Bad in-place call: input tensor size {list(a.shape)} and output tensor size "
-                               f"{list(output.shape)} should match")
-        a[...] = output if output.dtype == a.dtype else dtypes.cast(np.asarray(output), a.dtype)
+        def compute() -> None:
+            operands = values
+            if large:
+                if run_compiled_kernel(op, values, params, large[0], narrow, a) is not None:
+                    return
+                operands, _ = promoted_operands(op, inputs, params)
+            output = kernel_of(op)(*operands, **params)
+            if output.__class__ is np.ndarray and np.may_share_memory(output, a):
+                output = output.copy()
+            if op.kind != ELEMENTWISE and np.shape(output) != a.shape:
+                raise RuntimeError(f"Bad in-place call: input tensor size {list(a.shape)} and output tensor size "
+                                   f"{list(output.shape)} should match")
+            a[...] = output if output.dtype == a.dtype else dtypes.cast(np.asarray(output), a.dtype)
 
-    return _run_inplace(op, inputs, params, compute, tracked)
+        return _run_inplace(op, inputs, params, compute, tracked)
+    except (RuntimeError, IndexError, TypeError, ValueError):  # SparseAccess, or the check of a dense operand
+        if not has_sparse(inputs):
+            raise
+    return handlers.apply_sparse_inplace(op, inputs, params)
 
 
 def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None]) -> Tensor:
@@ -139,6 +151,12 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
         check_captured_write(op, inputs[0])
     if special[0] and _any_batched(inputs):
         return handlers.write_batched(op, inputs, params)
+    if special[0] and dispatch_in_use[0]:
+        write = handlers.dispatched_write(op, inputs, params)
+        if write is not None:
+            tracked = is_tracked(inputs)
+            check_writable(inputs[0], tracked)
+            return _run_inplace(op, inputs, params, write, tracked)
     tracked = is_tracked(inputs)
     check_writable(inputs[0], tracked)
     return _run_inplace(op, inputs, params, compute, tracked)
@@ -146,7 +164,7 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
 
 def _any_batched(inputs: list[Any]) -> bool:
     """Whether an input is a batched tensor."""
-    return any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray for x in inputs)
+    return any(isinstance(x, Tensor) and type(x) is handlers.batched_class for x in inputs)
 
 
 def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None],

@@ -14,6 +14,8 @@ from ..tensor import Tensor
 
 ndarray = np.ndarray
 NO_PARAMS: dict[str, Any] = {}
+#: the operators that compute with dtypes of eight bits
+_WITH_EIGHT_BITS = frozenset(("abs", "any", "all", "eq", "isnan", "mul", "ne", "repeat", "where"))
 _SCALAR_TYPES = frozenset(dtypes.PYTHON_CATEGORY)
 
 
@@ -79,6 +81,8 @@ def promoted_operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO
             if a.__class__ is ndarray and op.opmath and a.dtype in dtypes.NARROW:
                 narrow = a.dtype if narrow is None else narrow
                 a = dtypes.widen(a)
+            elif a.__class__ is ndarray and a.dtype.kind == "V" and op.opmath:
+                _computes_with_eight_bits(op, a.dtype)
             result.append(a)
         return result, narrow
     common: np.dtype | None = None
@@ -100,7 +104,7 @@ def promoted_operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO
     if op.promote == "float" and common.kind not in "fcV":
         common = dtypes.get_default_dtype().numpy
     compute = common
-    if op.opmath and common in dtypes.NARROW:
+    if common.kind in "fV" and op.opmath and (common in dtypes.NARROW or _computes_with_eight_bits(op, common)):
         narrow, compute = common, dtypes.float32.numpy
     for i, x in enumerate(inputs):
         if x is None:
@@ -124,6 +128,19 @@ def promoted_operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO
     return result, narrow
 
 
+def _computes_with_eight_bits(op: Op, common: np.dtype) -> bool:
+    """Whether a dtype has eight bits and the operator computes with it.
+
+    Raises:
+        NotImplementedError: it has, and the operator does not (PyTorch's text).
+    """
+    if common.kind != "V":
+        return False
+    if op.name not in _WITH_EIGHT_BITS or (op.name == "abs" and common == dtypes.float8_e8m0fnu.numpy):
+        raise NotImplementedError(f"\"{op.name}_cpu\" not implemented for '{dtypes.of(common).scalar_name}'")
+    return True
+
+
 def round_scalar(value: Any, narrow: np.dtype) -> np.ndarray:
     """A scalar rounded to float16 or bfloat16, as float32."""
     return dtypes.widen(dtypes.cast(scalar_operand(value, dtypes.float32.numpy), narrow))
@@ -141,6 +158,6 @@ def scalar_operand(value: Any, to: np.dtype) -> np.ndarray:
         if not -(2**63) <= value < 2**64:
             raise OverflowError("int too big to convert")
         return np.array(int(value) & (2 ** (8 * to.itemsize) - 1), np.uint64).astype(to)
-    if to == dtypes.BFLOAT16:
-        return dtypes.to_bfloat16(np.asarray(value, np.float32))
+    if to.kind == "V":
+        return dtypes.cast(np.asarray(value, np.float32), to)
     return np.asarray(value).astype(to)

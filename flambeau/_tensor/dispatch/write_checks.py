@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from ...engine.saved.modified_in_place import operator_of
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import active_tracer, grad_mode, inference, special, transform_stack
 from ...ops.declare import ELEMENTWISE, Op
+from ...warning_location import user_stacklevel
 from ..tensor import Tensor, transform_depth
 
 _LEAF = "a leaf Variable that requires grad is being used in an in-place operation."
@@ -152,3 +155,13 @@ def _is_dense(a: np.ndarray) -> bool:
             return False
         filled *= n
     return True
+
+
+def warn_of_resize(before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    """Warn of an `out=` tensor with elements that gets another shape."""
+    if prod(before):
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(before)}, which does not match "
+            f"the required output shape {list(after)}. This behavior is deprecated, and in a future PyTorch release "
+            "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+            "resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=user_stacklevel())

@@ -27,6 +27,8 @@ from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.gradient_edge import gradient_edge
+from ..overriding.entry_points import note_foreign
+from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
 
 ndarray = np.ndarray
@@ -220,7 +222,8 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
 def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], limit: list[int],
             large: Any) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
     """`binary` with a kernel for up to `limit` elements; `large`: the method for more, None if this is that one."""
-    scalar = _SCALAR.get(op.name)
+    name = op.name
+    scalar = _SCALAR.get(name)
     records = op.differentiable
     takes_numbers = op.inputs[1] in op.scalar_inputs
     plans: tuple[Any, ...] = (None,) * 4
@@ -411,6 +414,9 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
     def fall_back(input: Any, other: Any) -> Any:
         if isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
             return general(input, other)
+        if kind_of(type(other)) == OVERRIDES:
+            note_foreign(type(other))
+            return getattr(Tensor, name)(input, other)
         return NotImplemented
 
     def call(input: Any, other: Any, *, out: Any = None) -> Any:

@@ -10,6 +10,7 @@ from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
+from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function, write_out
 from ..shape.reshaping import reshaped
@@ -325,7 +326,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
             "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
-            "in a future release.", stacklevel=2)
+            "in a future release.", stacklevel=user_stacklevel())
         for i, size in enumerate(_shape(input)):
             if size == 3:
                 dim = i

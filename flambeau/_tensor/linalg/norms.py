@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
+from ...backends.sparse_array import SparseArray
 from ...engine.grad_mode import no_grad
 from ...engine.tensor_interface import layer
 from ...modes import special
@@ -16,6 +18,7 @@ from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..reduction.dims import dims
+from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor
 
 __all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm",
@@ -47,13 +50,16 @@ def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     dim = dims("linalg_vector_norm", dim)
     if dtype is not None and isinstance(x, Tensor):
+        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+                               f"{x.dtype.scalar_name}")
         x, dtype = _converted("linalg.vector_norm", x, dtype)
     result = _vector_norm(x, ord, dim, keepdim, dtype)
     return result if out is None else write_out(REGISTRY["linalg_vector_norm"], result, out)
 
 
 def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:
-    have = x.dtype
+    have, dtype = x.dtype, dtypes.of_argument(dtype, name)
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {dtype.scalar_name}")
     if dtype.is_complex != have.is_complex:
@@ -176,6 +182,8 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     if isinstance(p, str):
         if p == "fro" and (dim is None or dim.__class__ is int or len(dim) <= 2):
             p = 2
+            if dtype is not None and isinstance(input._array, SparseArray):
+                raise ValueError("dtype argument is not supported in frobenius norm")
         else:
             if dim is None:
                 dim = tuple(range(input._array.ndim)) if p == "nuc" or p == "fro" else (-2, -1)
@@ -183,6 +191,8 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     if p is None:
         p = 2.0
     if dtype is not None or out is not None:
+        if isinstance(input._array, SparseArray):
+            return sparse_implementation("reductions", "norm")(input, p, dim, keepdim, dtype)
         return linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
     return _vector_norm(input, p, dim, keepdim, None)
 

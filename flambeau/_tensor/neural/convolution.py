@@ -10,6 +10,7 @@ from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...ops.neural.convolution import geometry_of
+from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..tensor import Tensor
 
@@ -168,7 +169,7 @@ def _pad_same(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation
     totals = [d * (k - 1) for d, k in zip(dilation, w[2:], strict=True)]
     if any(total % 2 for total in totals):
         warnings.warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy "
-                      "of the input be created", UserWarning, stacklevel=3)
+                      "of the input be created", UserWarning, stacklevel=user_stacklevel())
         border: list[int] = []
         for total in reversed(totals):
             border += [0, total % 2]

@@ -8,17 +8,21 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ... import dtypes
+from ...backends.attention_kernels import check as check_kernels
+from ...backends.attention_kernels import enabled as enabled_kernels
+from ...backends.attention_kernels import restricted
 from ...backends.numpy.memory import check_scalar_fits
 from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
-from ...modes import special
+from ...modes import dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..linalg.matmul import matmul
+from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
 
-__all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dropout_", "embedding",
+__all__ = ["alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "embedding",
            "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
            "scaled_dot_product_attention"]
 
@@ -26,30 +30,32 @@ __all__ = ["alpha_dropout", "alpha_dropout_", "bagged_embedding", "dropout", "dr
 # ----- embeddings ------------------------------------------------------------------------
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, scale_grad_by_freq: bool = False,
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Tensor:
-    """The rows of `weight` at the indices `input`.
+    """The rows of `weight` at `indices`.
 
     Args:
-        input: row indices, int64 or int32, any shape.
         weight: (rows, width).
-        padding_idx: the index of a row that gets no gradient.
-        scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in `input`.
+        indices: row indices, int64 or int32, any shape.
+        padding_idx: the index of a row that gets no gradient; -1 for none.
+        scale_grad_by_freq: divide the gradient of a row by the number of its occurrences in `indices`.
 
     Raises:
         IndexError: an index is out of range.
 
     >>> import flambeau as torch
-    >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0], [2.0]]))
+    >>> torch.embedding(torch.tensor([[1.0], [2.0]]), torch.tensor([1, 0]))
     tensor([[2.],
             [1.]])
     """
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if input._array.dtype not in (np.int64, np.int32):
-        _raise_dtype_error("embedding", "indices", input, "Long, Int")
-    return apply(REGISTRY["_embedding"], [weight, input], {
-        "padding_idx": -1 if padding_idx is None else padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
+    if indices._array.dtype not in (np.int64, np.int32):
+        raise_dtype_error("embedding", "indices", indices, "Long, Int")
+    if sparse and weight._requires_grad and not special[0]:
+        return sparse_implementation("embeddings", "embedding")(weight, indices, padding_idx, bool(scale_grad_by_freq))
+    return apply(REGISTRY["_embedding"], [weight, indices], {
+        "padding_idx": padding_idx, "scale_grad_by_freq": bool(scale_grad_by_freq),
         "sparse": bool(sparse)})
 
 
@@ -57,76 +63,11 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, sca
 _WITH_LEGACY_NAME = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))
 
 
-def _raise_dtype_error(function: str, name: str, x: Tensor, types: str) -> NoReturn:
+def raise_dtype_error(function: str, name: str, x: Tensor, types: str) -> NoReturn:
     d = x.dtype
     got = f"torch.{d.legacy}" if d.scalar_name in _WITH_LEGACY_NAME else f"CPU{d.scalar_name}Type"
     raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {types}; "
                        f"but got {got} instead (while checking arguments for {function})")
-
-
-def bagged_embedding(input: Tensor, weight: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: str,
-                     per_sample_weights: Tensor | None, include_last_offset: bool, padding_idx: int | None) -> Tensor:
-    """`nn.functional.embedding_bag` after its checks: the sum, mean or maximum of the rows of `weight` in each bag.
-
-    Args:
-        input: (L) row indices.
-        offsets: the start of each bag in `input`; with `include_last_offset` also the end of the last one.
-        padding_idx: the index of a row that is ignored.
-    """
-    if special[0]:
-        from ..dispatch.batched_tensor import is_batched, vmap_levels
-        from ..dispatch.batching_rules import fallback_loop, warn_fallback
-
-        inputs = [input, weight, offsets, per_sample_weights]
-        if is_batched(*inputs):
-            warn_fallback("_embedding_bag")
-            return fallback_loop(lambda i, w, o, p: bagged_embedding(
-                i, w, o, scale_grad_by_freq, mode, p, include_last_offset, padding_idx), inputs, vmap_levels(inputs))
-    if input._array.dtype not in (np.int64, np.int32):
-        _raise_dtype_error("embedding_bag", "indices", input, "Long, Int")
-    if not weight.dtype.is_floating_point:
-        _raise_dtype_error("embedding_bag", "weight", weight, "Half, BFloat16, Float, Double")
-    index, starts = input._array.astype(np.int64), offsets._array.astype(np.int64)
-    if starts.size and starts[0] != 0:
-        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-                           f"position 0. However, got {starts[0]}")
-    if starts.size and starts[-1] > index.size:
-        raise RuntimeError(f"offsets[-1] can not be greater than input's length {index.size} but got offsets[-1] of "
-                           f"{starts[-1]}")
-    if index.size and (index.min() < 0 or index.max() >= weight._array.shape[0]):
-        raise RuntimeError("Expected i < index_size to be true, but got false.  (Could this error message be improved? "
-                           " If so, please report an enhancement request to PyTorch.)")
-    if include_last_offset:
-        index = index[:starts[-1]]
-        starts = starts[:-1]
-    count = starts.size
-    bags = np.repeat(np.arange(count), np.diff(np.append(starts, index.size)))
-    is_counted = np.ones(index.size, bool)
-    if padding_idx is not None:
-        is_counted = index != padding_idx % weight._array.shape[0]
-    if mode == "max":
-        positions = _argmax_per_bag(dtypes.widen(weight._array), index[is_counted], bags[is_counted], count)
-        return apply(REGISTRY["_embedding_bag_max"], [weight], {"positions": positions})
-    factors = is_counted.astype(np.float64)
-    if mode == "mean":
-        factors /= np.maximum(np.bincount(bags[is_counted], minlength=count), 1)[bags]
-    kind = weight._array.dtype if weight._array.dtype not in dtypes.NARROW else np.float32
-    return apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], {
-        "indices": index, "bags": bags, "count": count, "factors": factors.astype(kind)})
-
-
-def _argmax_per_bag(rows: np.ndarray, index: np.ndarray, bags: np.ndarray, count: int) -> np.ndarray:
-    """Flat indices of the largest elements of each bag, the first of equal ones; -1 for an empty bag."""
-    width = rows.shape[1]
-    positions = np.full((count, width), -1, np.int64)
-    if index.size:
-        taken = rows[index]
-        starts = np.flatnonzero(np.concatenate(([True], bags[1:] != bags[:-1])))
-        top = np.repeat(np.maximum.reduceat(taken, starts, 0), np.diff(np.append(starts, len(bags))), 0)
-        order = np.where(taken == top, np.arange(len(bags))[:, None], len(bags))
-        first = np.minimum(np.minimum.reduceat(order, starts, 0), len(bags) - 1)
-        positions[bags[starts]] = index[first] * width + np.arange(width)
-    return positions
 
 
 # ----- dropout ---------------------------------------------------------------------------
@@ -148,12 +89,15 @@ def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
     if feature:
         if a.ndim < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-        noise: Any = wrap(np.empty((*a.shape[:2], *(1 for _ in a.shape[2:])), a.dtype))
+        shape = (*a.shape[:2], *(1 for _ in a.shape[2:]))
+        noise: Any = input.new_empty(shape) if dispatch_in_use[0] else wrap(np.empty(shape, a.dtype))
+    elif dispatch_in_use[0]:
+        noise = fn.empty_like(input)
     elif a.__class__ is np.ndarray:
         noise = wrap(np.empty_like(a))
     else:
         noise = wrap(np.empty(a.shape, a.dtype))
-    if special[0]:
+    if special[0] and not dispatch_in_use[0]:
         notify_created(noise._array, True)
         noise = fn.bernoulli(noise, 1 - p)
     else:
@@ -269,6 +213,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     flambeau.Size([1, 1, 2, 4])
     """
     _check_attention(query, key, value, attn_mask)
+    if restricted[0]:
+        check_kernels(query, key, value, dropout_p)
     fn = layer.functions
     mask = attn_mask
     if mask is not None and mask._array.dtype.kind == "b" and special[0]:
@@ -278,7 +224,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         added = np.where(mask._array, np.float32(0), np.float32(-np.inf))
         mask = wrap(dtypes.cast(added, query._array.dtype))
     width = query._array.shape[-1]
-    if _fits_one_node(query, key, value, attn_mask, dropout_p, enable_gqa):
+    if enabled_kernels["flash"] and _fits_one_node(query, key, value, attn_mask, dropout_p, enable_gqa):
         k, v = key, value
         if enable_gqa and query._array.shape[1] != key._array.shape[1]:
             repeats = query._array.shape[1] // key._array.shape[1]

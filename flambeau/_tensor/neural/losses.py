@@ -268,6 +268,13 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
             warn_fallback("ctc_loss")
             return fallback_loop(lambda x, t, i, n: ctc_loss(x, t, i, n, blank, reduction, zero_infinity), arguments,
                                  vmap_levels(arguments))
+    if isinstance(input_lengths, Tensor) != isinstance(target_lengths, Tensor):
+        lengths = input_lengths if isinstance(input_lengths, Tensor) else target_lengths
+        if lengths._array.dtype.kind not in "iu":
+            got = ", ".join(type(x).__name__ for x in (log_probs, targets, input_lengths, target_lengths))
+            raise TypeError(f"ctc_loss() received an invalid combination of arguments - got ({got}, int, int, bool)")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
     fn = layer.functions
     x, single = log_probs, log_probs._array.ndim == 2
     inputs, sizes = np.atleast_1d(_lengths(input_lengths)), np.atleast_1d(_lengths(target_lengths))

@@ -16,8 +16,17 @@ from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..tensor import Tensor, wrap
 
-__all__ = ["batch_norm", "group_norm", "layer_norm", "native_batch_norm", "native_group_norm", "native_layer_norm",
-           "rms_norm"]
+__all__ = [
+    "_weight_norm",
+    "batch_norm",
+    "group_norm",
+    "layer_norm",
+    "native_batch_norm",
+    "native_group_norm",
+    "native_layer_norm",
+    "norm_except_dim",
+    "rms_norm",
+]
 
 
 # ----- batch_norm ------------------------------------------------------------------------
@@ -130,13 +139,13 @@ def _batch_norm_of_batches(input: Tensor, weight: Tensor | None, bias: Tensor | 
     return out, statistics
 
 
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
-               cudnn_enabled: bool = False) -> Tensor:
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+               running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:
     """(x - mean) / √(var + eps) · weight + bias, by channel (dimension 1).
 
     Args:
         input: (N, C, ...).
+        weight, bias: (C).
         running_mean, running_var: (C), used in evaluation mode; in training mode the batch statistics are used and
             these are updated with `momentum`.
 
@@ -144,7 +153,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         RuntimeError: the number of elements of an argument is not C.
 
     >>> import flambeau as torch
-    >>> torch.batch_norm(torch.tensor([[0.], [2.]]), None, None, training=True, eps=0.).flatten()
+    >>> torch.batch_norm(torch.tensor([[0.], [2.]]), None, None, None, None, True, 0.1, 0., False).flatten()
     tensor([-1.,  1.])
     """
     return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
@@ -344,3 +353,38 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     param_dtype = next((x._array.dtype for x in (weight, bias) if x is not None), input._array.dtype)
     mean, rstd = (_statistic(out, dtypes.cast(a, param_dtype), (N, group)) for a in statistics)
     return out, mean, rstd
+
+
+# ----- weight norm -----------------------------------------------------------------------
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The p-norm over all dimensions except one, which are kept with size 1.
+
+    Args:
+        v: a tensor.
+        pow: p.
+        dim: the dimension of separate norms; -1 for one norm of the entire tensor, which is 0-D.
+
+    >>> import flambeau as torch
+    >>> torch.norm_except_dim(torch.tensor([[3., 4.], [0., 2.]]))
+    tensor([[5.],
+            [2.]])
+    """
+    fn = layer.functions
+    rank = v.dim()
+    if dim == -1:
+        return fn.norm(v, pow)
+    if dim == 0:
+        return fn.norm(v.contiguous().view(v.size(0), -1), pow, 1).view(v.size(0), *(1,) * (rank - 1))
+    if dim == rank - 1:
+        return fn.norm(v.contiguous().view(-1, v.size(dim)), pow, 0).view(*(1,) * (rank - 1), v.size(dim))
+    return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """g · v / ‖v‖, with norms over all dimensions except `dim`."""
+    fn = layer.functions
+    if dim in (0, v.dim() - 1) and dim != -1:
+        return fn._weight_norm_interface(v.contiguous(), g.contiguous(), dim=dim)
+    return v * (g / norm_except_dim(v, 2, dim))

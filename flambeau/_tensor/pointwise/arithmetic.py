@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...ops.declare import REGISTRY
+from ...warning_location import always, user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import inplace_function, public_function
@@ -53,12 +54,13 @@ class _LegacyArgumentOrder:
 
     @classmethod
     def warn(cls, name: str, factor: str, operands: str) -> None:
-        if cls.warned:
+        if cls.warned and not always[0]:
             return
         cls.warned = True
         warnings.warn(f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number {factor}, {operands}, *, "
                       f"Tensor out = None)\nConsider using one of the following signatures instead:\n\t{name}(Tensor "
-                      f"input, {operands}, *, Number {factor} = 1, Tensor out = None)", UserWarning, stacklevel=3)
+                      f"input, {operands}, *, Number {factor} = 1, Tensor out = None)",
+                      UserWarning, stacklevel=user_stacklevel())
 
 
 # ----- addition -----

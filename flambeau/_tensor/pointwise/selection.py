@@ -10,6 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
+from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function, write_out
 from ..tensor import Tensor
@@ -38,7 +39,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
             raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
                                f"{condition.dtype.scalar_name}")
         warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
-                      "future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+                      "future version of PyTorch. Use a boolean condition instead.",
+                      UserWarning, stacklevel=user_stacklevel())
         condition = condition.to(dtypes.bool_)
     if out is not None:
         return public_function(REGISTRY["where"])(condition, input, other, out=out)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ... import dtypes
 from ...ops.declare import REGISTRY
+from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function, write_out
@@ -50,8 +52,10 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                 raise overload_error(name, dim, *signatures)
         if dtype is None and out is None:
             return reduce_all(input) if dim is None and not keepdim else reduce_dims(input, dim, keepdim, None)
-        if dtype is not None and dtype.numpy.kind in "biu":
-            check_not_integer(name, input, dtype)
+        if dtype is not None:
+            dtype = dtypes.of_argument(dtype, name)
+            if dtype.numpy.kind in "biu":
+                check_not_integer(name, input, dtype)
         input, dtype = converted(input, dtype)
         if out is not None:
             check_out_records_nothing(name, input, out)
@@ -77,6 +81,10 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     """The sum of the elements that are not NaN."""  # replaced by the declaration's docstring below
     if numpy_names:
         dim, keepdim = take_numpy_names("nansum", numpy_names, dim, keepdim)
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "nansum")
+        if dtype.is_complex:
+            raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{dtype.scalar_name}'")
     input, dtype = converted(input, dtype)
     if out is not None:
         _check_nansum_out(input, out)
@@ -99,6 +107,10 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     if not (found_type.is_floating_point or found_type.is_complex):
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
                            f"{found_type.scalar_name}")
+    if dtype is not None:
+        dtype = dtypes.of_argument(dtype, "nanmean")
+        if dtype.is_complex:
+            raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{dtype.scalar_name}'")
     if dtype is not None and dtype.numpy.kind in "biu":
         check_not_integer("nanmean", input, dtype)
     if out is not None:
@@ -280,7 +292,8 @@ def _moment(name: str, with_mean: bool) -> Any:
             result = apply(op, [input], {"dim": dim, "correction": correction, "keepdim": keep})
         if degrees_of_freedom <= 0:
             warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
-                          "reduction factor (input numel divided by output numel).", UserWarning, stacklevel=2)
+                          "reduction factor (input numel divided by output numel).",
+                          UserWarning, stacklevel=user_stacklevel())
         if out is not None:
             check_out_records_nothing(name, input, out)
             return write_out(op, result, out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import dtypes
 from ...ops.declare import REGISTRY
 from ..dispatch.binding import write_out
 from ..fastpath.unary_with_parameters import positional_parameters
@@ -28,6 +29,9 @@ def _scan(name: str, converts_before: bool) -> Any:
         if dtype is None and out is not None and not converts_before:
             dtype = out.dtype
         if dtype is not None:
+            dtype = dtypes.of_argument(dtype, name)
+            if dtype is dtypes.bool_ and not converts_before:
+                raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
             if converts_before:
                 if input.dtype is not dtype:
                     input = input.to(dtype)

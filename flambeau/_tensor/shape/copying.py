@@ -20,15 +20,19 @@ from ...backends.numpy.memory import (
     owner,
     strided_view,
 )
+from ...backends.numpy.uninitialized import fill_uninitialized
+from ...backends.sparse_array import SparseAccess, SparseArray, format_name, not_implemented
 from ...dtypes import dtype as dtype_type
-from ...modes import active_tracer, inference, special
+from ...modes import active_tracer, filled_memory, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
-from ..dispatch.inplace import overwrite
+from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copy_function
+from ..meta import NO_DATA, without_elements
+from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 
 __all__ = ["clone", "contiguous", "detach_copy", "fill", "resize_as_", "to", "zero_"]
@@ -53,7 +57,10 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
     elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
     if memory_format is None and not special[0]:
-        return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
+        try:
+            return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
+        except SparseAccess:
+            pass  # `apply` dispatches to the sparse implementation
     if self._requires_grad and dtype.numpy.kind not in "fcV":  # PyTorch records no history
         self = self.detach()
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
@@ -75,8 +82,10 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     elif rest and not isinstance(rest[0], bool) and (
             rest[0] is None or isinstance(rest[0], (str, devices.device, int))):
         device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], dtype_type)):
+        if rest and (rest[0] is None or isinstance(rest[0], (dtype_type, type))):
             dtype = rest.pop(0)
+    elif rest and isinstance(rest[0], type) and rest[0] in dtypes.OF_PYTHON:
+        dtype = rest.pop(0)
     elif rest:
         raise TypeError(f"to() received an invalid combination of arguments - got ({type(rest[0]).__name__}), but "
                         "expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking "
@@ -88,10 +97,16 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         copy = bool(rest[1])
     if other is not None:
         dtype = other.dtype
+    elif dtype is not None and dtype.__class__ is not dtype_type:
+        dtype = dtypes.of_argument(dtype, "to")
     if device is not None:
         if isinstance(device, int):
             raise RuntimeError("Cannot access accelerator device when none is available.")
-        devices.check(device)
+        target = devices.storage_device(device)
+        if target is not self._device:
+            if target is not devices.META:
+                raise NotImplementedError(NO_DATA)
+            return _converted(without_elements(self.detach()), dtype, True, memory_format)  # nothing is copied
     return _converted(self, dtype, copy, memory_format)
 
 
@@ -113,6 +128,10 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     tensor([1])
     """
     if dtype is None:
+        if isinstance(self._array, SparseArray):
+            if not self.is_sparse:
+                raise RuntimeError(f"Unimplemented backend Sparse{format_name(self._array).title()}CPU")
+            return f"{config.module_name}.sparse.{self.dtype.legacy}"
         return f"{config.module_name}.{self.dtype.legacy}"
     if isinstance(dtype, str):
         legacy = dtype.rpartition(".")[2]
@@ -121,7 +140,11 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = result
     elif not isinstance(dtype, dtype_type):
-        dtype = dtypes.OF_PYTHON.get(dtype) or dtype.dtype
+        if not isinstance(dtype, type):
+            raise TypeError("dtype must be a type, str, or dtype object")
+        if not isinstance(getattr(dtype, "dtype", None), dtype_type):  # no class such as torch.FloatTensor
+            raise ValueError(f"invalid type: '{dtype.__name__}'")
+        dtype = dtype.dtype  # type: ignore[attr-defined]
     return _converted(self, dtype, False, None)
 
 
@@ -144,7 +167,10 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """
     if special[0]:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
-    return _clone(input, copy_as(input._array, memory_format))
+    try:
+        return _clone(input, copy_as(input._array, memory_format))
+    except SparseAccess:
+        return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
 
 
 def _check_memory_format(x: Tensor, memory_format: Any) -> None:
@@ -161,8 +187,11 @@ def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) ->
     (2, 1)
     """
     _check_memory_format(input, memory_format)
-    if is_contiguous(input._array, memory_format):
-        return input
+    try:
+        if is_contiguous(input._array, memory_format):
+            return input
+    except SparseAccess:
+        pass
     return clone(input, memory_format=memory_format)
 
 
@@ -174,7 +203,12 @@ def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
     False
     """
     _check_memory_format(self, memory_format)
-    return is_contiguous(self._array, memory_format)
+    try:
+        return is_contiguous(self._array, memory_format)
+    except SparseAccess:
+        if not self.is_sparse:
+            raise RuntimeError(f"Sparse {format_name(self._array)} tensors do not have is_contiguous") from None
+        return False
 
 
 def detach_copy(input: Tensor) -> Tensor:
@@ -190,7 +224,13 @@ def detach_copy(input: Tensor) -> Tensor:
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """This tensor, which is on the CPU."""
+    """This tensor, which is on the CPU.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2)
+    >>> x.cpu() is x
+    True
+    """
     return self if memory_format is None else _converted(self, None, False, memory_format)
 
 
@@ -199,6 +239,11 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 
     Raises:
         AssertionError: always; there is no CUDA support.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).cuda()
+    Traceback (most recent call last):
+    AssertionError: Torch not compiled with CUDA enabled
     """
     devices.check(devices.device("cuda"))
     raise AssertionError("Torch not compiled with CUDA enabled")
@@ -231,7 +276,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         source.shape == a.shape and source.strides == a.strides and source.dtype == a.dtype
         and address(source) == address(a))
     if not same_memory:
-        check_overlap(a, source)
+        try:
+            check_overlap(a, source)
+        except SparseAccess:
+            return sparse_implementation("resizing", "copy_sparse_")(self, src)
     if source.shape != a.shape:
         shape = broadcast_shapes(a.shape, source.shape)
         if shape != a.shape:
@@ -244,7 +292,10 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         if not same_memory:
             copy(a, dtypes.cast(values, a.dtype))
 
-    return overwrite(REGISTRY["_copy"], [self, src], {}, compute)
+    try:
+        return overwrite(REGISTRY["_copy"], [self, src], {}, compute)
+    except SparseAccess:
+        return sparse_implementation("resizing", "copy_sparse_")(self, src)
 
 
 def fill_(self: Tensor, value: Any) -> Tensor:
@@ -318,7 +369,11 @@ def zero_(input: Tensor) -> Tensor:
     tensor([0., 0.])
     """
     a = input._array
-    if not (input._requires_grad or input._base is not None or special[0] or input._inference) and a.flags.owndata:
+    try:
+        owns = a.flags.owndata
+    except SparseAccess:
+        return apply_inplace(REGISTRY["_zero"], [input], {})
+    if not (input._requires_grad or input._base is not None or special[0] or input._inference) and owns:
         kernels = copy_kernels() if a.size > COPIES[0] else None  # nothing to record: the case of `zero_grad`
         if kernels is None or not kernels.copy(a, np.asarray(_zeros[a.dtype])):
             a.fill(_zeros[a.dtype])
@@ -353,6 +408,9 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if wrap and a.ndim == 2 and a.shape[0] > a.shape[1] + 1:
         rows, columns = a.shape
         length = -(-rows * columns // (columns + 1)) if a.flags.c_contiguous else length
+        if not a.flags.c_contiguous:
+            for start in range(columns + 1, rows, columns + 1):
+                fill_diagonal_(self[start:], fill_value)
     offset = self.storage_offset()
     fill_(as_strided(self, (length,), (step,), offset), fill_value)
     return self
@@ -376,6 +434,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     if self._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
     shape = shape_of(sizes, "resize_")
+    if isinstance(self._array, SparseArray):
+        raise not_implemented("resize_", self._array.layout)
     if special[0] and self._array.__class__ is not np.ndarray:
         return _resize_batched(self, shape, memory_format)
     return _resized(self, shape, memory_format)
@@ -394,9 +454,31 @@ def _notify_memory_change(how: str) -> None:
         tracer.on_memory_change(how)
 
 
+def _check_resize(x: Tensor, shape: tuple[int, ...], memory_format: Any) -> None:
+    """Raise PyTorch's RuntimeError for sizes that overflow and formats that do not fit."""
+    count, step = 1, 1
+    for s in shape:
+        count *= s
+    for s in reversed(shape):
+        if step >= 2 ** 63:
+            raise RuntimeError("Stride calculation overflowed")
+        step *= s
+    if count >= 2 ** 63:
+        raise RuntimeError("numel: integer multiplication overflow")
+    if count * x._array.itemsize >= 2 ** 63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    if memory_format is devices.preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    if memory_format is not None and memory_format.name in CHANNELS_LAST:
+        rank = len(CHANNELS_LAST[memory_format.name][1])
+        if len(shape) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
+
+
 def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor:
     from math import prod
 
+    _check_resize(self, shape, memory_format)
     _notify_memory_change("resize_")
     a = self._array
     if a.shape != shape:
@@ -417,6 +499,8 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
         flat = strided_view(a, (memory_owner.nbytes // a.itemsize,), (1,), 0) if memory_owner.nbytes else memory[:0]
         keep = min(flat.size, memory.size)
         memory[:keep] = flat[:keep]
+        if filled_memory[0]:
+            fill_uninitialized(memory[keep:])
         self._array = memory[offset:].reshape(shape)
     if memory_format is not None and memory_format.name in CHANNELS_LAST:
         _, order, back = CHANNELS_LAST[memory_format.name]
@@ -436,6 +520,12 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
     """
     if input._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
+    if isinstance(input._array, SparseArray):
+        return sparse_implementation("resizing", "resize_as_sparse_")(input, other)
+    if memory_format is devices.preserve_format:
+        formats = (devices.channels_last, devices.channels_last_3d)
+        a = other._array
+        memory_format = None if is_contiguous(a, None) else next((f for f in formats if is_contiguous(a, f)), None)
     if special[0] and input._array.__class__ is not np.ndarray:
         return _resize_batched(input, other._array.shape, memory_format)
     return _resized(input, other._array.shape, memory_format)
@@ -483,7 +573,12 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
         self._array = source._array if size is None else strided_view(
             source._array, tuple(size), tuple(stride) if stride is not None else _row_major(size), storage_offset)
         return self
-    memory = source._memory.view(self._array.dtype)
+    given = getattr(source, "dtype", self.dtype)  # an UntypedStorage has none
+    if given is not self.dtype:
+        raise RuntimeError(f"Expected a Storage of type {dtypes.C_NAMES[self.dtype.name]} or an UntypedStorage, but "
+                           f"got type {given.scalar_name} for argument 1 'storage'")
+    data, itemsize = source.untyped()._memory, self._array.dtype.itemsize
+    memory = data[:data.size // itemsize * itemsize].view(self._array.dtype)
     shape = (memory.size,) if size is None else tuple(size)
     strides = tuple(stride) if stride is not None else _row_major(shape)
     self._array = strided_view(memory, shape, strides, storage_offset)

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ... import dtypes
 from ...backends.numpy.indexing import put_at
+from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
-from ...modes import special
+from ...engine.tensor_interface import layer
+from ...modes import dispatch_in_use, special
 from ...ops.declare import REGISTRY
+from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
 from ..dispatch.inplace import overwrite
 from ..dispatch.write_checks import check_no_overlap, check_writable, is_tracked
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
+from ..meta import lacks_elements
+from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
 from .copying import copy_, fill_
@@ -50,6 +55,11 @@ EXPANDED_WARNING = ("Use of {} on expanded tensors is deprecated. Please clone()
 
 
 # ----- basic indexing: views ---------------------------------------------------------------
+
+
+def _no_dimension(index: int) -> IndexError:
+    """The error for an index of a tensor without dimensions: PyTorch's advice is for index 0."""
+    return IndexError(f"index {index} is out of bounds for dimension 0 with size 0" if index else _ZERO_DIM)
 
 
 def _select_dim(x: Tensor, dim: int, index: int) -> Tensor:
@@ -133,7 +143,7 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
         for obj in key:
             if obj is None or obj is Ellipsis or isinstance(obj, (Tensor, slice)) or (
                     _is_sequence(obj) and not isinstance(obj, np.generic)):
-                warnings.warn(_NON_TUPLE, UserWarning, stacklevel=3)
+                warnings.warn(_NON_TUPLE, UserWarning, stacklevel=user_stacklevel())
                 return tuple(key)
     return (key,)
 
@@ -158,7 +168,7 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
     names = _count_indexed_dims(key)
     if names > n:
         if n == 0 and len(key) == 1 and isinstance(key[0], int):
-            raise IndexError(_ZERO_DIM)
+            raise _no_dimension(key[0])
         raise IndexError(f"too many indices for tensor of dimension {n}")
     result = x
     indices: list[Tensor | None] = []
@@ -204,26 +214,31 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                     raise IndexError(INDEX_DTYPE_ERROR)
                 add_index(obj if a.dtype.itemsize >= 4 else obj.to(dtypes.int64))
             elif a.ndim == 0 and a.dtype.kind in "iub":
+                if dispatch_in_use[0] and lacks_elements(obj):
+                    obj.item()  # raises, unless the value is known
                 if a.dtype == np.bool_ or a.dtype == np.uint8:
                     result = unsqueeze(result, dim)
                     add_index(wrap(np.zeros(1 if a else 0, np.int64)))
                 else:
                     if special[0]:
                         notify_read(obj, "an index")
-                    result = _select_dim(result, dim, a.item())
+                    result = _select_named(result, dim, a.item(), position)
             elif a.dtype == np.bool_ or a.dtype == np.uint8:
                 if a.dtype == np.uint8:
                     warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-                                  "instead.", UserWarning, stacklevel=3)
+                                  "instead.", UserWarning, stacklevel=user_stacklevel())
                 shape = result._array.shape
                 for k, s in enumerate(a.shape):
                     if dim + k >= len(shape) or shape[dim + k] != s:
+                        shape = _basic_part(result, dim, key[position + 1:])._array.shape
                         raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the "
                                          f"shape of the indexed tensor {list(shape)} at index {dim + k}")
                 if a.__class__ is not np.ndarray:
                     raise RuntimeError(BATCHED_MASK_ERROR)
                 if special[0]:
                     notify_read(obj, "indexing with a mask")
+                    if dispatch_in_use[0] and lacks_elements(obj):
+                        layer.functions.nonzero(obj)  # raises
                 for places in np.nonzero(a):
                     add_index(wrap(places))
             elif a.dtype == np.int64 or a.dtype == np.int32:
@@ -240,6 +255,21 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                 raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
                                  + ", ".join(str(list(s)) for s in shapes)) from None
     return result, indices
+
+
+def _basic_part(result: Tensor, dim: int, rest: tuple[Any, ...]) -> Tensor:
+    """What the ints, slices and Nones behind a mask leave of a tensor: PyTorch compares masks with that."""
+    dim += 1
+    for obj in rest:
+        if obj.__class__ is int:
+            result = _select_dim(result, dim, obj)
+        elif obj is None:
+            result, dim = unsqueeze(result, dim), dim + 1
+        elif obj.__class__ is slice:
+            result, dim = _slice_dim(result, dim, obj), dim + 1
+        else:
+            break
+    return result
 
 
 def _select_named(result: Tensor, dim: int, index: int, position: int) -> Tensor:
@@ -261,9 +291,11 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         if kind is int:
             try:
                 return _select(self, a[key, ...], a.shape, 0, key)
+            except SparseAccess:
+                return sparse_implementation("likes", "getitem")(self, key)
             except IndexError:
                 if not a.ndim:
-                    raise IndexError(_ZERO_DIM) from None
+                    raise _no_dimension(key) from None
                 raise IndexError(f"index {key} is out of bounds for dimension 0 with size {a.shape[0]}") from None
         if kind is tuple:
             for obj in key:
@@ -280,6 +312,8 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                     array = a[key] if Ellipsis in key else a[(*key, ...)]
                 except (IndexError, TypeError):
                     pass  # the general path raises PyTorch's error
+                except SparseAccess:
+                    return sparse_implementation("likes", "getitem")(self, key)
                 else:
                     if self._view_steps is None:  # else each view of the chain must be stored
                         if not (self._requires_grad and grad_mode.get()):
@@ -293,6 +327,8 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                     return wrap(a[index])
                 except IndexError:
                     pass  # the general path raises PyTorch's error
+    if isinstance(a, SparseArray):
+        return sparse_implementation("likes", "getitem")(self, key)
     if kind is slice:
         return _slice_dim(self, 0, key, always=True)
     if key is None:
@@ -400,6 +436,8 @@ def _fast_setitem(self: Tensor, key: Any, value: Any) -> bool:
 
 def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     """`self[key] = value`: a recorded in-place write."""
+    if isinstance(self._array, SparseArray):
+        raise TypeError("Cannot assign to a sparse tensor")
     if _fast_setitem(self, key, value):
         return
     if not isinstance(value, Tensor):
@@ -463,11 +501,10 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
     a = target._array
     check_writable(target, is_tracked((target, values)))
     if values._array.dtype != a.dtype:
-        raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{target.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
-                           "source.")
+        raise_dtype_mismatch(target, indices, values)
     if is_expanded(a):
-        warnings.warn(EXPANDED_WARNING.format("index_put_", "tensor[indices] = tensor"), UserWarning, stacklevel=4)
+        warnings.warn(EXPANDED_WARNING.format("index_put_", "tensor[indices] = tensor"),
+                      UserWarning, stacklevel=user_stacklevel())
     arrays = [None if i is None else i._array for i in indices]
     check_no_overlap(a, values._array, *(i for i in arrays if i is not None))
     return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate},
@@ -482,6 +519,16 @@ def is_expanded(a: np.ndarray) -> bool:
 def __delitem__(self: Tensor, key: Any) -> None:
     """Not supported."""
     raise TypeError("Tensor does not support deleting items")
+
+
+def raise_dtype_mismatch(target: Tensor, indices: list[Tensor | None], values: Tensor) -> NoReturn:
+    """Raise PyTorch's RuntimeError for values of another dtype, or first of a shape that does not broadcast."""
+    a, array = target._array, values._array
+    if a.__class__ is array.__class__ is np.ndarray:
+        put_at(np.empty_like(a), np.zeros(array.shape, a.dtype), [None if i is None else i._array for i in indices],
+               False)
+    raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                       f"{target.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the source.")
 
 
 def __iter__(self: Tensor) -> Iterator[Tensor]:

@@ -11,11 +11,13 @@ import numpy as np
 from ... import dtypes
 from ...backends.compiled.thresholds import CONCATENATIONS
 from ...backends.numpy.joining import concatenate_arrays, stack_arrays
+from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
+from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import row_major
 from ..dispatch.binding import public_function
@@ -160,8 +162,8 @@ def _split_along(name: str, at_least: int, dim_of: Any) -> Any:
                             "(Tensor input, tuple of ints indices)\n")
         n = input._array.ndim
         if n < at_least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {at_least} dimension"
-                               f"{'s' if at_least > 1 else ''}, but got a tensor with {n} dimensions!")
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {at_least} dimension, but got a tensor "
+                               f"with {n} dimensions!")
         dim = dim_of(n)
         if isinstance(splits, int):
             length = input._array.shape[dim]
@@ -184,6 +186,24 @@ dsplit = _split_along("dsplit", 3, lambda n: 2)
 # ----- concatenation -------------------------------------------------------------------------
 
 
+def _stack(arrays: list[np.ndarray], dim: int) -> np.ndarray:
+    """`numpy.stack` of arrays of one shape, for small ones without an expanded view of each.
+
+    Raises:
+        ValueError: shapes differ, or there is no such dimension.
+    """
+    shape = arrays[0].shape
+    ndim = len(shape)
+    at = dim + ndim + 1 if dim < 0 else dim
+    if not 0 <= at < ndim:
+        return np.stack(arrays, dim)
+    for a in arrays:
+        if a.shape != shape:
+            raise ValueError("all input arrays must have the same shape")
+    # concatenated along `dim`, each array is one block of rows of that dimension
+    return np.concatenate(arrays, at).reshape(*shape[:at], len(arrays), *shape[at:])
+
+
 def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
     """The fast path for arrays of one dtype where nothing is recorded; None where the general path is needed."""
     tensors = args[0]
@@ -191,27 +211,26 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
     if tensors.__class__ not in (list, tuple) or not tensors or dim.__class__ is not int or len(args) > 2 or (
             kwargs and "dim" not in kwargs):
         return None
-    recording = grad_mode.get()
     if inference.get():
         return None
-    arrays, size = [], 0
     try:
-        first = tensors[0]._array
-        for x in tensors:
-            a = x._array
-            if a.dtype is not first.dtype or a.ndim != first.ndim or (recording and x._requires_grad):
+        arrays = [x._array for x in tensors]
+        dtype, ndim = arrays[0].dtype, arrays[0].ndim
+        for a in arrays:
+            if a.dtype is not dtype or a.ndim != ndim:
                 return None
-            arrays.append(a)
-            size += a.size
+        if grad_mode.get() and True in [x._requires_grad for x in tensors]:
+            return None
         small, large = kernels
+        size = sum([a.size for a in arrays])
         return wrap(row_major((large if size > CONCATENATIONS[0] else small)(arrays, dim)))
-    except (AttributeError, ValueError):
-        return None  # the general path raises PyTorch's error
+    except (AttributeError, ValueError, SparseAccess):
+        return None  # the general path raises PyTorch's error, or dispatches to the sparse implementation
 
 
 def _cat_like(name: str) -> Any:
     general = public_function(REGISTRY[name])
-    kernels = {"cat": (np.concatenate, concatenate_arrays), "stack": (np.stack, stack_arrays)}.get(name)
+    kernels = {"cat": (np.concatenate, concatenate_arrays), "stack": (_stack, stack_arrays)}.get(name)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
         if kernels is not None and out is None and args and not special[0]:
@@ -282,7 +301,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         import warnings
 
         warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-                      UserWarning, stacklevel=2)
+                      UserWarning, stacklevel=user_stacklevel())
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
@@ -459,8 +478,11 @@ def _triangle(upper: bool) -> Any:
         if row < 0 or col < 0:
             which, n = ("row", row) if row < 0 else ("col", col)
             raise RuntimeError(f"{which} must be non-negative, got{n}")
+        dtype = dtypes.int64 if dtype is None else dtypes.of_argument(dtype, name)
+        if dtype not in (dtypes.int32, dtypes.int64):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.scalar_name}'")
         result = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-        return wrap(np.stack(result).astype((dtype or dtypes.int64).numpy))
+        return wrap(np.stack(result).astype(dtype.numpy))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""The row and column indices of the {'upper' if upper else 'lower'} triangle of a matrix, (2, n).

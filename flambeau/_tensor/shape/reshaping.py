@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import dtypes
 from ...backends.numpy.views import with_axis
+from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
+from ...warning_location import warn_once
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function
@@ -84,6 +87,8 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
             return _view(self, a.reshape(*size), a.shape)
         except (ValueError, TypeError):
             pass  # a dtype, or an error that the general path raises
+    if len(size) == 1 and isinstance(size[0], type) and size[0] in dtypes.OF_PYTHON:
+        size = (dtypes.OF_PYTHON[size[0]],)
     if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
         if size[0] is self.dtype:
             return apply(REGISTRY["_alias"], [self])
@@ -158,6 +163,9 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     shape = input._array.shape
     axis = wrap_dim(dim, len(shape))
     sizes = as_ints(sizes, "unflatten", "sizes")
+    if not shape:
+        raise RuntimeError(f"unflatten got an unexpected error:\nDimension specified as {axis} but tensor has no "
+                           "dimensions")
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     try:
@@ -224,7 +232,10 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         if dim is None:
             raise TypeError('unsqueeze() missing 1 required positional arguments: "dim"')
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
-    return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
+    try:
+        return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
+    except SparseAccess:
+        return apply(REGISTRY["unsqueeze"], [input], {"dim": dim})
 
 
 # ----- order of dimensions ---------------------------------------------------------------
@@ -244,7 +255,10 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
         a = input._array
         n = a.ndim
         if -n <= dim0 < n and -n <= dim1 < n:
-            return _transpose(input, a.swapaxes(dim0, dim1), dim0, dim1)
+            try:
+                return _transpose(input, a.swapaxes(dim0, dim1), dim0, dim1)
+            except SparseAccess:
+                pass  # the general path dispatches to the sparse implementation
     return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)
 
 
@@ -261,7 +275,10 @@ def t(input: Tensor) -> Tensor:
     a = input._array
     if a.ndim > 2 or special[0]:
         return apply(REGISTRY["t"], [input])
-    return _t(input, a.T)
+    try:
+        return _t(input, a.T)
+    except SparseAccess:
+        return apply(REGISTRY["t"], [input])
 
 
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
@@ -273,12 +290,14 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """
     if named:
         dims = (named["dims"],)
+    elif not dims:
+        raise TypeError('permute() missing 1 required positional arguments: "dims"')
     order = _int_args(dims, "permute", "dims")
     if not special[0]:
         try:
             return _permute(input, input._array.transpose(order), order)
-        except ValueError:
-            pass  # the general path raises PyTorch's error
+        except (ValueError, SparseAccess):
+            pass  # the general path raises PyTorch's error, or dispatches to the sparse implementation
     return _permuted(input, order)
 
 
@@ -311,6 +330,23 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 moveaxis = movedim
 
 
+_IDENTITY = "This function is the identity in these cases."
+_CONJUGATE = "Consider using x.conj()."
+
+
+def _warn_of_no_dimensions(what: str, advice: str) -> None:
+    """Warn, once in a process, of a transposition of a tensor without dimensions."""
+    warn_once(f"{what} is deprecated on 0-D tensors. {advice}")
+
+
+def _adjoint(input: Tensor) -> Tensor:
+    """The conjugate transpose; of a tensor without dimensions, its conjugate."""
+    from ...engine.tensor_interface import layer
+
+    transposed = transpose(input, -2, -1) if input._array.ndim else input
+    return layer.functions.conj(transposed) if input._array.dtype.kind == "c" else transposed
+
+
 def adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose of the last two dimensions.
 
@@ -318,15 +354,12 @@ def adjoint(input: Tensor) -> Tensor:
     >>> torch.adjoint(torch.ones(2, 3)).shape
     flambeau.Size([3, 2])
     """
-    from ...engine.tensor_interface import layer
-
-    if input._array.ndim < 2:
-        if not input._array.ndim:
-            return layer.functions.conj(input) if input._array.dtype.kind == "c" else input
+    if not input._array.ndim:
+        _warn_of_no_dimensions("adjoint()", _CONJUGATE)
+    elif input._array.ndim < 2:
         raise RuntimeError(f"tensor.adjoint() is only supported on matrices or batches of matrices. Got "
                            f"{input._array.ndim}-D tensor.")
-    transposed = transpose(input, -2, -1)
-    return layer.functions.conj(transposed) if input._array.dtype.kind == "c" else transposed
+    return _adjoint(input)
 
 
 def _transposed_property(self: Tensor) -> Tensor:
@@ -337,15 +370,17 @@ def _transposed_property(self: Tensor) -> Tensor:
     flambeau.Size([3, 2])
     """
     n = self._array.ndim
-    if n not in (0, 2):
-        import warnings
-
-        warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-                      "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-                      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-                      UserWarning, stacklevel=2)
+    if not n:
+        _warn_of_no_dimensions("Tensor.T", _IDENTITY)
+    elif n != 2:
+        warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+                  "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+                  "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.")
     order = (1, 0) if n == 2 else tuple(range(n - 1, -1, -1))
-    return permute(self, order) if special[0] else _permute(self, self._array.T, order)
+    try:
+        return permute(self, order) if special[0] else _permute(self, self._array.T, order)
+    except SparseAccess:
+        return permute(self, order)
 
 
 def _matrix_transposed(self: Tensor) -> Tensor:
@@ -356,6 +391,7 @@ def _matrix_transposed(self: Tensor) -> Tensor:
     flambeau.Size([2, 5, 3])
     """
     if not self._array.ndim:
+        _warn_of_no_dimensions("Tensor.mT", _IDENTITY)
         return self
     if self._array.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
@@ -374,7 +410,9 @@ def _hermitian(self: Tensor) -> Tensor:
     if self._array.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self._array.ndim}-D tensor."
                            + (" For batches of matrices, consider using tensor.mH" if self._array.ndim > 2 else ""))
-    return adjoint(self)
+    if not self._array.ndim:
+        _warn_of_no_dimensions("Tensor.H", _CONJUGATE)
+    return _adjoint(self)
 
 
 def _matrix_hermitian(self: Tensor) -> Tensor:
@@ -387,7 +425,9 @@ def _matrix_hermitian(self: Tensor) -> Tensor:
     if self._array.ndim == 1:
         raise RuntimeError(f"tensor.mH is only supported on matrices or batches of matrices. Got {self._array.ndim}-D "
                            "tensor.")
-    return adjoint(self)
+    if not self._array.ndim:
+        _warn_of_no_dimensions("Tensor.mH", _CONJUGATE)
+    return _adjoint(self)
 
 
 # ----- expansion -------------------------------------------------------------------------
@@ -406,7 +446,10 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
     if special[0]:
         return _expanded(self, size=shape)
     a = self._array
-    return _expand(self, arrays.expand(a, shape), a.shape)
+    try:
+        return _expand(self, arrays.expand(a, shape), a.shape)
+    except SparseAccess:
+        return apply(REGISTRY["expand"], [self], {"size": shape})
 
 
 def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
@@ -429,7 +472,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     Raises:
         RuntimeError: two sizes differ and neither is 1.
     """
-    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    sizes = [(s,) if isinstance(s, int) else s for s in shapes]
     n = max((len(s) for s in sizes), default=0)
     result = [1] * n
     for number, shape in enumerate(sizes):
@@ -441,7 +484,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
                                    f"argument at index {number} had {shape}; but expected shape should be "
                                    f"broadcastable to {result}")
             if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             result[i] = shape[i]
     return Size(result)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,23 @@ from ...engine.grad_mode import grad_mode
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import special
 from ...ops.declare import REGISTRY, Op
+from ...warning_location import user_stacklevel
 from ..creation.constants import full_like
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, inplace_function, public_function, write_out
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
-from ..pointwise.selection import where
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten, notify_read
-from .indexing import BATCHED_MASK_ERROR, EXPANDED_WARNING, INDEX_DTYPE_ERROR, is_expanded, write_at
+from .indexing import (
+    BATCHED_MASK_ERROR,
+    EXPANDED_WARNING,
+    INDEX_DTYPE_ERROR,
+    is_expanded,
+    raise_dtype_mismatch,
+    write_at,
+)
 from .reshaping import expand, unsqueeze, view
 
 __all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim",
@@ -48,6 +56,9 @@ def _indices(indices: Any) -> list[Tensor | None]:
         if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
             if index._array.__class__ is not np.ndarray:
                 raise RuntimeError(BATCHED_MASK_ERROR)
+            if index._array.dtype == np.uint8:
+                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                              "instead.", UserWarning, stacklevel=user_stacklevel())
             if special[0]:
                 notify_read(index, "indexing with a mask")
             result += [wrap(places) for places in (np.nonzero(index._array) if index._array.ndim else
@@ -66,15 +77,10 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1., 2.]))
     tensor([1., 0., 2.])
     """
-    _check_same_dtypes(input, values)
-    return apply(REGISTRY["_index_put"], [input, values, *_indices(indices)], {"accumulate": accumulate})
-
-
-def _check_same_dtypes(input: Tensor, values: Tensor) -> None:
+    places = _indices(indices)
     if values._array.dtype != input._array.dtype:
-        raise RuntimeError("Index put requires the source and destination dtypes match, got "
-                           f"{input.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the "
-                           "source.")
+        raise_dtype_mismatch(input, places, values)
+    return apply(REGISTRY["_index_put"], [input, values, *places], {"accumulate": accumulate})
 
 
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
@@ -193,7 +199,8 @@ def _index_fill_function(inplace: bool) -> Any:
         if not inplace:
             return apply(REGISTRY[key], inputs, params)
         if is_expanded(input._array):
-            warnings.warn(EXPANDED_WARNING.format("index_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+            warnings.warn(EXPANDED_WARNING.format("index_fill_", "tensor[mask] = scalar"),
+                          UserWarning, stacklevel=user_stacklevel())
             return _overwrite_expanded(REGISTRY[key], inputs, params)
         return apply_inplace(REGISTRY[key], inputs, params)
 
@@ -243,7 +250,8 @@ def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if not is_expanded(self._array):
         return inplace_function(op)(self, *args, **kwargs)
     check_writable(self, is_tracked((self, *args)))
-    warnings.warn(EXPANDED_WARNING.format("masked_fill_", "tensor[mask] = scalar"), UserWarning, stacklevel=2)
+    warnings.warn(EXPANDED_WARNING.format("masked_fill_", "tensor[mask] = scalar"),
+                  UserWarning, stacklevel=user_stacklevel())
     inputs, params = bind(op, (self, *args), kwargs)
     if not isinstance(inputs[2], Tensor):
         op, params = REGISTRY["_masked_fill_scalar"], {"value": inputs.pop()}
@@ -272,26 +280,32 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     if not isinstance(indices, Tensor):
         raise TypeError("take_along_dim(): argument 'indices' (position 2) must be Tensor, not "
                         f"{type(indices).__name__}")
-    if indices._array.dtype != np.int64:
-        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
-                           f"{indices.dtype.scalar_name}")
     gather = public_function(REGISTRY["gather"])
     if dim is None:
         return gather(view(input.contiguous(), -1), 0, view(indices.contiguous(), -1), out=out)
+    if isinstance(dim, (str, float)):
+        raise TypeError(f"take_along_dim(): argument 'dim' (position 3) must be int, not {type(dim).__name__}")
     a, b = input._array.shape, indices._array.shape
     if len(a) != len(b):
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
                            f"got {len(a)} dimensions for input, and {len(b)} dimensions for indices")
+    if indices._array.dtype != np.int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{indices.dtype.scalar_name}")
     axis = wrap_dim(dim, len(a))
-    shape = broadcast_shapes([*a[:axis], 1, *a[axis + 1:]], [*b[:axis], 1, *b[axis + 1:]]) if a else ()
-    if a:
-        into = (*shape[:axis], a[axis], *shape[axis + 1:])
-        index = (*shape[:axis], b[axis], *shape[axis + 1:])
-        input, indices = expand(input, into), expand(indices, index)
-        if indices._array.__class__ is not np.ndarray:
-            indices = where(indices < 0, indices + a[axis], indices)
-        elif indices._array.size and indices._array.min() < 0:
-            indices = wrap(np.where(indices._array < 0, indices._array + a[axis], indices._array))
+    if not a:
+        raise IndexError(f"Dimension specified as {axis} but tensor has no dimensions")
+    shape = broadcast_shapes([*a[:axis], 1, *a[axis + 1:]], [*b[:axis], 1, *b[axis + 1:]])
+    into = (*shape[:axis], a[axis], *shape[axis + 1:])
+    index = (*shape[:axis], b[axis], *shape[axis + 1:])
+    input, indices = expand(input, into), expand(indices, index)
+    if indices._array.__class__ is not np.ndarray:
+        indices = indices % a[axis]  # PyTorch wraps indices around, whatever they are
+    elif indices._array.size:
+        if not a[axis]:
+            raise RuntimeError("ZeroDivisionError")
+        if indices._array.min() < 0 or indices._array.max() >= a[axis]:
+            indices = wrap(indices._array % a[axis])
     return gather(input, axis, indices, out=out)
 
 
@@ -304,6 +318,14 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """
     if out is not None and not isinstance(out, Tensor):
         raise TypeError(f"nonzero(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if not isinstance(as_tuple, bool):
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
+    if out is not None:
+        if as_tuple:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
+        if out._array.dtype != np.int64:
+            raise RuntimeError("nonzero: Expected out tensor to have scalar type Long but got scalar type"
+                               f"{out.dtype.scalar_name}")
     if as_tuple:
         if special[0] and input._array.__class__ is not np.ndarray:
             raise RuntimeError("Batching rule not implemented for aten::nonzero_numpy. We could not generate a "
@@ -344,9 +366,15 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     (tensor([1]), tensor([2]))
     """
     if not isinstance(indices, Tensor) or indices._array.dtype.kind not in "iu":
-        name = f"{indices.dtype!r}" if isinstance(indices, Tensor) else type(indices).__name__
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {name}")
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
+        if not isinstance(indices, Tensor):
+            raise AttributeError(f"'{type(indices).__name__}' object has no attribute 'is_complex'")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype!r}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for s in sizes:
+        if not isinstance(s, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(s)}")
     if any(s < 0 for s in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     result, step = [], 1
@@ -356,7 +384,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             step *= s
         return tuple(reversed(result))
     for s in reversed(sizes):
-        result.append(wrap(indices._array.astype(np.int64) // step % max(s, 1)))
+        result.append(wrap(np.asarray(indices._array.astype(np.int64) // step % max(s, 1))))
         step *= s
     return tuple(reversed(result))
 

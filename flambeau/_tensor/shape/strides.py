@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.numpy.memory import element_strides, strided_view
+from ...backends.sparse_array import SparseAccess, SparseArray, format_name
 from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
@@ -16,6 +17,7 @@ from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import record
 from ..dispatch.inplace import rebase_history
 from ..dispatch.write_checks import check_writable, is_tracked
+from ..sparse_methods import implementation as sparse_implementation
 from ..storage import storage_offset as storage_offset_of
 from ..tensor import Tensor, wrap
 from ..view_geometry import Geometry
@@ -50,6 +52,8 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
     >>> torch.narrow_copy(torch.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
+    if isinstance(input._array, SparseArray):
+        return apply(REGISTRY["narrow_copy"], [input], {"dim": dim, "start": start, "length": length})
     axis, start = _narrow_range(input, dim, start, length)
     return public_function(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)
 
@@ -196,7 +200,12 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
     >>> torch.ones(2, 3).stride()
     (3, 1)
     """
-    strides = element_strides(self._array)
+    try:
+        strides = element_strides(self._array)
+    except SparseAccess:
+        if not self.is_sparse:
+            raise RuntimeError(f"Sparse {format_name(self._array)} tensors do not have strides") from None
+        strides = (0,) * self._array.ndim
     if dim is None:
         return strides
     if not strides:
@@ -244,7 +253,10 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     op = REGISTRY[key]
     tracked = is_tracked([self])
     check_writable(self, tracked)
-    array: np.ndarray = kernel_of(op)(self._array, **params)
+    try:
+        array: np.ndarray = kernel_of(op)(self._array, **params)
+    except SparseAccess:
+        return sparse_implementation("dispatch", "restride")(self, key.strip("_"), params)
     if special[0] and (tracer := active_tracer.get()) is not None:
         tracer.on_version_bump(self)
     if tracked and self._base is None:

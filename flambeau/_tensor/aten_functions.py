@@ -1,0 +1,149 @@
+"""Functions of `torch` that its own modules call: deprecated norms, dropout with its mask, copies of views, queries."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..dtypes import bool_
+from ..engine.tensor_interface import layer
+from ..warning_location import user_stacklevel
+from .tensor import Tensor
+
+__all__ = ["frobenius_norm", "get_device", "init_num_threads", "is_distributed", "is_vulkan_available",
+           "native_dropout", "nuclear_norm", "slice_inverse", "view_as_complex_copy", "view_as_real_copy"]
+
+_warned: set[str] = set()
+
+
+def _warn_deprecated(name: str, instead: str) -> None:
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a "
+                      f"future PyTorch release. Please use `{instead}` instead", UserWarning,
+                      stacklevel=user_stacklevel())
+
+
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.vector_norm` of order 2. Deprecated.
+
+    >>> import warnings
+    >>> import flambeau as torch
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     torch.frobenius_norm(torch.tensor([3., 4.]), 0)
+    tensor(5.)
+    """
+    _warn_deprecated("frobenius_norm", "linalg.vector_norm(A, 2., dim, keepdim)")
+    return layer.functions.norm(input, 2, dim, keepdim, out=out)
+
+
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_norm` of order "nuc". Deprecated.
+
+    >>> import warnings
+    >>> import flambeau as torch
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     torch.nuclear_norm(torch.eye(2))
+    tensor(2.)
+    """
+    _warn_deprecated("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
+    return layer.functions.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, out=out)
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """`dropout`, and the mask of the elements that are kept.
+
+    >>> import flambeau as torch
+    >>> torch.native_dropout(torch.ones(2), 0.5, False)
+    (tensor([1., 1.]), tensor([True, True]))
+    """
+    fn = layer.functions
+    if train is False or not input.numel():
+        return input, fn.ones(input._array.shape, dtype=bool_)
+    mask = fn.empty_like(input).bernoulli_(1 - p).bool()
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return fn.mul(fn.mul(input, mask), scale), mask
+
+
+def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
+                  step: int = 1) -> Tensor:
+    """The view of the size and strides of `src` of the memory that `input` is a slice of.
+
+    Args:
+        input: the slice start:end:step of dimension `dim`.
+        src: a tensor as the one that was sliced.
+
+    >>> import flambeau as torch
+    >>> x = torch.arange(4)
+    >>> torch.slice_inverse(x[1:3], x, 0, 1, 3)
+    tensor([0, 1, 2, 3])
+    """
+    shape, strides = src._array.shape, src.stride()
+    begin = slice(start, end, step).indices(shape[dim])[0]
+    offset = input.storage_offset() - begin * strides[dim]
+    return layer.functions.as_strided(input, shape, strides, offset)
+
+
+def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_real` returns.
+
+    >>> import flambeau as torch
+    >>> torch.view_as_real_copy(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    result = layer.functions.view_as_real(input).clone()
+    return result if out is None else out.copy_(result)
+
+
+def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_complex` returns.
+
+    >>> import flambeau as torch
+    >>> torch.view_as_complex_copy(torch.tensor([[1., 2.]]))
+    tensor([1.+2.j])
+    """
+    result = layer.functions.view_as_complex(input).clone()
+    return result if out is None else out.copy_(result)
+
+
+def get_device(input: Tensor) -> int:
+    """The index of the tensor's device: -1, the CPU's.
+
+    >>> import flambeau as torch
+    >>> torch.get_device(torch.ones(1))
+    -1
+    """
+    return -1
+
+
+def is_distributed(input: Tensor) -> bool:
+    """Whether the tensor is distributed: never.
+
+    >>> import flambeau as torch
+    >>> torch.is_distributed(torch.ones(1))
+    False
+    """
+    return False
+
+
+def is_vulkan_available() -> bool:
+    """Whether there are Vulkan devices: never.
+
+    >>> import flambeau as torch
+    >>> torch.is_vulkan_available()
+    False
+    """
+    return False
+
+
+def init_num_threads() -> None:
+    """Does nothing: the number of threads is set on first use.
+
+    >>> import flambeau as torch
+    >>> torch.init_num_threads()
+    """
+
+
+METHODS: dict[str, Any] = {"slice_inverse": slice_inverse}

@@ -1,0 +1,90 @@
+"""`pad`: constant, reflect, replicate and circular padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...engine.tensor_interface import layer
+from ..tensor import Tensor
+
+__all__ = ["pad"]
+
+SUPPORTED = """\
+Supported combinations for non-constant padding:
+  - 2D or 3D input: padding size = 2 (pads last dimension)
+  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)
+  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"""
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Pad the last dimensions of a tensor.
+
+    Args:
+        input: any shape for "constant"; else (N, C, ...) or (C, ...).
+        pad: (before, after) of the last dimension, then of the one before it, and so on; negative widths crop.
+        mode: "constant", "reflect", "replicate" or "circular"; the last three pad the spatial dimensions only.
+        value: the padding value of mode "constant", 0 by default.
+
+    Raises:
+        RuntimeError: `pad` has odd length or too many elements, or a width is too large for the mode.
+        NotImplementedError: `mode` is unknown, or not supported for this rank.
+
+    >>> import flambeau as torch
+    >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (1, 1), mode="circular")
+    tensor([[3., 1., 2., 3., 1.]])
+    """
+    pad = tuple(pad)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) // 2 > input.dim():
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but "
+                           f"got padding length {len(pad)} and input of dimension {input.dim()}")
+    fn = layer.functions
+    if mode == "constant":
+        return fn.constant_pad_nd(input, pad, 0 if value is None else value)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if len(pad) // 2 not in (input.dim() - 1, input.dim() - 2) or len(pad) > 6:
+        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.dim()}D input tensor.\n"
+                                  + SUPPORTED)
+    if mode != "circular":
+        for i in range(len(pad) // 2):
+            _source_indices(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
+        name = "reflection" if mode == "reflect" else "replication"
+        return getattr(fn, f"_{name}_pad{len(pad) // 2}d")(input, padding=pad)
+    sources = [_source_indices(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode) for i in range(len(pad) // 2)]
+    if all(source is None for source in sources):
+        return input.clone()  # never the input's memory
+    for i, source in enumerate(sources):
+        if source is not None:
+            input = input.index_select(input.dim() - 1 - i, fn.tensor(source, device=input.device))
+    return input
+
+
+def _source_indices(input: Tensor, dim: int, before: int, after: int, mode: str) -> list[int] | None:
+    """The input index along `dim` of each padded element; None for zero padding width. Raises on invalid widths."""
+    size = input.size(dim)
+    if before == after == 0:
+        return None
+    if mode == "circular":
+        if before > size or after > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        # negative padding crops first; the cropped range is then wrapped
+        first, last = max(-before, 0), size - max(-after, 0)
+        return [first + i % (last - first) for i in range(-max(before, 0), last - first + max(after, 0))]
+    if mode == "reflect":
+        if before >= size or after >= size:
+            axis = dim % input.dim()
+            raise RuntimeError(
+                f"Argument #{2 - 2 * dim}: Padding size should be less than the corresponding input dimension, "
+                f"but got: padding ({before}, {after}) at dimension {axis} of input {list(input.size())}")
+        period = max(2 * size - 2, 1)
+        return [min(i % period, period - i % period) for i in range(-before, size + after)]
+    if size == 0:
+        raise RuntimeError("Expected non-zero size for padded dimensions in replication padding, "
+                           f"but got {list(input.size())}")
+    return [min(max(i, 0), size - 1) for i in range(-before, size + after)]

@@ -1,0 +1,168 @@
+"""`__torch_dispatch__`: handlers of operators below autograd, of tensor subclasses and of modes.
+
+`apply` asks here before it runs a kernel. A handler is given the overload, the classes and the arguments, in the order
+of the schema. Nothing is recorded inside it; afterwards the operator is recorded with the handler's result.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ...modes import dispatch_in_use, grad_mode, special
+
+
+class _DisabledDispatch:
+    """The `__torch_dispatch__` of a class that handles no operators: `torch._C._disabled_torch_dispatch_impl`."""
+
+    __name__ = "_disabled_torch_dispatch_impl"
+
+    def __call__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+DISABLED_DISPATCH = _DisabledDispatch()
+
+#: the modes of this thread, outermost first
+dispatch_modes: ContextVar[tuple[Any, ...]] = ContextVar("torch_dispatch_modes", default=())
+#: whether this thread ignores all handlers
+no_dispatch: ContextVar[bool] = ContextVar("no_dispatch", default=False)
+
+_handles: dict[type, bool] = {}
+
+
+def handles(cls: type) -> bool:
+    """Whether a class has a `__torch_dispatch__` that is enabled."""
+    found = _handles.get(cls)
+    if found is None:
+        handler = getattr(cls, "__torch_dispatch__", None)
+        found = handler is not None and handler is not DISABLED_DISPATCH
+        if not found:
+            _handles[cls] = False
+    return found
+
+
+def begin_dispatch() -> None:
+    """Count a handler; operators take the general path while there is one."""
+    dispatch_in_use[0] += 1
+    special[0] += 1
+
+
+def end_dispatch() -> None:
+    """Discount a handler."""
+    dispatch_in_use[0] -= 1
+    special[0] -= 1
+
+
+def hold_handlers(node: Any, tensors: Any) -> None:
+    """Count a node as a handler for as long as it lives, if one of its tensors is of a class that handles operators.
+
+    Its derivative has such tensors again, even where none is alive when a backward pass begins.
+    """
+    if any(handles(type(x)) for x in tensors):
+        begin_dispatch()
+        weakref.finalize(node, end_dispatch).atexit = False
+
+
+def push_mode(mode: Any) -> None:
+    """Make a mode the innermost."""
+    dispatch_modes.set((*dispatch_modes.get(), mode))
+    begin_dispatch()
+
+
+def pop_mode() -> Any:
+    """Leave the innermost mode; the mode."""
+    modes = dispatch_modes.get()
+    dispatch_modes.set(modes[:-1])
+    end_dispatch()
+    return modes[-1]
+
+
+@contextmanager
+def without_handlers() -> Iterator[None]:
+    """Ignore all handlers in the block."""
+    token = no_dispatch.set(True)
+    try:
+        yield
+    finally:
+        no_dispatch.reset(token)
+
+
+_outside: ContextVar[tuple[bool, tuple[Any, ...]] | None] = ContextVar("outside_handlers", default=None)
+
+
+@contextmanager
+def outside_handlers() -> Iterator[None]:
+    """Apply operators in the block as outside the innermost handler: with its grad mode and its modes."""
+    state = _outside.get()
+    if state is None:
+        yield
+        return
+    grad_token, mode_token = grad_mode.set(state[0]), dispatch_modes.set(state[1])
+    try:
+        yield
+    finally:
+        dispatch_modes.reset(mode_token)
+        grad_mode.reset(grad_token)
+
+
+def handling_inputs(inputs: Sequence[Any]) -> list[Any]:
+    """The first input of each class with a handler, subclasses before their superclasses."""
+    found: list[Any] = []
+    for x in inputs:
+        cls = type(x)
+        if cls is list or cls is tuple:
+            nested: Sequence[Any] = x
+        else:
+            nested = (x,)
+        for each in nested:
+            kind = type(each)
+            if handles(kind) and not any(type(other) is kind for other in found):
+                at = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+                found.insert(at, each)
+    return found
+
+
+def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of the first handler that returns one.
+
+    Args:
+        found: the result of `handling_inputs`.
+
+    Raises:
+        TypeError: all handlers return NotImplemented.
+    """
+    types = tuple(map(type, found))
+    modes = dispatch_modes.get()
+    state = _outside.set((grad_mode.get(), modes))
+    grad_token = grad_mode.set(False)
+    lines = []
+    try:
+        if modes:
+            mode_token = dispatch_modes.set(modes[:-1])
+            try:
+                result = modes[-1].__torch_dispatch__(func, types, args, kwargs)
+            finally:
+                dispatch_modes.reset(mode_token)
+            if result is not NotImplemented:
+                return result
+            lines.append(f"  - mode object {modes[-1]!r}")
+        for x in found:
+            result = type(x).__torch_dispatch__(func, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+            lines.append(f"  - tensor subclass {type(x)!r}")
+    finally:
+        grad_mode.reset(grad_token)
+        _outside.reset(state)
+    raise TypeError(f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers returned "
+                    "NotImplemented:\n\n" + "\n".join(lines) +
+                    "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+
+
+__all__ = ["DISABLED_DISPATCH", "ask", "begin_dispatch", "dispatch_modes", "end_dispatch", "handles",
+           "handling_inputs", "hold_handlers", "no_dispatch", "outside_handlers", "pop_mode", "push_mode",
+           "without_handlers"]

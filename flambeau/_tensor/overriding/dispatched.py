@@ -1,0 +1,220 @@
+"""Operators whose result a handler of `__torch_dispatch__` supplies: the question, and the record of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import can_cast
+from ...engine.grad_mode import grad_mode, inference
+from ...engine.tensor_interface import layer
+from ...ops.declare import ELEMENTWISE, VIEW, Op
+from ..dispatch.apply import apply
+from ..dispatch.graph_recording import as_view, record
+from ..dispatch.handlers import handlers
+from ..meta import NO_DATA, is_meta, mark_meta, reserved, without_elements
+from ..tensor import INFERENCE, Tensor, wrap
+from .aten_arguments import asked, call_arguments, output_positions
+from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch
+from .entry_points import note_instance
+
+
+def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any) -> Any:
+    """An operator's outputs by a handler, recorded; NotImplemented where there is none."""
+    if no_dispatch.get():
+        return NotImplemented
+    found = handling_inputs(inputs)
+    if not found and not dispatch_modes.get():
+        return _on_meta(op, inputs, params) if any(is_meta(x) for x in inputs) else NotImplemented
+    func, args, kwargs = call_arguments(op, inputs, params)
+    token = asked.set((func, op, inputs, params))
+    try:
+        result = ask(func, found, args, kwargs)
+    finally:
+        asked.reset(token)
+    positions = output_positions(op, func)
+    if positions is not None and isinstance(result, (tuple, list)):
+        result = [result[i] for i in positions]
+        result = result[0] if op.n_outputs == 1 else result
+    outs = list(result) if isinstance(result, (tuple, list)) else [result]
+    tensors = [x for x in inputs if isinstance(x, Tensor)]
+    outs = [_fresh(out, tensors) if isinstance(out, Tensor) else out for out in outs]
+    if op.kind == VIEW:
+        for out in outs:
+            if isinstance(out, Tensor) and (type(out) is not Tensor or np.may_share_memory(
+                    out._array, inputs[0]._array) or not out._array.size):
+                as_view(out, inputs[0], multi=op.multi_output_view)
+    if grad_mode.get() and op.differentiable and any(x._requires_grad for x in tensors):
+        plan_outputs = [out for out in outs if isinstance(out, Tensor)]
+        if len(plan_outputs) == len(outs):
+            node = record(op, inputs, outs, params, packed=packed)
+            if node.plan.saved_outputs and packed is None:
+                _save_subclasses(node, outs)
+    return outs[0] if op.n_outputs == 1 and not isinstance(result, (tuple, list)) else outs
+
+
+#: operators the shape of whose result depends on elements
+DATA_DEPENDENT = frozenset(("nonzero", "masked_select", "unique", "_unique2", "unique_dim", "unique_consecutive",
+                            "argwhere", "bincount"))
+#: elements of inputs and results up to which a kernel without a rule for shapes runs on zeros
+_MOST_ZEROS = 1 << 24
+
+
+def _on_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """An operator on meta tensors: the metadata of its results is inferred.
+
+    The kernel of a view computes no elements, so it runs. An operator without a rule runs on zeros, if they are few.
+
+    Raises:
+        NotImplementedError: the shape of the result depends on elements, or there is no rule and the tensors are large.
+    """
+    if op.name in DATA_DEPENDENT or op.forward.__name__ in DATA_DEPENDENT:
+        raise NotImplementedError(f"aten::{op.name}: the shape of its result depends on elements, which meta tensors "
+                                  "do not have")
+    token = no_dispatch.set(True)
+    try:
+        if op.kind != VIEW:
+            from ..shape.inference import infer  # needs the compiler's graph, which small programs do not
+
+            found = infer(op, inputs, params)
+            if found is not None:
+                return _record_meta(op, inputs, params, found)
+            if sum(x._array.size for x in inputs if isinstance(x, Tensor)) > _MOST_ZEROS:
+                raise NotImplementedError(f"aten::{op.name}: flambeau has no rule for the shape of its result, and its "
+                                          "kernel does not run on meta tensors of this size")
+        result = apply(op, inputs, params)
+    finally:
+        no_dispatch.reset(token)
+    for out in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(out, Tensor):
+            (mark_meta if out._base is not None else without_elements)(out)
+    return result
+
+
+def _record_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any], found: list[Any]) -> Any:
+    """Meta tensors of inferred metadata, recorded."""
+    outs = [mark_meta(wrap(reserved(each.shape, each.dtype, each.strides))) for each in found]
+    if grad_mode.get() and op.differentiable and outs and any(
+            isinstance(x, Tensor) and x._requires_grad for x in inputs):
+        record(op, inputs, outs, params, packed=None)
+    if inference.get():
+        for out in outs:
+            out._inference, out._counter = True, INFERENCE
+    return outs[0] if op.n_outputs == 1 else outs
+
+
+def _check_fits(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> None:
+    """Check that an elementwise result has the shape and the category of its first input, a meta tensor.
+
+    Raises:
+        RuntimeError: it has not.
+    """
+    if op.kind != ELEMENTWISE:
+        return
+    from ..shape.inference import infer, result_dtype
+
+    found = infer(op, inputs, params)
+    if not found:
+        return
+    shape, to = inputs[0]._array.shape, inputs[0].dtype
+    if found[0].shape != shape:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(found[0].shape)}")
+    result = result_dtype(found[0])
+    if not can_cast(result, to):
+        raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
+                           f"{to.scalar_name}")
+
+
+class SavedSubclass:
+    """What a node saves of an output that is of a subclass: its memory, its class and its attributes."""
+
+    __slots__ = ("array", "attributes", "cls")
+
+    def __init__(self, x: Tensor) -> None:
+        self.array, self.cls = x._array, type(x)
+        self.attributes = {k: v for k, v in x.__dict__.items() if k not in _GRAPH}
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements."""
+        return self.array.dtype
+
+    def tensor(self) -> Any:
+        """A tensor of the class with the same memory and attributes, without a graph."""
+        out = wrap(self.array, self.cls)
+        out.__dict__.update(self.attributes)
+        return out
+
+
+def _save_subclasses(node: Any, outs: list[Any]) -> None:
+    """Replace the saved outputs of a node that are of subclasses."""
+    saved = list(node.saved)
+    first = len(saved) - len(node.plan.saved_outputs)
+    for i, number in enumerate(node.plan.saved_outputs):
+        if type(outs[number]) is not Tensor:
+            saved[first + i] = SavedSubclass(outs[number]), saved[first + i][1]
+    node.saved = tuple(saved)
+    node.run = None
+
+
+def _fresh(out: Tensor, inputs: list[Tensor]) -> Tensor:
+    """A handler's result without graph: the tensor itself, or another object where it is an input or has a history."""
+    if any(out is x for x in inputs) or out._requires_grad or out._node is not None:
+        cls = type(out)
+        alias: Any = object.__new__(cls)
+        for name in ("_array", "_counter", "_base"):
+            setattr(alias, name, getattr(out, name))
+        alias._requires_grad, alias._node, alias._output_nr = False, None, 0
+        alias._grad = alias._accumulator = None
+        alias.__dict__.update({k: v for k, v in out.__dict__.items() if k not in _GRAPH})
+        note_instance(alias)
+        out = alias
+    out._creation = None
+    return out
+
+
+_GRAPH = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangents", "_inference",
+                    "_retains_grad", "_own_requires_grad", "_view_steps", "_transform_depth"))
+
+
+def dispatched_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Callable[[], None] | None:
+    """A function that lets a handler write an in-place operator's result; None where there is no handler."""
+    if no_dispatch.get():
+        return None
+    found = handling_inputs(inputs)
+    if not found and not dispatch_modes.get():
+        if is_meta(inputs[0]):
+            _check_fits(op, inputs, params)
+            return lambda: None
+        if any(is_meta(x) for x in inputs):
+            raise NotImplementedError(NO_DATA)
+        return None
+    func, args, kwargs = call_arguments(op, inputs, params, in_place=True)
+
+    def write() -> None:
+        counter = inputs[0]._counter
+        before = counter[0] if counter is not None else 0
+        token = asked.set((func, op, inputs, params))
+        try:
+            ask(func, found, args, kwargs)
+        finally:
+            asked.reset(token)
+        counter = inputs[0]._counter
+        if counter is not None and counter[0] > before and isinstance(counter[0], int):
+            counter[0] -= 1  # the caller counts the write
+
+    return write
+
+
+def _is_handled(x: Any) -> bool:
+    """Whether handlers see operators on a tensor: it is of a subclass with one, a meta tensor, or a mode is active."""
+    return not no_dispatch.get() and (bool(dispatch_modes.get()) or handles(type(x)) or is_meta(x))
+
+
+layer.is_handled = _is_handled
+handlers.dispatch = dispatch
+handlers.dispatched_write = dispatched_write
+
+__all__ = ["DATA_DEPENDENT", "dispatch", "dispatched_write"]

@@ -1,0 +1,223 @@
+"""Factory functions and reads of elements as operators, for handlers of `__torch_dispatch__`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...devices import CPU, META
+from ...engine.tensor_interface import layer
+from ..meta import NO_DATA, is_meta, mark_meta
+from ..tensor import Tensor, wrap
+from .aten_arguments import aten_overload
+from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch, without_handlers
+from .entry_points import below_overrides
+
+Implementation = Callable[..., Any]
+
+
+def _has_handler(args: tuple[Any, ...]) -> bool:
+    return not no_dispatch.get() and (bool(dispatch_modes.get()) or any(handles(type(x)) for x in args))
+
+
+def _options(kwargs: dict[str, Any], device: bool = True) -> dict[str, Any]:
+    """The options of a factory as handlers are given them."""
+    options = {name: kwargs[name] for name in ("dtype", "layout", "device") if kwargs.get(name) is not None}
+    if device:
+        options.setdefault("device", CPU)
+    return {**options, "pin_memory": bool(kwargs.get("pin_memory"))}
+
+
+def _asking(positional: Callable[..., tuple[str, tuple[Any, ...]]], device: bool = True) -> Any:
+    """A factory whose overload and positional arguments a function of its arguments tells."""
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not _has_handler(args) or kwargs.get("out") is not None:
+            if args and is_meta(args[0]) and kwargs.get("device") is None:
+                kwargs["device"] = META
+            return implementation(*args, **kwargs)
+        kwargs = dict(kwargs)
+        requires_grad = kwargs.pop("requires_grad", False)
+        own = {name: kwargs.pop(name) for name in ("generator", "names") if name in kwargs}
+        memory_format = kwargs.pop("memory_format", None)
+        options = _options(kwargs, device)
+        others = {name: value for name, value in kwargs.items()
+                  if name not in ("dtype", "layout", "device", "pin_memory", "out")}
+        name, given = positional(*args, **others)
+        packet, _, overload = name.partition(".")
+        if own.get("generator") is not None:
+            options["generator"] = own["generator"]
+            overload = "generator"
+        if memory_format is not None:
+            options["memory_format"] = memory_format
+        result = ask(aten_overload(packet, overload), handling_inputs(given), given, options)
+        return result.requires_grad_() if requires_grad else result
+
+    return run
+
+
+def _sized(name: str) -> Any:
+    def arguments(*args: Any, size: Any = None) -> tuple[str, tuple[Any, ...]]:
+        if size is None:
+            size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        return name, (list(size),)
+
+    return _asking(arguments)
+
+
+def _like(name: str) -> Any:
+    return _asking(lambda input, *args: (f"{name}.default", (input, *args)), device=False)
+
+
+def _new(name: str) -> Any:
+    def arguments(self: Tensor, *args: Any, size: Any = None, **others: Any) -> tuple[str, tuple[Any, ...]]:
+        if name == "new_full":
+            return f"{name}.default", (self, list(args[0] if args else size), *args[1:], *others.values())
+        if size is None:
+            size = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+        return f"{name}.default", (self, list(size))
+
+    return _asking(arguments, device=False)
+
+
+def _stepped(name: str) -> Any:
+    overloads = ("default", "start", "start_step")
+
+    def arguments(*args: Any, start: Any = None, end: Any = None, step: Any = None) -> tuple[str, tuple[Any, ...]]:
+        given = (*args, *(x for x in (start, end, step) if x is not None))
+        return f"{name}.{overloads[len(given) - 1]}", given
+
+    return _asking(arguments)
+
+
+def _randint(*args: Any, low: Any = None, high: Any = None, size: Any = None) -> tuple[str, tuple[Any, ...]]:
+    given = (*(x for x in (low,) if x is not None), *args, *(x for x in (high, size) if x is not None))
+    return ("randint.low" if len(given) == 3 else "randint.default"), (*given[:-1], list(given[-1]))
+
+
+def _lifted(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`torch.tensor`: the new tensor is the argument of `lift_fresh`."""
+    made = implementation(*args, **kwargs)
+    if not dispatch_modes.get() or no_dispatch.get():
+        return made
+    result = ask(aten_overload("lift_fresh", "default"), [], (made,), {})
+    return result.requires_grad_() if made._requires_grad and not result._requires_grad else result
+
+
+def _element(convert: Callable[[Any], Any] | None) -> Any:
+    """A read of the only element: the operator `_local_scalar_dense`."""
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_meta(args[0]) and not _has_handler(args):
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        if not _has_handler(args) or args[0]._array.size != 1:
+            return implementation(*args, **kwargs)
+        value = ask(aten_overload("_local_scalar_dense", "default"), handling_inputs(args), args[:1], {})
+        return value if convert is None else convert(value)
+
+    return run
+
+
+def _detached(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`x.detach()` and `x.data`: the operator `detach`."""
+    if not _has_handler(args):
+        made = implementation(*args, **kwargs)
+        return mark_meta(made) if is_meta(args[0]) else made
+    return ask(aten_overload("detach", "default"), handling_inputs(args), args[:1], {})
+
+
+def _compared(name: str) -> Any:
+    """A comparison of all elements that returns a bool."""
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not _has_handler(args):
+            return implementation(*args, **kwargs)
+        return ask(aten_overload(name, "default"), handling_inputs(args), args, kwargs)
+
+    return run
+
+
+def _unread(error: type[Exception], text: str, subclasses: str = "") -> Any:
+    """A read of all elements, which meta tensors do not have.
+
+    Args:
+        subclasses: the message for a class that handles operators; "": it may be read.
+    """
+    def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_meta(args[0]):
+            raise error(text)
+        if subclasses and handles(type(args[0])):
+            raise RuntimeError(subclasses.format(type(args[0]).__name__))
+        return implementation(*args, **kwargs)
+
+    return run
+
+
+def _unwritten(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A fill with random numbers: on a meta tensor no number is drawn."""
+    if is_meta(args[0]) and not _has_handler(args):
+        args[0]._bump_version()
+        return args[0]
+    return implementation(*args, **kwargs)
+
+
+def _remains_meta(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A copy of a tensor with its device."""
+    made = implementation(*args, **kwargs)
+    return mark_meta(made) if is_meta(args[0]) else made
+
+
+_NO_NUMPY = ("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+             "first.")
+
+below_overrides.update({
+    **{f"torch.Tensor.{name}": _unwritten for name in ("uniform_", "normal_", "bernoulli_", "exponential_", "random_",
+                                                       "cauchy_", "geometric_", "log_normal_")},
+    **dict.fromkeys(("torch.Tensor.__deepcopy__",), _remains_meta),
+    "torch.Tensor.tolist": _unread(NotImplementedError, NO_DATA,
+                                   ".tolist() is not supported for tensor subclasses, got {0}"),
+    "torch.Tensor.numpy": _unread(TypeError, _NO_NUMPY, ".numpy() is not supported for tensor subclasses."),
+    "torch.Tensor.__array__": _unread(TypeError, _NO_NUMPY), "torch.Tensor.cpu": _unread(NotImplementedError, NO_DATA),
+    **{f"torch.{name}": _sized(f"{name}.{'memory_format' if name == 'empty' else 'default'}")
+       for name in ("zeros", "ones", "empty", "rand", "randn")},
+    **{f"torch.{name}": _like(name) for name in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like",
+                                                 "full_like", "randint_like")},
+    **{f"torch.Tensor.{name}": _new(name) for name in ("new_zeros", "new_ones", "new_empty", "new_full")},
+    "torch.full": _asking(lambda size, fill_value: ("full.default", (list(size), fill_value))),
+    "torch.arange": _stepped("arange"), "torch.randint": _asking(_randint),
+    "torch.eye": _asking(lambda n, m=None: ("eye.default", (n,)) if m is None else ("eye.m", (n, m))),
+    "torch.linspace": _asking(lambda start, end, steps: ("linspace.default", (start, end, steps))),
+    "torch.logspace": _asking(lambda start, end, steps, base=10.0: (
+        "logspace.default", (start, end, steps) if base == 10.0 else (start, end, steps, base))),
+    "torch.randperm": _asking(lambda n: ("randperm.default", (n,))),
+    "torch.empty_strided": _asking(lambda size, stride: ("empty_strided.default", (list(size), list(stride)))),
+    "torch.scalar_tensor": _asking(lambda s: ("scalar_tensor.default", (s,))),
+    **dict.fromkeys(("torch.detach", "torch.Tensor.detach", "torch.Tensor.data.__get__"), _detached),
+    **{f"{prefix}.{name}": _compared(name) for prefix in ("torch", "torch.Tensor") for name in ("equal", "allclose")},
+    "torch.tensor": _lifted, "torch.Tensor.item": _element(None), "torch.Tensor.__bool__": _element(bool),
+    "torch.Tensor.__float__": _element(float), "torch.Tensor.__int__": _element(int),
+    "torch.Tensor.__index__": _element(int), "torch.Tensor.__complex__": _element(complex),
+})
+
+
+def _make_wrapper_subclass(cls: type, size: Any, *, strides: Any = None, storage_offset: Any = None,
+                           memory_format: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+                           pin_memory: bool = False, requires_grad: bool = False,
+                           dispatch_sizes_strides_policy: Any = None, dispatch_device: bool = False,
+                           dispatch_layout: bool = False, **others: Any) -> Any:
+    """A tensor of a subclass without elements of its own; its `__torch_dispatch__` computes every operator.
+
+    Raises:
+        RuntimeError: the class has no `__torch_dispatch__`.
+    """
+    if not handles(cls):
+        raise RuntimeError(f"{cls.__name__} must define __torch_dispatch__")
+    functions = layer.functions
+    with without_handlers():
+        memory = functions.empty(tuple(size), dtype=dtype) if strides is None else functions.empty_strided(
+            tuple(size), tuple(strides), dtype=dtype)
+    out = wrap(memory._array, cls)
+    out._requires_grad = requires_grad
+    return out
+
+
+Tensor._make_wrapper_subclass = staticmethod(_make_wrapper_subclass)  # type: ignore[attr-defined]
+
+__all__ = ["below_overrides"]

@@ -1,0 +1,266 @@
+"""Calls of overloads, `torch.ops.aten.add.Tensor(x, y)`: by the public function of the name, or by the declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import dtypes
+from ...engine.tensor_interface import layer
+from ...ops.aten import declarations_of
+from ...ops.declare import COMPOSITE, VIEW, Op
+from ...ops.overloads import OpOverload, OpOverloadPacket, runner
+from ...ops.schemas import FunctionSchema
+from ..dispatch.apply import apply
+from ..dispatch.inplace import apply_inplace
+from ..tensor import Tensor
+from .aten_arguments import asked, declared, operator_call, output_positions
+from .entry_points import in_use
+from .protocol import ALL_DISABLED, ENABLED, ask_handlers, disabled, function_modes, overloaded_in_call
+
+#: public functions that differ from the operator of the name
+_DECLARED_FIRST = frozenset(("slice", "softmax", "index", "unfold", "expand", "view", "permute", "reshape", "select",
+                             "convolution", "native_layer_norm", "native_batch_norm", "native_group_norm",
+                             "max_pool2d_with_indices", "max_pool3d_with_indices", "nll_loss_forward", "embedding",
+                             "nll_loss2d_forward", "log_sigmoid_forward", "constant_pad_nd", "squeeze", "unsqueeze",
+                             "split", "split_with_sizes", "unbind", "transpose", "t", "where", "cat", "stack", "repeat",
+                             "flip", "native_dropout", "mse_loss", "smooth_l1_loss", "huber_loss", "im2col", "col2im",
+                             "binary_cross_entropy", "diagonal", "gelu", "elu", "leaky_relu", "glu", "hardtanh",
+                             "silu", "mish", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "softplus"))
+
+
+def call(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an overload, without overrides by `__torch_function__`.
+
+    Raises:
+        RuntimeError: the arguments do not fit its schema.
+    """
+    token = disabled.set(ALL_DISABLED)
+    try:
+        pending = asked.get()
+        kernel = getattr(overload, "kernel", None)
+        if kernel is None and (pending is None or pending[0] is not overload):
+            kernel = _by_hand.get(str(overload))
+        if kernel is not None:
+            return kernel(*args, **kwargs)
+        internal = declared.get(id(overload))
+        if internal is not None:
+            result = apply(internal, list(args[0] if internal.variadic and len(internal.inputs) == 1 else args),
+                           kwargs)
+            return tuple(result) if isinstance(result, list) else result
+        schema = overload._schema
+        bound = schema.bind(args, kwargs)
+        composite = runner.composites().get(str(overload)) if pending is None or pending[0] is not overload else None
+        return _run(overload, schema, bound) if composite is None else composite(*args, **kwargs)
+    finally:
+        disabled.reset(token)
+
+
+def overridden(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of the first mode or `__torch_function__` of an argument; NotImplemented: there is none."""
+    if not in_use[0]:
+        return NotImplemented
+    state = disabled.get()
+    if state == ALL_DISABLED:
+        return NotImplemented
+    found = overloaded_in_call(args, kwargs) if state == ENABLED else []
+    return ask_handlers(op, str(op), found, args, kwargs) if found or function_modes.get() else NotImplemented
+
+
+def _run(overload: OpOverload, schema: FunctionSchema, bound: dict[str, Any]) -> Any:
+    name = overload.overloadpacket.__name__
+    in_place = name.endswith("_") and not name.startswith("__")
+    public = getattr(Tensor, name, None) if in_place else getattr(layer.functions, name, None)
+    if public is None and not in_place:
+        public = getattr(Tensor, name, None)
+    pending = asked.get()
+    if pending is not None and pending[0] is overload:
+        found = operator_call(pending[1], schema, bound, pending[2:])
+        if found is not None:
+            asked.set(None)
+            if in_place:
+                return apply_inplace(pending[1], *found)
+            return _all_outputs(pending[1], overload, apply(pending[1], *found))
+    declared_first = name.startswith("_") or name.rstrip("_") in _DECLARED_FIRST or public is None
+    if declared_first:
+        for op in sorted(declarations_of(overload), key=lambda op: op.kind != VIEW):  # others of the name copy
+            if op.kind == COMPOSITE:
+                continue
+            found = operator_call(op, schema, bound)
+            if found is not None and _accepts(op, found[0]):
+                if in_place:
+                    return apply_inplace(op, *found)
+                return _all_outputs(op, overload, apply(op, *found))
+    if public is None:
+        raise NotImplementedError(f"flambeau has no implementation of {overload.name()}")
+    positional = [bound.get(a.name, a.default_value) for a in schema.arguments if not a.kwarg_only]
+    names = [a for a in schema.arguments if not a.kwarg_only]
+    while positional and names[len(positional) - 1].name not in bound:
+        positional.pop()
+    named = {a.name: bound[a.name] for a in schema.arguments if a.kwarg_only and a.name in bound}
+    result = public(*positional, **named)
+    if isinstance(result, tuple) and type(result) is not tuple:
+        return tuple(result)
+    return list(result) if isinstance(result, tuple) and schema.returns[0].type_name.startswith("Tensor[") else result
+
+
+def _all_outputs(op: Op, overload: OpOverload, result: Any) -> Any:
+    """An operator's outputs as those of an overload; those that only the overload has are empty tensors."""
+    if isinstance(result, list) and not op.tensor_list:
+        result = tuple(result)
+    positions = output_positions(op, overload)
+    if positions is None:
+        return result
+    outs = result if isinstance(result, tuple) else (result,)
+    every: list[Any] = [None] * len(overload._schema.returns)
+    for i, out in zip(positions, outs, strict=True):
+        every[i] = out
+    return tuple(layer.functions.empty(0) if out is None else out for out in every)
+
+
+def _accepts(op: Any, inputs: list[Any]) -> bool:
+    """Whether inputs that are numbers may be: a declaration of tensors takes none."""
+    for name, x in zip(op.inputs, inputs, strict=False):
+        if not isinstance(x, Tensor) and x is not None and name not in op.scalar_inputs and not op.variadic:
+            return False
+    return True
+
+
+def resolve(packet: OpOverloadPacket, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OpOverload:
+    """The overload of a packet that the arguments fit.
+
+    Raises:
+        RuntimeError: they fit none.
+    """
+    for overload in packet._overloads.values():
+        schema = overload._given_schema
+        if schema is None:
+            continue
+        try:
+            bound = schema.bind(args, dict(kwargs))
+        except RuntimeError:
+            continue
+        types = {a.name: a.type_name for a in schema.arguments}
+        if all(_fits(value, types[name]) for name, value in bound.items()):
+            return overload
+    raise RuntimeError(f"{packet._qualified_op_name}() received an invalid combination of arguments: none of its "
+                       f"overloads takes {[type(x).__name__ for x in args]}")
+
+
+def _fits(value: Any, type_name: str) -> bool:
+    if type_name.endswith("?"):
+        return value is None or _fits(value, type_name[:-1])
+    if type_name.startswith("Tensor"):
+        if "[" in type_name:
+            return isinstance(value, (list, tuple)) and all(x is None or isinstance(x, Tensor) for x in value)
+        return isinstance(value, Tensor)
+    if "[" in type_name:
+        return isinstance(value, (list, tuple)) or (not type_name.endswith("[]") and isinstance(value, int))
+    if type_name in ("int", "SymInt"):
+        return isinstance(value, int) and not isinstance(value, bool)
+    if type_name in ("float", "Scalar", "number"):
+        return isinstance(value, (int, float, complex)) and not (type_name == "float" and isinstance(value, complex))
+    if type_name == "bool":
+        return isinstance(value, bool)
+    if type_name == "str":
+        return isinstance(value, str)
+    return not isinstance(value, Tensor)
+
+
+# ----- operators without a public function or declaration of the name -----
+
+def _index(self: Tensor, indices: Any) -> Any:
+    return self[tuple(slice(None) if i is None else i for i in indices)]
+
+
+def _index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    return self.index_put_(tuple(slice(None) if i is None else i for i in indices), values, accumulate) if (
+        all(i is not None for i in indices)) else _assign(self, indices, values)
+
+
+def _assign(self: Tensor, indices: Any, values: Any) -> Any:
+    self[tuple(slice(None) if i is None else i for i in indices)] = values
+    return self
+
+
+def _to_copy(self: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+             non_blocking: bool = False, memory_format: Any = None) -> Any:
+    return self.to(dtype=dtype or self.dtype, copy=True, **({} if memory_format is None else {
+        "memory_format": memory_format}))
+
+
+def _softmax(self: Tensor, dim: int, half_to_float: bool) -> Any:
+    return layer.functions.softmax(self, dim, dtypes.float32 if half_to_float else None)
+
+
+def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Any:
+    return layer.functions.log_softmax(self, dim, dtypes.float32 if half_to_float else None)
+
+
+def _local_scalar_dense(self: Tensor) -> Any:
+    return self.item()
+
+
+def _slice(self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+    return self[(slice(None),) * (dim % self._array.ndim) + (slice(start, end, step),)]
+
+
+def _layer_norm(input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    return layer.functions.native_layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def _nll_loss_forward(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+    loss = layer.functions.nll_loss(self, target, weight, ignore_index=ignore_index,
+                                    reduction=("none", "mean", "sum")[reduction])
+    counted = target != ignore_index
+    if weight is None:
+        total = counted.sum().to(self.dtype)
+    else:
+        total = weight[target.masked_fill(~counted, 0)].mul(counted).sum()
+    return loss, total if reduction else total.new_zeros(())
+
+
+def _empty(size: Any, *, memory_format: Any = None, **options: Any) -> Any:
+    return layer.functions.empty(size, **_factory_options(options))
+
+
+def _factory_options(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None and name in ("dtype", "device")}
+
+
+def _factory(name: str) -> Callable[..., Any]:
+    def make(*args: Any, generator: Any = None, **options: Any) -> Any:
+        return getattr(layer.functions, name)(*args, **_factory_options(options))
+
+    return make
+
+
+_by_hand: dict[str, Callable[..., Any]] = {
+    "aten.index.Tensor": _index, "aten.index_put_.default": _index_put_, "aten._to_copy.default": _to_copy,
+    "aten._softmax.default": _softmax, "aten._log_softmax.default": _log_softmax, "aten.slice.Tensor": _slice,
+    "aten._local_scalar_dense.default": _local_scalar_dense, "aten.item.default": _local_scalar_dense,
+    "aten.lift_fresh.default": lambda self: self, "aten.lift.default": lambda self: self,
+    "aten.lift_fresh_copy.default": lambda self: self.clone(),
+    "aten.detach.default": lambda self: self.detach(), "aten.alias.default": lambda self: layer.functions._alias(self),
+    "aten.sym_size.default": lambda self: list(self.shape), "aten.sym_size.int": lambda self, dim: self.shape[dim],
+    "aten.size.default": lambda self: list(self.shape), "aten.size.int": lambda self, dim: self.shape[dim],
+    "aten.sym_stride.default": lambda self: list(self.stride()), "aten.stride.default": lambda self: self.stride(),
+    "aten.sym_numel.default": lambda self: self.numel(), "aten.dim.default": lambda self: self.dim(),
+    "aten.sym_storage_offset.default": lambda self: self.storage_offset(),
+    "aten.is_same_size.default": lambda self, other: self.shape == other.shape,
+    "aten.empty.memory_format": _empty, "aten.nll_loss_forward.default": _nll_loss_forward,
+    "aten.nll_loss2d_forward.default": _nll_loss_forward,
+    **{f"aten.{name}.{overload}": _factory(name) for name, overload in (
+        ("zeros", "default"), ("ones", "default"), ("full", "default"), ("rand", "default"), ("randn", "default"),
+        ("eye", "default"), ("eye", "m"), ("arange", "default"), ("arange", "start"), ("arange", "start_step"),
+        ("linspace", "default"), ("logspace", "default"), ("randperm", "default"), ("scalar_tensor", "default"),
+        ("zeros_like", "default"), ("ones_like", "default"), ("empty_like", "default"), ("full_like", "default"),
+        ("rand_like", "default"), ("randn_like", "default"), ("empty_strided", "default"))},
+}
+
+
+runner.call = call
+runner.overridden = overridden
+runner.resolve = resolve
+
+__all__ = ["call", "resolve"]

@@ -1,0 +1,190 @@
+"""Names of functions of sparse tensors that `torch` has beside those of `torch.sparse`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...devices import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ...engine.tensor_interface import layer
+from ..tensor import Tensor
+from .constructors import validate_coo
+from .invariants import check_compressed
+from .products import _sparse_sparse_matmul as _sparse_sparse_matmul
+from .recording import make, record
+from .reductions import sparse_sum
+from .resizing import resize_as_sparse_
+from .shape import broadcast_to
+
+_sparse_sum = sparse_sum
+_validate_sparse_coo_tensor_args = validate_coo
+
+
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """`torch.mm`.
+
+    >>> import flambeau as torch
+    >>> torch.dsmm(torch.eye(2), torch.eye(2).to_sparse())
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return layer.functions.mm(input, mat2)
+
+
+def hsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """`torch.mm`.
+
+    >>> import flambeau as torch
+    >>> torch.hsmm(torch.eye(2).to_sparse(), torch.eye(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return layer.functions.mm(input, mat2)
+
+
+def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`torch.addmm`.
+
+    >>> import flambeau as torch
+    >>> torch.saddmm(torch.ones(2, 2), torch.eye(2).to_sparse(), torch.eye(2))
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
+    return layer.functions.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def _sparse_broadcast_to(self: Tensor, size: Sequence[int]) -> Tensor:
+    """A COO tensor broadcast to a shape."""
+    out = make(broadcast_to(self._array, size))
+    shape = tuple(self._array.shape)
+    return record(out, "SparseBroadcastToBackward0", (self,), lambda g: (g.to_dense().sum_to_size(shape).to_sparse(),))
+
+
+def _validate_sparse_compressed_tensor_args(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor,
+                                            size: Sequence[int], layout: Any,
+                                            check_pinning: bool | None = None) -> None:
+    """Check the invariants of the components of a compressed tensor."""
+    check_compressed(layout, compressed_indices._array, plain_indices._array, values._array, tuple(size))
+
+
+def _validation(layout: Any) -> Any:
+    def validate(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Sequence[int],
+                 check_pinning: bool | None = None) -> None:
+        check_compressed(layout, compressed_indices._array, plain_indices._array, values._array, tuple(size))
+
+    validate.__doc__ = f"Check the invariants of the components of a {layout.name} tensor."
+    return validate
+
+
+_validate_sparse_csr_tensor_args, _validate_sparse_csc_tensor_args = map(_validation, (sparse_csr, sparse_csc))
+_validate_sparse_bsr_tensor_args, _validate_sparse_bsc_tensor_args = map(_validation, (sparse_bsr, sparse_bsc))
+
+def _integral_array(kernel: str, tensor: Tensor) -> np.ndarray:
+    if tensor.dtype not in (dtypes.int32, dtypes.int64):
+        raise NotImplementedError(f'"{kernel}" not implemented for \'{tensor.dtype.legacy.removesuffix("Tensor")}\'')
+    return tensor._array
+
+
+def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """The compressed row indices of a sorted vector of row indices: `out[i]` elements are in rows before `i`.
+
+    Args:
+        input: row indices in ascending order, of shape (nnz,), int32 or int64.
+        size: number of rows.
+        out_int32: whether the result is int32; int64 otherwise.
+
+    Raises:
+        RuntimeError: `input` is no vector.
+        NotImplementedError: another dtype.
+
+    >>> import flambeau as torch
+    >>> torch._convert_indices_from_coo_to_csr(torch.tensor([0, 0, 2]), 3)
+    tensor([0, 2, 2, 3])
+    """
+    if input.dim() != 1:
+        raise RuntimeError(f"Input is supposed to be a vector, but got {input.dim()} dimensional tensor.")
+    rows = _integral_array("convert_indices_from_coo_to_csr_cpu", input)
+    counted = np.searchsorted(rows, np.arange(size + 1))
+    return make(counted.astype(np.int32 if out_int32 else np.int64))
+
+
+def _convert_indices_from_csr_to_coo(crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False,
+                                     transpose: bool = False) -> Tensor:
+    """The coordinates of the elements of compressed rows, (2, nnz); the inverse of the compression.
+
+    Args:
+        crow_indices: compressed row indices, (*batch, rows + 1), int32 or int64.
+        col_indices: column indices, (*batch, nnz).
+        out_int32: whether the result is int32; int64 otherwise.
+        transpose: whether columns come before rows.
+
+    Returns:
+        (len(batch) + 2, nnz of all batches together), the batches' coordinates first.
+
+    Raises:
+        RuntimeError: the indices differ in their number of dimensions.
+        NotImplementedError: another dtype.
+
+    >>> import flambeau as torch
+    >>> torch._convert_indices_from_csr_to_coo(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 1]))
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    if crow_indices.dim() != col_indices.dim():
+        raise RuntimeError("crow_indices and col_indices are supposed to have the same dimensionality, but got "
+                           f"{crow_indices.dim()} and {col_indices.dim()} dimensional tensors, respectively.")
+    compressed = _integral_array("convert_indices_from_csr_to_coo_cpu", crow_indices)
+    columns = _integral_array("convert_indices_from_csr_to_coo_cpu", col_indices)
+    batch, nnz = columns.shape[:-1], columns.shape[-1]
+    lengths = np.diff(compressed.reshape(-1, compressed.shape[-1]), axis=-1)
+    rows = np.concatenate([np.repeat(np.arange(row.size), row) for row in lengths])
+    coordinates = np.unravel_index(np.repeat(np.arange(len(lengths)), nnz), batch) if batch else ()
+    pair = (columns.ravel(), rows) if transpose else (rows, columns.ravel())
+    return make(np.stack((*coordinates, *pair)).astype(np.int32 if out_int32 else np.int64))
+
+
+def crow_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.crow_indices()`.
+
+    >>> import flambeau as torch
+    >>> torch.crow_indices_copy(torch.eye(2).to_sparse_csr())
+    tensor([0, 1, 2])
+    """
+    return input.crow_indices().clone()
+
+
+def col_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.col_indices()`.
+
+    >>> import flambeau as torch
+    >>> torch.col_indices_copy(torch.eye(2).to_sparse_csr())
+    tensor([0, 1])
+    """
+    return input.col_indices().clone()
+
+
+def ccol_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.ccol_indices()`.
+
+    >>> import flambeau as torch
+    >>> torch.ccol_indices_copy(torch.eye(2).to_sparse_csc())
+    tensor([0, 1, 2])
+    """
+    return input.ccol_indices().clone()
+
+
+def row_indices_copy(input: Tensor) -> Tensor:
+    """A copy of `input.row_indices()`.
+
+    >>> import flambeau as torch
+    >>> torch.row_indices_copy(torch.eye(2).to_sparse_csc())
+    tensor([0, 1])
+    """
+    return input.row_indices().clone()
+
+
+__all__ = ["ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "dsmm", "hsmm", "resize_as_sparse_",
+           "row_indices_copy", "saddmm"]

@@ -1,0 +1,1 @@
+"""Fourier transforms, the short-time Fourier transform and window functions."""

@@ -1,0 +1,32 @@
+"""Errors of LU and LDL factorizations: PyTorch's types, and its texts where they are no internal errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import flambeau
+
+
+def outcome(lib: Any, name: str, shape: tuple[int, ...]) -> tuple[type, str]:
+    with pytest.raises(RuntimeError) as info:
+        getattr(lib.linalg, name)(lib.zeros(shape))
+    return info.type, str(info.value)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2, 2), (2, 3)])
+def test_singular_matrices_have_no_lu_factors_to_solve_with(shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    assert outcome(flambeau, "lu_factor", shape) == outcome(torch, "lu_factor", shape)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2, 2)])
+def test_singular_matrices_have_no_ldl_factors(shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = outcome(flambeau, "ldl_factor", shape), outcome(torch, "ldl_factor", shape)
+    assert ours[0] is theirs[0]
+    assert ours[1].startswith("torch.linalg.ldl_factor: ")
+    assert ours[1].partition("\n")[0] in theirs[1]

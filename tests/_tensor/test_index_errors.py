@@ -1,0 +1,73 @@
+"""Errors of index functions and of tensors without dimensions are PyTorch's, type and text."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import pytest
+
+import flambeau
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.parity, pytest.mark.usefixtures("every_warning")]
+
+_TENSORS = ("ones(())", "ones(3)", "ones(2, 3)", "ones(0)")
+_INDICES = ("tensor([0])", "tensor(0)", "tensor([5])", "tensor([-1])", "tensor([0.])", "tensor([[0]])",
+            "tensor([0, 1])", "tensor([], dtype=torch.int64)", "tensor([0], dtype=torch.int32)")
+_SOURCES = ("ones(())", "ones(1)", "ones(1, 3)", "ones(2, 3)", "ones(1, dtype=torch.float64)", "ones(1, 2, 2)")
+
+
+def _did(code, library):
+    names = {"torch": library}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = eval(code, names)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}".partition("\nException raised")[0]
+    told = [str(w.message).partition(" (Triggered")[0].strip() for w in caught]
+    return (tuple(found.shape), found.tolist(), told) if hasattr(found, "tolist") else found
+
+
+def _compare(codes):
+    did = {code: (_did(code, flambeau), _did(code, torch)) for code in codes}
+    assert not {code: both for code, both in did.items() if repr(both[0]) != repr(both[1])}
+
+
+@pytest.mark.parametrize("call", ["index_select({d}, torch.{i})", "gather({d}, torch.{i})",
+                                  "take_along_dim(torch.{i}, {d})", "scatter({d}, torch.{i}, 2.0)"])
+def test_functions_of_an_index(call):
+    _compare(f"torch.{x}." + call.format(d=d, i=i) for x, d, i in itertools.product(_TENSORS, (0, 1, -1), _INDICES))
+
+
+@pytest.mark.parametrize("name", ["index_add", "index_add_", "index_copy", "index_copy_", "scatter_add", "scatter"])
+def test_functions_of_an_index_and_a_source(name):
+    def is_comparable(x, s):  # to an empty dimension PyTorch's index_copy fails in its own view
+        return not (x == "ones(0)" and "copy" in name)
+
+    _compare(f"torch.{x}.{name}({d}, torch.{i}, torch.{s})"
+             for x, d, i, s in itertools.product(_TENSORS, (0, 1, -1), _INDICES, _SOURCES) if is_comparable(x, s))
+
+
+def test_index_fill():
+    _compare(f"torch.{x}.index_fill({d}, torch.{i}, 2.0)"
+             for x, d, i in itertools.product(_TENSORS[:3], (0, 1, -1), _INDICES))
+
+
+def test_keys():
+    keys = ("0", "-1", "5", "0, 0", "...", "None", "True", "1:", "..., 0", "..., 5", "[0]", "[[0]]", "torch.tensor(0)",
+            "torch.tensor([0])", "..., torch.tensor(5)", "torch.tensor([True]), 0", "0, torch.tensor([True])", "1.5",
+            "()")
+    _compare(f"torch.{x}[{key}]" for x, key in itertools.product(_TENSORS, keys)
+             if not (x == "ones(())" and key in ("-1", "5")))  # there PyTorch's text has what it finds in memory
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int64", "bool"])
+def test_shapes_of_tensors_without_dimensions(dtype):
+    calls = ("mT", "mH", "T", "H", "t()", "adjoint()", "transpose(0, 1)", "transpose(0, -1)", "permute()",
+             "permute(())", "movedim(0, 0)", "squeeze(0)", "unsqueeze(-2)", "flatten()", "diagonal()", "unbind()",
+             "split(1)", "expand(2)", "expand(-1)", "expand(2, -1)", "hsplit(1)", "vsplit(1)", "dsplit(1)",
+             "unflatten(0, (1, -1))", "mv(torch.ones(3))", "narrow(0, 0, 1)",
+             "unfold(0, 1, 1)", "broadcast_to(())", "roll(1)", "flip(0)")
+    _compare(f"torch.ones({shape}, dtype=torch.{dtype}).{call}" for shape in ("()", "3") for call in calls)

@@ -1,0 +1,103 @@
+"""Meta tensors compared with PyTorch: each program runs on both."""
+
+from __future__ import annotations
+
+import inspect
+import resource
+import warnings
+from typing import Any
+
+import pytest
+
+import flambeau
+from flambeau.modes import dispatch_in_use
+
+PROGRAMS = {
+    "operators": """
+        x = torch.empty(2, 3, device="meta")
+        for y in (x, x + 1, x @ x.t(), x.sum(), x[0], torch.cat([x, x]), F.relu(x), x.double(), x.max(1)[1], x.clone(),
+                  torch.zeros_like(x), x.new_ones(3), x.detach(), torch.rand(2, device="meta"), x.half(),
+                  x.expand(4, 2, 3),
+                  torch.ones(2, device="meta"), torch.tensor([1., 2], device="meta"), torch.arange(5, device="meta"),
+                  torch.ones(2).to("meta"), torch.ones(2, 2).t().to("meta"), x.view(3, 2), x.data, torch.ones(2),
+                  torch.empty_like(x, device="cpu").fill_(1)):
+            out.append((str(y), y.device.type, y.is_meta, y.stride()))
+        out.append(x.to("meta") is x)
+    """,
+    "errors": """
+        x = torch.empty(2, 3, device="meta")
+        for f in (lambda: x.sum().item(), lambda: x.tolist(), lambda: x.numpy(), lambda: bool(x.sum()), lambda: x.cpu(),
+                  lambda: x.to("cpu"), lambda: torch.ones(2, 3).copy_(x)):
+            try: f()
+            except Exception as error: out.append((type(error).__name__, str(error)))
+        try: x.nonzero()
+        except NotImplementedError: out.append("nonzero")
+    """,
+    "writes": """
+        x = torch.empty(2, 3, device="meta")
+        state = torch.get_rng_state()
+        x.normal_(); torch.nn.init.kaiming_uniform_(x); x.fill_(2); x.zero_(); x.add_(1); x.copy_(torch.ones(3))
+        x[0] = 1
+        out.append(torch.equal(state, torch.get_rng_state()))
+        a = torch.empty(3, 4, device="meta", requires_grad=True)
+        (a * 2).sum().backward()
+        out.append(str(a.grad))
+    """,
+    "modules": """
+        import copy
+        with torch.device("meta"):
+            m = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.LayerNorm(5), torch.nn.Conv2d(1, 2, 3),
+                                    torch.nn.Embedding(3, 2), torch.nn.BatchNorm1d(3))
+            out.append((str(torch.ones(2)), str(torch.get_default_device())))
+        out.append([(n, p.device.type, type(p).__name__) for n, p in m.named_parameters()])
+        out.append([b.device.type for b in m.buffers()])
+        out.append(str(m[0](torch.empty(2, 4, device="meta"))))
+        out.append(list(m[2](torch.empty(1, 1, 8, 8, device="meta")).shape))
+        out.append(copy.deepcopy(m[0]).weight.device.type)
+        try: m.to("cpu")
+        except NotImplementedError as error: out.append(str(error))
+        out.append([p.device.type for p in m.to_empty(device="cpu").parameters()])
+        lin = torch.nn.Linear(2, 3, device="meta")
+        out.append(str(lin.load_state_dict(torch.nn.Linear(2, 3).state_dict(), assign=True)))
+        out.append((lin.weight.device.type, list(lin(torch.ones(1, 2)).shape)))
+        torch.set_default_device("meta")
+        out.append(str(torch.zeros(1)))
+        torch.set_default_device(None)
+        out.append(str(torch.zeros(1)))
+    """,
+}
+
+
+def _run(module: Any, program: str) -> list[Any]:
+    out: list[Any] = []
+    scope = {"torch": module, "F": module.nn.functional, "out": out}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(inspect.cleandoc(program), scope)
+    scope.clear()
+    return [eval(repr(each).replace("flambeau.", "torch.")) for each in out]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    assert _run(flambeau, PROGRAMS[name]) == _run(torch, PROGRAMS[name])
+
+
+def test_meta_tensors_are_discounted() -> None:
+    """Operators take the general path only while meta tensors exist."""
+    before = dispatch_in_use[0]
+    x = flambeau.empty(2, device="meta")
+    assert dispatch_in_use[0] == before + 1
+    del x
+    assert dispatch_in_use[0] == before
+
+
+def test_moving_to_meta_copies_nothing():
+    x = flambeau.empty(1 << 14, 1 << 14).t()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    y = x.to("meta", flambeau.float64)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 19  # KiB: the elements have 2 GiB
+    assert y.stride() == x.stride()
+    assert (y.dtype, y.device.type) == (flambeau.float64, "meta")
