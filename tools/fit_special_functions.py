@@ -178,6 +178,59 @@ def bessel_amplitude(order: int, quadrature: bool) -> Real:
     return f
 
 
+def bessel_k_regular(order: int) -> Real:
+    """K_0(x) + log(x/2) I_0(x), or (K_1(x) - 1/x - log(x/2) I_1(x)) / x, as a function of x²."""
+
+    def f(z: mpf) -> mpf:
+        x = mpmath.sqrt(max(z, mpf(10) ** -30))
+        logarithm = mpmath.log(x / 2) * mpmath.besseli(order, x)
+        if order == 0:
+            return mpmath.besselk(0, x) + logarithm
+        return (mpmath.besselk(1, x) - 1 / x - logarithm) / x
+
+    return f
+
+
+def bessel_k_scaled(order: int) -> Real:
+    """sqrt(x) exp(x) K_n(x) as a function of u = 4/x - 1."""
+
+    def f(u: mpf) -> mpf:
+        if u == -1:
+            return mpmath.sqrt(mpmath.pi / 2)
+        x = 4 / (u + 1)
+        return mpmath.besselk(order, x) * mpmath.exp(x) * mpmath.sqrt(x)
+
+    return f
+
+
+def airy_scaled(u: mpf) -> mpf:
+    """2 sqrt(pi) x^(1/4) exp(t) Ai(x), t = 2/3 x^(3/2), as a function of u = 4/t - 1."""
+    if u == -1:
+        return mpf(1)
+    t = 4 / (u + 1)
+    x = (mpf(3) / 2 * t) ** (mpf(2) / 3)
+    return mpmath.airyai(x) * mpmath.exp(t) * 2 * mpmath.sqrt(mpmath.pi) * mpmath.root(x, 4)
+
+
+def airy_amplitude(quadrature: bool) -> Real:
+    """P (or Q·t) in sqrt(pi) x^(1/4) Ai(-x) = P cos(t - pi/4) + Q sin(t - pi/4), t = 2/3 x^(3/2).
+
+    As a function of u = 128/t² - 1.
+    """
+
+    def f(u: mpf) -> mpf:
+        if u == -1:
+            return mpf(5) / 72 if quadrature else mpf(1)
+        t = mpmath.sqrt(128 / (u + 1))
+        x = (mpf(3) / 2 * t) ** (mpf(2) / 3)
+        # Ai - i·Bi turns as exp(i (t - pi/4))
+        wave = (mpmath.airyai(-x) - 1j * mpmath.airybi(-x)) * mpmath.exp(-1j * (t - mpmath.pi / 4))
+        wave *= mpmath.sqrt(mpmath.pi) * mpmath.root(x, 4)
+        return wave.imag * -t if quadrature else wave.real
+
+    return f
+
+
 if __name__ == "__main__":
     mpmath.mp.dps = 80
     DIGAMMA_ZERO = mpmath.findroot(lambda x: mpmath.psi(0, x), mpf("1.4616"))
@@ -205,3 +258,11 @@ if __name__ == "__main__":
         table(f"Y{order}_NEAR", bessel_y_regular(order), -1, 1, 19)
         table(f"P{order}", bessel_amplitude(order, False), -1, 1, 17)
         table(f"Q{order}", bessel_amplitude(order, True), -1, 1, 17)
+    for order in (0, 1):
+        table(f"K{order}_NEAR", bessel_k_regular(order), 0, 4, 11)
+        table(f"K{order}_FAR", bessel_k_scaled(order), -1, 1, 24)
+    table("AIRY_NEAR", mpmath.airyai, -2, mpf("2.1"), 24)
+    table("AIRY_FAR", airy_scaled, -1, 1, 24)
+    table("AIRY_MIDDLE", lambda u: mpmath.airyai((u - 1) * mpf("1.6") - 2), -1, 1, 20)
+    table("AIRY_P", airy_amplitude(False), -1, 1, 17)
+    table("AIRY_Q", airy_amplitude(True), -1, 1, 17)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.sparse_array import SparseArray
 from ..modes import special
 from ..warning_location import user_stacklevel
 
@@ -53,6 +54,15 @@ def _set(enabled: bool, check_nan: bool) -> None:
     if enabled != Anomaly.enabled:
         special[0] += 1 if enabled else -1
     Anomaly.enabled, Anomaly.check_nan = enabled, check_nan
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Enable or disable anomaly mode.
+
+    >>> import flambeau as torch
+    >>> torch.set_anomaly_enabled(False)
+    """
+    set_detect_anomaly(enabled, check_nan)
 
 
 class set_detect_anomaly:
@@ -152,6 +162,8 @@ def check_nan(node: Any, grads: Any) -> None:
         return
     for i, g in enumerate(grads):
         array = getattr(g, "_array", g)
+        if isinstance(array, SparseArray):
+            array = array.values
         if array is not None and np.asarray(array).dtype.kind in "fc" and np.isnan(array).any():
             warn_with_traceback(node)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")

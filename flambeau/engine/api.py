@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
-from ..devices import contiguous_format
-from ..modes import active_tracer, active_transforms, special, transform_stack
+from ..backends.sparse_array import SparseArray
+from ..devices import contiguous_format, preserve_format
+from ..modes import active_tracer, active_transforms, dispatch_in_use, special, transform_stack
 from ..shapes import Size
 from .engine import run_backward
 from .execution.accumulate_grad import AccumulateGrad, is_dense
@@ -98,6 +99,8 @@ def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched
                     found.append(layer.functions.ones(known[0], dtype=dtypes.of(known[1])))
                 elif out._array.__class__ is np.ndarray and out._array.dtype.kind == "f" and not special[0]:
                     found.append(layer.wrap(np.ones_like(out._array)))
+                elif dispatch_in_use[0]:
+                    found.append(layer.functions.ones_like(out, memory_format=preserve_format))
                 else:
                     found.append(layer.functions.ones_like(out.detach()))
             else:
@@ -257,7 +260,7 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge(x))
     tensors = create or (bool(special[0]) and (
-        active_tracer.get() is not None or layer.has_tangents(outputs, cotangents)))
+        dispatch_in_use[0] > 0 or active_tracer.get() is not None or layer.has_tangents(outputs, cotangents)))
     captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors)
     found = []
     for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
@@ -280,8 +283,10 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
     return tuple(found)
 
 
-def _own(g: Any) -> np.ndarray:
+def _own(g: Any) -> Any:
     """An array that the caller may write to; a captured gradient may be a broadcast view or a saved tensor's array."""
+    if isinstance(g, SparseArray):
+        return g
     a = np.asarray(g)
     if a.base is None and a.flags.owndata and a.flags.writeable:
         return a

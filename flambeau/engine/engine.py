@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from ..backends.errstate import IGNORE, reset_state, set_state
-from ..modes import active_tracer, special
+from ..modes import active_tracer, dispatch_in_use, special
 from .anomaly_mode import Anomaly
 from .execution.array_backward import run_array_backward
 from .execution.graph_task import GraphTask, current_task
@@ -55,6 +55,8 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         tracer = active_tracer.get()
         if tracer is not None:
             tensors, tracer.ran_backward = True, True
+        if dispatch_in_use[0]:
+            tensors = True
     tensors = tensors or create
     if targets is None and not tensors and not (LeafHooks.registered and LeafHooks.any()) and not (
             special[0] and (Anomaly.enabled or active_timeline() is not None or observers())):

@@ -27,6 +27,10 @@ class _Mode:
     def _fresh(self) -> _Mode:
         return type(self)()
 
+    def clone(self) -> _Mode:
+        """A new context manager of the same mode."""
+        return self._fresh()
+
     def __enter__(self) -> Any:
         raise NotImplementedError
 

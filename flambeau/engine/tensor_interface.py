@@ -21,6 +21,7 @@ class TensorLayer:
     is_batched: Callable[..., bool]  # whether one of the values is batched by `vmap`
     batched_gradients: Callable[..., tuple[Any, ...]]  # `grad` where some values are batched
     vmap_cotangents: Callable[..., tuple[Any, ...]]  # `vmap` of a function of cotangents
+    is_handled: Callable[[Any], bool]  # whether handlers of `__torch_dispatch__` see operators on a tensor
     has_tangents: Callable[..., bool]  # whether forward-mode tangents propagate, so that gradients need them too
 
 

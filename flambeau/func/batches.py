@@ -1,4 +1,8 @@
-"""`vmap`: vectorizes a function over a dimension of its arguments."""
+"""`vmap`: vectorizes a function over a dimension of its arguments.
+
+The module is `torch._functorch.vmap`, too. `vmap` calls `_process_batched_inputs`, `_create_batched_inputs` and
+`_unwrap_batched` by their global names: packages whose containers have batch dimensions of their own replace them.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,17 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .._tensor.dispatch.batched_tensor import BatchedTensor, Level, make_batched, vmap_level
+from .._tensor.dispatch.batched_tensor import BatchedTensor, Level, active_levels, make_batched, vmap_level
 from .._tensor.dispatch.vmap_gradients import hide_first_dim
 from ..shapes import wrap_dim
-from ..trees import TreeSpec, broadcast_to, tree_flatten
+from ..trees import TreeSpec, tree_flatten, tree_unflatten
+from ..trees import broadcast_to as _broadcast_to_and_flatten
 from .derivatives import transform
 
 Dims = Any  # an int, None, or a pytree of them
 
 
-def _name(func: Any) -> str:
+def _get_name(func: Any) -> str:
     return func.__name__ if hasattr(func, "__name__") else repr(func)
 
 
@@ -51,7 +56,7 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        size, flat_dims, leaves, spec = _inputs(in_dims, args, func)
+        size, flat_dims, leaves, spec = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None or size <= chunk_size:
             return _mapped(func, size, flat_dims, leaves, spec, out_dims, randomness, kwargs)
         return _in_chunks(func, size, flat_dims, leaves, spec, out_dims, randomness, kwargs, chunk_size)
@@ -59,9 +64,10 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
     return wrapped
 
 
-def _inputs(in_dims: Dims, args: tuple[Any, ...], func: Any) -> tuple[int, list[Any], list[Any], TreeSpec]:
+def _process_batched_inputs(in_dims: Dims, args: tuple[Any, ...],
+                            func: Any) -> tuple[int, list[Any], list[Any], TreeSpec]:
     """The batch size, the batch dimension of each leaf of the arguments, the leaves, and the pytree spec."""
-    name = _name(func)
+    name = _get_name(func)
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
                          "(potentially nested) tuple matching the structure of inputs, got: "
@@ -70,7 +76,7 @@ def _inputs(in_dims: Dims, args: tuple[Any, ...], func: Any) -> tuple[int, list[
         raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
                          "vmap over a function with no inputs. The latter is unsupported.")
     leaves, spec = tree_flatten(args)
-    dims = broadcast_to(in_dims, spec)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
     if dims is None:
         raise ValueError(f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the "
                          f"structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has "
@@ -139,15 +145,50 @@ def expose_dim(x: Any, level: Level, dim: int | None, prefix: str) -> Any:
 def _mapped(func: Callable[..., Any], size: int, dims: list[Any], leaves: list[Any], spec: TreeSpec, out_dims: Dims,
             randomness: str, kwargs: dict[str, Any]) -> Any:
     with vmap_level(size, randomness) as level, transform("vmap"):
-        values = [x if d is None else hide_dim(x, d, level) for x, d in zip(leaves, dims, strict=True)]
-        results = func(*spec.unflatten(values), **kwargs)
-        return expose_results(results, level, out_dims, func)
+        results = func(*_create_batched_inputs(dims, leaves, level.depth, spec), **kwargs)
+        return _unwrap_batched(results, out_dims, level.depth, size, func)
+
+
+def _level(number: int) -> Level:
+    """The running `vmap` at a depth of transforms."""
+    return next(level for level in active_levels() if level.depth == number)
+
+
+def _add_batch_dim(x: Tensor, batch_dim: int, level: int) -> Any:
+    """`x` with a dimension hidden as the batch dimension of a level."""
+    return hide_dim(x, wrap_dim(batch_dim, x._array.ndim), _level(level))
+
+
+def _remove_batch_dim(x: Tensor, level: int, batch_size: int, out_dim: int) -> Any:
+    """A tensor outside a level, with the batch dimension at `out_dim`; it is repeated if it is not batched."""
+    return expose_dim(x, _level(level), out_dim, "")
+
+
+def _maybe_remove_batch_dim(name: str, batched_output: Any, vmap_level: int, batch_size: int,
+                            out_dim: int | None) -> Any:
+    """A result outside a level.
+
+    Args:
+        name: of the function, for error messages.
+    """
+    return expose_dim(batched_output, _level(vmap_level), out_dim, f"vmap({name}, ...): `{name}`")
+
+
+def _create_batched_inputs(flat_in_dims: list[Any], flat_args: list[Any], vmap_level: int, args_spec: TreeSpec) -> Any:
+    """The arguments inside a level."""
+    return tree_unflatten([x if d is None else _add_batch_dim(x, d, vmap_level)
+                           for x, d in zip(flat_args, flat_in_dims, strict=True)], args_spec)
+
+
+def _unwrap_batched(batched_outputs: Any, out_dims: Dims, vmap_level: int, batch_size: int, func: Any) -> Any:
+    """The results outside a level."""
+    return expose_results(batched_outputs, _level(vmap_level), out_dims, func)
 
 
 def expose_results(results: Any, level: Level, out_dims: Dims, func: Any) -> Any:
     """A pytree of results outside their level."""
     outs, out_spec = tree_flatten(results)
-    name = _name(func)
+    name = _get_name(func)
     out_leaves = _out_dims(out_dims, out_spec, name, results)
     prefix = f"vmap({name}, ...): `{name}`"
     return out_spec.unflatten([expose_dim(x, level, d, prefix) for x, d in zip(outs, out_leaves, strict=True)])
@@ -157,7 +198,7 @@ def _out_dims(out_dims: Dims, spec: TreeSpec, name: str, results: Any) -> list[A
     if not all(d is None or isinstance(d, int) for d in tree_flatten(out_dims)[0]):
         raise ValueError(f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
                          "collection of ints representing where in the outputs the vmapped dimension should appear.")
-    dims = broadcast_to(out_dims, spec)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None and isinstance(results, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         dims = list(out_dims)
     if dims is None:
@@ -186,7 +227,7 @@ def _in_chunks(func: Callable[..., Any], size: int, dims: list[Any], leaves: lis
         results = _mapped(func, length, dims, piece, spec, out_dims, randomness, kwargs)
         outs, out_spec = tree_flatten(results)
         parts.append(outs)
-    joined_dims = _out_dims(out_dims, out_spec, _name(func), out_spec.unflatten(parts[0]))
+    joined_dims = _out_dims(out_dims, out_spec, _get_name(func), out_spec.unflatten(parts[0]))
     joined = [column[0] if d is None else fn.cat(list(column), dim=d)
               for column, d in zip(zip(*parts, strict=True), joined_dims, strict=True)]
     return out_spec.unflatten(joined)

@@ -232,6 +232,8 @@ def _leading_rows(shape: tuple[int, ...], indices: tuple[Any, ...]) -> np.ndarra
     for axis, (index, size) in enumerate(zip(indices, shape, strict=False)):
         wrong = (index < -size) | (index >= size)
         if wrong.any():
+            if not size:
+                raise IndexError("index is out of bounds for dimension with size 0")
             raise IndexError(f"index {index[wrong].flat[0]} is out of bounds for dimension {axis} with size {size}")
         rows = rows * size + np.where(index < 0, index + size, index)
     return np.asarray(rows, np.int64)

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
+from importlib.util import find_spec
+
 from . import linalg as linalg
 from . import neural as neural
 from . import pointwise as pointwise
 from . import reduction as reduction
 from . import shape as shape
+from . import spectral as spectral
 
 from . import aten as aten  # isort: skip
+from .overloads import OpNamespace, namespace_of  # isort: skip
+
+#: the files that `load_library` has loaded: none
+loaded_libraries: set[str] = set()
+
+
+def load_library(path: str) -> None:
+    """Load a library of operators in machine code for PyTorch, which is impossible here.
+
+    Raises:
+        OSError: always.
+    """
+    if "torchvision" in path:
+        importlib.import_module(f"{__package__.partition('.')[0]}.environment.torchvision_operators").define()
+    raise OSError(f"{path}: flambeau cannot load libraries that are compiled for PyTorch")
+
+
+def __getattr__(name: str) -> OpNamespace:
+    """The operators of a library that the program defines, `torch.ops.mylib`."""
+    if name.startswith("__") or find_spec(f"{__name__}.{name}") is not None:  # a module that is not imported yet
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return namespace_of(name)

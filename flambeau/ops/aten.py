@@ -1,4 +1,4 @@
-"""`torch.ops.aten`: declared operators under the names of PyTorch's dispatcher, for comparison and printing.
+"""`torch.ops.aten`: operators under the names of PyTorch's dispatcher.
 
     torch.ops.aten.mm.default       one operator: an overload
     torch.ops.aten.mm               an overload packet: all overloads of a name
@@ -9,10 +9,13 @@ operators end in an underscore.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .declare import COMPOSITE, REGISTRY, Op
+from .overloads import OpOverload, OpOverloadPacket, runner
+from .schemas import aten_overloads, aten_schema
 
 # Overload names other than `name.default`, by registry key.
 _TENSOR = ("add", "mul", "sub", "div", "_rsub", "clamp_max", "clamp_min", "copysign", "fmod", "remainder", "frexp",
@@ -56,7 +59,8 @@ _NAMES = {
     "_nll_loss": "nll_loss_forward.default", "_nll_loss2d": "nll_loss2d_forward.default",
     "_multilabel_margin_loss": "multilabel_margin_loss_forward.default",
     "_flash_attention": "_scaled_dot_product_flash_attention_for_cpu.default",
-    "_prelu_kernel": "_prelu_kernel.default", "_rrelu_with_noise": "rrelu_with_noise.default",
+    "_threshold_backward": "threshold_backward.default", "_prelu_kernel": "_prelu_kernel.default",
+    "_rrelu_with_noise": "rrelu_with_noise.default",
     "_embedding_bag_max": "_embedding_bag.default", "_embedding_bag": "_embedding_bag.default",
     "linalg_det": "_linalg_det.default", "linalg_eigh": "_linalg_eigh.default",
     "linalg_slogdet": "_linalg_slogdet.default", "linalg_solve_ex": "_linalg_solve_ex.default",
@@ -66,82 +70,28 @@ _NAMES = {
 _SCALAR_SECOND = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
                             "bitwise_left_shift", "bitwise_right_shift", "xlogy"))
 
-
-class OpOverload:
-    """One overload of an operator, as PyTorch's dispatcher names it.
-
-    >>> import flambeau as torch
-    >>> print(torch.ops.aten.mm.default)
-    aten.mm.default
-    """
-
-    namespace = "aten"
-
-    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
-        self.overloadpacket = packet
-        self._overloadname = overload
-        self.__name__ = f"{packet.__name__}.{overload}"
-
-    def name(self) -> str:
-        """Return the qualified name of the schema, `aten::add.Tensor`."""
-        overload = self._overloadname
-        return f"aten::{self.overloadpacket.__name__}" + ("" if overload == "default" else f".{overload}")
-
-    def __str__(self) -> str:
-        return f"aten.{self.__name__}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverload(op='aten.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"
-
-
-class OpOverloadPacket:
-    """All the overloads of one name.
-
-    >>> import flambeau as torch
-    >>> torch.ops.aten.mul.overloads()
-    ['Tensor']
-    """
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-        self._overloads: dict[str, OpOverload] = {}
-
-    def _overload(self, name: str) -> OpOverload:
-        result = self._overloads.get(name)
-        if result is None:
-            result = self._overloads[name] = OpOverload(self, name)
-        return result
-
-    def overloads(self) -> list[str]:
-        """Return the names of the overloads."""
-        return list(self._overloads)
-
-    def __getattr__(self, name: str) -> OpOverload:
-        result = self.__dict__.get("_overloads", {}).get(name)
-        if result is None:
-            raise AttributeError(f"The underlying op of 'aten.{self.__dict__.get('__name__')}' has no overload name "
-                                 f"'{name}'")
-        return result
-
-    def __str__(self) -> str:
-        return f"aten.{self.__name__}"
-
-    def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
-
+#: reductions that have an overload for one dimension and one for several
+_BY_DIM = frozenset(("all", "any"))
 
 _packets: dict[str, OpOverloadPacket] = {}
 _keys: dict[int, str] = {}  # registry key by id of the declaration
+_keys_of: dict[str, list[str]] = {}  # registry keys by name of the overload
 
 
 def _overload_named(dotted: str, in_place: bool = False) -> OpOverload:
     name, _, overload = dotted.partition(".")
     if in_place:
         name += "_"
+    return _packet(name)._overload(overload, aten_schema(name, overload))
+
+
+def _packet(name: str) -> OpOverloadPacket:
     packet = _packets.get(name)
     if packet is None:
         packet = _packets[name] = OpOverloadPacket(name)
-    return packet._overload(overload)
+        for overload in aten_overloads(name):
+            packet._overload(overload, aten_schema(name, overload))
+    return packet
 
 
 def _overload_names(key: str, op: Op) -> Iterator[str]:
@@ -152,6 +102,9 @@ def _overload_names(key: str, op: Op) -> Iterator[str]:
     yield name
     if key in _SCALAR_SECOND:
         yield name.replace("Tensor", "Scalar_Other" if key == "xlogy" else "Scalar")
+    elif key in _BY_DIM:
+        yield f"{key}.dim"
+        yield f"{key}.dims"
 
 
 def _register_all() -> None:
@@ -159,31 +112,49 @@ def _register_all() -> None:
         if op.kind != COMPOSITE:
             _keys[id(op)] = key
             for name in _overload_names(key, op):
-                _overload_named(name)
-                _overload_named(name, in_place=True)
+                _keys_of.setdefault(name, []).append(key)
 
 
-def overload_of(op: Op, inputs: Sequence[Any] = (), in_place: bool = False) -> OpOverload:
-    """Return the overload of a declared operator that these inputs select."""
+def overload_of(op: Op, inputs: Sequence[Any] = (), in_place: bool = False, dim: Any = None) -> OpOverload:
+    """Return the overload of a declared operator that these inputs, and the dimensions of a reduction, select."""
     if not _keys:
         _register_all()
     key = _keys.get(id(op))
     if key is None:
         return _overload_named(f"{op.name}.default", in_place)
     names = list(_overload_names(key, op))
+    if key in _BY_DIM:
+        return _overload_named(names[0 if dim is None else 1 if isinstance(dim, int) else 2])
     is_scalar = len(names) > 1 and len(inputs) > 1 and isinstance(inputs[1], (bool, int, float, complex))
     return _overload_named(names[is_scalar], in_place)
 
 
+def declarations_of(overload: OpOverload) -> list[Op]:
+    """Return the declared operators that an overload, or the one that it is the in-place variant of, stands for."""
+    if not _keys:
+        _register_all()
+    name = overload.__name__
+    keys = _keys_of.get(name) or _keys_of.get(name.replace("_.", ".", 1)) or []
+    return [REGISTRY[key] for key in keys]
+
+
 def __getattr__(name: str) -> OpOverloadPacket:
-    if name.startswith("__"):
+    if name.startswith("__") and not aten_overloads(name):
         raise AttributeError(name)
     if not _keys:
         _register_all()
-    try:
-        return _packets[name]
-    except KeyError:
-        raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'") from None
+    known = _packets.get(name)
+    if known is not None:
+        return known
+    if aten_overloads(name) or f"{name}.default" in _keys_of:
+        packet = _packet(name)
+        for each in _keys_of:
+            if each.partition(".")[0] == name:
+                _overload_named(each)
+        return packet
+    raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
 
 
-__all__ = ["OpOverload", "OpOverloadPacket", "overload_of"]
+runner.aten = lambda: sys.modules[__name__]
+
+__all__ = ["OpOverload", "OpOverloadPacket", "declarations_of", "overload_of"]

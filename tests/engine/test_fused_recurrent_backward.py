@@ -12,7 +12,7 @@ import flambeau as torch
 from flambeau import codegen
 from flambeau.engine.execution import graph_task
 from flambeau.engine.rules import deferred_accumulation, fused_recurrent_backward
-from flambeau.nn.modules import rnn, rnn_cells
+from flambeau.nn import recurrent
 
 STEPS, BATCH, INPUTS, HIDDEN = 6, 5, 48, 64
 
@@ -49,8 +49,7 @@ def compared(program: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch,
         lengths = walks(patch)
         found = program()
     with monkeypatch.context() as patch:
-        for module in (rnn, rnn_cells):
-            patch.setattr(module, "rnn_steps", lambda *_: None)
+        patch.setattr(recurrent, "rnn_steps", lambda *_: None)
         expected = program()
     assert len(found) == len(expected)
     close = 1e-12 if dtype is torch.float64 else 2e-5
@@ -137,7 +136,7 @@ def sequence(each: Callable[[list[Any]], Any], twice: bool = False) -> list[Any]
     w = (torch.randn(HIDDEN, HIDDEN, dtype=torch.float64) / 8).requires_grad_()
     b = torch.randn(HIDDEN, dtype=torch.float64).requires_grad_()
     first = torch.zeros(BATCH, HIDDEN, dtype=torch.float64).requires_grad_()
-    states: Any = rnn.rnn_steps(xs.unbind(), first, w, b, "tanh")
+    states: Any = recurrent.rnn_steps(xs.unbind(), first, w, b, "tanh")
     if states is None:
         states, h = [], first
         for x in xs.unbind():
@@ -222,7 +221,7 @@ def test_unsupported_cases() -> None:
         output.sum().backward()
     w, b = torch.randn(HIDDEN, HIDDEN, requires_grad=True), torch.randn(HIDDEN, requires_grad=True)
     xs = [torch.randn(BATCH, HIDDEN, requires_grad=True) for _ in range(STEPS)]
-    states: Any = rnn.rnn_steps(xs, torch.zeros(BATCH, HIDDEN), w, b, "tanh")
+    states: Any = recurrent.rnn_steps(xs, torch.zeros(BATCH, HIDDEN), w, b, "tanh")
     with torch.no_grad():
         states[2].mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):

@@ -51,7 +51,7 @@ REFUSED: dict[str, str] = {
 GROWING = frozenset(("linalg.cholesky", "cholesky", "cholesky_solve", "cholesky_inverse"))
 
 #: records whose integers have a meaning that others would not have
-FIXED = frozenset(("nn.functional.embedding_bag",))
+FIXED = frozenset(("nn.functional.embedding_bag", "segment_reduce"))
 
 ALL = sorted(RECORDS)
 

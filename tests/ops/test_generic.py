@@ -299,7 +299,8 @@ def test_narrower_floats(name: str) -> None:
             except RuntimeError as error:
                 lacking = any(text in str(error) for text in (
                     "Expected both inputs", "only supported for", "must be either float or double", "Low precision",
-                    "types other than float and double", "of float, double, cfloat or cdouble types"))
+                    "types other than float and double", "Unsupported dtype", "MKL FFT doesn't support",
+                    "of float, double, cfloat or cdouble types"))
                 if narrow_name == "float32" or not lacking:
                     raise
                 continue
@@ -334,7 +335,7 @@ def test_gradients_in_narrower_floats(name: str) -> None:
             if not out:
                 continue
             seeds = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in out]
-            if name == "special.zeta":  # which has no derivative by its order
+            if name in ("special.zeta", "igamma", "igammac"):  # which have no derivative by its order
                 out, inputs = [public(torch, name)(given.args[0].detach(), given.args[1])], inputs[1:]
             plain = torch.autograd.grad(out, inputs, seeds, retain_graph=True, allow_unused=True)
             again = torch.autograd.grad(out, inputs, seeds, create_graph=True, allow_unused=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ...backends.sparse_array import has_sparse
 from ...engine.api import grad
 from .comparison import Settings, Trial, differentiable_outputs
 from .differences import as_tuple
@@ -77,10 +78,17 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     _require(check_forward_ad or not check_batched_forward_grad,
              "Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     settings = Settings(eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
+    if has_sparse(inputs if isinstance(inputs, (tuple, list)) else (inputs,)):
+        from .sparse_inputs import on_values
+
+        func, inputs = on_values(func, inputs, bool(masked))
     try:
         args = as_tuple(inputs)
         _validate(args)
         raw = func(*args)
+        if has_sparse(raw if isinstance(raw, (tuple, list)) else (raw,)):
+            raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) "
+                             "on the output of fn for gradcheck.")
         outputs = differentiable_outputs(raw)
         if check_backward_ad:
             for trial in _reverse_trials(func, args, raw, settings):

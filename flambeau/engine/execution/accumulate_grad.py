@@ -11,8 +11,9 @@ import numpy as np
 from ... import dtypes
 from ...backends.compiled import copy_with_layout, new_copy
 from ...backends.compiled.thresholds import LARGE_SEEN
+from ...backends.sparse_array import SparseAccess, SparseArray
 from ...devices import contiguous_format
-from ...modes import active_tracer, grad_mode, special
+from ...modes import active_tracer, dispatch_in_use, grad_mode, special
 from ..nodes.hooks import NodeExtra
 from ..nodes.leaf_hooks import LeafHooks
 from ..nodes.node import Node, call_node, next_number
@@ -39,6 +40,8 @@ def add_arrays(a: Any, b: Any) -> Any:
     """a + b in the dtype of `a`, also for bfloat16, which NumPy cannot add."""
     try:
         return a + b if not LARGE_SEEN[0] else add_large(a, b)
+    except SparseAccess:
+        return SparseArray.operate("add", a, b)
     except TypeError:
         return dtypes.to_bfloat16(dtypes.widen(a) + dtypes.widen(b))
 
@@ -62,9 +65,23 @@ def _has_gradient_layout(g: np.ndarray, a: np.ndarray) -> bool:
     return all(n == 1 or s == t for n, s, t in zip(a.shape, g.strides, a.strides, strict=True)) or not a.size
 
 
+def _add_sparse(variable: Any, existing: Any, g: Any) -> None:
+    """Add to a gradient where it or the cotangent is sparse. It becomes dense if a dense one is added."""
+    if isinstance(existing._array, SparseArray) and not isinstance(g, SparseArray):
+        variable._grad = layer.wrap(SparseArray.operate("add", g, existing._array))
+        return
+    total = SparseArray.operate("add", existing._array, g)
+    if isinstance(existing._array, SparseArray):
+        existing._array = total
+    else:
+        existing._array[...] = total
+
+
 def _copy_in_layout(g: Any, variable: Any) -> Any:
     """A recorded copy of a gradient, in the gradient layout of its leaf."""
     a = variable._array
+    if isinstance(g._array, SparseArray):
+        return g.clone()
     if g._array.__class__ is not np.ndarray or not is_dense(a):
         return g.clone(memory_format=contiguous_format)
     return layer.functions.empty_like(variable, dtype=g.dtype).detach().copy_(g)
@@ -98,34 +115,49 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 tracer.note_entry_grad(variable)
             if existing is not None and tracer is not None and not grad_mode.get():
                 existing.add_(g)  # the tracer records what an untraced pass does
+            elif dispatch_in_use[0] and tracer is None and not grad_mode.get():
+                if existing is not None:
+                    existing.add_(g)
+                else:
+                    variable._grad = g.detach() if layer.is_handled(g) else _copy_in_layout(g, variable)
+            elif existing is None:
+                variable._grad = _copy_in_layout(g, variable)
+            elif isinstance(existing._array, SparseArray) and not isinstance(g._array, SparseArray):
+                variable._grad = g + existing
             else:
-                variable._grad = _copy_in_layout(g, variable) if existing is None else existing + g
+                variable._grad = existing + g
         elif existing is None:
-            if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and g.base is None
-                    and g.flags.owndata and g.flags.writeable and (
-                        g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
-                        or not keeps_layout())):
-                array = g
-            elif type(g) is not np.ndarray:
-                array = np.asarray(g)
-            elif is_dense(variable._array):
-                array = copy_with_layout(g, variable._array)
-            else:
+            try:
+                if (g.__class__ is np.ndarray and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and g.base is None
+                        and g.flags.owndata and g.flags.writeable and (
+                            g.strides == variable._array.strides or _has_gradient_layout(g, variable._array)
+                            or not keeps_layout())):
+                    array = g
+                elif type(g) is not np.ndarray:
+                    array = g.copy() if isinstance(g, SparseArray) else np.asarray(g)
+                elif is_dense(variable._array):
+                    array = copy_with_layout(g, variable._array)
+                else:
+                    array = new_copy(g)
+            except SparseAccess:  # the leaf is sparse
                 array = new_copy(g)
             variable._grad = layer.wrap(array)
         else:
             target = existing._array
-            if target.dtype.kind == "V":
-                target[...] = add_arrays(target, g)
-            elif type(g) is np.ndarray:
-                if LARGE_SEEN[0]:
-                    add_large(target, g, target)
+            try:
+                if target.dtype.kind == "V":
+                    target[...] = add_arrays(target, g)
+                elif type(g) is np.ndarray:
+                    if LARGE_SEEN[0]:
+                        add_large(target, g, target)
+                    else:
+                        _add(target, g, target)
+                elif isinstance(g, DeferredSum):
+                    add_large(target, np.asarray(g), target)
                 else:
-                    _add(target, g, target)
-            elif isinstance(g, DeferredSum):
-                add_large(target, np.asarray(g), target)
-            else:
-                target[()] = target[()] + g  # scalars: four times faster than an addition of arrays
+                    target[()] = target[()] + g  # scalars: four times faster than an addition of arrays
+            except SparseAccess:
+                _add_sparse(variable, existing, g)
             counter = existing._counter
             if counter is None:
                 existing._counter = [1]
@@ -139,6 +171,8 @@ def cast_gradient(g: Any, to: Any, tensors: bool) -> Any:
     """A cotangent in the `grad_dtype` of its leaf."""
     if tensors:
         return g.to(to)
+    if isinstance(g, SparseArray):
+        return g.with_values(dtypes.cast(g.values, to.numpy))
     return dtypes.cast(np.asarray(g), to.numpy)
 
 

@@ -15,6 +15,7 @@ from numpy import ndarray
 
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import IGNORE, reset_state, set_state
+from ...backends.sparse_array import SparseAccess
 from ..grad_mode import grad_mode
 from ..nodes.node import Node
 from ..nodes.op_node import FREED
@@ -92,7 +93,10 @@ def run_array_backward(roots: Sequence[Edge], cotangents: Sequence[Any], keep_gr
                         type(node.edge0) is AccumulateGrad or node.edge0.run is not None):
                     grads = expand_contiguous(node, g)  # no hook receives it
                 else:
-                    grads = step(node, g)
+                    try:
+                        grads = step(node, g)
+                    except SparseAccess:
+                        grads = node.vjp(g, False)
                 if not keep_graph and node.saved0 is not None:
                     node.saved0 = FREED
                     node.saved1 = None

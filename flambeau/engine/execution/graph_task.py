@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled.thresholds import LARGE_SEEN
+from ...backends.sparse_array import SparseAccess
 from ...modes import special
 from ..anomaly_mode import Anomaly, check_nan, evaluated, warn_with_traceback
 from ..grad_mode import grad_mode
@@ -218,7 +219,10 @@ class GraphTask:
         if g is None:
             return None
         del self.buffers[node]
-        grads = node.run(node, g)  # type: ignore[misc]
+        try:
+            grads = node.run(node, g)  # type: ignore[misc]
+        except SparseAccess:
+            grads = node.vjp(g, False)
         if not self.keep_graph:
             node.release_variables()
         return grads

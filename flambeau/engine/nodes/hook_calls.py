@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.sparse_array import as_array
 from ..tensor_interface import layer
 from .hooks import NodeExtra
 
@@ -31,7 +32,7 @@ def call_tensor_hooks(node: Any, extra: NodeExtra, g: Any, create_graph: bool) -
         tensor = reference()
         if tensor is not None and values[output] is not None:
             retained = as_tensor(values[output], create_graph)
-            retained = retained.clone() if create_graph else layer.wrap(np.array(retained._array, copy=True))
+            retained = retained.clone() if create_graph else layer.wrap(retained._array.copy())
             tensor._grad = retained if tensor._grad is None else tensor._grad + retained
     if several:
         return values if any(v is not None for v in values) else None
@@ -96,7 +97,7 @@ def materialize(node: Any, g: list[Any], tensors: bool) -> list[Any]:
 
 def as_tensor(value: Any, is_tensor: bool) -> Any:
     """A cotangent as a tensor, which it already is under `create_graph`."""
-    return value if is_tensor else layer.wrap(np.asarray(value))
+    return value if is_tensor else layer.wrap(as_array(value))
 
 
 def _differentiable_outputs(node: Any) -> Sequence[int]:

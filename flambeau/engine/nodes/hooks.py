@@ -25,9 +25,9 @@ class RemovableHandle:
 
     _next_id = count().__next__
 
-    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
         self.id = RemovableHandle._next_id()
-        self.hooks_dict_ref = weakref.ref(hooks)
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
         others = extra_dict if isinstance(extra_dict, list) else [extra_dict] if extra_dict is not None else []
         self.extra_dict_ref = tuple(weakref.ref(d) for d in others)
 
@@ -38,6 +38,15 @@ class RemovableHandle:
             hooks = reference()
             if hooks is not None:
                 hooks.pop(self.id, None)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref))
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        hooks, self.id, *others = state
+        self.hooks_dict_ref = weakref.ref(HookDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(weakref.ref(HookDict() if d is None else d) for d in (others[0] if others else ()))
+        RemovableHandle._next_id = count(max(self.id + 1, RemovableHandle._next_id())).__next__
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -11,11 +11,14 @@ import numpy as np
 from ... import dtypes
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import run_in_quiet
+from ...backends.sparse_array import SparseAccess, as_array
 from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
 from ...ops.declare import Op
+from ..grad_mode import grad_mode
 from ..saved.modified_in_place import modified_input_message, modified_output_message
 from ..saved.saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, saved_tensor_of
 from ..tensor_interface import layer
+from .fused_backward import FUSED, with_history
 from .node import FREED_MESSAGE, Node, NodeType
 
 
@@ -186,32 +189,55 @@ class OpNode(Node):
         fix = self.fix
         gs = tuple(cotangents) if self.op.n_outputs > 1 else (cotangents,)
         unpacked = self.unpack(tensors) if plan.saves_tensors else []
-        if fix is not None:
-            if not tensors and fix[3]:
-                gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
-                unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
-            if fix[2]:
-                conj = layer.functions.conj if tensors else np.conjugate
-                gs = tuple(None if g is None else conj(g) for g in gs)
-        if self.op.tensor_list:
-            gs = (list(gs),)
-        values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
-        if plan.joint is not None:
-            if self.op.variadic:
-                values = self._gather_variadic(values)
-            function, pick = plan.joint
-            arguments = pick(values)
-            result = list(run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else function(*arguments))
-            result += [None] * (len(self.edges) - len(result))
-            for i, need in enumerate(plan.needs):
-                if not need:
-                    result[i] = None
-        else:
-            result = [None] * len(self.edges)
-            for i, function, pick in plan.steps:
+        try:
+            if fix is not None:
+                if not tensors and fix[3]:
+                    gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
+                    unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
+                if fix[2]:
+                    conj = layer.functions.conj if tensors else np.conjugate
+                    gs = tuple(None if g is None else conj(g) for g in gs)
+            if self.op.tensor_list:
+                gs = (list(gs),)
+            values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
+            if plan.joint is not None:
+                if self.op.variadic:
+                    values = self._gather_variadic(values)
+                function, pick = plan.joint
                 arguments = pick(values)
-                result[i] = run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else function(*arguments)
-        return result if fix is None else self._post_process(result, tensors)
+                result = list(run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else
+                              function(*arguments))
+                result += [None] * (len(self.edges) - len(result))
+                for i, need in enumerate(plan.needs):
+                    if not need:
+                        result[i] = None
+            else:
+                result = [None] * len(self.edges)
+                for i, function, pick in plan.steps:
+                    arguments = pick(values)
+                    result[i] = run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else (
+                        function(*arguments))
+            if fix is not None:
+                result = self._post_process(result, tensors)
+            if tensors and self.op.node in FUSED:
+                with_history(self, self.op.node, result)
+            return result
+        except SparseAccess:
+            if tensors:
+                raise
+            return self._vjp_over_tensors(cotangents)
+
+    def _vjp_over_tensors(self, cotangents: Any) -> list[Any]:
+        """`vjp` of arrays, computed by operators of tensors: some of the arrays are sparse."""
+        several = self.op.n_outputs > 1
+        gs = [None if g is None else layer.wrap(as_array(g))
+              for g in (cotangents if several else [cotangents])]
+        token = grad_mode.set(False)
+        try:
+            result = self.vjp(gs if several else gs[0], True)
+        finally:
+            grad_mode.reset(token)
+        return [None if g is None else g._array for g in result]
 
     def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.plan.saved_inputs:
@@ -230,7 +256,7 @@ class OpNode(Node):
                 continue
             if conjugate:
                 g = xp.conj(g) if tensors else np.conjugate(g)
-            if shapes is not None and g.shape != shapes[i]:
+            if shapes is not None and (g._array if tensors else g).shape != shapes[i]:
                 g = xp.sum_to_size(g, shapes[i])
             if types is not None:
                 array_type = g._array.dtype if tensors else g.dtype

@@ -88,6 +88,7 @@ def dirichlet(engine: Engine, alpha: np.ndarray) -> np.ndarray:
     require("dirichlet", alpha.dtype, _FULL)
     kind = alpha.dtype.type
     gammas = _gammas(engine, alpha.astype(np.float64).reshape(-1)).reshape(alpha.shape)
+    gammas = np.fmax(gammas, np.finfo(np.float64).tiny)  # rows of zeros have no quotients
     if alpha.size == 0:
         return np.zeros(alpha.shape, alpha.dtype)
     sums = row_sums(gammas.reshape(-1, alpha.shape[-1])).reshape(*alpha.shape[:-1], 1)

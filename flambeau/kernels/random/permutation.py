@@ -44,7 +44,7 @@ def randperm(engine: Engine, n: int, dtype: np.dtype = _INT64) -> np.ndarray:
 
 
 def _check(n: int, dtype: np.dtype) -> None:
-    if dtype in _INTEGER_LIMIT and n > _INTEGER_LIMIT[dtype][0]:
+    if dtype in _INTEGER_LIMIT and n > _INTEGER_LIMIT[dtype][0] + 1:  # the largest number is n - 1
         raise RuntimeError(f"value cannot be converted to type {_INTEGER_LIMIT[dtype][1]} without overflow")
     if dtype in _EXACT_LIMIT and n > _EXACT_LIMIT[dtype][0] + 1:
         limit, name = _EXACT_LIMIT[dtype]

@@ -7,8 +7,17 @@ from . import (
     distance as distance,
 )
 from . import (
+    factorization as factorization,
+)
+from . import (
     matmul as matmul,
 )
 from . import (
+    reflectors as reflectors,
+)
+from . import (
     solve as solve,
+)
+from . import (
+    triangular as triangular,
 )

@@ -39,6 +39,8 @@ def _same_scalar_type(x: Any, y: Any) -> None:
 
 def check_mv(input: Any, vec: Any) -> None:
     """Raise PyTorch's error unless the inputs of `mv` have the right dimensions, sizes and dtypes."""
+    if not len(input.shape):
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     check_addmv(vec, input, vec, without_input=True)
 
 

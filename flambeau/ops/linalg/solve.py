@@ -124,9 +124,6 @@ linalg_solve_ex.joint_vjp(lambda xp, g0, A, A_shape, B_shape, result, left: _sol
 def _check_triangular(A: Any, B: Any) -> None:
     check_matrices("linalg.solve_triangular", A, square=True)
     check_matrices("linalg.solve_triangular", B, "B")
-    if A.dtype is not B.dtype:
-        raise RuntimeError("linalg.solve_triangular: Expected A and B to have the same dtype, but found A of type "
-                           f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
 
 
 @op(check=_check_triangular, unsupported_dtypes=not_implemented("triangular_solve_cpu", *NO_LAPACK), **LINALG_OPTIONS)
@@ -136,6 +133,9 @@ def linalg_solve_triangular(xp, A, B, *, upper, left=True, unitriangular=False):
     Args:
         upper: the triangle of A that is read.
         unitriangular: whether the diagonal counts as ones.
+
+    Returns:
+        of the dtype of A, to which B is converted.
 
     >>> import flambeau as torch
     >>> torch.linalg.solve_triangular(torch.tensor([[2.]]), torch.tensor([[3.]]), upper=True)

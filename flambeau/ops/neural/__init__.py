@@ -10,6 +10,9 @@ from . import (
     embedding as embedding,
 )
 from . import (
+    grid_sampling as grid_sampling,
+)
+from . import (
     loss as loss,
 )
 from . import (

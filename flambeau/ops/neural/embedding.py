@@ -127,22 +127,28 @@ _add_rows.vjp(input=lambda xp, g, index: xp._take_rows(g, index=index))
 
 
 @op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
-def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, factors):
-    """The sums over bags of rows of `weight`, each times its factors.
+def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, sizes=None, frequencies=None):
+    """The sums over bags of rows of `weight`, divided by the sizes of the bags for means.
 
     Args:
         indices, bags: arrays, the row and the bag of each sample.
         count: the number of bags.
-        factors: an array, the factor of each sample.
+        sizes: an array, the divisor of each bag, or None.
+        frequencies: an array, by which the gradient of each sample's row is multiplied, or None.
     """
-    rows = xp.take_rows(weight, indices) * factors[:, None]
+    rows = xp.take_rows(weight, indices)
     if per_sample_weights is not None:
         rows = rows * xp.unsqueeze(per_sample_weights, 1)
-    return xp.add_rows(rows, bags, count, -1, False)
+    result = xp.add_rows(rows, bags, count, -1, False)
+    return result if sizes is None else result / sizes[:, None]
 
 
-def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, factors):
-    rows = xp._scale_rows(xp._take_rows(g, index=bags), factors=factors)
+def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, sizes, frequencies):
+    if sizes is not None:
+        g = xp._scale_rows(g, factors=1 / sizes)
+    rows = xp._take_rows(g, index=bags)
+    if frequencies is not None:
+        rows = xp._scale_rows(rows, factors=frequencies)
     if per_sample_weights is not None:
         rows = rows * xp.unsqueeze(per_sample_weights, 1)
     return xp._add_rows(rows, index=indices, rows=weight_shape[0])
@@ -157,10 +163,10 @@ def _scale_rows(input, *, factors):
 _scale_rows.vmap(_row_lookup_vmap("_scale_rows"))
 _scale_rows.vjp(input=lambda xp, g, factors: xp._scale_rows(g, factors=factors))
 _embedding_bag.vjp(
-    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, factors: _bag_vjp_weight(
-        xp, g, weight_shape, per_sample_weights, indices, bags, factors),
-    per_sample_weights=lambda xp, g, weight, indices, bags, factors: xp.sum(
-        xp._scale_rows(xp._take_rows(g, index=bags), factors=factors) * xp._take_rows(weight, index=indices), 1))
+    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, sizes, frequencies: _bag_vjp_weight(
+        xp, g, weight_shape, per_sample_weights, indices, bags, sizes, frequencies),
+    per_sample_weights=lambda xp, g, weight, indices, bags: xp.sum(
+        xp._take_rows(g, index=bags) * xp._take_rows(weight, index=indices), 1))
 
 
 @linear(name="embedding_bag", key="_embedding_bag_max", node="EmbeddingBagBackward0", expose=(), opmath=False)

@@ -176,3 +176,31 @@ def _group_norm_vmap(xp, batch, input, weight=None, bias=None, *, group, eps, sa
 
 
 _group_norm.vmap(_group_norm_vmap)
+
+
+# ----- weight normalization ------------------------------------------------------
+
+
+def _other_dims(v, dim):
+    return tuple(i for i in range(len(v.shape)) if i != dim)
+
+
+@op(node="WeightNormInterfaceBackward0", expose=())
+def _weight_norm_interface(xp, direction, magnitude, *, dim):
+    """magnitude · direction / ‖direction‖, with norms over all dimensions except the first or the last."""
+    norms = xp.sqrt(xp.sum(direction * direction, _other_dims(direction, dim), True))
+    return direction * (magnitude / norms)
+
+
+def _weight_norm_vjp_direction(xp, g, direction, magnitude, dim):
+    dims = _other_dims(direction, dim)
+    squares = xp.sum(direction * direction, dims, True)
+    return magnitude / xp.sqrt(squares) * (g - direction * (xp.sum(g * direction, dims, True) / squares))
+
+
+def _weight_norm_vjp_magnitude(xp, g, direction, dim):
+    dims = _other_dims(direction, dim)
+    return xp.sum(g * direction, dims, True) / xp.sqrt(xp.sum(direction * direction, dims, True))
+
+
+_weight_norm_interface.vjp(direction=_weight_norm_vjp_direction, magnitude=_weight_norm_vjp_magnitude)

@@ -119,6 +119,34 @@ _max_unpool3d.vmap(lambda xp, batch, input, *, indices, output_size: xp._max_unp
     input, indices=_batched_index(batch, indices), output_size=output_size))
 
 
+# ----- fractional max pooling ---------------------------------------------------------------------
+
+
+def _fractional(xp, input, samples, kernel_size, output_size, saved):
+    saved[:] = [xp.fractional_maxima(input, samples, kernel_size, output_size)]
+    return xp._gather_planes(input, index=saved[0], dims=len(kernel_size))
+
+
+@op(node="FractionalMaxPool2DBackward0", opmath=False, expose=(), nondifferentiable_inputs=("samples",),
+    unsupported_dtypes=not_implemented("fractional_max_pool2d_out_frame", *_NOT_REAL))
+def _fractional_max_pool2d(xp, input, samples, *, kernel_size, output_size, saved):
+    """The maximum of windows of (N, C, H, W) that random samples (N, C, 2) position."""
+    return _fractional(xp, input, samples, kernel_size, output_size, saved)
+
+
+@op(node="FractionalMaxPool3DBackward0", opmath=False, expose=(), nondifferentiable_inputs=("samples",),
+    unsupported_dtypes=not_implemented("fractional_max_pool3d_out_frame", *_NOT_REAL))
+def _fractional_max_pool3d(xp, input, samples, *, kernel_size, output_size, saved):
+    """The maximum of windows of (N, C, D, H, W) that random samples (N, C, 3) position."""
+    return _fractional(xp, input, samples, kernel_size, output_size, saved)
+
+
+for _op in (_fractional_max_pool2d, _fractional_max_pool3d):
+    _op.vjp(input=lambda xp, g, input, kernel_size, saved: xp._scatter_planes(
+        g, input, index=saved[0], dims=len(kernel_size), overlapping=True))
+    _op.jvp(lambda xp, t_input, kernel_size, saved: xp._gather_planes(t_input, index=saved[0], dims=len(kernel_size)))
+
+
 # ----- average pooling ----------------------------------------------------------------------------
 
 

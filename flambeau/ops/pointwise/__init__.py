@@ -7,6 +7,9 @@ from . import (
     arithmetic as arithmetic,
 )
 from . import (
+    bessel as bessel,
+)
+from . import (
     comparison as comparison,
 )
 from . import (
@@ -17,6 +20,9 @@ from . import (
 )
 from . import (
     logical as logical,
+)
+from . import (
+    orthogonal_polynomials as orthogonal_polynomials,
 )
 from . import (
     rounding as rounding,

@@ -196,6 +196,36 @@ special_zeta.vjp(input=_zeta_vjp_input,
                  other=lambda xp, g, input, other: -(g * input * xp.special_zeta(input + 1, other)))
 
 
+def _igamma_vjp(xp, g, input, other):
+    return g * xp.exp((input - 1) * xp.log(other) - other - xp.lgamma(input))
+
+
+def _declare_incomplete_gamma(name, primitive, sign, doc, example):
+    def forward(xp, input, other):
+        return getattr(xp, primitive)(input, other)
+
+    def vjp_input(g):
+        raise NotImplementedError(f"the derivative for '{name}: input' is not implemented.")
+
+    forward.__name__ = name
+    forward.__doc__ = f"""{doc}
+
+    >>> import flambeau as torch
+    >>> torch.{name}(torch.tensor([1., 2.]), torch.tensor([1., 0.5]))
+    {example}
+    """
+    op = elementwise(scalar_inputs=(), expose=("torch", "method", "inplace"),
+                     unsupported_dtypes=_real(f"{name}_cpu", "bool", "integer"))(forward)
+    op.vjp(input=vjp_input, other=lambda xp, g, input, other: _igamma_vjp(xp, sign * g, input, other))
+
+
+_declare_incomplete_gamma("igamma", "gammainc", 1, "The regularized lower incomplete gamma function, "
+                          "P(a, x) = 1/Γ(a) ∫₀ˣ tᵃ⁻¹ exp(-t) dt with a = `input`, x = `other`.",
+                          "tensor([0.6321, 0.0902])")
+_declare_incomplete_gamma("igammac", "gammaincc", -1, "The regularized upper incomplete gamma function, "
+                          "1 - P(a, x) with a = `input`, x = `other`.", "tensor([0.3679, 0.9098])")
+
+
 # ----- Bessel -----
 
 @elementwise(promote="float", unsupported_dtypes=_real("i0_vml_cpu"))

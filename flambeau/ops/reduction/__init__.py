@@ -22,6 +22,9 @@ from . import (
     scan as scan,
 )
 from . import (
+    segments as segments,
+)
+from . import (
     softmax as softmax,
 )
 from . import (

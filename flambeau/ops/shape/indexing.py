@@ -383,3 +383,17 @@ def _refuse_derivative(needs, of):
 
 
 _not_differentiable.joint_vjp(_refuse_derivative)
+
+
+@linear("input", node="PackPaddedSequenceBackward0", expose=(), nondifferentiable_inputs=("rows",), **DATA_MOVEMENT)
+def _packed_rows(xp, input, rows):
+    """The rows of a padded batch (T, N, ...) at indices into its first two dimensions, which are flattened."""
+    return xp.index_select(xp.reshape(input, (input.shape[0] * input.shape[1], *input.shape[2:])), rows, 0)
+
+
+def _packed_rows_vjp(xp, g, rows, input_shape):
+    zeros = xp.broadcast_to(xp.zeros((), dtype=g.dtype), (input_shape[0] * input_shape[1], *input_shape[2:]))
+    return xp.reshape(xp.index_add(zeros, index=rows, source=g, dim=0), input_shape)
+
+
+_packed_rows.vjp(input=_packed_rows_vjp)

@@ -1,0 +1,259 @@
+"""Matrix factorizations that NumPy lacks, LU and LDL, and products of reflectors, of batches of matrices (b, m, n)."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+Array = np.ndarray
+
+_PANEL = 8  # columns that are eliminated one by one
+_ALPHA = (1 + sqrt(17)) / 8  # Bunch and Kaufman's bound on the growth of elements
+
+
+def _magnitude(x: Array) -> Array:
+    """What LAPACK compares to choose pivots: |re| + |im|."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
+# ----- LU -----
+
+
+def lu(a: Array) -> tuple[Array, Array, Array]:
+    """LU factorization with partial pivoting, A = P L U.
+
+    Returns:
+        LU: (b, m, n), the strict lower triangle L and the upper one U; the 1-based rows that step i swapped with row i,
+        (b, min(m, n)), int32; and the 1-based index of the first zero on the diagonal of U, or 0.
+    """
+    a = a.copy()
+    k = min(a.shape[-2:])
+    pivots = np.zeros((len(a), k), np.int64)
+    _eliminate(a, pivots, 0)
+    diagonal = a[:, range(k), range(k)] == 0
+    info = np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0) if k else np.zeros(len(a))
+    return a, (pivots + 1).astype(np.int32), info.astype(np.int32)
+
+
+def _eliminate(a: Array, pivots: Array, first: int) -> None:
+    """Factorize (b, m, n) in place, by halves of its columns; `pivots` receives rows counted from `first`."""
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    if k <= _PANEL:
+        _eliminate_panel(a, pivots, first)
+        return
+    half = k // 2
+    left, right = a[..., :half], a[..., half:]
+    _eliminate(left, pivots[:, :half], first)
+    _swap(right, pivots[:, :half] - first)
+    solve_unit_lower(left[:, :half], right[:, :half])
+    rest = right[:, half:]
+    rest -= left[:, half:] @ right[:, :half]
+    _eliminate(rest, pivots[:, half:k], first + half)
+    _swap(left[:, half:], pivots[:, half:k] - first - half)
+
+
+def _eliminate_panel(a: Array, pivots: Array, first: int) -> None:
+    m, n = a.shape[-2:]
+    batch = np.arange(len(a))
+    for i in range(min(m, n)):
+        pivot = i + _magnitude(a[:, i:, i]).argmax(-1)
+        pivots[:, i] = pivot + first
+        a[batch, i], a[batch, pivot] = a[batch, pivot], a[batch, i]
+        diagonal = a[:, i, i]
+        factors = a[:, i + 1:, i]
+        np.divide(factors, np.where(diagonal == 0, 1, diagonal)[:, None], out=factors)
+        a[:, i + 1:, i + 1:] -= factors[:, :, None] * a[:, i, None, i + 1:]
+
+
+def _swap(a: Array, pivots: Array) -> None:
+    """Swap row i with row `pivots[i]`, one after the other."""
+    if len(a):
+        order = permutation(pivots, a.shape[-2])
+        a[...] = np.take_along_axis(a, order[..., None], 1)
+
+
+def permutation(pivots: Array, m: int) -> Array:
+    """The order of the m rows after swapping row i with row `pivots[i]` (0-based), one after the other."""
+    order = np.tile(np.arange(m), (len(pivots), 1))
+    batch = np.arange(len(pivots))
+    for i in range(pivots.shape[-1]):
+        j = pivots[:, i]
+        order[batch, i], order[batch, j] = order[batch, j], order[batch, i]
+    return order
+
+
+def solve_unit_lower(low: Array, b: Array) -> None:
+    """Overwrite B with the solution of L X = B, L the unit lower triangle of a square matrix, by halves."""
+    n = low.shape[-1]
+    if n <= _PANEL:
+        for i in range(1, n):
+            b[:, i] -= (low[:, i, None, :i] @ b[:, :i])[:, 0]
+        return
+    half = n // 2
+    solve_unit_lower(low[:, :half, :half], b[:, :half])
+    b[:, half:] -= low[:, half:, :half] @ b[:, :half]
+    solve_unit_lower(low[:, half:, half:], b[:, half:])
+
+
+# ----- LDL -----
+
+
+def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """Bunch and Kaufman's factorization of symmetric or Hermitian matrices given by their lower triangles.
+
+    Returns:
+        LD: (b, n, n), L and D; the pivots (b, n), int32: positive for a 1 x 1 block of D, whose row was swapped with
+        that one (1-based), twice the same negative one for a 2 x 2 block; the 1-based index of the first zero block.
+    """
+    ld = np.tril(a)
+    pivots = np.zeros(a.shape[:2], np.int32)
+    info = np.zeros(len(a), np.int32)
+    for i, matrix in enumerate(ld):
+        info[i] = _ldl(matrix, pivots[i], hermitian and a.dtype.kind == "c")
+    return ld, pivots, info
+
+
+def _ldl(a: Array, pivots: Array, hermitian: bool) -> int:
+    n, k, info = len(a), 0, 0
+    while k < n:
+        here = abs(a[k, k].real) if hermitian else _magnitude(a[k, k])
+        largest, row = 0.0, k
+        if k + 1 < n:
+            column = _magnitude(a[k + 1:, k])
+            row = k + 1 + int(column.argmax())
+            largest = column[row - k - 1]
+        if max(here, largest) == 0:
+            info = info or k + 1
+            pivots[k] = k + 1
+            if hermitian:
+                a[k, k] = a[k, k].real
+            k += 1
+            continue
+        size, pivot = _block_size(a, k, row, float(here), float(largest), hermitian)
+        _swap_symmetric(a, k, k + size - 1, pivot, hermitian)
+        (_eliminate_one if size == 1 else _eliminate_two)(a, k, hermitian)
+        pivots[k:k + size] = pivot + 1 if size == 1 else -(pivot + 1)
+        k += size
+    return info
+
+
+def _block_size(a: Array, k: int, row: int, here: float, largest: float, hermitian: bool) -> tuple[int, int]:
+    """The size of the next block of D, and the row that is swapped with its last one."""
+    if here >= _ALPHA * largest:
+        return 1, k
+    in_row = _magnitude(a[row, k:row]).max()
+    if row + 1 < len(a):
+        in_row = max(in_row, _magnitude(a[row + 1:, row]).max())
+    if here >= _ALPHA * largest * (largest / in_row):
+        return 1, k
+    there = abs(a[row, row].real) if hermitian else _magnitude(a[row, row])
+    return (1, row) if there >= _ALPHA * in_row else (2, row)
+
+
+def _swap_symmetric(a: Array, k: int, i: int, j: int, hermitian: bool) -> None:
+    """Swap rows and columns i and j >= i of the part of a lower triangle from k on."""
+    if i == j:
+        return
+    conj = np.conj if hermitian else np.asarray
+    a[j + 1:, [i, j]] = a[j + 1:, [j, i]]
+    below = a[i + 1:j, i].copy()
+    a[i + 1:j, i], a[j, i + 1:j] = conj(a[j, i + 1:j].copy()), conj(below)
+    a[j, i] = conj(a[j, i])
+    a[i, i], a[j, j] = a[j, j], a[i, i]
+    if i > k:
+        a[[i, j], k] = a[[j, i], k]
+
+
+def _eliminate_one(a: Array, k: int, hermitian: bool) -> None:
+    if hermitian:
+        a[k, k] = a[k, k].real
+    column = a[k + 1:, k]
+    factors = column / a[k, k]
+    a[k + 1:, k + 1:] -= np.tril(np.outer(column, factors.conj() if hermitian else factors))
+    column[...] = factors
+    if hermitian:
+        _real_diagonal(a, k + 1)
+
+
+def _eliminate_two(a: Array, k: int, hermitian: bool) -> None:
+    corner = a[k + 1, k]
+    block = np.array([[a[k, k], corner.conj() if hermitian else corner], [corner, a[k + 1, k + 1]]])
+    if hermitian:
+        block[0, 0], block[1, 1] = block[0, 0].real, block[1, 1].real
+        a[k, k], a[k + 1, k + 1] = block[0, 0], block[1, 1]
+    columns = a[k + 2:, k:k + 2]
+    factors = columns @ _inverse(block)
+    a[k + 2:, k + 2:] -= np.tril(columns @ (factors.conj() if hermitian else factors).T)
+    columns[...] = factors
+    if hermitian:
+        _real_diagonal(a, k + 2)
+
+
+def _inverse(block: Array) -> Array:
+    """The inverse of a 2 x 2 block, scaled by the off-diagonal element, which is the largest."""
+    scale = block.dtype.type(abs(block[1, 0]))
+    scaled = block / scale
+    determinant = scaled[0, 0] * scaled[1, 1] - scaled[0, 1] * scaled[1, 0]
+    return np.array([[scaled[1, 1], -scaled[0, 1]], [-scaled[1, 0], scaled[0, 0]]]) / determinant / scale
+
+
+def _real_diagonal(a: Array, start: int) -> None:
+    index = np.arange(start, len(a))
+    a[index, index] = a[index, index].real
+
+
+def ldl_solve(ld: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
+    """The solution X of A X = B, A given by its factorization `ldl`; B is (b, n, k)."""
+    x = b.copy()
+    for i in range(len(x)):
+        _ldl_solve(ld[i], pivots[i], x[i], hermitian and ld.dtype.kind == "c")
+    return x
+
+
+def _ldl_solve(a: Array, pivots: Array, x: Array, hermitian: bool) -> None:
+    n, k = len(a), 0
+    conj = np.conj if hermitian else np.asarray
+    steps = []
+    while k < n:
+        size = 1 if pivots[k] > 0 else 2
+        steps.append((k, size))
+        last, pivot = k + size - 1, abs(int(pivots[k])) - 1
+        if pivot != last:
+            x[[last, pivot]] = x[[pivot, last]]
+        x[k + size:] -= a[k + size:, k:k + size] @ x[k:k + size]
+        if size == 1:
+            x[k] /= a[k, k].real if hermitian else a[k, k]
+        else:
+            corner = a[k + 1, k]
+            block = np.array([[a[k, k], conj(corner)], [corner, a[k + 1, k + 1]]])
+            x[k:k + 2] = _inverse(block) @ x[k:k + 2]
+        k += size
+    for k, size in reversed(steps):
+        x[k:k + size] -= conj(a[k + size:, k:k + size]).T @ x[k + size:]
+        last, pivot = k + size - 1, abs(int(pivots[k])) - 1
+        if pivot != last:
+            x[[last, pivot]] = x[[pivot, last]]
+
+
+# ----- reflectors -----
+
+
+def apply_reflectors(v: Array, tau: Array, c: Array, adjoint: bool) -> Array:
+    """Q C, or Qᴴ C, with Q = H₁ H₂ ..., Hᵢ = I - τᵢ vᵢ vᵢᴴ.
+
+    Args:
+        v: (b, m, k), whose columns hold vᵢ below row i; there vᵢ is 1, above it 0.
+        tau: (b, k).
+        c: (b, m, n).
+    """
+    c = c.copy()
+    for i in range(tau.shape[-1]) if adjoint else reversed(range(tau.shape[-1])):
+        factor = (tau[:, i].conj() if adjoint else tau[:, i])[:, None, None]
+        w = v[:, i + 1:, i, None]
+        head, tail = c[:, i:i + 1], c[:, i + 1:]
+        projected = factor * (head + w.conj().swapaxes(-1, -2) @ tail)
+        head -= projected
+        tail -= w * projected
+    return c

@@ -1,0 +1,162 @@
+"""Sampling of images at the points of a grid, and grids of affine maps.
+
+The interpolated value is Σ Π_d w_d(t_d) · pixel over taps, a product of one-dimensional weights. The forward stores
+taps, fractions t and their slopes by the grid in the list `saved`; formulas write t as a function of the grid, so that
+they can be differentiated again.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from ..declare import linear, not_implemented, op
+
+_NOT_REAL = ("bool", "integer", "complex")
+_CUBIC = -0.75
+
+
+def _near(x):
+    """The cubic kernel at distances |x| ≤ 1."""
+    return ((_CUBIC + 2) * x - (_CUBIC + 3)) * x * x + 1
+
+
+def _far(x):
+    """The cubic kernel at distances 1 ≤ |x| ≤ 2."""
+    return ((x - 5) * x + 8) * x * _CUBIC - 4 * _CUBIC
+
+
+def _near_slope(x):
+    return (3 * (_CUBIC + 2) * x - 2 * (_CUBIC + 3)) * x
+
+
+def _far_slope(x):
+    return ((3 * x - 10) * x + 8) * _CUBIC
+
+
+def _axis_weights(xp, grid, entry, axis, count, slopes):
+    """The weights of an axis' taps, times whether they are inside; or their derivatives by the grid."""
+    x, fraction, slope, taps = entry
+    if len(taps) == 1:
+        return [taps[0][1]] if not slopes else None
+    if isinstance(grid, type(fraction)):
+        t = fraction
+    else:
+        moved = xp._shift_and_scale(grid[..., count - 1 - axis], shift=x, factor=slope)
+        t = xp._shift_and_scale(moved, shift=-fraction, factor=1.0)
+    if not slopes:
+        weights = [1 - t, t] if len(taps) == 2 else [_far(t + 1), _near(t), _near(1 - t), _far(2 - t)]
+        return [xp._shift_and_scale(w, shift=None, factor=inside) for w, (_, inside) in zip(weights, taps, strict=True)]
+    if len(taps) == 2:
+        return [-slope * taps[0][1], slope * taps[1][1]]
+    weights = [_far_slope(t + 1), _near_slope(t), -_near_slope(1 - t), -_far_slope(2 - t)]
+    return [xp._shift_and_scale(w, shift=None, factor=slope * inside)
+            for w, (_, inside) in zip(weights, taps, strict=True)]
+
+
+def _scaled(xp, x, factor):
+    """The product, where `factor` may be an array without gradient."""
+    from numpy import ndarray
+
+    if isinstance(factor, ndarray) and not isinstance(x, ndarray):
+        return xp._shift_and_scale(x, shift=None, factor=factor)
+    return x * factor
+
+
+def _combined(xp, saved, sizes, channels, weights):
+    """The flat index (..., C, *points) and the weight (..., 1, *points) of each combination of taps."""
+    import numpy as np
+
+    rank = len(sizes)
+    for choice in product(*(range(len(entry[3])) for entry in saved)):
+        flat = 0
+        for size, entry, k in zip(sizes, saved, choice, strict=True):
+            flat = flat * size + entry[3][k][0]
+        chosen = sorted((weights[axis][k] for axis, k in enumerate(choice)), key=lambda w: isinstance(w, np.ndarray))
+        total = chosen[0]
+        for w in chosen[1:]:
+            total = _scaled(xp, total, w)
+        lead, points = flat.shape[:-rank], flat.shape[-rank:]
+        total = total.reshape((*lead, 1, *points))
+        yield np.broadcast_to(flat.reshape((*lead, 1, *points)), (*lead, channels, *points)), total
+
+
+def _values(xp, grid, saved, slope_axis=None):
+    return [_axis_weights(xp, grid, entry, axis, len(saved), axis == slope_axis) for axis, entry in enumerate(saved)]
+
+
+def _sample(xp, input, grid, *, mode, padding, align_corners, saved):
+    rank = grid.shape[-1]
+    sizes, channels = input.shape[-rank:], input.shape[-rank - 1]
+    saved[:] = xp.grid_taps(grid, tuple(sizes), mode, padding, align_corners)
+    total = None
+    for index, weight in _combined(xp, saved, sizes, channels, _values(xp, grid, saved)):
+        part = _scaled(xp, xp._gather_planes(input, index=index, dims=rank), weight)
+        total = part if total is None else total + part
+    return total
+
+
+@op(node="GridSampler2DBackward0", expose=(),
+    unsupported_dtypes=not_implemented("grid_sampler_2d_cpu_kernel_impl", *_NOT_REAL))
+def _grid_sampler_2d(xp, input, grid, *, mode, padding, align_corners, saved):
+    """The pixels of images (..., C, H, W), interpolated at the points of a grid (..., H', W', 2)."""
+    return _sample(xp, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved)
+
+
+@op(node="GridSampler3DBackward0", expose=(), unsupported_dtypes=not_implemented("grid_sampler3d_cpu", *_NOT_REAL))
+def _grid_sampler_3d(xp, input, grid, *, mode, padding, align_corners, saved):
+    """The voxels of volumes (..., C, D, H, W), interpolated at the points of a grid (..., D', H', W', 3)."""
+    return _sample(xp, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved)
+
+
+def _vjp_input(xp, g, input, grid, saved):
+    rank = len(saved)
+    total = None
+    for index, weight in _combined(xp, saved, input.shape[-rank:], input.shape[-rank - 1], _values(xp, grid, saved)):
+        part = xp._scatter_planes(_scaled(xp, g, weight), input, index=index, dims=rank, overlapping=True)
+        total = part if total is None else total + part
+    return total
+
+
+def _vjp_grid(xp, g, input, grid, saved):
+    rank = len(saved)
+    parts = []
+    for axis in reversed(range(rank)):
+        if len(saved[axis][3]) == 1:  # nearest: constant between jumps
+            return xp.zeros_like(grid)
+        total = None
+        weights = _values(xp, grid, saved, slope_axis=axis)
+        for index, weight in _combined(xp, saved, input.shape[-rank:], input.shape[-rank - 1], weights):
+            part = xp.sum(_scaled(xp, g * xp._gather_planes(input, index=index, dims=rank), weight), (-rank - 1,))
+            total = part if total is None else total + part
+        parts.append(total)
+    return xp.stack(parts, dim=-1)
+
+
+def _vmap(name):
+    def rule(xp, batch, input, grid, **params):
+        expanded = [x if on else batch.expand_levels(x) for x, on in zip((input, grid), batch.on, strict=True)]
+        return getattr(xp, name)(*expanded, **params)
+
+    return rule
+
+
+for _op, _name in ((_grid_sampler_2d, "_grid_sampler_2d"), (_grid_sampler_3d, "_grid_sampler_3d")):
+    _op.vjp(input=_vjp_input, grid=_vjp_grid)
+    _op.vmap(_vmap(_name))
+
+
+@linear("theta", node="AffineGridGeneratorBackward0", expose=(), nondifferentiable_inputs=("base",))
+def _affine_grid(xp, theta, base, *, size):
+    """The points base (..., N, points, D + 1) under the affine maps theta (..., N, D, D + 1), in shape `size`."""
+    return xp.reshape(xp.matmul(base, xp.transpose(theta, -2, -1)), size)
+
+
+def _affine_grid_vjp(xp, g, base):
+    points = xp.reshape(g, (*base.shape[:-1], base.shape[-1] - 1))
+    return xp.matmul(xp.transpose(points, -2, -1), base)
+
+
+_affine_grid.vjp(theta=_affine_grid_vjp)
+_affine_grid.vmap(lambda xp, batch, theta, base, *, size: xp._affine_grid(
+    theta if batch.on[0] else batch.expand_levels(theta), base if batch.on[1] else batch.expand_levels(base),
+    size=(*batch.sizes, *size)))

@@ -1,0 +1,200 @@
+"""Overloads: operators under the names of PyTorch's dispatcher, as `torch.ops.aten.add.Tensor`.
+
+    torch.ops.aten.mm.default       one operator: an overload
+    torch.ops.aten.mm               an overload packet: all overloads of a name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .schemas import FunctionSchema
+
+
+class OverloadRunner:
+    """How overloads are called; the tensor layer sets it."""
+
+    call: Callable[[OpOverload, tuple[Any, ...], dict[str, Any]], Any]
+    resolve: Callable[[OpOverloadPacket, tuple[Any, ...], dict[str, Any]], OpOverload]
+    overridden: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]  # NotImplemented: by nobody
+    aten: Callable[[], Any]  # the namespace of PyTorch's operators
+    composites: Callable[[], dict[str, Callable[..., Any]]] = dict  # name -> kernel of what layers above compose
+
+
+runner = OverloadRunner()
+
+
+class OpOverload:
+    """One overload of an operator, as PyTorch's dispatcher names it.
+
+    >>> import flambeau as torch
+    >>> print(torch.ops.aten.mm.default)
+    aten.mm.default
+    >>> torch.ops.aten.add.Tensor(torch.ones(1), 2, alpha=3)
+    tensor([7.])
+    """
+
+    def __init__(self, packet: OpOverloadPacket, overload: str, schema: FunctionSchema | None = None) -> None:
+        self.overloadpacket = packet
+        self.namespace = packet.namespace
+        self._overloadname = overload
+        self._given_schema = schema
+        self.__name__ = self.__qualname__ = f"{packet.__name__}.{overload}"
+        self.__module__ = f"torch._ops.{packet.namespace}"
+        self.tags: list[Any] = []
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        schema = self._given_schema
+        if schema is None:
+            raise AttributeError(f"flambeau has no schema of {self}")
+        return schema
+
+    @property
+    def _opname(self) -> str:
+        return self.overloadpacket.__name__
+
+    def name(self) -> str:
+        """Return the qualified name of the schema, `aten::add.Tensor`."""
+        overload = self._overloadname
+        return f"{self.namespace}::{self.overloadpacket.__name__}" + ("" if overload == "default" else f".{overload}")
+
+    @property
+    def is_view(self) -> bool:
+        """Whether a result aliases an argument that is not written."""
+        return any(r.alias_info is not None and not r.alias_info.is_write for r in self._schema.returns)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        result = runner.overridden(self, args, kwargs)
+        return runner.call(self, args, kwargs) if result is NotImplemented else result
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"
+
+    def __copy__(self) -> OpOverload:
+        return self
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _overload_at, (self.namespace, self.overloadpacket.__name__, self._overloadname)
+
+
+class OpOverloadPacket:
+    """All the overloads of one name.
+
+    >>> import flambeau as torch
+    >>> torch.ops.aten.mul.overloads()
+    ['Tensor', 'Scalar']
+    """
+
+    def __init__(self, name: str, namespace: str = "aten") -> None:
+        self.__name__ = name
+        self.namespace = namespace
+        self._qualified_op_name = f"{namespace}::{name}"
+        self.__module__ = f"torch._ops.{namespace}"
+        self._overloads: dict[str, OpOverload] = {}
+
+    def _overload(self, name: str, schema: FunctionSchema | None = None) -> OpOverload:
+        result = self._overloads.get(name)
+        if result is None:
+            result = self._overloads[name] = OpOverload(self, name, schema)
+        return result
+
+    def overloads(self) -> list[str]:
+        """Return the names of the overloads."""
+        return list(self._overloads)
+
+    @property
+    def _overload_names(self) -> list[str]:
+        return ["" if name == "default" else name for name in self._overloads]
+
+    def __getattr__(self, name: str) -> OpOverload:
+        result = self.__dict__.get("_overloads", {}).get(name)
+        if result is None:
+            qualified = f"{self.__dict__.get('namespace')}.{self.__dict__.get('__name__')}"
+            raise AttributeError(f"The underlying op of '{qualified}' has no overload name '{name}'")
+        return result
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        result = runner.overridden(self, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        overloads = self._overloads
+        chosen = next(iter(overloads.values())) if len(overloads) == 1 else runner.resolve(self, args, kwargs)
+        return runner.call(chosen, args, kwargs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._overloads)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
+        return self
+
+
+class OpNamespace:
+    """The operators of one library, `torch.ops.mylib`."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+        self._packets: dict[str, OpOverloadPacket] = {}
+
+    @property
+    def name(self) -> str:
+        """The library's name."""
+        return self.__name__
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        packet = self.__dict__.get("_packets", {}).get(name)
+        if packet is None:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError(f"'_OpNamespace' '{self.__dict__.get('__name__')}' object has no attribute '{name}'")
+        return packet
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packets)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._packets)
+
+    def __repr__(self) -> str:
+        return f"<module 'torch.ops.{self.__name__}'>"
+
+    def packet(self, name: str) -> OpOverloadPacket:
+        """The packet of a name, made where there is none."""
+        found = self._packets.get(name)
+        if found is None:
+            found = self._packets[name] = OpOverloadPacket(name, self.__name__)
+        return found
+
+
+#: the libraries that the program defines, by name
+namespaces: dict[str, OpNamespace] = {}
+
+
+def namespace_of(name: str) -> OpNamespace:
+    """The namespace of a library, made where there is none."""
+    found = namespaces.get(name)
+    if found is None:
+        found = namespaces[name] = OpNamespace(name)
+    return found
+
+
+def _overload_at(namespace: str, name: str, overload: str) -> OpOverload:
+    """The overload of a pickle."""
+    library: Any = runner.aten() if namespace == "aten" else namespace_of(namespace)
+    return getattr(getattr(library, name), overload)
+
+
+__all__ = ["OpNamespace", "OpOverload", "OpOverloadPacket", "namespace_of", "namespaces", "runner"]

@@ -1,0 +1,3 @@
+"""Declarations of Fourier transforms."""
+
+from . import fourier as fourier
