@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -108,34 +109,38 @@ def reset() -> None:
         function.reset()
 
 
+#: whether `torch.export.export` runs a module in this thread
+active_export: ContextVar[bool] = ContextVar("active_export", default=False)
+
+
 def is_compiling() -> bool:
-    """Return whether a compiled function is being traced in this thread.
+    """Return whether a compiled function is being traced, or a module exported, in this thread.
 
     >>> import flambeau as torch
     >>> torch.compiler.is_compiling()
     False
     """
-    return active_tracer.get() is not None
+    return active_tracer.get() is not None or active_export.get()
 
 
 def is_dynamo_compiling() -> bool:
-    """Return whether a compiled function is being traced in this thread, as `is_compiling` does.
+    """Return whether a compiled function is being traced in this thread.
 
     >>> import flambeau as torch
     >>> torch.compiler.is_dynamo_compiling()
     False
     """
-    return is_compiling()
+    return active_tracer.get() is not None
 
 
 def is_exporting() -> bool:
-    """Return False: there is no `torch.export`.
+    """Return whether `torch.export.export` runs a module in this thread.
 
     >>> import flambeau as torch
     >>> torch.compiler.is_exporting()
     False
     """
-    return False
+    return active_export.get()
 
 
 def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -165,6 +170,8 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
             tracer.graph_break(f"{getattr(function, '__name__', function)} is excluded from compilation{detail}")
         return function(*args, **kwargs)
 
+    vars(disabled).update(_torchdynamo_disable=True, _torchdynamo_disable_msg=reason,
+                          _torchdynamo_disable_recursive=recursive, _torchdynamo_orig_callable=function)
     return disabled
 
 

@@ -12,6 +12,7 @@ import importlib
 import re
 import sys
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -142,6 +143,8 @@ def object_fingerprint(x: Any) -> str:
                 f"{x._requires_grad} {x._inference}")
     if isinstance(x, np.ndarray):
         return f"array {x.dtype} {x.shape} {x.strides}"
+    if isinstance(x, weakref.ref):
+        return f"reference to {object_fingerprint(x())}"
     cls = type(x)
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_traversable(x) or (
             is_compiled(x) or cls.__module__ in _DECLARATIVE_MODULES):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 from ..nn import Module
@@ -30,6 +30,17 @@ class OptimizedModule(Module):  # type: ignore[misc]
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled module."""
         return self.__dict__["_run"](*args, **kwargs)
+
+    def dynamo_ctx(self, function: Callable[..., Any]) -> CompiledFunction:
+        """Compile another function with the options of this module; packages call it for steps besides `forward`.
+
+        >>> import flambeau as torch
+        >>> module = torch.compile(torch.nn.ReLU())
+        >>> module.dynamo_ctx(lambda x: x + 1)(torch.ones(2))
+        tensor([2., 2.])
+        """
+        run: CompiledFunction = self.__dict__["_run"]
+        return run.like(function)
 
     def __len__(self) -> int:
         if not isinstance(self._orig_mod, Sized):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -264,3 +265,12 @@ def test_through_the_torch_alias():
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "True True\n", done.stderr
+
+
+def test_mock_patch_restores_a_setting():
+    settings = Settings("some.config", {"level": 1})
+    with mock.patch.object(settings, "level", 2):
+        assert settings.level == 2
+    assert settings.level == 1
+    with pytest.raises(AttributeError, match="other does not exist"):
+        settings.other = 1

@@ -21,6 +21,8 @@ from ..api import (
 )
 from ..module import OptimizedModule
 from ..stance import DEFAULT_RECOMPILE_LIMIT, policy, set_stance
+from . import eval_frame as eval_frame
+from . import utils as utils
 
 _LIMITS = ("recompile_limit", "cache_size_limit")
 

@@ -168,6 +168,16 @@ class CompiledFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    @property
+    def _torchdynamo_orig_callable(self) -> Callable[..., Any]:
+        """The function, under the name by which packages recognise compiled ones."""
+        return self.function
+
+    def like(self, function: Callable[..., Any]) -> CompiledFunction:
+        """Another function, compiled with these options."""
+        return CompiledFunction(function, fullgraph=self.fullgraph, limit=self.limit, check=self.check,
+                                enabled=self.enabled)
+
     def clear_call_stub(self) -> None:
         """Drop the call stub, so that the next call checks the policy."""
         self._call_stub = None

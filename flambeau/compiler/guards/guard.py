@@ -21,7 +21,7 @@ import numpy as np
 from ..._tensor import Tensor
 from ...autograd.composite_spans import unwrap as unwrap_profiled
 from ...nn import Module
-from ...nn.modules.hooks import GLOBAL_HOOKS
+from ...nn.modules.base.hooks import GLOBAL_HOOKS
 from .object_kinds import CONSTANT_TYPES, LRU_CACHE
 
 is_ = operator.is_

@@ -7,6 +7,7 @@ the call continues.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -352,6 +353,16 @@ class Tracer(StorageTracer):
         self.param_groups.append((optimizer, group))
         self.states.append((optimizer, group, state_objects(optimizer, group)))
         return SymbolicParamGroup(self, group)
+
+    def guard_param_group(self, optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """Return an optimizer's param group, whose numbers are constants of the program, with guards."""
+        wrapped = self.wrap_param_group(optimizer, group)
+        for key in group:
+            value = wrapped[key]
+            for number in value if type(value) is tuple else (value,):
+                if isinstance(number, SymbolicScalar) and number.source is not None:
+                    self.guard_on_scalar(number.source, operator.eq, number.concrete, True)
+        return group
 
     def adopts_initial_state(self) -> bool:
         """Whether an optimizer's initial state, zeros made in this call, is traced as lifted inputs.

@@ -1,0 +1,164 @@
+"""Overloads that PyTorch composes of others, where no public function has the operator's name and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import functions
+from ..nn import functional as F
+from ..nn import recurrent
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _loss(function: Callable[..., Any], count: int = 2) -> Callable[..., Any]:
+    """A loss whose operator takes the reduction as a number after `count` arguments, then the rest by position."""
+    def run(*args: Any) -> Any:
+        given, rest = args[:count], args[count:]
+        reduction = _REDUCTIONS[rest[0]] if rest else "mean"
+        return function(*given, *rest[1:], reduction=reduction)
+
+    return run
+
+
+def _cross_entropy(self: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
+                   label_smoothing: float = 0.0) -> Any:
+    return F.cross_entropy(self, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction],
+                           label_smoothing=label_smoothing)
+
+
+def _nll_loss(self: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Any:
+    return F.nll_loss(self, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction])
+
+
+def _kl_div(self: Any, target: Any, reduction: int = 1, *, log_target: bool = False) -> Any:
+    return F.kl_div(self, target, reduction=_REDUCTIONS[reduction], log_target=log_target)
+
+
+def _margin(function: Callable[..., Any], tensors: int, names: tuple[str, ...]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = dict(zip((*names, "reduction"), args[tensors:], strict=False)) | kwargs
+        given["reduction"] = _REDUCTIONS[given.get("reduction", 1)]
+        return function(*args[:tensors], **given)
+
+    return run
+
+
+def _instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
+                   momentum: float, eps: float, cudnn_enabled: bool) -> Any:
+    return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                momentum: float, eps: float, cudnn_enabled: bool) -> Any:
+    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def _upsample_vec(mode: str) -> Callable[..., Any]:
+    if "nearest" in mode:
+        return lambda input, output_size, scale_factors: F.interpolate(
+            input, output_size, None if scale_factors is None else tuple(scale_factors), mode)
+    return lambda input, output_size, align_corners, scale_factors: F.interpolate(
+        input, output_size, None if scale_factors is None else tuple(scale_factors), mode, align_corners)
+
+
+def _assert_tensor_metadata(a: Any, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None,
+                            layout: Any = None) -> None:
+    """Check what is known of a tensor.
+
+    Raises:
+        RuntimeError: it has another dtype, shape, layout or device.
+    """
+    for name, expected, actual in (("Size", size, list(a.shape)), ("Stride", stride, list(a.stride())),
+                                   ("dtype", dtype, a.dtype), ("layout", layout, a.layout)):
+        if expected is not None and (list(expected) if isinstance(expected, (tuple, list)) else expected) != actual:
+            raise RuntimeError(f"Tensor {name.lower()} mismatch! Expected: {expected}, Got: {actual}")
+
+
+def _to_options(self: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+                non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Any:
+    return self.to(dtype=dtype, device=device, non_blocking=non_blocking, copy=copy, **(
+        {} if memory_format is None else {"memory_format": memory_format}))
+
+
+def _dropout_(self: Any, p: float, train: bool) -> Any:
+    return F.dropout(self, p, train, inplace=True)
+
+
+def _batch_norm_functional(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                           momentum: float, eps: float) -> Any:
+    """Batch normalization that returns the new running statistics instead of writing them."""
+    mean, var = running_mean.clone(), running_var.clone()
+    out, saved_mean, saved_invstd = functions.native_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
+    return out, saved_mean, saved_invstd, mean, var
+
+
+def _batch_norm_no_training(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float,
+                            eps: float) -> Any:
+    out = F.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    return out, functions.empty(0), functions.empty(0)
+
+
+def _batch_norm_no_stats(input: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
+    return functions.native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    from ..ops import aten
+
+    out = self.clone()
+    aten.index_put_.default(out, indices, values, accumulate)
+    return out
+
+
+def _copied(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    """The values of `src` with shape and dtype of `self`."""
+    out = functions.empty_like(self)
+    return out.copy_(src)
+
+
+def _filled(self: Any, value: Any) -> Any:
+    return functions.empty_like(self).fill_(value)
+
+
+#: "aten.name.overload" -> function with the schema's arguments
+KERNELS: dict[str, Callable[..., Any]] = {
+    "aten.cross_entropy_loss.default": _cross_entropy, "aten.nll_loss_nd.default": _nll_loss,
+    "aten.nll_loss.default": _nll_loss, "aten.nll_loss2d.default": _nll_loss,
+    "aten.l1_loss.default": _loss(F.l1_loss), "aten.soft_margin_loss.default": _loss(F.soft_margin_loss),
+    "aten.kl_div.default": _kl_div, "aten.multilabel_margin_loss.default": _loss(F.multilabel_margin_loss),
+    "aten.channel_shuffle.default": F.channel_shuffle,
+    "aten.margin_ranking_loss.default": _margin(F.margin_ranking_loss, 3, ("margin",)),
+    "aten.hinge_embedding_loss.default": _margin(F.hinge_embedding_loss, 2, ("margin",)),
+    "aten.cosine_embedding_loss.default": _margin(F.cosine_embedding_loss, 3, ("margin",)),
+    "aten.triplet_margin_loss.default": _margin(F.triplet_margin_loss, 3, ("margin", "p", "eps", "swap")),
+    "aten.poisson_nll_loss.default": _margin(F.poisson_nll_loss, 2, ("log_input", "full", "eps")),
+    "aten.instance_norm.default": _instance_norm, "aten.batch_norm.default": _batch_norm,
+    "aten.tensordot.default": lambda self, other, dims_self, dims_other: functions.tensordot(
+        self, other, (dims_self, dims_other)),
+    "aten.pad.default": lambda self, pad, mode="constant", value=None: (
+        F.pad(self, tuple(pad), mode, value)),
+    **{f"aten.upsample_{name}.vec": _upsample_vec(mode) for name, mode in (
+        ("nearest1d", "nearest"), ("nearest2d", "nearest"), ("nearest3d", "nearest"), ("linear1d", "linear"),
+        ("bilinear2d", "bilinear"), ("trilinear3d", "trilinear"), ("bicubic2d", "bicubic"))},
+    **{f"aten._upsample_nearest_exact{d}d.vec": _upsample_vec("nearest-exact") for d in (1, 2, 3)},
+    "aten._assert_tensor_metadata.default": _assert_tensor_metadata, "aten.to.dtype_layout": _to_options,
+    "aten.dropout_.default": _dropout_, "aten.alpha_dropout_.default": lambda self, p, train: F.alpha_dropout(
+        self, p, train, inplace=True),
+    "aten.feature_dropout.default": lambda self, p, train: F.dropout2d(self, p, train),
+    "aten.pixel_shuffle.default": F.pixel_shuffle, "aten.pixel_unshuffle.default": F.pixel_unshuffle,
+    "aten.log_sigmoid.default": lambda self: F.logsigmoid(self),  # type: ignore[attr-defined]
+    "aten.numpy_T.default": lambda self: self.T,
+    "aten.mT.default": lambda self: self.mT, "aten.mH.default": lambda self: self.mH,
+    "aten.matrix_H.default": lambda self: self.H, "aten.one_hot.default": F.one_hot,
+    "aten.lstm.input": recurrent.lstm, "aten.gru.input": recurrent.gru, "aten.rnn_tanh.input": recurrent.rnn_tanh,
+    "aten.rnn_relu.input": recurrent.rnn_relu,
+    "aten._native_batch_norm_legit_functional.default": _batch_norm_functional,
+    "aten._native_batch_norm_legit_no_training.default": _batch_norm_no_training,
+    "aten._native_batch_norm_legit.no_stats": _batch_norm_no_stats,
+    "aten.index_put.default": _index_put, "aten.copy.default": _copied, "aten.fill.Scalar": _filled,
+    "aten.fill.Tensor": _filled,
+}
+
+__all__ = ["KERNELS"]

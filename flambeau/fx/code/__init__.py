@@ -1,0 +1,1 @@
+"""Generated code: names, statements, functions made of source."""

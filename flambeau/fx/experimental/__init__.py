@@ -1,0 +1,1 @@
+"""Experiments of `torch.fx`: operator traces, constant folding, normal forms."""

@@ -1,0 +1,269 @@
+"""Traces of operators: a function is run, and each operator that it applies below autograd becomes a node."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import flambeau as torch
+
+from ..._tensor.parameter import Parameter
+from ...ops.overloads import OpOverload
+from ...utils._python_dispatch import TorchDispatchMode
+from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
+from .._lazy_graph_module import _make_graph_module
+from .._symbolic_trace import Tracer
+from ..code.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
+from ..graph import Graph
+from ..proxy import Proxy
+
+__all__ = ["ProxyTorchDispatchMode", "PythonKeyTracer", "dispatch_trace", "get_isolated_graphmodule",
+           "get_proxy_mode", "make_fx", "maybe_disable_thunkify", "py_sym_types"]
+
+py_sym_types = (torch.SymInt, torch.SymFloat, torch.SymBool)
+#: overload -> the function that computes it of other operators, in the block
+CURRENT_DECOMPOSITION_TABLE: dict[Any, Callable[..., Any]] = {}
+_modes: list[Any] = []
+
+
+class PythonKeyTracer(Tracer):
+    """The tracer of operators: tensors that the function did not compute become attributes."""
+
+    def __init__(self) -> None:
+        super().__init__(autowrap_modules=())
+        self.root = torch.nn.Module()
+        self.graph = Graph(tracer_cls=type(self))
+        self.tensor_attrs = {}
+        self.tensor_tracker: dict[int, tuple[Any, Proxy]] = {}
+
+    def create_arg(self, a: Any) -> Any:
+        """A value as the argument of a node."""
+        if isinstance(a, torch.Tensor):
+            found = self.tensor_tracker.get(id(a))
+            if found is not None:
+                return found[1].node
+        if isinstance(a, Parameter):
+            name = next((name for name, p in self.root.named_parameters() if p is a), None)
+            if name is None:
+                name = self.get_fresh_qualname("_param_constant")
+                setattr(self.root, name, a)
+            return self.create_node("get_attr", name, (), {})
+        return super().create_arg(a)
+
+    def track(self, value: Any, proxy: Any) -> None:
+        """Remember the node that computes a value, and those of its items."""
+        if isinstance(value, torch.Tensor):
+            self.tensor_tracker[id(value)] = (value, proxy)
+            proxy.node.meta.setdefault("val", _metadata(value))
+        elif isinstance(value, (list, tuple)):
+            proxy.node.meta.setdefault("val", tree_map(_metadata, value))
+            for i, item in enumerate(value):
+                if isinstance(item, torch.Tensor):
+                    self.track(item, proxy[i])
+
+
+def _metadata(value: Any) -> Any:
+    """A value without data."""
+    return value.detach().to("meta") if isinstance(value, torch.Tensor) else value
+
+
+class ProxyTorchDispatchMode(TorchDispatchMode):
+    """A mode in which operators become nodes.
+
+    Args:
+        tracer: the tracer.
+        tracing_mode: `real`: values are computed.
+        pre_dispatch: not supported.
+    """
+
+    def __init__(self, tracer: PythonKeyTracer, tracing_mode: str = "real", pre_dispatch: bool = False,
+                 **settings: Any) -> None:
+        super().__init__()
+        self.tracer, self.tracing_mode, self.enable_tracing = tracer, tracing_mode, True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not self.enable_tracing:
+            return func(*args, **kwargs)
+        if func.overloadpacket.__name__ == "lift_fresh":  # the constant may be written later
+            func = torch.ops.aten.lift_fresh_copy.default
+            with disable_proxy_modes_tracing():
+                args = (args[0].detach().clone(),)
+        decomposition = CURRENT_DECOMPOSITION_TABLE.get(func)
+        if decomposition is not None:
+            with self:
+                result = decomposition(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if _writes(func) and isinstance(args[0], torch.Tensor) and id(args[0]) not in self.tracer.tensor_tracker:
+            self._copy_constant(args[0])
+        name = func.overloadpacket.__name__
+        name = self.tracer.graph._target_to_str(name)
+        proxy = self.tracer.create_proxy("call_function", func, args, kwargs, name=name)
+        result = func(*args, **kwargs)
+        self.tracer.track(result, proxy)
+        return result
+
+    def _copy_constant(self, value: Any) -> None:
+        """Make a constant that is about to be written a copy of its present value."""
+        with disable_proxy_modes_tracing():
+            constant = value.detach().clone()
+        clone = torch.ops.aten.clone.default
+        self.tracer.track(value, self.tracer.create_proxy("call_function", clone, (constant,), {}))
+
+
+def _writes(func: Any) -> bool:
+    """Whether an overload writes to its first argument."""
+    try:
+        return bool(func._schema.is_mutable)
+    except AttributeError:
+        return False
+
+
+def get_proxy_mode() -> ProxyTorchDispatchMode | None:
+    """The mode in which operators become nodes, if one is active."""
+    return _modes[-1] if _modes else None
+
+
+get_innermost_proxy_mode = get_proxy_mode
+
+
+@contextmanager
+def disable_proxy_modes_tracing(*args: Any, **kwargs: Any) -> Iterator[None]:
+    """A context manager in which operators do not become nodes."""
+    mode = get_proxy_mode()
+    if mode is None:
+        yield
+        return
+    mode.enable_tracing = False
+    try:
+        yield
+    finally:
+        mode.enable_tracing = True
+
+
+@contextmanager
+def maybe_disable_thunkify() -> Iterator[None]:
+    """A context manager that changes nothing: sizes are known numbers."""
+    yield
+
+
+maybe_enable_thunkify = maybe_disable_thunkify
+
+
+@contextmanager
+def decompose(decomposition_table: Any) -> Iterator[dict[Any, Any]]:
+    """A context manager in which a table of decompositions is used."""
+    global CURRENT_DECOMPOSITION_TABLE
+    former = CURRENT_DECOMPOSITION_TABLE
+    CURRENT_DECOMPOSITION_TABLE = dict(decomposition_table or {})
+    try:
+        yield CURRENT_DECOMPOSITION_TABLE
+    finally:
+        CURRENT_DECOMPOSITION_TABLE = former
+
+
+def _parameter_names(f: Any, count: int) -> list[str]:
+    """The names of a function's parameters; `arg0`, ... if they are not known."""
+    function = inspect.unwrap(getattr(f, "forward", f) if isinstance(f, torch.nn.Module) else f)
+    code = getattr(function, "__code__", None)
+    if code is None or isinstance(f, torch.nn.Module) or code.co_flags & inspect.CO_VARARGS:
+        return [f"arg{i}" for i in range(count)]
+    return list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
+
+
+def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode: str = "real",
+            _allow_non_fake_inputs: bool = False, *, pre_dispatch: bool = False,
+            record_module_stack: bool = False, _allow_fake_constant: bool = False,
+            _error_on_data_dependent_ops: bool = True, record_stack_traces: bool = False, **settings: Any) -> Any:
+    """A function that runs `f` and returns a module of the operators that it applies below autograd.
+
+    Args:
+        f: the function or module.
+        decomposition_table: overload -> function that computes it of others.
+        tracing_mode: `real`, `fake` or `symbolic`: values are computed, and sizes are constants, in each of them.
+        record_stack_traces: whether nodes keep the Python stack.
+        pre_dispatch, record_module_stack: kept for callers; not used.
+
+    >>> import flambeau as torch
+    >>> from flambeau.fx.experimental.proxy_tensor import make_fx
+    >>> print(make_fx(lambda x: torch.exp(x) * 2)(torch.ones(2)).code.strip())
+    def forward(self, x_1):
+        exp = torch.ops.aten.exp.default(x_1);  x_1 = None
+        mul = torch.ops.aten.mul.Tensor(exp, 2);  exp = None
+        return mul
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"tracing_mode must be one of 'real', 'fake', 'symbolic', got {tracing_mode}")
+
+    def wrapped(*args: Any) -> Any:
+        tracer = PythonKeyTracer()
+        tracer.record_stack_traces = record_stack_traces
+        with decompose(decomposition_table):
+            graph = _trace(tracer, f, args)
+        name = type(f).__name__ if isinstance(f, torch.nn.Module) else getattr(f, "__name__", type(f).__name__)
+        return _make_graph_module(tracer.root, graph, name)
+
+    return wrapped
+
+
+def _trace(tracer: PythonKeyTracer, f: Any, args: tuple[Any, ...]) -> Graph:
+    if isinstance(f, torch.nn.Module):
+        tracer.root = torch.nn.Module()
+    names = _parameter_names(f, len(args))
+    if len(names) != len(args):
+        raise RuntimeError(f"Tracing expected {len(names)} arguments but got {len(args)} concrete arguments")
+    replaced: list[Any] = []
+    for name, value in zip(names, args, strict=True):
+        leaves, spec = tree_flatten(value)
+        own = []
+        for i, leaf in enumerate(leaves):
+            proxy = tracer.create_proxy("placeholder", f"{name}_{i + 1}", (), {})
+            if isinstance(leaf, torch.Tensor):
+                if id(leaf) in tracer.tensor_tracker:
+                    leaf = leaf.view_as(leaf)
+                tracer.track(leaf, proxy)
+            own.append(leaf)
+        replaced.append(tree_unflatten(own, spec))
+    _, in_spec = tree_flatten(args)
+    mode = ProxyTorchDispatchMode(tracer)
+    _modes.append(mode)
+    try:
+        with mode:
+            result = f(*replaced)
+    finally:
+        _modes.pop()
+    leaves, out_spec = tree_flatten(result)
+    nested = not all(child.is_leaf() for child in in_spec.children())
+    output = tracer.create_arg(leaves if nested else result)
+    tracer.create_node("output", "output", (output,), {})
+    if nested:
+        tracer.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
+    tracer.graph.eliminate_dead_code(_is_kept)
+    return tracer.graph
+
+
+def _is_kept(node: Any) -> bool:
+    """Whether a node of a trace is kept although nobody uses it."""
+    if node.op in ("placeholder", "output"):
+        return True
+    return isinstance(node.target, OpOverload) and node.is_impure(False)
+
+
+def dispatch_trace(root: Any, tracer: PythonKeyTracer, concrete_args: tuple[Any, ...] = ()) -> Any:
+    """The module of the operators that a function applies to arguments."""
+    return _make_graph_module(tracer.root, _trace(tracer, root, tuple(concrete_args)), type(root).__name__)
+
+
+def get_isolated_graphmodule(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing_mode: str = "real",
+                             decomposition_table: Any = None) -> Any:
+    """A module of the operators that a function applies, of the leaves of its arguments."""
+    leaves, spec = tree_flatten((args, kwargs))
+
+    def flat(*values: Any) -> Any:
+        positional, named = tree_unflatten(list(values), spec)
+        return func(*positional, **named)
+
+    return make_fx(flat, decomposition_table, tracing_mode)(*leaves)

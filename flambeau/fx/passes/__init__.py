@@ -1,0 +1,1 @@
+"""Passes over graphs: shapes, splits, partitions, pattern matching."""

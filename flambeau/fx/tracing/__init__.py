@@ -1,0 +1,1 @@
+"""Parts of tracers: arguments, replaced functions, placeholders."""

@@ -1,0 +1,363 @@
+"""`torch.jit.script` and `trace`: functions and modules of TorchScript's classes, which run as Python.
+
+A scripted module shares parameters and buffers with the module that it is made of. Its class is a subclass of the
+module's own, so that all methods remain. There is no TorchScript code: `code`, `graph`, saving and loading are refused.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from ..nn import Module
+from .modifiers import FunctionModifiers, get_torchscript_modifier
+
+_tracing = [0]
+
+
+class TorchScriptUnsupported(NotImplementedError):
+    """TorchScript itself is asked for: its code, its graphs, its files."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: flambeau runs scripted programs as Python and has no TorchScript. Use torch.compile "
+                         "for speed, and torch.save with a state_dict to save a model.")
+
+
+class Attribute(NamedTuple):
+    """A value with the type that TorchScript gives it.
+
+    >>> import flambeau as torch
+    >>> torch.jit.Attribute(0.5, float).value
+    0.5
+    """
+
+    value: Any
+    type: Any
+
+
+def is_tracing() -> bool:
+    """Whether `torch.jit.trace` is running.
+
+    >>> import flambeau as torch
+    >>> torch.jit.is_tracing()
+    False
+    """
+    return bool(_tracing[0])
+
+
+def is_scripting() -> bool:
+    """Whether compiled TorchScript is running: False, scripted code runs as Python.
+
+    >>> import flambeau as torch
+    >>> torch.jit.is_scripting()
+    False
+    """
+    return False
+
+
+class ScriptFunction:
+    """A scripted or traced function: it runs as Python.
+
+    >>> import flambeau as torch
+    >>> double = torch.jit.script(lambda x: 2 * x)
+    >>> isinstance(double, torch.jit.ScriptFunction), double(torch.ones(2))
+    (True, tensor([2., 2.]))
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._torchdynamo_inline = function
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.qualified_name = f"__torch__.{getattr(function, '__qualname__', self.name)}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._torchdynamo_inline(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    @property
+    def code(self) -> str:
+        """The TorchScript code: there is none."""
+        raise TorchScriptUnsupported("ScriptFunction.code")
+
+    @property
+    def graph(self) -> Any:
+        """The TorchScript graph: there is none."""
+        raise TorchScriptUnsupported("ScriptFunction.graph")
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Write a TorchScript file, which is refused."""
+        raise TorchScriptUnsupported("ScriptFunction.save")
+
+    def __reduce__(self) -> Any:
+        return ScriptFunction, (self._torchdynamo_inline,)
+
+
+class ScriptModule(Module):  # type: ignore[misc]
+    """The base class of scripted modules, and of modules whose author declares them as such.
+
+    >>> import flambeau as torch
+    >>> isinstance(torch.jit.script(torch.nn.Linear(2, 3)), torch.jit.ScriptModule)
+    True
+    """
+
+    @property
+    def code(self) -> str:
+        """The TorchScript code: there is none."""
+        raise TorchScriptUnsupported("ScriptModule.code")
+
+    @property
+    def graph(self) -> Any:
+        """The TorchScript graph: there is none."""
+        raise TorchScriptUnsupported("ScriptModule.graph")
+
+    inlined_graph = graph
+
+    def save(self, f: Any, **kwargs: Any) -> None:
+        """Write a TorchScript file, which is refused."""
+        raise TorchScriptUnsupported("ScriptModule.save")
+
+    def save_to_buffer(self, *args: Any, **kwargs: Any) -> bytes:
+        """The bytes of a TorchScript file, which is refused."""
+        raise TorchScriptUnsupported("ScriptModule.save_to_buffer")
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A module made by `script`: its class also derives from the original's."""
+
+    @property
+    def original_name(self) -> str:
+        """The name of the original's class."""
+        return _original_class(self).__name__
+
+    def _get_name(self) -> str:
+        return "RecursiveScriptModule"
+
+    def extra_repr(self) -> str:
+        return f"original_name={self.original_name}"
+
+
+class TracedModule(RecursiveScriptModule):
+    """A module made by `trace`."""
+
+    def _get_name(self) -> str:
+        return _original_class(self).__name__
+
+
+class TopLevelTracedModule(TracedModule):
+    """The outermost module made by `trace`."""
+
+
+def _original_class(module: Module) -> type:
+    original: type = type(module)._original
+    return original
+
+
+@functools.cache
+def _scripted_class(kind: type, original: type) -> type:
+    return type(kind.__name__, (kind, original), {"_original": original, "__module__": "torch.jit._script",
+                                                  "__doc__": original.__doc__})
+
+
+def _scripted_module(module: Module, kind: type, inner: type) -> Module:
+    """A module of a scripted class that shares parameters, buffers and hooks with the original."""
+    if isinstance(module, ScriptModule):
+        return module
+    cls: Any = type(module)
+    result: Module = object.__new__(_scripted_class(kind, cls))
+    result.__dict__.update(module.__dict__)
+    for name in ("_parameters", "_buffers", "_modules"):
+        result.__dict__[name] = dict(module.__dict__[name])
+    for name, child in result.__dict__["_modules"].items():
+        if isinstance(child, Module):
+            result.__dict__["_modules"][name] = _scripted_module(child, inner, inner)
+    return result
+
+
+def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+    """A function, module or class as TorchScript's classes know it; it runs as Python.
+
+    Args:
+        obj: a function, module or class.
+
+    Returns:
+        A `ScriptFunction`, a `RecursiveScriptModule` that shares the module's parameters, or the class itself.
+
+    Raises:
+        RuntimeError: anything else.
+
+    >>> import flambeau as torch
+    >>> double = torch.jit.script(lambda x: 2 * x)
+    >>> double(torch.ones(1))
+    tensor([2.])
+    """
+    if isinstance(obj, (ScriptFunction, ScriptModule)):
+        return obj
+    if isinstance(obj, Module):
+        prepare = getattr(obj, "__prepare_scriptable__", None)
+        prepared = prepare() if prepare is not None else obj
+        return _scripted_module(prepared, RecursiveScriptModule, RecursiveScriptModule)
+    if inspect.isclass(obj):
+        if issubclass(obj, Module):
+            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an "
+                               "instance instead")
+        return obj
+    if isinstance(obj, (dict, list, enum.Enum)):
+        return obj
+    if callable(obj):
+        if get_torchscript_modifier(obj) is FunctionModifiers.UNUSED:
+            return obj
+        return ScriptFunction(getattr(obj, "__func__", obj) if inspect.ismethod(obj) is False else obj)
+    raise RuntimeError(f"Could not get name of python class object: {obj!r} cannot be scripted")
+
+
+@contextmanager
+def _trace_block() -> Iterator[None]:
+    _tracing[0] += 1
+    try:
+        yield
+    finally:
+        _tracing[0] -= 1
+
+
+def _as_arguments(example_inputs: Any) -> tuple[Any, ...]:
+    if isinstance(example_inputs, (tuple, list)):
+        return tuple(example_inputs)
+    return (example_inputs,)
+
+
+def trace(func: Any, example_inputs: Any = None, optimize: None = None, check_trace: bool = True,
+          check_inputs: Any = None, check_tolerance: float = 1e-5, strict: bool = True,
+          _force_outplace: bool = False, _module_class: Any = None, _compilation_unit: Any = None,
+          example_kwarg_inputs: Any = None, _store_inputs: bool = True) -> Any:
+    """A function or module of TorchScript's classes, after one call with example arguments; it runs as Python.
+
+    In PyTorch a traced function repeats the operators of that call, whichever branches later arguments would take.
+    Here later calls take their own branches.
+
+    Args:
+        func: a function or module.
+        example_inputs: its arguments, a tuple or one tensor.
+        example_kwarg_inputs: its arguments by name, instead.
+
+    >>> import flambeau as torch
+    >>> double = torch.jit.trace(lambda x: 2 * x, torch.ones(1))
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if isinstance(func, ScriptModule):
+        return func
+    if example_inputs is None and not isinstance(example_kwarg_inputs, dict):
+        raise RuntimeError("example_kwarg_inputs should be a dict")
+    with _trace_block():
+        if example_kwarg_inputs is not None:
+            func(**example_kwarg_inputs)
+        else:
+            func(*_as_arguments(example_inputs))
+    if isinstance(func, Module):
+        return _scripted_module(func, TopLevelTracedModule, TracedModule)
+    return ScriptFunction(func)
+
+
+def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    """A module of TorchScript's classes, after one call of each method with example arguments.
+
+    Args:
+        mod: the module.
+        inputs: name of a method -> its example arguments.
+
+    >>> import flambeau as torch
+    >>> torch.jit.trace_module(torch.nn.Linear(1, 1), {"forward": torch.ones(1)}).original_name
+    'Linear'
+    """
+    if not isinstance(mod, Module):
+        raise AttributeError("expected torch.nn.Module as the first argument")
+    if not isinstance(inputs, dict):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    with _trace_block():
+        for name, example in inputs.items():
+            (mod if name == "forward" else getattr(mod, name))(*_as_arguments(example))
+    return _scripted_module(mod, TopLevelTracedModule, TracedModule)
+
+
+def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that PyTorch scripts while it traces; here the function.
+
+    >>> import flambeau as torch
+    >>> torch.jit.script_if_tracing(abs)(-1)
+    1
+    """
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    wrapped.__original_fn = fn  # type: ignore[attr-defined]
+    return wrapped
+
+
+def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a `ScriptModule` that its author declares as scripted; it runs as Python.
+
+    >>> import flambeau as torch
+    >>> class Twice(torch.jit.ScriptModule):
+    ...     @torch.jit.script_method
+    ...     def forward(self, x):
+    ...         return 2 * x
+    >>> Twice()(torch.ones(1))
+    tensor([2.])
+    """
+    return fn
+
+
+def interface(obj: type) -> type:
+    """A class that declares methods of modules: the class.
+
+    Raises:
+        RuntimeError: not a class.
+
+    >>> import flambeau as torch
+    >>> @torch.jit.interface
+    ... class Model:
+    ...     def forward(self, x: torch.Tensor) -> torch.Tensor: ...
+    """
+    if not inspect.isclass(obj):
+        raise RuntimeError("interface must be applied to a class")
+    return obj
+
+
+def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
+    """A scripted module in evaluation mode, unchanged.
+
+    Raises:
+        RuntimeError: not a scripted module, or in training mode.
+
+    >>> import flambeau as torch
+    >>> torch.jit.freeze(torch.jit.script(torch.nn.Linear(1, 1).eval())).training
+    False
+    """
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace "
+                           "to script your 'nn.Module'.")
+    if mod.training:
+        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on "
+                           "your module before freezing.")
+    return mod
+
+
+def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
+    """A scripted module, unchanged.
+
+    >>> import flambeau as torch
+    >>> model = torch.jit.script(torch.nn.Linear(1, 1).eval())
+    >>> torch.jit.optimize_for_inference(model)(torch.ones(2, 1)).shape
+    flambeau.Size([2, 1])
+    """
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError("optimize_for_inference expects a ScriptModule as input. Please use torch.jit.script or "
+                           "torch.jit.trace to script your 'nn.Module'.")
+    return mod

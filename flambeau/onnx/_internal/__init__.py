@@ -1,0 +1,1 @@
+"""`torch.onnx._internal`: empty; packages look for the module."""

@@ -1,0 +1,1 @@
+"""The translation of PyTorch's operators to those of ONNX."""

@@ -1,0 +1,143 @@
+"""Fake tensors: what they print, raise and record is what PyTorch's do."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import flambeau
+
+Program = Callable[[Any, Any, Any, Callable[[Callable[[], Any]], None]], None]
+
+
+def _creation(torch: Any, fake: Any, mode: Any, show: Any) -> None:
+    x = mode.from_tensor(torch.ones(2, 3, requires_grad=True))
+    y = x * 2
+    show(lambda: (x, x.device, x.is_meta, x.requires_grad, x.is_leaf, x.fake_device, x.fake_mode is mode))
+    show(lambda: (y, y.grad_fn.name(), x.detach(), x.clone(), x.size(), x.dtype))
+    show(lambda: (fake.is_fake(x), fake.is_fake(torch.ones(1)), fake.FakeTensor.from_tensor(torch.ones(3), mode)))
+    show(lambda: mode.from_tensor(torch.nn.Parameter(torch.ones(3))))
+    show(lambda: x.untyped_storage().device)
+    real = torch.ones(3)
+    show(lambda: mode.from_tensor(real) is mode.from_tensor(real))
+    x.sum().backward()
+    show(lambda: x.grad)
+    show(lambda: fake.FakeTensor(1, 2, 3))
+
+
+def _elements(torch: Any, fake: Any, mode: Any, show: Any) -> None:
+    x = mode.from_tensor(torch.ones(2, 3))
+    show(lambda: x.sum().item())
+    show(lambda: bool(x.sum() > 0))
+    show(lambda: x.sum().tolist())
+    show(lambda: x.numpy())
+    show(lambda: x.nonzero())
+    show(lambda: x[x > 0])
+    show(lambda: x.masked_select(x > 0))
+    show(lambda: torch.unique(x))
+    show(lambda: torch.equal(x, x))
+    show(lambda: torch.allclose(x, x))
+    show(lambda: x + torch.ones(2, 3))
+    show(lambda: x + torch.ones(()))
+    show(lambda: x.view(5))
+    with mode:
+        constant = torch.tensor(3)
+        show(lambda: (constant, constant.item(), (constant + 1).item()))
+        show(lambda: torch.tensor([1.0, 2.0]).sum().item())
+
+
+def _inside(torch: Any, fake: Any, mode: Any, show: Any) -> None:
+    with mode:
+        a = torch.empty(3, 4)
+        layer = torch.nn.Linear(4, 5)
+        show(lambda: (layer.weight, isinstance(layer.weight, torch.nn.Parameter), layer(a)))
+        show(lambda: (torch.empty(3, device="meta"), torch.zeros(2).add_(1), torch.arange(5), torch.rand(2)))
+        v = a[1:]
+        show(lambda: (v, v._base is a, v._is_view(), a.t().stride(), a.to(torch.float64), torch.randint(3, (2,))))
+        show(lambda: (torch.stack([a, a]).shape, torch.cat([a, a]), torch.nn.functional.dropout(a, 0.5)))
+    with fake.FakeTensorMode(allow_non_fake_inputs=True):
+        show(lambda: torch.ones(3) + torch.ones(3))
+
+
+def _custom(torch: Any, fake: Any, mode: Any, show: Any) -> None:
+    total = torch.library.custom_op("fake_tests::total", lambda x: x.sum(0).clone(), mutates_args=(),
+                                    schema="(Tensor x) -> Tensor")
+    x = mode.from_tensor(torch.ones(3, 4))
+    show(lambda: total(x))
+    show(lambda: total(torch.ones(3, device="meta")))
+    total.register_fake(lambda x: x.new_empty(x.shape[1:]))
+    show(lambda: (total(x), total(torch.ones(3, 4, device="meta")), total(torch.ones(3, 4))))
+
+
+def _lines(name: str, program: Program) -> list[str]:
+    torch = importlib.import_module(name)
+    fake = importlib.import_module(f"{name}._subclasses.fake_tensor")
+    lines = []
+
+    def show(what: Callable[[], Any]) -> None:
+        try:
+            text = repr(what())
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+        lines.append(text.replace("flambeau", "torch"))
+
+    program(torch, fake, fake.FakeTensorMode(), show)
+    return lines
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("program", [_creation, _elements, _inside, _custom])
+def test_programs_print_what_pytorch_prints(program: Program) -> None:
+    """Values, errors and their texts."""
+    pytest.importorskip("torch")
+    logging.disable(logging.ERROR)
+    try:
+        expected = _lines("torch", program)
+    finally:
+        logging.disable(logging.NOTSET)
+    assert _lines("flambeau", program) == expected
+
+
+@pytest.mark.parametrize("make", [
+    lambda nn: (nn.LSTM(3, 4), (2, 5, 3)), lambda nn: (nn.TransformerEncoderLayer(8, 2), (3, 2, 8)),
+    lambda nn: (nn.Conv2d(3, 4, 3), (1, 3, 6, 6)), lambda nn: (nn.BatchNorm2d(3), (2, 3, 4, 4)),
+    lambda nn: (nn.GRU(3, 4, 2, batch_first=True), (2, 5, 3)), lambda nn: (nn.MaxPool2d(2), (1, 2, 4, 4))])
+def test_modules_run_without_elements(make: Any) -> None:
+    """Shapes are those on elements, and a backward pass gives fake gradients."""
+    from flambeau._subclasses.fake_tensor import FakeCopyMode, FakeTensor, FakeTensorMode
+
+    module, shape = make(flambeau.nn)
+    real = module(flambeau.ones(shape))
+    mode = FakeTensorMode()
+    with FakeCopyMode(mode):
+        copied = copy.deepcopy(module)
+    with mode:
+        out = copied(mode.from_tensor(flambeau.ones(shape, requires_grad=True)))
+    out, real = (x[0] if isinstance(x, tuple) else x for x in (out, real))
+    assert isinstance(out, FakeTensor)
+    assert (out.shape, out.dtype) == (real.shape, real.dtype)
+    with mode:
+        out.sum().backward()
+    for p in copied.parameters():
+        assert isinstance(p.grad, FakeTensor)
+        assert p.grad.shape == p.shape
+
+
+def test_passes_take_modes_of_fake_tensors() -> None:
+    """ShapeProp and FakeTensorProp compute nothing."""
+    from flambeau._subclasses.fake_tensor import FakeTensorMode
+    from flambeau.fx.passes.fake_tensor_prop import FakeTensorProp
+    from flambeau.fx.passes.shape_prop import ShapeProp
+
+    gm = flambeau.fx.symbolic_trace(flambeau.nn.Linear(2, 3))
+    FakeTensorProp(gm, FakeTensorMode(allow_non_fake_inputs=True)).propagate(flambeau.ones(4, 2))
+    *_, last, _ = gm.graph.nodes
+    assert last.meta["val"].shape == (4, 3)
+    result = ShapeProp(gm, fake_mode=FakeTensorMode()).propagate(flambeau.ones(4, 2))
+    assert repr(result).startswith("FakeTensor")
+    assert last.meta["tensor_meta"].shape == (4, 3)
