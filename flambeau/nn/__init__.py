@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from . import functional, init, parallel, parameter, utils  # noqa: F401
     from .modules import *  # noqa: F403
     from .parallel import DataParallel  # noqa: F401
-    from .parameter import Buffer, Parameter  # noqa: F401
+    from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
 
-_SUBMODULES = ("functional", "init", "modules", "parallel", "parameter", "utils")
-_FILE_OF = {"Buffer": "parameter", "Parameter": "parameter", "DataParallel": "parallel"}
+_SUBMODULES = ("attention", "common_types", "functional", "grad", "init", "modules", "parallel", "parameter", "utils")
+_FILE_OF = {"Buffer": "parameter", "Parameter": "parameter", "UninitializedBuffer": "parameter",
+            "UninitializedParameter": "parameter", "DataParallel": "parallel",
+            "factory_kwargs": "factory_keywords"}
 
 __all__ = sorted([*modules.FILE_OF, *_FILE_OF, *_SUBMODULES])  # noqa: PLE0605
 

@@ -7,27 +7,43 @@ compositions of operators, argument checks, deprecated arguments.
 from __future__ import annotations
 
 from .._tensor import functions as _fn
+from .._tensor.overriding.entry_points import register_namespace
 from .functionals.activation import *  # noqa: F403
 from .functionals.attention import *  # noqa: F403
 from .functionals.distance import *  # noqa: F403
 from .functionals.dropout import *  # noqa: F403
 from .functionals.embedding import *  # noqa: F403
+from .functionals.fractional_pooling import *  # noqa: F403
+from .functionals.grid_sampling import *  # noqa: F403
+from .functionals.grouped_mm import ScalingType as ScalingType
+from .functionals.grouped_mm import SwizzleType as SwizzleType
+from .functionals.grouped_mm import grouped_mm as grouped_mm
+from .functionals.grouped_mm import scaled_grouped_mm as scaled_grouped_mm
+from .functionals.grouped_mm import scaled_mm as scaled_mm
+from .functionals.linear_cross_entropy import *  # noqa: F403
 from .functionals.loss import *  # noqa: F403
 from .functionals.margin_loss import *  # noqa: F403
 from .functionals.normalization import *  # noqa: F403
 from .functionals.padding import *  # noqa: F403
 from .functionals.pooling import *  # noqa: F403
 from .functionals.resample import *  # noqa: F403
+from .functionals.torch_names import native_channel_shuffle as native_channel_shuffle
 
 #: tensor functions re-exported unchanged
 _OPERATORS = (
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "ctc_loss", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "gelu", "hardshrink", "hardtanh_",
-    "linear", "logsigmoid", "max_unpool1d", "max_unpool2d", "max_unpool3d", "native_channel_shuffle", "pdist", "prelu",
+    "linear", "logsigmoid", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pdist", "prelu",
     "relu_", "rrelu_", "scaled_dot_product_attention", "selu_", "softplus", "softshrink",
 )
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
 unfold, fold = _fn.unfolded, _fn.folded  # `fn.unfold` is Tensor.unfold, which differs
 
+#: numbers of the modes of `grid_sample`
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
 __all__ = sorted(  # noqa: PLE0605
-    name for name, value in globals().items() if callable(value) and not name.startswith("_"))
+    name for name, value in globals().items() if callable(value) and not name.startswith("_")
+    and name != "register_namespace")
+register_namespace("torch.nn.functional.", lambda: {name: globals()[name] for name in __all__})

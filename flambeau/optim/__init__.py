@@ -6,8 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import lr_scheduler  # noqa: F401
+    from . import lr_scheduler, swa_utils  # noqa: F401
     from ._adafactor import Adafactor  # noqa: F401
+    from ._muon import Muon  # noqa: F401
+    from ._stateless import swap_in_optimizer_params_and_state  # noqa: F401
     from .adadelta import Adadelta  # noqa: F401
     from .adagrad import Adagrad  # noqa: F401
     from .adam import Adam  # noqa: F401
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from .rmsprop import RMSprop  # noqa: F401
     from .rprop import Rprop  # noqa: F401
     from .sgd import SGD  # noqa: F401
+    from .sparse_adam import SparseAdam  # noqa: F401
 
 _MODULE_OF = {
     "Adadelta": "adadelta",
@@ -31,19 +34,22 @@ _MODULE_OF = {
     "AdamW": "adamw",
     "ASGD": "asgd",
     "LBFGS": "lbfgs",
+    "Muon": "_muon",
     "NAdam": "nadam",
     "Optimizer": "optimizer",
     "RAdam": "radam",
     "RMSprop": "rmsprop",
     "Rprop": "rprop",
     "SGD": "sgd",
+    "SparseAdam": "sparse_adam",
+    "swap_in_optimizer_params_and_state": "_stateless",
 }
 
-__all__ = sorted([*_MODULE_OF, "lr_scheduler"])  # noqa: PLE0605
+__all__ = sorted([*_MODULE_OF, "lr_scheduler", "swa_utils"])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("lr_scheduler", "optimizer", *_MODULE_OF.values()):
+    if name in ("lr_scheduler", "optimizer", "swa_utils", "_functional", "_multi_tensor", *_MODULE_OF.values()):
         return import_module(f"{__name__}.{name}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

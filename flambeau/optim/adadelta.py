@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .optimizer import FirstOrder, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, scalar_value
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 def rule(xp: Any, param: Any, grad: Any, square_avg: Any, acc_delta: Any, lr: float, rho: float, eps: float,
@@ -73,3 +74,14 @@ class Adadelta(FirstOrder):
             apply_update(rule, param, grad, (state["square_avg"], state["acc_delta"]), scalar_value(group["lr"]),
                          group["rho"], group["eps"], group["weight_decay"], group["maximize"],
                          differentiable=group["differentiable"])
+
+
+def adadelta(params: list[Tensor], grads: list[Tensor], square_avgs: list[Tensor], acc_deltas: list[Tensor],
+             state_steps: list[Tensor], capturable: bool = False, foreach: bool | None = None,
+             differentiable: bool = False, has_complex: bool = False, *, lr: Any, rho: float, eps: float,
+             weight_decay: float, maximize: bool) -> None:
+    """Update lists of parameters and their state in place; see `Adadelta`."""
+    for param, grad, square, delta, count in zip(params, grads, square_avgs, acc_deltas, state_steps, strict=True):
+        advance_step(count)
+        apply_update(rule, param, grad, (square, delta), scalar_value(lr), rho, eps, weight_decay, maximize,
+                     differentiable=differentiable)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .._tensor import functions as fn
 from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, descent_gradient, new_step
 from .update_rules import advance_step, apply_update, scalar_value
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 def rule(xp: Any, param: Any, grad: Any, accumulator: Any, clr: float, eps: float, weight_decay: float,
@@ -20,6 +21,17 @@ def rule(xp: Any, param: Any, grad: Any, accumulator: Any, clr: float, eps: floa
         grad = xp.add(grad, param, alpha=weight_decay)
     xp.addcmul_(accumulator, grad, grad, value=1)
     xp.addcdiv_(param, grad, xp.add(xp.sqrt(accumulator), eps), value=-clr)
+
+
+def _update_by_sparse(param: Any, grad: Any, accumulator: Any, clr: float, group: dict[str, Any]) -> None:
+    """Update the elements of a parameter and its state that a sparse gradient holds."""
+    if group["weight_decay"] != 0:
+        raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+    grad = (-grad if group["maximize"] else grad).coalesce()  # not linear: indices must be unique
+    where, values = tuple(grad._indices().unbind(0)), grad._values()
+    accumulator.index_put_(where, values.pow(2), accumulate=True)
+    steps = values / accumulator[where].sqrt_().add_(group["eps"])
+    param.index_put_(where, steps.mul_(-clr), accumulate=True)
 
 
 class Adagrad(FirstOrder):
@@ -81,5 +93,23 @@ class Adagrad(FirstOrder):
         for param, grad, state in self._params_with_grad(group):
             step = advance_step(state["step"])
             clr = scalar_value(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
+            if grad.is_sparse:
+                _update_by_sparse(param, grad, state["sum"], clr, group)
+                continue
             apply_update(rule, param, grad, (state["sum"],), clr, group["eps"], group["weight_decay"],
                          group["maximize"], differentiable=group["differentiable"])
+
+
+def adagrad(params: list[Tensor], grads: list[Tensor], state_sums: list[Tensor], state_steps: list[Tensor],
+            fused: bool | None = None, grad_scale: Tensor | None = None, found_inf: Tensor | None = None,
+            has_sparse_grad: bool = False, foreach: bool | None = None, differentiable: bool = False,
+            has_complex: bool = False, *, lr: Any, weight_decay: float, lr_decay: float, eps: float,
+            maximize: bool) -> None:
+    """Update lists of parameters and sums in place; see `Adagrad`."""
+    options = {"weight_decay": weight_decay, "maximize": maximize, "eps": eps}
+    for param, grad, total, count in zip(params, grads, state_sums, state_steps, strict=True):
+        rate = scalar_value(lr) / (1 + (advance_step(count) - 1) * lr_decay)
+        if grad.is_sparse:
+            _update_by_sparse(param, grad, total, rate, options)
+        else:
+            apply_update(rule, param, grad, (total,), rate, eps, weight_decay, maximize, differentiable=differentiable)

@@ -9,7 +9,7 @@ from .._tensor import Tensor
 from .optimizer import FirstOrder, check_betas, check_fused, check_lr, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, scalar_value
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "adam"]
 
 
 def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: Any, lr: float, beta1: float,
@@ -112,3 +112,19 @@ class Adam(FirstOrder):
             apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"], max_exp_avg_sq), lr, beta1, beta2,
                          group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"], step,
                          differentiable=differentiable)
+
+
+def adam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+         max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None,
+         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
+         grad_scale: Tensor | None = None, found_inf: Tensor | None = None, has_complex: bool = False,
+         decoupled_weight_decay: bool = False, *, amsgrad: bool, beta1: Any, beta2: Any, lr: Any, weight_decay: float,
+         eps: float, maximize: bool) -> None:
+    """Update lists of parameters and their state in place; see `Adam`."""
+    if not differentiable:
+        lr, beta1, beta2 = scalar_value(lr), scalar_value(beta1), scalar_value(beta2)
+    for i, (param, grad, exp_avg, exp_avg_sq, count) in enumerate(
+            zip(params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True)):
+        state = (exp_avg, exp_avg_sq, max_exp_avg_sqs[i] if amsgrad else None)
+        apply_update(rule, param, grad, state, lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay, maximize,
+                     advance_step(count), differentiable=differentiable)

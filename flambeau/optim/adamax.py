@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .optimizer import FirstOrder, check_betas, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, scalar_value
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_inf: Any, lr: float, beta1: float, beta2: float, eps: float,
@@ -72,3 +73,13 @@ class Adamax(FirstOrder):
             apply_update(rule, param, grad, (state["exp_avg"], state["exp_inf"]), scalar_value(group["lr"]), beta1,
                          beta2, group["eps"], group["weight_decay"], group["maximize"], step,
                          differentiable=group["differentiable"])
+
+
+def adamax(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_infs: list[Tensor],
+           state_steps: list[Tensor], foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+           capturable: bool = False, has_complex: bool = False, *, eps: float, beta1: float, beta2: float, lr: Any,
+           weight_decay: float) -> None:
+    """Update lists of parameters and their state in place; see `Adamax`."""
+    for param, grad, exp_avg, exp_inf, count in zip(params, grads, exp_avgs, exp_infs, state_steps, strict=True):
+        apply_update(rule, param, grad, (exp_avg, exp_inf), scalar_value(lr), beta1, beta2, eps, weight_decay, maximize,
+                     advance_step(count), differentiable=differentiable)

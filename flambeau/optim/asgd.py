@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .._tensor import functions as fn
 from .optimizer import FirstOrder, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, read_state, scalar_value, set_state_value
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 def rule(xp: Any, param: Any, grad: Any, ax: Any, eta: float, lambd: float, mu: float, weight_decay: float,
@@ -78,3 +79,17 @@ class ASGD(FirstOrder):
                          group["weight_decay"], group["maximize"], differentiable=group["differentiable"])
             set_state_value(state["eta"], lr / ((1 + lambd * lr * step) ** group["alpha"]))
             set_state_value(state["mu"], 1 / max(1, step - group["t0"]))
+
+
+def asgd(params: list[Tensor], grads: list[Tensor], axs: list[Tensor], mus: list[Tensor], etas: list[Tensor],
+         state_steps: list[Tensor], foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+         capturable: bool = False, has_complex: bool = False, *, lambd: float, lr: Any, t0: float, alpha: float,
+         weight_decay: float) -> None:
+    """Update lists of parameters and their state in place; see `ASGD`."""
+    lr = scalar_value(lr)
+    for param, grad, ax, mu, eta, count in zip(params, grads, axs, mus, etas, state_steps, strict=True):
+        step = advance_step(count)
+        apply_update(rule, param, grad, (ax,), read_state(eta), lambd, read_state(mu), weight_decay, maximize,
+                     differentiable=differentiable)
+        set_state_value(eta, lr / ((1 + lambd * lr * step) ** alpha))
+        set_state_value(mu, 1 / max(1, step - t0))

@@ -139,7 +139,7 @@ class LBFGS(Optimizer):
                 direction = _search_direction(state, grad, changes, steps, ratios, scale, group["history_size"])
             previous_grad = grad.clone() if previous_grad is None else previous_grad.copy_(grad)
             previous_loss = loss
-            length = min(1.0, 1.0 / float(grad.abs().sum())) * lr if state["n_iter"] == 1 else lr
+            length = min(1.0, 1.0 / (float(grad.abs().sum()) or 1e-300)) * lr if state["n_iter"] == 1 else lr
             slope = grad.dot(direction)
             if slope > -change:
                 break

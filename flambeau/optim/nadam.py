@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .._tensor import functions as fn
 from .optimizer import FirstOrder, check_betas, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, scalar_value, scale_state
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, lr: float, beta1: float, beta2: float,
@@ -90,3 +91,19 @@ class NAdam(FirstOrder):
             apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), scalar_value(group["lr"]), beta1,
                          beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
                          step, mu, mu_next, product, differentiable=group["differentiable"])
+
+
+def nadam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+          mu_products: list[Tensor], state_steps: list[Tensor], decoupled_weight_decay: bool = False,
+          foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
+          has_complex: bool = False, maximize: bool = False, *, beta1: float, beta2: float, lr: Any,
+          weight_decay: float, momentum_decay: float, eps: float) -> None:
+    """Update lists of parameters and their state in place; see `NAdam`."""
+    for param, grad, exp_avg, exp_avg_sq, mu_product, count in zip(
+            params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, strict=True):
+        step = advance_step(count)
+        mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * momentum_decay)))
+        mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * momentum_decay)))
+        apply_update(rule, param, grad, (exp_avg, exp_avg_sq), scalar_value(lr), beta1, beta2, eps, weight_decay,
+                     decoupled_weight_decay, maximize, step, mu, mu_next, scale_state(mu_product, mu),
+                     differentiable=differentiable)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from functools import wraps
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -114,8 +114,15 @@ class Optimizer:
     tensor([0.5000])
     """
 
+    #: types of step hooks
+    OptimizerPreHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    OptimizerPostHook: TypeAlias = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
+
     #: options that state dicts of older versions lack, and their values there
-    added_options: tuple[tuple[str, Any], ...] = (("maximize", False), ("foreach", None), ("differentiable", False))
+    added_options: tuple[tuple[str, Any], ...] = ()
+
+    #: whether `_update` calls a function of `update_rules`, which takes symbolic hyperparameters
+    has_update_rule = True
 
     state: defaultdict[Tensor, Any]
     param_groups: list[dict[str, Any]]
@@ -292,6 +299,11 @@ class Optimizer:
 
     # -- hooks ---------------------------------------------------------------------------------------
 
+    @staticmethod
+    def profile_hook_step(func: Callable) -> Callable:
+        """`func`, a `step`, with the step hooks called before and after it, and recorded by the profiler."""
+        return _with_hooks(func)
+
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(optimizer, args, kwargs)` before each step; it may return new (args, kwargs)."""
         return _add_hook(self._optimizer_step_pre_hooks, hook)
@@ -366,6 +378,8 @@ def _cast_like(value: Any, param: Tensor, group: dict[str, Any], key: Any = None
 class FirstOrder(Optimizer):
     """Base class of optimizers that update each group once per step; a subclass implements `_update(group)`."""
 
+    added_options: tuple[tuple[str, Any], ...] = (("maximize", False), ("foreach", None), ("differentiable", False))
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once, from their gradients.
 
@@ -402,7 +416,11 @@ class FirstOrder(Optimizer):
 def _traced_group(optimizer: Optimizer, group: dict[str, Any]) -> dict[str, Any]:
     """The group; while a function is traced, with its hyperparameters wrapped as symbolic scalars."""
     tracer = active_tracer.get()
-    return group if tracer is None else tracer.wrap_param_group(optimizer, group)
+    if tracer is None:
+        return group
+    if optimizer.has_update_rule:
+        return tracer.wrap_param_group(optimizer, group)
+    return tracer.guard_param_group(optimizer, group)
 
 
 def _traced_state(make: Callable[[], np.ndarray]) -> Tensor | None:

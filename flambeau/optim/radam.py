@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .optimizer import FirstOrder, check_betas, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, scalar_value
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, lr: float, beta1: float, beta2: float,
@@ -89,3 +90,13 @@ class RAdam(FirstOrder):
             apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), scalar_value(group["lr"]), beta1,
                          beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
                          step, differentiable=group["differentiable"])
+
+
+def radam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp_avg_sqs: list[Tensor],
+          state_steps: list[Tensor], decoupled_weight_decay: bool = False, foreach: bool | None = None,
+          differentiable: bool = False, capturable: bool = False, has_complex: bool = False, maximize: bool = False, *,
+          beta1: float, beta2: float, lr: Any, weight_decay: float, eps: float) -> None:
+    """Update lists of parameters and their state in place; see `RAdam`."""
+    for param, grad, exp_avg, exp_avg_sq, count in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True):
+        apply_update(rule, param, grad, (exp_avg, exp_avg_sq), scalar_value(lr), beta1, beta2, eps, weight_decay,
+                     decoupled_weight_decay, maximize, advance_step(count), differentiable=differentiable)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .optimizer import FirstOrder, check_lr, check_not_negative, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, scalar_value
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 def rule(xp: Any, param: Any, grad: Any, square_avg: Any, grad_avg: Any, buffer: Any, lr: float, alpha: float,
@@ -88,3 +89,15 @@ class RMSprop(FirstOrder):
             apply_update(rule, param, grad, (state["square_avg"], grad_avg, buffer), scalar_value(group["lr"]),
                          group["alpha"], group["eps"], group["weight_decay"], momentum, group["maximize"],
                          differentiable=group["differentiable"])
+
+
+def rmsprop(params: list[Tensor], grads: list[Tensor], square_avgs: list[Tensor], grad_avgs: list[Tensor],
+            momentum_buffer_list: list[Tensor], state_steps: list[Tensor], foreach: bool | None = None,
+            maximize: bool = False, differentiable: bool = False, capturable: bool = False, has_complex: bool = False,
+            *, lr: Any, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool) -> None:
+    """Update lists of parameters and their state in place; see `RMSprop`."""
+    for i, (param, grad, square, count) in enumerate(zip(params, grads, square_avgs, state_steps, strict=True)):
+        advance_step(count)
+        state = (square, grad_avgs[i] if centered else None, momentum_buffer_list[i] if momentum > 0 else None)
+        apply_update(rule, param, grad, state, scalar_value(lr), alpha, eps, weight_decay, momentum, maximize,
+                     differentiable=differentiable)

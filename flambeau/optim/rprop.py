@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .._tensor import functions as fn
 from .optimizer import FirstOrder, check_lr, descent_gradient, new_step, zeros_like
 from .update_rules import advance_step, apply_update, scalar_value
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 def rule(xp: Any, param: Any, grad: Any, previous: Any, step_size: Any, eta_minus: float, eta_plus: float,
@@ -75,3 +76,14 @@ class Rprop(FirstOrder):
             advance_step(state["step"])
             apply_update(rule, param, grad, (state["prev"], state["step_size"]), *group["etas"], *group["step_sizes"],
                          group["maximize"], differentiable=group["differentiable"])
+
+
+def rprop(params: list[Tensor], grads: list[Tensor], prevs: list[Tensor], step_sizes: list[Tensor],
+          state_steps: list[Tensor], foreach: bool | None = None, capturable: bool = False, maximize: bool = False,
+          differentiable: bool = False, has_complex: bool = False, *, step_size_min: float, step_size_max: float,
+          etaminus: float, etaplus: float) -> None:
+    """Update lists of parameters and their state in place; see `Rprop`."""
+    for param, grad, previous, size, count in zip(params, grads, prevs, step_sizes, state_steps, strict=True):
+        advance_step(count)
+        apply_update(rule, param, grad, (previous, size), etaminus, etaplus, step_size_min, step_size_max, maximize,
+                     differentiable=differentiable)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._tensor import Tensor
 from .._tensor import functions as fn
+from ..engine.grad_mode import no_grad
 from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, descent_gradient
 from .update_rules import apply_update, scalar_value
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 def rule(xp: Any, param: Any, grad: Any, buffer: Any, lr: float, momentum: float, dampening: float, weight_decay: float,
@@ -25,6 +27,28 @@ def rule(xp: Any, param: Any, grad: Any, buffer: Any, lr: float, momentum: float
             xp.add_(xp.mul_(buffer, momentum), grad, alpha=1 - dampening)
         grad = xp.add(grad, buffer, alpha=momentum) if nesterov else buffer
     xp.add_(param, grad, alpha=-lr)
+
+
+def update_by_sparse(param: Tensor, grad: Tensor, buffer: Any, lr: Any, momentum: float, dampening: float,
+                     weight_decay: float, nesterov: bool, maximize: bool) -> Any:
+    """Update a parameter in place by a sparse gradient; the momentum buffer, which is sparse, too.
+
+    Raises:
+        RuntimeError: with weight decay, which is dense (PyTorch's text).
+    """
+    with no_grad():
+        if maximize:
+            grad = -grad
+        if weight_decay != 0:
+            grad = fn.add(grad, param, alpha=weight_decay)
+        if momentum != 0:
+            if buffer is None:
+                buffer = grad.clone().detach()
+            else:
+                buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = fn.add(grad, buffer, alpha=momentum) if nesterov else buffer
+        param.add_(grad, alpha=-lr)
+    return buffer
 
 
 class SGD(FirstOrder):
@@ -84,6 +108,13 @@ class SGD(FirstOrder):
             if grad is None:
                 continue
             buffer, first = None, False
+            if grad.is_sparse:
+                state = self.state[param] if momentum != 0 else {}
+                buffer = update_by_sparse(param, grad, state.get("momentum_buffer"), lr, momentum, group["dampening"],
+                                          weight_decay, group["nesterov"], group["maximize"])
+                if momentum != 0:
+                    state["momentum_buffer"] = buffer
+                continue
             if momentum != 0:
                 state = self.state[param]
                 buffer = state.get("momentum_buffer")
@@ -92,3 +123,21 @@ class SGD(FirstOrder):
                     state["momentum_buffer"] = buffer
             apply_update(rule, param, grad, (buffer,), lr, momentum, group["dampening"], weight_decay,
                          group["nesterov"], group["maximize"], first, differentiable=differentiable)
+
+
+def sgd(params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list[Any], has_sparse_grad: bool = False,
+        foreach: bool | None = None, fused: bool | None = None, grad_scale: Tensor | None = None,
+        found_inf: Tensor | None = None, *, weight_decay: float, momentum: float, lr: Any, dampening: float,
+        nesterov: bool, maximize: bool) -> None:
+    """Update lists of parameters and momentum buffers in place; absent buffers are made. See `SGD`."""
+    lr = scalar_value(lr)
+    for i, (param, grad) in enumerate(zip(params, d_p_list, strict=True)):
+        if grad.is_sparse:
+            momentum_buffer_list[i] = update_by_sparse(param, grad, momentum_buffer_list[i], lr, momentum, dampening,
+                                                       weight_decay, nesterov, maximize)
+            continue
+        buffer, first = momentum_buffer_list[i] if momentum != 0 else None, False
+        if momentum != 0 and buffer is None:
+            buffer, first = fn.empty_like(grad), True
+            momentum_buffer_list[i] = buffer
+        apply_update(rule, param, grad, (buffer,), lr, momentum, dampening, weight_decay, nesterov, maximize, first)

@@ -110,6 +110,12 @@ arrays = SimpleNamespace(
     clamp_=lambda x, low, high: np.clip(x, low, high, out=x),
 )
 
+
+def _kept(x: Any) -> Any:
+    """A copy of a tensor with a gradient, for operators that save it before the rule writes to it."""
+    return x.clone() if getattr(x, "requires_grad", False) else x
+
+
 tensors = SimpleNamespace(
     add=lambda x, y, alpha=1: x.add(y, alpha=alpha),
     add_=lambda x, y, alpha=1: x.add_(y, alpha=alpha),
@@ -119,12 +125,13 @@ tensors = SimpleNamespace(
     lerp_=lambda x, y, weight: x.lerp_(y, weight),
     copy_=lambda x, y: x.copy_(y),
     neg=lambda x: x.neg(), abs=lambda x: x.abs(), sqrt=lambda x: x.sqrt(), sign=lambda x: x.sign(),
-    mul=lambda x, y: x * y, sub=lambda x, y: x - y, div=lambda x, y: x / y,
+    mul=lambda x, y: x * _kept(y), sub=lambda x, y: x - y, div=lambda x, y: x / y,
     maximum=lambda x, y: fn.maximum(x, y),
     where=lambda condition, x, y: fn.where(condition, x, y),
-    mul_=lambda x, y: x.mul_(y), div_=lambda x, y: x.div_(y),
-    maximum_=lambda x, y: x.copy_(fn.maximum(x, y)),
-    clamp_=lambda x, low, high: x.clamp_(low, high),
+    mul_=lambda x, y: x.mul_(y),
+    div_=lambda x, y: x / y if x.requires_grad else x.div_(y),  # a root saves its result
+    maximum_=lambda x, y: x.copy_(fn.maximum(_kept(x), y)),
+    clamp_=lambda x, low, high: x.copy_(_kept(x).clamp(low, high)) if x.requires_grad else x.clamp_(low, high),
 )
 
 
@@ -166,8 +173,18 @@ def _apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple
             t._bump_version()
 
 
+#: module of a rule -> the optimizer, where it takes no sparse gradients
+_DENSE_ONLY = {"adadelta": "Adadelta", "adam": "Adam", "adamax": "Adamax", "asgd": "ASGD", "nadam": "NAdam",
+               "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop"}
+
+
 def _apply_on_tensors(rule: Callable[..., None], operands: tuple, scalars: tuple) -> None:
     """Apply the rule with tensor operators."""
+    if operands[1].is_sparse:
+        name = rule.__module__.rpartition(".")[2]
+        if name in _DENSE_ONLY:
+            raise RuntimeError(f"{_DENSE_ONLY[name]} does not support sparse gradients"
+                               + (", please consider SparseAdam instead" if name == "adam" else ""))
     if operands[0].is_complex():  # real and imaginary parts are separate parameters
         operands = tuple([None if t is None else fn.view_as_real(t) for t in operands])
     rule(tensors, *operands, *scalars)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import flambeau
-from flambeau.nn.modules.hooks import GLOBAL_HOOKS
+from flambeau.nn.modules.base.hooks import GLOBAL_HOOKS
 
 pytorch = pytest.importorskip("torch")
 pytestmark = pytest.mark.parity

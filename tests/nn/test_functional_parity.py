@@ -49,6 +49,10 @@ CALLS = [
     "interpolate(x[None], size=3, mode='area')", "interpolate(x[None], size=7, mode='nearest-exact')",
     "interpolate(x[None, None], scale_factor=(2, 1.5), mode='bilinear', recompute_scale_factor=True)",
     "interpolate(x[None, None], size=(5, 6), mode='bicubic', align_corners=True)",
+    *[f"interpolate(x[None, None], size=({size}), mode={mode!r}, antialias=True)" for size in ("2, 3", "7, 2")
+      for mode in ("bilinear", "bicubic", "lanczos")],
+    "interpolate(x[None, None], scale_factor=0.4, mode='bicubic', antialias=True)",
+    "interpolate(x[None, None], size=(2, 6), mode='bilinear', align_corners=True, antialias=True)",
     "local_response_norm(x[None], 3)", "linear(x, y)", ("bilinear(x, y, y.reshape(1, 3, 4)[:, :, :].expand(2, 3, 4)"
     ".transpose(1, 2)[:, :4, :3] @ y)"),
     "dropout(x, 0.0)", "dropout(x, 0.5, training=False)", "scaled_dot_product_attention(x, y, y)",
@@ -101,6 +105,12 @@ def test_call(call):
     "pad(x, (1, 1), 'reflect', 2.0)", "one_hot(x)", "one_hot(-c)", "one_hot(c, 1)", "one_hot(c[:0])",
     "interpolate(x[None])", "interpolate(x[None], 3, 2)", "interpolate(x[None], (3, 3))",
     "interpolate(x[None], scale_factor=(2, 2))", "interpolate(x[None], 3, mode='bilinear')",
+    *[f"interpolate(x[None, None].to({dtype}), ({size}), mode={mode!r})" for dtype, size, mode in (
+        ("c.dtype", "3, 3", "nearest"), ("c.dtype", "80, 80", "bilinear"), ("c.dtype", "3, 3", "bicubic"))],
+    "interpolate(x[None].to(c.dtype), 3, mode='linear')", "interpolate(x[None], 3, mode='linear', antialias=True)",
+    "interpolate(x[None, None].half(), 3, mode='bilinear', antialias=True)",
+    "interpolate(x[None, None], 3, mode='lanczos')",
+    "interpolate(x[None, None], 3, mode='lanczos', align_corners=True, antialias=True)",
     "interpolate(x[None], 3, align_corners=True)", "interpolate(x[None], 0)", "interpolate(x, 3)",
     "embedding(c, x, padding_idx=9)", "batch_norm(x[:1], None, None, training=True)",
     "batch_norm(x, None, None, training=True, eps=0)", "instance_norm(x)", "group_norm(x[0], 2)",

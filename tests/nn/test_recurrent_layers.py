@@ -9,7 +9,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau.nn.modules import rnn, rnn_cells
+from flambeau.nn import recurrent
 
 LAYERS = ("LSTM", "GRU")
 HOW: list[dict[str, Any]] = [{}, {"bias": False}, {"bidirectional": True, "num_layers": 2}, {"batch_first": True}]
@@ -19,7 +19,7 @@ def run(layer: Any, x: Any, state: Any, monkeypatch: Any, by_steps: bool) -> lis
     """Outputs and gradients, fused or step by step."""
     with monkeypatch.context() as patch:
         if by_steps:
-            patch.setattr(rnn, "recurrent_layer", lambda *_: None)
+            patch.setattr(recurrent, "recurrent_layer", lambda *_: None)
         output, last = layer(x, state)
     results = [output, *(last if isinstance(last, tuple) else (last,))]
     weights = [torch.sin(torch.arange(r.numel(), dtype=r.dtype)).reshape(r.shape) for r in results]
@@ -145,8 +145,7 @@ def plain_run(layer: Any, x: Any, state: Any, monkeypatch: Any, apart: bool) -> 
     """Outputs, gradients and graph, by fused cells or operator by operator."""
     with monkeypatch.context() as patch:
         if apart:
-            for module in (rnn, rnn_cells):
-                patch.setattr(module, "rnn_steps", lambda *_: None)
+            patch.setattr(recurrent, "rnn_steps", lambda *_: None)
         output, last = layer(x, state)
     leaves = [each for each in (x, state, *layer.parameters()) if each is not None and each.requires_grad]
     names = []
@@ -182,13 +181,13 @@ def test_fused_cells_equal_operators(nonlinearity: str, dtype: Any, how: dict[st
 
 @pytest.mark.skipif(not codegen.available(), reason="there are no kernels")
 def test_cells_use_the_fused_kernel(monkeypatch: Any) -> None:
-    monkeypatch.setattr(rnn_cells.fn, "linear", lambda *_: pytest.fail("an operator of its own"))
+    monkeypatch.setattr(recurrent.fn, "linear", lambda *_: pytest.fail("an operator of its own"))
     cell = torch.nn.RNNCell(48, 256)
     shares, state = torch.randn(2, 64, 256)
-    new = rnn_cells.rnn_step(shares, state, cell.weight_hh, cell.bias_hh, "tanh")
+    new = recurrent.rnn_step(shares, state, cell.weight_hh, cell.bias_hh, "tanh")
     assert new.grad_fn.name() == "TanhBackward0"
     with torch.no_grad():
-        new = rnn_cells.rnn_step(shares, state, cell.weight_hh, cell.bias_hh, "relu")
+        new = recurrent.rnn_step(shares, state, cell.weight_hh, cell.bias_hh, "relu")
     assert new.grad_fn is None
 
 

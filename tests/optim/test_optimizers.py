@@ -10,7 +10,10 @@ import pytest
 import flambeau as torch
 from flambeau import nn, optim
 
-ALL = [getattr(optim, name) for name in optim.__all__ if name not in ("Optimizer", "LBFGS", "lr_scheduler")]
+#: Muon and SparseAdam, for matrices and sparse gradients, are tested in test_averaging_and_foreach_parity.py
+_OTHERS = ("Optimizer", "LBFGS", "Muon", "SparseAdam", "lr_scheduler", "swa_utils",
+           "swap_in_optimizer_params_and_state")
+ALL = [getattr(optim, name) for name in optim.__all__ if name not in _OTHERS]
 
 
 def quadratic(p):

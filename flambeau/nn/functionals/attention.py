@@ -9,7 +9,8 @@ from typing import Any
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 
-__all__ = ["multi_head_attention_forward"]
+__all__ = ["_canonical_mask", "_in_projection", "_in_projection_packed", "_mha_shape_check", "_none_or_dtype",
+           "multi_head_attention_forward"]
 
 
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None) -> tuple[Tensor, ...]:
@@ -32,7 +33,21 @@ def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor 
     return fn.linear(q, w_q, b_q), fn.linear(k, w_k, b_k), fn.linear(v, w_v, b_v)
 
 
-def _check_ranks(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None,
+def _in_projection(q: Tensor, k: Tensor, v: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, b_q: Tensor | None = None,
+                   b_k: Tensor | None = None, b_v: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Project q, k and v by separate weights, which map to the size of q."""
+    size = q.size(-1)
+    for name, weight, expected in (("query", w_q, (size, size)), ("key", w_k, (size, k.size(-1))),
+                                   ("value", w_v, (size, v.size(-1)))):
+        if tuple(weight.shape) != expected:
+            raise AssertionError(f"expecting {name} weights shape of {expected}, but got {weight.shape}")
+    for name, bias in (("query", b_q), ("key", b_k), ("value", b_v)):
+        if bias is not None and tuple(bias.shape) != (size,):
+            raise AssertionError(f"expecting {name} bias shape of {(size,)}, but got {bias.shape}")
+    return fn.linear(q, w_q, b_q), fn.linear(k, w_k, b_k), fn.linear(v, w_v, b_v)
+
+
+def _mha_shape_check(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None,
                  attn_mask: Tensor | None, num_heads: int) -> bool:
     """Check the ranks; return whether the inputs are batched.
 
@@ -75,6 +90,13 @@ def _canonical_mask(mask: Tensor | None, mask_name: str, other_type: Any, other_
     if is_float:
         return mask
     return fn.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def _none_or_dtype(input: Tensor | None) -> Any:
+    """The dtype of a tensor, None for None."""
+    if input is None or isinstance(input, Tensor):
+        return None if input is None else input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
 
 
 def multi_head_attention_forward(
@@ -130,9 +152,9 @@ def multi_head_attention_forward(
     >>> output.shape, weights.shape
     (flambeau.Size([2, 1, 4]), flambeau.Size([1, 2, 2]))
     """
-    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        query, key, value = _add_batch_dim(query, key, value)
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
         if key_padding_mask is not None:
             key_padding_mask = key_padding_mask.unsqueeze(0)
     tgt_len, batch, embed_dim = query.shape
@@ -161,7 +183,7 @@ def multi_head_attention_forward(
         for name, weight in zip("qkv", weights, strict=True):
             if weight is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
-        q, k, v = (fn.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
+        q, k, v = _in_projection(query, key, value, *weights, *biases)
     else:
         if key.shape != value.shape:
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
@@ -170,7 +192,13 @@ def multi_head_attention_forward(
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     if attn_mask is not None:
         attn_mask = _check_attn_mask(attn_mask, tgt_len, key.shape[0], batch * num_heads)
+    if (bias_k is None) != (bias_v is None):
+        given, missing = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
+        raise AssertionError(f"{given} is set but {missing} is None")
     if bias_k is not None and bias_v is not None:
+        for name, static in (("key", static_k), ("value", static_v)):
+            if static is not None:
+                raise AssertionError(f"bias cannot be added to static {name}.")
         k = fn.cat([k, bias_k.repeat(1, batch, 1)])
         v = fn.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _pad_mask(attn_mask), _pad_mask(key_padding_mask)
@@ -184,6 +212,10 @@ def multi_head_attention_forward(
         attn_mask, key_padding_mask = _pad_mask(attn_mask), _pad_mask(key_padding_mask)
     src_len = k.size(1)
     if key_padding_mask is not None:
+        for dim, size in ((0, batch), (1, src_len)):
+            if key_padding_mask.shape[dim] != size:
+                raise AssertionError(f"Expected key_padded_mask.shape[{dim}] to be {size}, but got "
+                                     f"{key_padding_mask.shape[dim]}")
         padding = key_padding_mask.view(batch, 1, 1, src_len).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(batch * num_heads, 1, src_len)
         attn_mask = padding if attn_mask is None else attn_mask + padding
@@ -222,21 +254,12 @@ def _attention_output(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None,
             attn_mask = attn_mask.unsqueeze(0)
         else:
             attn_mask = attn_mask.view(batch, num_heads, -1, k.size(1))
-    split = (batch, num_heads, -1, head_dim)
-    heads = fn.scaled_dot_product_attention(q.view(split), k.view(split), v.view(split), attn_mask, dropout_p,
-                                            is_causal)
-    joined = heads.permute(2, 0, 1, 3).contiguous().view(batch * tgt_len, num_heads * head_dim)
+    q, k, v = (x.view(batch, num_heads, x.size(1), head_dim) for x in (q, k, v))
+    heads = fn.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
+    joined = heads.permute(2, 0, 1, 3).reshape(batch * tgt_len, num_heads * head_dim)
     output = fn.linear(joined, weight, bias)
     output = output.view(tgt_len, batch, output.size(1))
     return output if batched else output.squeeze(1)
-
-
-def _add_batch_dim(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    # keep identity: `_in_projection_packed` detects self-attention by `is`
-    new_query = query.unsqueeze(1)
-    new_key = new_query if key is query else key.unsqueeze(1)
-    new_value = new_query if value is query else new_key if value is key else value.unsqueeze(1)
-    return new_query, new_key, new_value
 
 
 def _check_attn_mask(mask: Tensor, tgt_len: int, src_len: int, heads: int) -> Tensor:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ...dtypes import int64
 from ...modes import special
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
@@ -42,12 +45,12 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         padding_idx %= rows
     if max_norm is not None:
         _renormalize_rows(weight, input, max_norm, norm_type)
-    return fn.embedding(input, weight, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq,
-                        sparse=sparse)
+    return fn.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
 
 
 def _renormalize_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows of `weight` selected by `input` to norm `max_norm` at most, in place."""
+    weight = weight.detach()  # without the tangent, in forward mode
     with no_grad():
         if special[0] and input._array.__class__ is not np.ndarray:  # batched indices under vmap
             from ..._tensor.dispatch.batching_rules import check_vmap_write
@@ -138,14 +141,21 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), torch.tensor([[1.0], [3.0]]))
     tensor([[2.]])
     """
+    if weight.dtype == int64 and input.is_floating_point():
+        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+                      "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.", stacklevel=2)
+        weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "
                          f"have the same shape as the input ({input.shape})")
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if input.dim() == 2:
         if offsets is not None:
             raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
                              f"fixed length sequences. However, found offsets of type {type(offsets)}")
         offsets = fn.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        include_last_offset = False
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -158,11 +168,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
                                   f"supported for mode='sum' (got mode='{mode}'). Please open a feature request on "
                                   "GitHub.")
     if max_norm is not None:
         _renormalize_rows(weight, input, max_norm, norm_type)
-    return fn.bagged_embedding(input, weight, offsets, scale_grad_by_freq, mode, per_sample_weights,
-                               include_last_offset, padding_idx)
+    return fn.embedding_bag(weight, input, offsets, scale_grad_by_freq, ("sum", "mean", "max").index(mode), sparse,
+                            per_sample_weights, include_last_offset, padding_idx)[0]

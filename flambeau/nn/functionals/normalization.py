@@ -49,8 +49,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    return fn.batch_norm(input, running_mean, running_var, weight=weight, bias=bias, training=training,
-                         momentum=momentum, eps=eps)
+    return fn.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
@@ -90,8 +89,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
     means, variances = tile(running_mean), tile(running_var)
     flat_batch = input.contiguous().view(1, batch * channels, *input.shape[2:])
-    out = fn.batch_norm(flat_batch, means, variances, weight=tile(weight), bias=tile(bias),
-                        training=use_input_stats, momentum=momentum, eps=eps)
+    out = fn.batch_norm(flat_batch, tile(weight), tile(bias), means, variances, use_input_stats, momentum, eps, False)
     if running_mean is not None and means is not None:
         running_mean.copy_(means.view(batch, channels).mean(0))
     if running_var is not None and variances is not None:

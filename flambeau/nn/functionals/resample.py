@@ -6,6 +6,8 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from . import pooling
@@ -28,18 +30,20 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         input: (N, C, *spatial), 3-D to 5-D.
         size: the output size, an int or one int per spatial dimension.
         scale_factor: output size divided by input size, instead of `size`; the size is rounded down.
-        mode: "nearest", "nearest-exact", "area"; "linear" (3-D), "bilinear", "bicubic" (4-D), "trilinear" (5-D).
+        mode: "nearest", "nearest-exact", "area"; "linear" (3-D), "bilinear", "bicubic", "lanczos" (4-D), "trilinear"
+            (5-D).
         align_corners: for the linear and cubic modes: keep the centers of the corner elements in place, not their
             outer corners.
         recompute_scale_factor: use the ratio of the integer sizes as the scale.
-        antialias: not supported.
+        antialias: with "bilinear", "bicubic" and "lanczos", widen the filter by the scale where the output is smaller.
 
     Returns:
         (N, C, *size).
 
     Raises:
-        ValueError: both or neither of `size` and `scale_factor` are given, or their length is wrong.
-        NotImplementedError: the mode does not exist for this rank, or `antialias`.
+        ValueError: both or neither of `size` and `scale_factor` are given, or their length is wrong, or `antialias`
+            is given with another mode.
+        NotImplementedError: the mode does not exist for this rank or dtype.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -49,8 +53,13 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         raise ValueError("align_corners option can only be set with the "
                          "interpolating modes: linear | bilinear | bicubic | trilinear")
     align = bool(align_corners)
-    if antialias:
-        raise NotImplementedError("interpolate: antialias=True is not supported")
+    if antialias and not (mode in _SUPPORT and input.dim() == 4):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
+                         "tensor as input")
+    if mode == "lanczos" and align:
+        raise ValueError("Lanczos mode does not support align_corners=True")
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
     rank = input.dim() - 2
     sizes, factors = _sizes_and_factors(input, rank, size, scale_factor)
     if recompute_scale_factor is not None and recompute_scale_factor and size is not None:
@@ -68,7 +77,11 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         conjunction = " and" if rank == 1 else ""
         raise RuntimeError("Input and output sizes should be greater than 0, but got "
                            f"input {_format_sizes(input.shape[2:])}{conjunction} output {_format_sizes(sizes)}")
+    _check_dtype(input, sizes, mode, antialias)
     for i in reversed(range(rank)):
+        if antialias:
+            input = _resample_antialiased(input, 2 + i, sizes[i], factors[i], mode, align)
+            continue
         input = _resample(input, 2 + i, sizes[i], factors[i], mode, align)
     return input
 
@@ -109,9 +122,79 @@ def _check_mode(input: Tensor, mode: str, rank: int) -> None:
         needed = RANK_OF_LINEAR[mode] + 2
         raise NotImplementedError(f"Got {rank + 2}D input, but {mode} mode needs {needed}D input")
     known = mode in RANK_OF_LINEAR or mode in ("nearest", "nearest-exact", "area")
-    if not (known and rank in (1, 2, 3)) and not (mode == "bicubic" and rank == 2):
+    if not (known and rank in (1, 2, 3)) and not (mode in ("bicubic", "lanczos") and rank == 2):
         raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) "
                                   f"for the modes: {MODES} (got {mode})")
+
+
+def _check_dtype(input: Tensor, sizes: list[int], mode: str, antialias: bool) -> None:
+    """Raise PyTorch's NotImplementedError, which names the kernel, for a dtype without one."""
+    rank, name = len(sizes), input.dtype.name
+    if name in ("float32", "float64") or (name in ("float16", "bfloat16") and not antialias) or (
+            name == "uint8" and mode not in ("linear", "trilinear")):
+        return
+    kind = "nearest" if mode.startswith("nearest") else "cubic" if mode == "bicubic" else "linear"
+    if antialias:
+        kernel = "compute_index_ranges_weights"
+    elif kind != "cubic" and rank == 2 and sizes[0] + sizes[1] <= 128:
+        kernel = f"upsample_{mode.removesuffix('-exact')}2d_channels_last"
+    else:
+        kernel = f"compute_indices_weights_{kind}"
+    raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
+
+
+def _resample_antialiased(input: Tensor, dim: int, size: int, factor: float | None, mode: str, align: bool) -> Tensor:
+    """Resample dimension `dim` to `size` by a filter that covers the input elements of each output element."""
+    n = input.size(dim)
+    if n == size and (factor is None or factor == 1 or align):
+        return input
+    positions, taps = _antialiased_taps(n, size, factor, mode, align)
+    if input.dtype.name == "uint8":
+        return _resample_bytes(input, dim, positions, taps)
+    weights = np.zeros((n, size))
+    for row, column in zip(positions, taps, strict=True):
+        np.add.at(weights, (np.array(row), np.arange(size)), column)
+    matrix = fn.tensor(weights, dtype=input.dtype, device=input.device)
+    return fn.matmul(input.transpose(dim, -1), matrix).transpose(dim, -1)
+
+
+def _antialiased_taps(n: int, size: int, factor: float | None, mode: str,
+                      align: bool) -> tuple[list[list[int]], list[list[float]]]:
+    """Input indices and weights of each output element, one list per tap: (taps, size) each."""
+    if align:
+        step = (n - 1) / (size - 1) if size > 1 else 0.0
+    else:
+        step = 1.0 / factor if factor is not None and factor > 0 else n / size
+    stretch = max(step, 1.0)
+    support = _SUPPORT[mode] * stretch
+    width = 2 * math.ceil(support) + 1
+    positions, taps = [[0] * size for _ in range(width)], [[0.0] * size for _ in range(width)]
+    for i in range(size):
+        center = step * (i + 0.5)
+        first = max(int(center - support + 0.5), 0)
+        last = min(int(center + support + 0.5), n)
+        weights = [_filter((j - center + 0.5) / stretch, mode) for j in range(first, last)]
+        total = math.fsum(weights) or 1.0
+        for k, weight in enumerate(weights):
+            positions[k][i], taps[k][i] = first + k, weight / total
+    return positions, taps
+
+
+#: half the width of the filters, in input elements where the output is not smaller
+_SUPPORT = {"bilinear": 1.0, "bicubic": 2.0, "lanczos": 3.0}
+
+
+def _filter(x: float, mode: str) -> float:
+    """The triangle of "bilinear", the cubic convolution kernel of "bicubic", or the windowed sinc of "lanczos"."""
+    x = abs(x)
+    if mode == "bilinear":
+        return max(1.0 - x, 0.0)
+    if mode == "lanczos":
+        return float(np.sinc(x) * np.sinc(x / 3)) if x < 3 else 0.0
+    if x >= 2:
+        return 0.0
+    outer, inner, _, _ = _cubic(x % 1, -0.5)
+    return inner if x < 1 else outer
 
 
 def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: str, align: bool) -> Tensor:

@@ -9,7 +9,7 @@ from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init as initial
-from .attention import MultiheadAttention
+from .layers.multihead_attention import MultiheadAttention
 from .module import Module
 
 __all__ = [
@@ -47,6 +47,8 @@ class ReLU(_InplaceActivation):
     tensor([0., 2.])
     """
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return input.relu_() if self.inplace else input.relu()
 
@@ -64,6 +66,8 @@ class SiLU(_InplaceActivation):
     >>> torch.nn.SiLU()(torch.tensor([-1.0, 2.0]))
     tensor([-0.2689,  1.7616])
     """
+
+    __constants__ = ["inplace"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
@@ -83,6 +87,8 @@ class Mish(_InplaceActivation):
     tensor([-0.3034,  1.9440])
     """
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
@@ -101,6 +107,8 @@ class SELU(_InplaceActivation):
     tensor([-1.1113,  2.1014])
     """
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
@@ -118,6 +126,8 @@ class Hardsigmoid(_InplaceActivation):
     >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
     tensor([0.0000, 0.5000, 0.7500])
     """
+
+    __constants__ = ["inplace"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -140,6 +150,8 @@ class Hardswish(_InplaceActivation):
     tensor([-0.0000, 0.6667, 4.0000])
     """
 
+    __constants__ = ["inplace"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
@@ -161,6 +173,8 @@ class LeakyReLU(Module):
     >>> torch.nn.LeakyReLU(0.1)(torch.tensor([-1.0, 2.0]))
     tensor([-0.1000,  2.0000])
     """
+
+    __constants__ = ["inplace", "negative_slope"]
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -189,6 +203,8 @@ class ELU(Module):
     tensor([-0.6321,  2.0000])
     """
 
+    __constants__ = ["alpha", "inplace"]
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
@@ -215,6 +231,8 @@ class CELU(Module):
     >>> torch.nn.CELU(2.0)(torch.tensor([-1.0, 2.0]))
     tensor([-0.7869,  2.0000])
     """
+
+    __constants__ = ["alpha", "inplace"]
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -243,6 +261,8 @@ class Threshold(Module):
     >>> torch.nn.Threshold(0.1, 20.0)(torch.tensor([0.0, 2.0]))
     tensor([20.,  2.])
     """
+
+    __constants__ = ["threshold", "value", "inplace"]
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -275,6 +295,8 @@ class RReLU(Module):
     >>> torch.nn.RReLU(0.1, 0.3).eval()(torch.tensor([-1.0, 2.0]))
     tensor([-0.2000,  2.0000])
     """
+
+    __constants__ = ["lower", "upper", "inplace"]
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -309,6 +331,8 @@ class Hardtanh(Module):
     >>> torch.nn.Hardtanh(-2, 2)(torch.tensor([-3.0, 1.0, 4.0]))
     tensor([-2.,  1.,  2.])
     """
+
+    __constants__ = ["min_val", "max_val", "inplace"]
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
                  min_value: float | None = None, max_value: float | None = None) -> None:
@@ -444,6 +468,8 @@ class GELU(Module):
     tensor([0.8413])
     """
 
+    __constants__ = ["approximate"]
+
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
@@ -469,6 +495,8 @@ class Softplus(Module):
     >>> torch.nn.Softplus()(torch.tensor([0.0, 30.0]))
     tensor([ 0.6931, 30.0000])
     """
+
+    __constants__ = ["beta", "threshold"]
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -496,6 +524,8 @@ class Softshrink(Module):
     tensor([-0.5000,  0.0000,  1.5000])
     """
 
+    __constants__ = ["lambd"]
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
@@ -520,6 +550,8 @@ class Hardshrink(Module):
     >>> torch.nn.Hardshrink()(torch.tensor([-1.0, 0.2, 2.0]))
     tensor([-1.,  0.,  2.])
     """
+
+    __constants__ = ["lambd"]
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -548,6 +580,8 @@ class PReLU(Module):
     >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
     tensor([-0.2500,  2.0000])
     """
+
+    __constants__ = ["num_parameters"]
 
     num_parameters: int
 
@@ -586,6 +620,8 @@ class GLU(Module):
     >>> torch.nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
     tensor([0.5000, 1.0000])
     """
+
+    __constants__ = ["dim"]
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -627,6 +663,8 @@ class Softmax(_Softmax):
     tensor([0.5000, 0.5000])
     """
 
+    __constants__ = ["dim"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
@@ -645,6 +683,8 @@ class LogSoftmax(_Softmax):
     tensor([-0.6931, -0.6931])
     """
 
+    __constants__ = ["dim"]
+
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
@@ -662,6 +702,8 @@ class Softmin(_Softmax):
     >>> torch.nn.Softmin(dim=0)(torch.tensor([0.0, 1.0]))
     tensor([0.7311, 0.2689])
     """
+
+    __constants__ = ["dim"]
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)

@@ -8,13 +8,18 @@ from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init
+from ..parameter import UninitializedBuffer, UninitializedParameter
+from .lazy import LazyModuleMixin
 from .module import Module
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
+           "SyncBatchNorm"]
 
 
 class _NormBase(Module):
     """Base of batch and instance normalization: parameters and running statistics."""
+
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
     _version = 2
     num_features: int
@@ -174,3 +179,156 @@ class BatchNorm3d(_BatchNorm):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() != 5:
             raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """Base of the lazy batch and instance normalizations: `num_features` is taken from the first input."""
+
+    weight: Any
+    bias: Any
+
+    def __init__(self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *,
+                 bias: bool = True) -> None:
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        kind = {"device": device, "dtype": dtype}
+        if affine:
+            self.weight = UninitializedParameter(**kind)
+            if bias:
+                self.bias = UninitializedParameter(**kind)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(**kind)
+            self.running_var = UninitializedBuffer(**kind)
+            self.num_batches_tracked = fn.tensor(0, device=device)
+
+    def reset_parameters(self) -> None:
+        """Initialize parameters and running statistics, once they have shapes."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Give parameters and running statistics shapes, and values.
+
+        Args:
+            input: (N, num_features, ...).
+        """
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            deferred: list[Any] = [self.weight, self.bias, self.running_mean, self.running_var]
+            for x in deferred:
+                if x is not None:
+                    x.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm1d` whose `num_features` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyBatchNorm1d()(torch.ones(2, 3)).shape
+    flambeau.Size([2, 3])
+    """
+
+    cls_to_become = BatchNorm1d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm2d` whose `num_features` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyBatchNorm2d()(torch.ones(2, 3, 4, 4)).shape
+    flambeau.Size([2, 3, 4, 4])
+    """
+
+    cls_to_become = BatchNorm2d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 4:
+            raise ValueError(f"expected 4D input (got {input.dim()}D input)")
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A `BatchNorm3d` whose `num_features` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyBatchNorm3d()(torch.ones(2, 3, 4, 4, 4)).shape
+    flambeau.Size([2, 3, 4, 4, 4])
+    """
+
+    cls_to_become = BatchNorm3d
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() != 5:
+            raise ValueError(f"expected 5D input (got {input.dim()}D input)")
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization with statistics over all processes; in one process, that of its input.
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: the update factor; None for the cumulative average over all batches.
+        affine: whether there are weight and bias, of shape (C,).
+        track_running_stats: whether there are running statistics; without, evaluation uses the batch's, too.
+        process_group: the processes over which statistics are computed.
+        device: device of parameters and buffers.
+        dtype: dtype of parameters and buffers.
+        bias: whether there is a bias.
+
+    Shape:
+        Input and output: (N, C, ...).
+
+    Raises:
+        ValueError: the input is not at least 2-D, or has no channels.
+
+    >>> import flambeau as torch
+    >>> torch.nn.SyncBatchNorm(3)(torch.ones(2, 3, 4)).shape
+    flambeau.Size([2, 3, 4])
+    """
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
+                 bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """A module with its batch normalizations replaced by `SyncBatchNorm` of the same parameters and buffers.
+
+        Args:
+            module: the module; its children are replaced in place.
+            process_group: the processes over which statistics are computed.
+
+        Returns:
+            The module, or if it is a batch normalization itself, its replacement.
+
+        >>> import flambeau as torch
+        >>> torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.Sequential(torch.nn.BatchNorm1d(2)))[0]
+        SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+        """
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = SyncBatchNorm(module.num_features, module.eps, module.momentum, module.affine,
+                                   module.track_running_stats, process_group, bias=module.bias is not None)
+            if module.affine:
+                result.weight, result.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked", "training", "qconfig"):
+                if hasattr(module, name):
+                    setattr(result, name, getattr(module, name))
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result

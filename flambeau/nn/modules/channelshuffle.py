@@ -23,6 +23,8 @@ class ChannelShuffle(Module):
     tensor([0., 2., 1., 3.])
     """
 
+    __constants__ = ["groups"]
+
     def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Self
 
 from ...modes import module_changes
+from .layers.parameter_containers import ParameterDict, ParameterList, checked_pairs
 from .module import Module, _indent
-from .parameter_containers import ParameterDict, ParameterList, checked_pairs
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 def normalize_index(length: int, index: Any) -> int:
@@ -54,6 +55,27 @@ class _IndexedModules(Module):
         module = self[key]  # type: ignore[index]
         del self[key]
         return module
+
+
+class Container(Module):
+    """Deprecated: use `Module`. A module with submodules.
+
+    Args:
+        kwargs: the submodules by name.
+
+    >>> import flambeau as torch
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     list(torch.nn.Container(activation=torch.nn.ReLU()).children())
+    [ReLU()]
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        warnings.warn("`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. "
+                      "Subclass that instead.", FutureWarning, stacklevel=2)
+        super().__init__()
+        for key, value in kwargs.items():
+            self.add_module(key, value)
 
 
 class Sequential(_IndexedModules):

@@ -10,9 +10,12 @@ from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init
 from ..ntuple import ntuple
+from ..parameter import UninitializedParameter
+from .lazy import LazyModuleMixin
 from .module import Module
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d",
+           "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d"]
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -22,6 +25,8 @@ def _format_choices(names: tuple[str, ...]) -> str:
 
 
 class _ConvNd(Module):
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
+                     "out_channels", "kernel_size"]
     in_channels: int
     out_channels: int
     kernel_size: tuple[int, ...]
@@ -306,3 +311,140 @@ class ConvTranspose3d(_ConvTransposeNd):
     """
 
     _rank = 3
+
+
+class _LazyConvMixin(LazyModuleMixin):
+    """Base of the lazy convolutions: `in_channels` is taken from the first input."""
+
+    _rank: int
+    in_channels: int
+    out_channels: int
+    groups: int
+    transposed: bool
+    kernel_size: tuple[int, ...]
+    weight: Any
+    bias: Any
+
+    def _defer(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Initialize weight and bias, once they have shapes."""
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Give weight and bias shapes, and values.
+
+        Args:
+            input: (N, in_channels, ...) or (in_channels, ...).
+            args: ignored.
+            kwargs: ignored.
+        """
+        if not self.has_uninitialized_params():
+            return
+        self.in_channels = self._get_in_channels(input)
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        channels = ((self.in_channels, self.out_channels // self.groups) if self.transposed else
+                    (self.out_channels, self.in_channels // self.groups))
+        self.weight.materialize((*channels, *self.kernel_size))
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+    def _get_num_spatial_dims(self) -> int:
+        return self._rank
+
+    def _get_in_channels(self, input: Tensor) -> int:
+        rank = self._get_num_spatial_dims() + 1
+        if input.dim() not in (rank, rank + 1):
+            raise RuntimeError(f"Expected {rank}D (unbatched) or {rank + 1}D (batched) input to {type(self).__name__}, "
+                               f"but got input of size: {input.shape}")
+        return input.shape[input.dim() - rank]
+
+
+class _LazyConv(_LazyConvMixin, _Conv):
+    def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._defer(out_channels, bias, device, dtype)
+
+
+class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd):
+    def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                 output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
+                 padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode,
+                         device, dtype)
+        self._defer(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """A `Conv1d` whose `in_channels` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyConv1d(2, 3)(torch.ones(1, 4, 5)).shape
+    flambeau.Size([1, 2, 3])
+    """
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """A `Conv2d` whose `in_channels` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyConv2d(2, 3)(torch.ones(1, 4, 5, 5)).shape
+    flambeau.Size([1, 2, 3, 3])
+    """
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """A `Conv3d` whose `in_channels` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyConv3d(2, 3)(torch.ones(1, 4, 5, 5, 5)).shape
+    flambeau.Size([1, 2, 3, 3, 3])
+    """
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """A `ConvTranspose1d` whose `in_channels` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyConvTranspose1d(2, 3)(torch.ones(1, 4, 5)).shape
+    flambeau.Size([1, 2, 7])
+    """
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """A `ConvTranspose2d` whose `in_channels` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyConvTranspose2d(2, 3)(torch.ones(1, 4, 5, 5)).shape
+    flambeau.Size([1, 2, 7, 7])
+    """
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """A `ConvTranspose3d` whose `in_channels` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyConvTranspose3d(2, 3)(torch.ones(1, 4, 5, 5, 5)).shape
+    flambeau.Size([1, 2, 7, 7, 7])
+    """
+
+    cls_to_become = ConvTranspose3d

@@ -25,6 +25,8 @@ class PairwiseDistance(Module):
     tensor([5.0000])
     """
 
+    __constants__ = ["norm", "eps", "keepdim"]
+
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         self.norm = p
@@ -49,6 +51,8 @@ class CosineSimilarity(Module):
     >>> torch.nn.CosineSimilarity()(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]]))
     tensor([0.7071])
     """
+
+    __constants__ = ["dim", "eps"]
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

@@ -25,6 +25,8 @@ class Flatten(Module):
     flambeau.Size([32, 25])
     """
 
+    __constants__ = ["start_dim", "end_dim"]
+
     start_dim: int
     end_dim: int
 
@@ -57,6 +59,8 @@ class Unflatten(Module):
     >>> torch.nn.Unflatten(1, (2, 5, 5))(torch.ones(2, 50)).shape
     flambeau.Size([2, 2, 5, 5])
     """
+
+    __constants__ = ["dim", "unflattened_size"]
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -7,9 +7,10 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
-from .batchnorm import _NormBase
+from .batchnorm import _LazyNormBase, _NormBase
 
-__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+           "LazyInstanceNorm3d"]
 
 
 class _InstanceNorm(_NormBase):
@@ -98,6 +99,60 @@ class InstanceNorm3d(_InstanceNorm):
     >>> torch.nn.InstanceNorm3d(1)(torch.tensor([[[[0.0, 2.0]]]]))
     tensor([[[[-1.0000,  1.0000]]]])
     """
+
+    def _get_no_batch_dim(self) -> int:
+        return 4
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (4, 5):
+            raise ValueError(f"expected 4D or 5D input (got {input.dim()}D input)")
+
+
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    """An `InstanceNorm1d` whose `num_features` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyInstanceNorm1d()(torch.ones(2, 3, 4)).shape
+    flambeau.Size([2, 3, 4])
+    """
+
+    cls_to_become = InstanceNorm1d
+
+    def _get_no_batch_dim(self) -> int:
+        return 2
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (2, 3):
+            raise ValueError(f"expected 2D or 3D input (got {input.dim()}D input)")
+
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    """An `InstanceNorm2d` whose `num_features` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyInstanceNorm2d()(torch.ones(2, 3, 4, 4)).shape
+    flambeau.Size([2, 3, 4, 4])
+    """
+
+    cls_to_become = InstanceNorm2d
+
+    def _get_no_batch_dim(self) -> int:
+        return 3
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (3, 4):
+            raise ValueError(f"expected 3D or 4D input (got {input.dim()}D input)")
+
+
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    """An `InstanceNorm3d` whose `num_features` is taken from the first input; the other arguments are the same.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyInstanceNorm3d()(torch.ones(2, 3, 4, 4, 4)).shape
+    flambeau.Size([2, 3, 4, 4, 4])
+    """
+
+    cls_to_become = InstanceNorm3d
 
     def _get_no_batch_dim(self) -> int:
         return 4

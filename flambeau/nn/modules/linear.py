@@ -8,9 +8,11 @@ from typing import Any
 from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
 from .. import init
+from ..parameter import UninitializedParameter
+from .lazy import LazyModuleMixin
 from .module import Module
 
-__all__ = ["Bilinear", "Identity", "Linear", "NonDynamicallyQuantizableLinear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear", "NonDynamicallyQuantizableLinear"]
 
 
 class Identity(Module):
@@ -51,6 +53,8 @@ class Linear(Module):
     >>> torch.nn.Linear(20, 30)(torch.ones(128, 20)).shape
     flambeau.Size([128, 30])
     """
+
+    __constants__ = ["in_features", "out_features"]
 
     in_features: int
     out_features: int
@@ -115,6 +119,8 @@ class Bilinear(Module):
     flambeau.Size([128, 40])
     """
 
+    __constants__ = ["in1_features", "in2_features", "out_features"]
+
     in1_features: int
     in2_features: int
     out_features: int
@@ -149,3 +155,54 @@ class Bilinear(Module):
     def extra_repr(self) -> str:
         return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
                 f"out_features={self.out_features}, bias={self.bias is not None}")
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A `Linear` whose `in_features` is the size of the first input's last dimension.
+
+    Args:
+        out_features: size of the output's last dimension.
+        bias: whether there is a bias.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+
+    Shape:
+        Those of `Linear`.
+
+    >>> import flambeau as torch
+    >>> torch.nn.LazyLinear(3)(torch.ones(2, 4)).shape
+    flambeau.Size([2, 3])
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Initialize weight and bias, once they have shapes."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Give weight and bias shapes, and values.
+
+        Args:
+            input: (..., in_features).
+        """
+        weight: Any = self.weight
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            weight.materialize((self.out_features, self.in_features))
+            if isinstance(self.bias, UninitializedParameter):
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+        if self.in_features == 0:  # the parameters were loaded
+            if input.shape[-1] != weight.shape[-1]:
+                raise AssertionError(f"The in_features inferred from input: {input.shape[-1]} is not equal to "
+                                     f"in_features from self.weight: {weight.shape[-1]}")
+            self.in_features = input.shape[-1]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from ..._tensor import Tensor
+from ..._tensor import functions as fn
 from .. import functional as F
 from ..functionals.reduction import legacy_reduction
 from .distance import PairwiseDistance
+from .linear import Linear
+from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .module import Module
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
-    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
+    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss",
+    "MSELoss", "MarginRankingLoss",
     "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d",
     "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]
@@ -53,6 +58,8 @@ class L1Loss(_Loss):
     tensor(1.5000)
     """
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
@@ -72,6 +79,8 @@ class MSELoss(_Loss):
     >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
     tensor(2.5000)
     """
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -93,6 +102,8 @@ class SmoothL1Loss(_Loss):
     >>> torch.nn.SmoothL1Loss()(torch.tensor([0.5, 2.0]), torch.zeros(2))
     tensor(0.8125)
     """
+
+    __constants__ = ["reduction"]
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                  beta: float = 1.0) -> None:
@@ -120,6 +131,8 @@ class HuberLoss(_Loss):
     >>> torch.nn.HuberLoss(delta=1.0)(torch.tensor([0.5, 2.0]), torch.zeros(2))
     tensor(0.8125)
     """
+
+    __constants__ = ["reduction", "delta"]
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, float | int):
@@ -149,6 +162,8 @@ class NLLLoss(_WeightedLoss):
     >>> torch.nn.NLLLoss()(torch.tensor([[-0.5, -1.0]]), torch.tensor([1]))
     tensor(1.)
     """
+
+    __constants__ = ["ignore_index", "reduction"]
 
     ignore_index: int
 
@@ -216,6 +231,8 @@ class CrossEntropyLoss(_WeightedLoss):
     tensor(1.6094)
     """
 
+    __constants__ = ["ignore_index", "reduction", "label_smoothing"]
+
     ignore_index: int
     label_smoothing: float
 
@@ -250,6 +267,8 @@ class BCELoss(_WeightedLoss):
     >>> torch.nn.BCELoss()(torch.tensor([0.5, 0.5]), torch.tensor([1.0, 0.0]))
     tensor(0.6931)
     """
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
@@ -304,6 +323,8 @@ class KLDivLoss(_Loss):
     tensor(0.6931)
     """
 
+    __constants__ = ["reduction"]
+
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
                  log_target: bool = False) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -331,6 +352,8 @@ class PoissonNLLLoss(_Loss):
     >>> torch.nn.PoissonNLLLoss()(torch.zeros(2), torch.ones(2))
     tensor(1.)
     """
+
+    __constants__ = ["log_input", "full", "eps", "reduction"]
 
     def __init__(self, log_input: bool = True, full: bool = False, size_average: bool | None = None,
                  eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -364,6 +387,8 @@ class GaussianNLLLoss(_Loss):
     tensor(1.3466)
     """
 
+    __constants__ = ["full", "eps", "reduction"]
+
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         self.full = full
@@ -390,6 +415,8 @@ class HingeEmbeddingLoss(_Loss):
     tensor(0.6250)
     """
 
+    __constants__ = ["margin", "reduction"]
+
     def __init__(self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
@@ -415,6 +442,8 @@ class SoftMarginLoss(_Loss):
     tensor(0.6931)
     """
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
@@ -436,6 +465,8 @@ class MultiLabelMarginLoss(_Loss):
     tensor(0.5000)
     """
 
+    __constants__ = ["reduction"]
+
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
@@ -456,6 +487,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[1.0, 0.0]]))
     tensor(0.6931)
     """
+
+    __constants__ = ["reduction"]
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
@@ -482,6 +515,8 @@ class MultiMarginLoss(_WeightedLoss):
     >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.1, 0.2, 0.4]]), torch.tensor([2]))
     tensor(0.5000)
     """
+
+    __constants__ = ["p", "margin", "reduction"]
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
                  size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -519,6 +554,8 @@ class CosineEmbeddingLoss(_Loss):
     tensor(1.)
     """
 
+    __constants__ = ["margin", "reduction"]
+
     def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
@@ -547,6 +584,8 @@ class MarginRankingLoss(_Loss):
     >>> torch.nn.MarginRankingLoss(0.5)(torch.tensor([1.0]), torch.tensor([2.0]), torch.tensor([1.0]))
     tensor(1.5000)
     """
+
+    __constants__ = ["margin", "reduction"]
 
     def __init__(self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
@@ -579,6 +618,8 @@ class TripletMarginLoss(_Loss):
     >>> torch.nn.TripletMarginLoss()(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2)).item() == 0
     True
     """
+
+    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                  size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -616,6 +657,8 @@ class TripletMarginWithDistanceLoss(_Loss):
     tensor(1.)
     """
 
+    __constants__ = ["margin", "swap", "reduction"]
+
     def __init__(self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
                  margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -630,3 +673,100 @@ class TripletMarginWithDistanceLoss(_Loss):
         return F.triplet_margin_with_distance_loss(
             anchor, positive, negative, distance_function=self.distance_function, margin=self.margin,
             swap=self.swap, reduction=self.reduction)
+
+
+class CTCLoss(_Loss):
+    """The connectionist temporal classification loss: minus the log-probability of the targets over all alignments.
+
+    Args:
+        blank: the index of the blank class.
+        reduction: "mean" (each loss divided by its target's length), "sum" or "none".
+        zero_infinity: set infinite losses and their gradients to 0.
+
+    Shape:
+        Log-probabilities (T, N, C) or (T, C); targets (N, S), or concatenated, (sum of lengths); lengths of inputs and
+        targets (N,) or (). Output: (), or (N,) with `reduction="none"`.
+
+    >>> import flambeau as torch
+    >>> logs = torch.zeros(2, 1, 2).log_softmax(2)
+    >>> torch.nn.CTCLoss()(logs, torch.tensor([[1]]), (2,), (1,)).item() < 0.3
+    True
+    """
+
+    __constants__ = ["blank", "reduction"]
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
+        return fn.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+                          self.zero_infinity)
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """Cross entropy of a linear map of the input, whose weight is a parameter.
+
+    Args:
+        in_features: size of the input.
+        num_classes: C.
+        out_features: (d₁, ...), for a loss at several positions.
+        bias: whether the map has a bias.
+        device: device of the parameters.
+        dtype: dtype of the parameters.
+        reduction: "mean", "sum" or "none".
+        weight: (C,), factor of each class.
+        ignore_index: a class that does not count; None for -100.
+        label_smoothing: share of the uniform distribution in the targets.
+        options: to compute chunk by chunk of the batch.
+
+    Shape:
+        Input (N, in_features) or (in_features,); target (N, d₁, ...) classes or (N, C, d₁, ...) probabilities; output
+        a scalar, or (N, d₁, ...) without reduction.
+
+    Raises:
+        RuntimeError: `weight` has another shape, or `label_smoothing` is not between 0 and 1.
+
+    >>> import flambeau as torch
+    >>> loss = torch.nn.LinearCrossEntropyLoss(5, 10)
+    >>> loss(torch.ones(3, 5), torch.tensor([1, 0, 4])).shape
+    flambeau.Size([])
+    """
+
+    __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
+
+    num_classes: int
+    out_features: tuple[int, ...]
+    ignore_index: int | None
+    label_smoothing: float
+    options: LinearCrossEntropyOptions | None
+
+    def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
+                 device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
+                 ignore_index: int | None = None, label_smoothing: float = 0.0,
+                 options: LinearCrossEntropyOptions | None = None) -> None:
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if label_smoothing < 0 or label_smoothing > 1.0:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+        super().__init__(weight=weight, reduction=reduction)
+        self.num_classes = num_classes
+        self.out_features = out_features
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.linear = Linear(in_features, prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype)
+        self.options = options
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        shape = (self.num_classes, *self.out_features)
+        bias = None if self.linear.bias is None else self.linear.bias.reshape(shape)
+        return F.linear_cross_entropy(
+            input, self.linear.weight.reshape(*shape, self.linear.in_features), target, linear_bias=bias,
+            weight=self.weight, reduction=self.reduction, ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing, options=self.options)
+
+    def extra_repr(self) -> str:
+        return (f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+                f"out_features={self.out_features}, bias={self.linear.bias is not None}, reduction={self.reduction}, "
+                f"ignore_index={self.ignore_index}, label_smoothing={self.label_smoothing}, options={self.options}")

@@ -7,17 +7,19 @@ anything else in `__dict__`. Three mixins hold the rest: `call` (forward and hoo
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from types import ModuleType
+from typing import Any, Self, TypeVar
 
 from ..._tensor import Parameter, Tensor
 from ...modes import module_changes
 from ..parameter import Buffer
 from ..typename import typename
-from .call import CallMixin
-from .conversion import ConversionMixin
-from .hooks import (
+from .base.call import CallMixin
+from .base.conversion import ConversionMixin
+from .base.hooks import (
     GLOBAL_HOOKS,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -28,7 +30,34 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .state_dict import StateDictMixin, _IncompatibleKeys
+from .base.state_dict import EXTRA_STATE, StateDictMixin, _IncompatibleKeys
+
+_EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE
+
+#: PyTorch's names of the global hooks
+_global_forward_pre_hooks, _global_forward_hooks = GLOBAL_HOOKS.forward_pre, GLOBAL_HOOKS.forward
+_global_backward_pre_hooks, _global_backward_hooks = GLOBAL_HOOKS.backward_pre, GLOBAL_HOOKS.backward
+_global_forward_hooks_always_called = GLOBAL_HOOKS.forward_always
+_global_forward_hooks_with_kwargs = GLOBAL_HOOKS.forward_with_kwargs
+_global_buffer_registration_hooks = GLOBAL_HOOKS.buffer_registration
+_global_module_registration_hooks = GLOBAL_HOOKS.module_registration
+_global_parameter_registration_hooks = GLOBAL_HOOKS.parameter_registration
+
+
+class _ModuleWithHooks(ModuleType):
+    """The type of this module: assignment to a dictionary of global hooks replaces it, as in PyTorch."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        field = name.removeprefix("_global_").removesuffix("_hooks")
+        if name.startswith("_global_") and name.endswith("_hooks") and hasattr(GLOBAL_HOOKS, field):
+            setattr(GLOBAL_HOOKS, field, value)
+            hooks = GLOBAL_HOOKS
+            if not (hooks.forward or hooks.forward_pre or hooks.backward or hooks.backward_pre):
+                hooks.any.clear()
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _ModuleWithHooks
 
 __all__ = [
     "Module",
@@ -60,6 +89,9 @@ class Module(CallMixin, StateDictMixin, ConversionMixin):
     >>> Scale()(torch.tensor(2.0))
     tensor(6., grad_fn=<MulBackward0>)
     """
+
+    #: the type variable of state dicts in annotations
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
     dump_patches: bool = False
     call_super_init: bool = False
@@ -563,7 +595,7 @@ def _set_buffer(module: Module, name: str, value: Any, is_buffer: bool, buffers:
         buffers[name] = _run_registration_hooks(module, GLOBAL_HOOKS.buffer_registration, name, value)
         return
     persistent = value.persistent if is_buffer and value is not None else name not in module._non_persistent_buffers_set
-    _remove_attribute(module, name, "_parameters", "_modules", "_buffers")
+    _remove_attribute(module, name, "_parameters", "_modules")
     if getattr(module.register_buffer, "__func__", None) is Module.register_buffer:
         module.register_buffer(name, value, persistent)
     elif persistent:

@@ -9,15 +9,55 @@ from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
 from .. import functional as F
 from .. import init
+from . import _functions
 from .module import Module
 
-__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _as_tuple(normalized_shape: Any) -> tuple[int, ...]:
     if isinstance(normalized_shape, numbers.Integral):
         return (normalized_shape,)  # type: ignore[return-value]
     return tuple(normalized_shape)
+
+
+class CrossMapLRN2d(Module):
+    """Local response normalization over channels: x / (k + alpha / size · Σ x²)^beta, with PyTorch's legacy gradient.
+
+    Args:
+        size: number of channels in the sum.
+        alpha: factor of the sum.
+        beta: exponent.
+        k: added to the sum.
+
+    Shape:
+        Input and output: (N, C, H, W).
+
+    Raises:
+        ValueError: the input is not 4-D.
+
+    >>> import flambeau as torch
+    >>> torch.nn.CrossMapLRN2d(2)(torch.ones(1, 3, 1, 1)).shape
+    flambeau.Size([1, 3, 1, 1])
+    """
+
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _functions.CrossMapLRN2d.apply(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class LayerNorm(Module):
@@ -40,6 +80,8 @@ class LayerNorm(Module):
     >>> torch.nn.LayerNorm(2)(torch.tensor([[0.0, 2.0]])).detach()
     tensor([[-1.0000,  1.0000]])
     """
+
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     normalized_shape: tuple[int, ...]
     eps: float
@@ -97,6 +139,8 @@ class RMSNorm(Module):
     tensor([[1., 1.]])
     """
 
+    __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
+
     normalized_shape: tuple[int, ...]
     eps: float | None
     elementwise_affine: bool
@@ -149,6 +193,8 @@ class GroupNorm(Module):
     >>> torch.nn.GroupNorm(3, 6)(torch.ones(20, 6, 10, 10)).shape
     flambeau.Size([20, 6, 10, 10])
     """
+
+    __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     num_groups: int
     num_channels: int
@@ -208,6 +254,8 @@ class LocalResponseNorm(Module):
     >>> torch.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)(torch.ones(1, 2, 1)).flatten()
     tensor([0.5000, 0.5000])
     """
+
+    __constants__ = ["size", "alpha", "beta", "k"]
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

@@ -67,6 +67,8 @@ class ConstantPad1d(_ConstantPad):
     tensor([[9., 1., 2., 3., 9.]])
     """
 
+    __constants__ = ["padding", "value"]
+
     _rank = 1
 
 
@@ -88,6 +90,8 @@ class ConstantPad2d(_ConstantPad):
              [9., 9., 9., 9.]]])
     """
 
+    __constants__ = ["padding", "value"]
+
     _rank = 2
 
 
@@ -105,6 +109,8 @@ class ConstantPad3d(_ConstantPad):
     >>> torch.nn.ConstantPad3d(1, 9.0)(torch.ones(1, 2, 2, 2)).shape
     flambeau.Size([1, 4, 4, 4])
     """
+
+    __constants__ = ["padding", "value"]
 
     _rank = 3
 
@@ -191,6 +197,8 @@ class ReflectionPad1d(_Pad):
     tensor([[3., 2., 1., 2., 3., 2., 1.]])
     """
 
+    __constants__ = ["padding"]
+
     _rank, _mode = 1, "reflect"
 
 
@@ -214,6 +222,8 @@ class ReflectionPad2d(_Pad):
              [1., 0., 1., 0.]]])
     """
 
+    __constants__ = ["padding"]
+
     _rank, _mode = 2, "reflect"
 
 
@@ -234,6 +244,8 @@ class ReflectionPad3d(_Pad):
     flambeau.Size([1, 4, 4, 4])
     """
 
+    __constants__ = ["padding"]
+
     _rank, _mode = 3, "reflect"
 
 
@@ -250,6 +262,8 @@ class ReplicationPad1d(_Pad):
     >>> torch.nn.ReplicationPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
     tensor([[1., 1., 2., 3., 3.]])
     """
+
+    __constants__ = ["padding"]
 
     _rank, _mode = 1, "replicate"
 
@@ -271,6 +285,8 @@ class ReplicationPad2d(_Pad):
              [2., 2., 3., 3.]]])
     """
 
+    __constants__ = ["padding"]
+
     _rank, _mode = 2, "replicate"
 
 
@@ -287,6 +303,8 @@ class ReplicationPad3d(_Pad):
     >>> torch.nn.ReplicationPad3d(1)(torch.ones(1, 2, 2, 2)).shape
     flambeau.Size([1, 4, 4, 4])
     """
+
+    __constants__ = ["padding"]
 
     _rank, _mode = 3, "replicate"
 
@@ -318,6 +336,8 @@ class CircularPad1d(_CircularPad):
     tensor([[3., 1., 2., 3., 1.]])
     """
 
+    __constants__ = ["padding"]
+
     _rank = 1
 
 
@@ -342,6 +362,8 @@ class CircularPad2d(_CircularPad):
              [1., 0., 1., 0.]]])
     """
 
+    __constants__ = ["padding"]
+
     _rank = 2
 
 
@@ -362,5 +384,7 @@ class CircularPad3d(_CircularPad):
     >>> torch.nn.CircularPad3d(1)(torch.ones(1, 2, 2, 2)).shape
     flambeau.Size([1, 4, 4, 4])
     """
+
+    __constants__ = ["padding"]
 
     _rank = 3

@@ -20,6 +20,8 @@ class PixelShuffle(Module):
     flambeau.Size([1, 1, 12, 12])
     """
 
+    __constants__ = ["upscale_factor"]
+
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
@@ -41,6 +43,8 @@ class PixelUnshuffle(Module):
     >>> torch.nn.PixelUnshuffle(3)(torch.ones(1, 1, 12, 12)).shape
     flambeau.Size([1, 9, 4, 4])
     """
+
+    __constants__ = ["downscale_factor"]
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

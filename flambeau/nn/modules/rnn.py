@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
-from ..._tensor.neural.recurrent import recurrent_layer
-from ..._tensor.neural.recurrent_cell import rnn_steps
+from ...amp.policies import cast
+from ...amp.state import _is_any_autocast_enabled, acts, dtype_of
 from .. import init
+from ..recurrent import run_layers
+from ..utils.rnn import PackedSequence
+from .layers.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
 from .module import Module
-from .rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase, gru_step, lstm_step, rnn_step
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -45,6 +46,9 @@ class RNNBase(Module):
     >>> [name for name, _ in torch.nn.RNNBase("GRU", 2, 3).named_parameters()]
     ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
     """
+
+    __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
+                     "bidirectional", "proj_size"]
 
     mode: str
     input_size: int
@@ -168,38 +172,47 @@ class RNNBase(Module):
 
     # -- forward -------------------------------------------------------------------------------------
 
-    def check_input(self, input: Tensor) -> None:
-        """Check the dtype and the last dimension of the input.
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None = None) -> None:
+        """Check the dtype, the number of dimensions and the last dimension of the input.
 
         Raises:
             ValueError: the dtype is not the weights' dtype.
-            RuntimeError: the last dimension is not `input_size`.
+            RuntimeError: the number of dimensions is wrong, or the last dimension is not `input_size`.
         """
         dtype = self._flat_weights[0].dtype
-        if input.dtype != dtype:
+        if input.dtype != dtype and not _is_any_autocast_enabled():
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
                              f"Convert input: input.to({dtype}), or convert model: model.to({input.dtype})")
+        expected = 3 if batch_sizes is None else 2
+        if input.dim() != expected:
+            raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
         if input.size(-1) != self.input_size:
             raise RuntimeError("input.size(-1) must be equal to input_size. "
                                f"Expected {self.input_size}, got {input.size(-1)}")
 
-    def _check_state(self, state: Tensor, size: int, batch: int, label: str = "hidden") -> None:
-        directions = 2 if self.bidirectional else 1
-        expected = (self.num_layers * directions, batch, size)
-        if tuple(state.shape) != expected:
-            raise RuntimeError(f"Expected {label} size {expected}, got {list(state.size())}")
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of h: (D · num_layers, N, proj_size or H)."""
+        batch = input.size(0 if self.batch_first else 1) if batch_sizes is None else int(batch_sizes[0])
+        return (self.num_layers * (2 if self.bidirectional else 1), batch, self.proj_size or self.hidden_size)
 
-    def _cell(self, x: Tensor, state: Any, weights: list[Parameter]) -> Any:
-        """One time step: the next state from the projected input `x`."""
-        raise NotImplementedError
+    def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple[int, int, int],
+                          msg: str = "Expected hidden size {}, got {}") -> None:
+        """Check the shape of a state.
 
-    def _run_steps(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
-        """The states after each time step."""
-        states = []
-        for x in xs:
-            state = self._cell(x, state, weights)
-            states.append(state)
-        return states
+        Raises:
+            RuntimeError: it is not the expected shape.
+        """
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Check the input and the shape of the state."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The state with its batch permuted."""
+        return hx if permutation is None else hx.index_select(1, permutation)
 
     def _zero_state(self, batch: int, like: Tensor) -> Any:
         """The initial state: zeros."""
@@ -207,80 +220,61 @@ class RNNBase(Module):
         return fn.zeros((self.num_layers * directions, batch, self.proj_size or self.hidden_size),
                         dtype=like.dtype, device=like.device)
 
-    def _select_state(self, states: Any, i: int) -> Any:
-        """The state of one layer and direction."""
-        return states[i]
+    def _run_layers(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> tuple[Tensor, Any]:
+        """Map (L, N, input_size), or packed data, and initial states to outputs and final states."""
+        states = hx if self.mode == "LSTM" else (hx,)
+        weights = self._flat_weights
+        if self.mode == "LSTM" and batch_sizes is None and acts():  # one operator, which runs in autocast's dtype
+            input, states, weights = cast((input, tuple(states), weights), dtype_of("cpu"))
+        output, *final = run_layers(self.mode, input, states, weights, self.bias, self.num_layers, self.dropout,
+                                    self.training, self.bidirectional, batch_sizes)
+        return output, tuple(final) if self.mode == "LSTM" else final[0]
 
-    def _stack_states(self, states: list[Any]) -> Any:
-        return fn.stack(states)
+    def _run_packed(self, sequence: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        data, batch_sizes, sorted_indices, unsorted_indices = sequence
+        if hx is None:
+            hx = self._zero_state(int(batch_sizes[0]), data)
+        else:
+            hx = self.permute_hidden(hx, sorted_indices)
+        if self.mode != "LSTM":
+            self.check_forward_args(data, hx, batch_sizes)
+        output, final = self._run_layers(data, hx, batch_sizes)
+        packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return packed, self.permute_hidden(final, unsorted_indices)
 
-    def _hidden_of(self, state: Any) -> Tensor:
-        """The output h of a state."""
-        return state
-
-    def _run_layers(self, input: Tensor, states: Any) -> tuple[Tensor, Any]:
-        """Map (L, N, input_size) and initial states to (L, N, directions · H) and final states."""
-        directions = 2 if self.bidirectional else 1
-        finals = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for direction in range(directions):
-                i = layer * directions + direction
-                steps, final = self._run_layer(input, self._select_state(states, i), self.all_weights[i],
-                                               reverse=direction == 1)
-                outputs.append(steps)
-                finals.append(final)
-            input = outputs[0] if directions == 1 else fn.cat(outputs, 2)
-            if self.dropout > 0 and self.training and layer < self.num_layers - 1:
-                input = fn.dropout(input, self.dropout, True)
-        return input, self._stack_states(finals)
-
-    def _run_layer(self, input: Tensor, state: Any, weights: list[Parameter],
-                   reverse: bool) -> tuple[Tensor, Any]:
-        if self.mode in ("LSTM", "GRU") and self.proj_size == 0:
-            fused = recurrent_layer(input, state, weights, self.bias, reverse)
-            if fused is not None:
-                return fused
-        # one GEMM projects the inputs of all steps; the hidden state is projected step by step
-        projected = fn.linear(input, weights[0], weights[2] if self.bias else None).unbind(0)
-        states = self._run_steps(projected[::-1] if reverse else projected, state, weights)
-        outputs = [self._hidden_of(each) for each in states]
-        state = states[-1] if states else state
-        if reverse:
-            outputs.reverse()
-        return fn.stack(outputs), state
-
-    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        if isinstance(input, PackedSequence):
+            return self._run_packed(input, hx)
         name = type(self).__name__ if type(self) in (RNN, LSTM, GRU) else self.mode.partition("_")[0]
         if input.dim() not in (2, 3):
             word = " tensor" if name == "RNN" else ""
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D{word} instead")
         batched = input.dim() == 3
+        batch_dim = 0 if self.batch_first else 1
         if not batched:
-            input = input.unsqueeze(1)
-        elif self.batch_first:
-            input = input.transpose(0, 1)
-        states = self._prepare_state(hx, batched, input)
-        self.check_input(input)
-        self._check_states(states, input.size(1))
-        output, final = self._run_layers(input, states)
-        if not batched:
-            return output.squeeze(1), self._remove_batch_dim(final)
-        return (output.transpose(0, 1) if self.batch_first else output), final
+            input = input.unsqueeze(batch_dim)
+        hx = self._zero_state(input.size(batch_dim), input) if hx is None else self._batched_state(hx, batched)
+        self.check_forward_args(input, hx, None)
+        output, final = self._run_layers(input.transpose(0, 1) if self.batch_first else input, hx, None)
+        if self.batch_first:
+            output = output.transpose(0, 1)
+        return (output, final) if batched else (output.squeeze(batch_dim), self._remove_batch_dim(final))
 
-    def _prepare_state(self, hx: Any, batched: bool, input: Tensor) -> Any:
-        if hx is None:
-            return self._zero_state(input.size(1), input)
+    def _batched_state(self, hx: Any, batched: bool) -> Any:
         rank, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
         if hx.dim() != rank:
             raise RuntimeError(f"For {kind} input, hx should also be {rank}-D but got {hx.dim()}-D tensor")
         return hx if batched else hx.unsqueeze(1)
 
-    def _check_states(self, states: Any, batch: int) -> None:
-        self._check_state(states, self.hidden_size, batch)
-
     def _remove_batch_dim(self, final: Any) -> Any:
         return final.squeeze(1)
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """Deprecated: the tensor's slices of a dimension in the order of `permutation`."""
+    warnings.warn("`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
+                  FutureWarning, stacklevel=2)
+    return tensor.index_select(dim, permutation)
 
 
 class RNN(RNNBase):
@@ -329,13 +323,6 @@ class RNN(RNNBase):
                          0, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def _cell(self, x: Tensor, state: Tensor, weights: list[Parameter]) -> Tensor:
-        return rnn_step(x, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
-
-    def _run_steps(self, xs: Sequence[Tensor], state: Any, weights: list[Parameter]) -> list[Any]:
-        fused = rnn_steps(xs, state, weights[1], weights[3] if self.bias else None, self.nonlinearity)
-        return super()._run_steps(xs, state, weights) if fused is None else fused
-
 
 class LSTM(RNNBase):
     """Long short-term memory: c = f · c + i · g, h = o · tanh(c).
@@ -374,10 +361,21 @@ class LSTM(RNNBase):
         super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                          proj_size, device, dtype)
 
-    def _cell(self, x: Tensor, state: tuple[Tensor, Tensor],
-              weights: list[Parameter]) -> tuple[Tensor, Tensor]:
-        h, c = lstm_step(x, state, weights[1], weights[3] if self.bias else None)
-        return (fn.linear(h, weights[-1]) if self.proj_size > 0 else h), c
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of c: (D · num_layers, N, H)."""
+        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Check the input and the shapes of h and c."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes),
+                               "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes),
+                               "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """h and c with their batch permuted."""
+        return hx if permutation is None else tuple(each.index_select(1, permutation) for each in hx)
 
     def _zero_state(self, batch: int, like: Tensor) -> tuple[Tensor, Tensor]:
         directions = 2 if self.bidirectional else 1
@@ -385,29 +383,13 @@ class LSTM(RNNBase):
                         device=like.device)
         return super()._zero_state(batch, like), cell
 
-    def _select_state(self, states: Any, i: int) -> tuple[Tensor, Tensor]:
-        return states[0][i], states[1][i]
-
-    def _stack_states(self, states: list[Any]) -> tuple[Tensor, Tensor]:
-        hidden, cell = zip(*states, strict=True)
-        return fn.stack(hidden), fn.stack(cell)
-
-    def _hidden_of(self, state: Any) -> Tensor:
-        return state[0]
-
-    def _prepare_state(self, hx: Any, batched: bool, input: Tensor) -> Any:
-        if hx is None:
-            return self._zero_state(input.size(1), input)
+    def _batched_state(self, hx: Any, batched: bool) -> Any:
         h, c = hx[0], hx[1]
         rank, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
         if h.dim() != rank or c.dim() != rank:
             raise RuntimeError(f"For {kind} input, hx and cx should also be {rank}-D "
                                f"but got ({h.dim()}-D, {c.dim()}-D) tensors")
         return (h, c) if batched else (h.unsqueeze(1), c.unsqueeze(1))
-
-    def _check_states(self, states: Any, batch: int) -> None:
-        self._check_state(states[0], self.proj_size or self.hidden_size, batch, "hidden[0]")
-        self._check_state(states[1], self.hidden_size, batch, "hidden[1]")
 
     def _remove_batch_dim(self, final: Any) -> Any:
         return final[0].squeeze(1), final[1].squeeze(1)
@@ -432,6 +414,3 @@ class GRU(RNNBase):
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
                          0, device, dtype)
-
-    def _cell(self, x: Tensor, state: Tensor, weights: list[Parameter]) -> Tensor:
-        return gru_step(x, state, weights[1], weights[3] if self.bias else None)

@@ -29,6 +29,8 @@ class Upsample(Module):
     tensor([[[1., 1., 2., 2.]]])
     """
 
+    __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
+
     def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                  align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> None:
         super().__init__()

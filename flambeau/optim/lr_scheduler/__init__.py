@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from .base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from .base import LRScheduler, _LRScheduler
+from .base import _enable_get_lr_call as _enable_get_lr_call
 from .combined import ChainedScheduler, SequentialLR
 from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from .cyclic import CyclicLR, OneCycleLR

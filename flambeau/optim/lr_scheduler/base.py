@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
+from weakref import ref
 
 from ..._tensor import Tensor
 from ..optimizer import Optimizer
 
-EPOCH_DEPRECATED = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
     "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
@@ -58,6 +59,16 @@ def check_optimizer(optimizer: Any) -> None:
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
+@contextmanager
+def _enable_get_lr_call(o: Any) -> Iterator[Any]:
+    """A block in which `get_lr` of a scheduler does not warn."""
+    o._get_lr_called_within_step = True
+    try:
+        yield o
+    finally:
+        o._get_lr_called_within_step = False
+
+
 class LRScheduler:
     """Base class of learning rate schedulers: `step` sets the "lr" of each group to what `get_lr` returns.
 
@@ -79,6 +90,8 @@ class LRScheduler:
     [0.5]
     """
 
+    _get_lr_called_within_step: bool = False
+
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)
         self.optimizer = optimizer
@@ -98,18 +111,22 @@ class LRScheduler:
 
     def _wrap_optimizer_step(self) -> None:
         """Wrap `optimizer.step` to record that it was called: `step` warns if the order of the two is wrong."""
-        optimizer = self.optimizer
-        step = optimizer.step
+        step = self.optimizer.step
         if hasattr(step, "_wrapped_by_lr_sched"):
             return
+        # the optimizer holds the wrapper, which therefore holds the optimizer weakly
+        optimizer, function = ref(self.optimizer), getattr(step, "__func__", None)
+        plain: Any = step if function is None else None
 
         @wraps(step)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            optimizer._opt_called = True  # type: ignore[attr-defined]
-            return step(*args, **kwargs)
+            own: Any = optimizer()
+            own._opt_called = True
+            return plain(*args, **kwargs) if function is None else function(own, *args, **kwargs)
 
+        del wrapped.__wrapped__  # a bound method
         wrapped._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
-        optimizer.step = wrapped  # type: ignore[method-assign]
+        self.optimizer.step = wrapped  # type: ignore[method-assign]
 
     def _initial_step(self) -> None:
         self._step_count = 0
@@ -166,11 +183,11 @@ class LRScheduler:
                               f"See more details at {HOW_TO_ADJUST}", UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        with self._in_step():
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 lrs = self.get_lr()
@@ -179,14 +196,6 @@ class LRScheduler:
                 closed_form: Callable[[], list[Any]] | None = getattr(self, "_get_closed_form_lr", None)
                 lrs = self.get_lr() if closed_form is None else closed_form()
         self._set_lrs(lrs)
-
-    @contextmanager
-    def _in_step(self) -> Any:
-        self._get_lr_called_within_step = True
-        try:
-            yield
-        finally:
-            self._get_lr_called_within_step = False
 
     def _set_lrs(self, lrs: list[Any]) -> None:
         for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):

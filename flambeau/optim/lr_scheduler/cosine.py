@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler
+from .base import LRScheduler, _enable_get_lr_call
 
 __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 
@@ -131,6 +131,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
                 self.T_i = self.T_0 * self.T_mult**n
         self.last_epoch = math.floor(epoch)
-        with self._in_step():
+        with _enable_get_lr_call(self):
             lrs = self.get_lr()
         self._set_lrs(lrs)

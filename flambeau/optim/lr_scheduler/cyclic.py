@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..optimizer import Optimizer
@@ -109,13 +110,28 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
+    @property
+    def _scale_fn_ref(self) -> Callable[[float], float]:
+        """The function of the mode; unused if the user gave one."""
+        if self.mode == "exp_range":
+            return partial(self._exp_range_scale_fn, self.gamma)
+        return self._triangular2_scale_fn if self.mode == "triangular2" else self._triangular_scale_fn
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
+
     def scale_fn(self, x: float) -> float:
         """The amplitude of cycle or step number `x`."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        return (self._scale_fn_custom or self._scale_fn_ref)(x)
 
     def get_lr(self) -> list[Any]:
         self._warn_unless_in_step()

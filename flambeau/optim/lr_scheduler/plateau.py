@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, group_values, set_option
+from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, group_values, set_option
 
 __all__ = ["ReduceLROnPlateau"]
 
@@ -103,7 +103,7 @@ class ReduceLROnPlateau(LRScheduler):
         if epoch is None:
             epoch = self.last_epoch + 1
         else:
-            warnings.warn(EPOCH_DEPRECATED, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = epoch
         if self._is_better(current, self.best):
             self.best = current

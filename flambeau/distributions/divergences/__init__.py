@@ -1,0 +1,1 @@
+"""Formulas of Kullback-Leibler divergences, registered by pairs of distributions."""

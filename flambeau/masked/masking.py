@@ -1,0 +1,139 @@
+"""Masks of inputs and results, and the identity of each reduction, which takes the place of masked-out elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nan
+from typing import Any
+
+from .. import devices, dtypes
+from .._tensor import Tensor
+from .._tensor import functions as fn
+from .._tensor.dispatch.custom_function import Function
+from .maskedtensor.core import MaskedTensor, is_masked_tensor
+
+_REDUCTIONS = frozenset(("sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std",
+                         "logsumexp"))
+_NORMALIZATIONS = frozenset(("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod"))
+
+
+def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | None:
+    """The value that does not change a reduction, 0-d; None where it depends on the other elements."""
+    dtype = input.dtype
+    name = op_name.rpartition(".")[2]
+    value = _identity(name, dtype, *args)
+    if value is None:
+        return None
+    if name == "median" and not dtype.is_floating_point:
+        dtype = dtypes.float32
+    return fn.tensor(value, dtype=dtype, device=input.device)
+
+
+def _identity(name: str, dtype: Any, *args: Any) -> Any:
+    integer = not dtype.is_floating_point and dtype is not dtypes.bool_  # `iinfo` refuses complex ones
+    if name in ("sum", "cumsum"):
+        return 0
+    if name in ("prod", "cumprod"):
+        return 1
+    if name in ("amax", "argmax", "logaddexp", "logsumexp"):
+        if dtype.is_floating_point or (dtype.is_complex and name == "logsumexp"):
+            return -inf
+        if integer:
+            return dtypes.iinfo(dtype).min
+    if name in ("amin", "argmin"):
+        if dtype.is_floating_point:
+            return inf
+        if integer:
+            return dtypes.iinfo(dtype).max
+    if name == "norm":
+        return inf if args and args[0] == -inf else 0
+    if name == "median":
+        return nan
+    if name in ("mean", "var", "std"):
+        return None
+    raise NotImplementedError(f"identity of {name} on {dtype} input")
+
+
+def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Dimensions as a sorted tuple; all of them for None and ()."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    ndim = max(ndim, 1)
+    dims: list[int] = []
+    for d in (dim,) if isinstance(dim, int) else dim:
+        if d in dims:
+            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
+        if not -ndim <= d < ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {d})")
+        dims.append(d % ndim)
+    return tuple(sorted(dims))
+
+
+def _where(mask: Tensor, input: Tensor, fill_value: Any) -> Tensor:
+    """The input where the mask is true, else the value."""
+    return fn.where(mask, input, fill_value)
+
+
+def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The mask, given as `mask=`, as a bool tensor of the input's shape."""
+    mask = kwargs.get("mask")
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    if mask.shape != input.shape:
+        if mask.ndim > input.ndim:
+            raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the "
+                             "input)")
+        mask = fn.broadcast_to(mask.clone(), input.shape)
+    return mask.to(dtypes.bool_)
+
+
+def _output_mask(op: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The mask of a result: which of its elements depend on an element that is not masked out."""
+    if not callable(op):
+        raise ValueError(f"_output_mask expected masked operation (got {type(op).__name__} object)")
+    name = op.__name__
+    if name in _NORMALIZATIONS:
+        return _input_mask(input, *args, **kwargs)
+    if name not in _REDUCTIONS:
+        raise ValueError(f"_output_mask expected masked operation (got callable {op.__module__}.{name})")
+    if name == "norm":
+        args = args[1:]
+    dim = args[0] if args else kwargs.get("dim")
+    mask = _input_mask(input, *args, **kwargs)
+    for d in reversed(_canonical_dim(dim, input.ndim)):
+        mask = mask.any(dim=d, keepdim=bool(kwargs.get("keepdim", False)))
+    return mask
+
+
+def combined(name: str, input: Tensor, mask: Tensor | None, *args: Any, function: str | None = None) -> Tensor:
+    """The input with the reduction's identity in place of masked-out elements.
+
+    Args:
+        name: the reduction.
+        function: the function that is called, for the error.
+
+    Raises:
+        ValueError: the input is not strided.
+    """
+    if input.layout != devices.strided:
+        raise ValueError(f"masked {function or name} expects strided tensor (got {input.layout} tensor)")
+    if is_masked_tensor(input):
+        result: Tensor = Combine.apply(input.get_data(), input.get_mask(), name, args)
+        return result
+    if mask is None:
+        return input
+    return _where(_input_mask(input, mask=mask), input, _reduction_identity(name, input, *args))
+
+
+class Combine(Function):
+    """The data of a masked tensor with a reduction's identity in place of masked-out elements."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, mask: Tensor, name: str, args: tuple[Any, ...]) -> Tensor:
+        ctx.mask = mask
+        return _where(_input_mask(data, mask=mask), data, _reduction_identity(name, data, *args))
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Any) -> Any:
+        data = grad_output.get_data() if is_masked_tensor(grad_output) else grad_output
+        return MaskedTensor._from_values(data, ctx.mask), None, None, None

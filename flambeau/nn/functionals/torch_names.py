@@ -1,0 +1,115 @@
+"""Functions that are in `torch` itself besides `nn.functional`; losses take their reduction there as a number."""
+
+from __future__ import annotations
+
+from ..._tensor import Tensor
+from ...engine.grad_mode import no_grad
+from . import embedding, loss, margin_loss, normalization, resample
+
+__all__ = ["channel_shuffle", "cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm",
+           "kl_div", "margin_ranking_loss", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
+           "poisson_nll_loss", "triplet_margin_loss"]
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+pixel_shuffle, pixel_unshuffle = resample.pixel_shuffle, resample.pixel_unshuffle
+channel_shuffle = native_channel_shuffle = resample.channel_shuffle
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+    """`nn.functional.kl_div`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+
+    >>> import flambeau as torch
+    >>> torch.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1., 0.]), 2)
+    tensor(0.6931)
+    """
+    result = loss.kl_div(input, target, reduction="none", log_target=log_target)
+    return result if reduction == 0 else result.mean() if reduction == 1 else result.sum()
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
+    """`nn.functional.poisson_nll_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+
+    >>> import flambeau as torch
+    >>> torch.poisson_nll_loss(torch.zeros(2), torch.ones(2), True, False, 1e-8, 1)
+    tensor(1.)
+    """
+    return loss.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction])
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
+    """`nn.functional.hinge_embedding_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+
+    >>> import flambeau as torch
+    >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1., -1.]))
+    tensor(0.6250)
+    """
+    return margin_loss.hinge_embedding_loss(input, target, margin, reduction=_REDUCTIONS[reduction])
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                        reduction: int = 1) -> Tensor:
+    """`nn.functional.margin_ranking_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+
+    >>> import flambeau as torch
+    >>> torch.margin_ranking_loss(torch.zeros(2), torch.ones(2), torch.ones(2))
+    tensor(1.)
+    """
+    return margin_loss.margin_ranking_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                          reduction: int = 1) -> Tensor:
+    """`nn.functional.cosine_embedding_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+
+    >>> import flambeau as torch
+    >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1])).round()
+    tensor(1.)
+    """
+    return margin_loss.cosine_embedding_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+                        eps: float = 1e-6, swap: bool = False, reduction: int = 1) -> Tensor:
+    """`nn.functional.triplet_margin_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+
+    >>> import flambeau as torch
+    >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2))
+    tensor(1.)
+    """
+    return margin_loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap,
+                                           reduction=_REDUCTIONS[reduction])
+
+
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                  running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
+                  cudnn_enabled: bool) -> Tensor:
+    """`nn.functional.instance_norm`, with its arguments in another order.
+
+    >>> import flambeau as torch
+    >>> torch.instance_norm(torch.tensor([[[0., 2.]]]), None, None, None, None, True, 0.1, 0., False)
+    tensor([[[-1.,  1.]]])
+    """
+    return normalization.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Scale rows to a norm of at most `max_norm`, in place.
+
+    Args:
+        input: (n, d).
+        indices: the rows.
+        norm_type: the order of the norm.
+
+    >>> import flambeau as torch
+    >>> torch.embedding_renorm_(torch.tensor([[3., 4.], [3., 4.]]), torch.tensor([0]), 1., 2.)
+    tensor([[0.6000, 0.8000],
+            [3.0000, 4.0000]])
+    """
+    if indices.dtype.name not in ("int64", "int32"):
+        raise RuntimeError("Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, "
+                           f"Int; but got torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments "
+                           "for embedding_renorm_)")
+    with no_grad():
+        embedding._renormalize_rows(input, indices, max_norm, norm_type)
+    return input
