@@ -14,16 +14,23 @@ from typing import Any
 
 from . import _tensor_display, autograd, config, devices, dtypes, shapes
 from ._tensor import Tensor, functions
+from ._tensor.overriding.entry_points import register_namespace as _register_namespace
 from ._tensor.printing import set_printoptions
 from .devices import (
+    _mkldnn,
     channels_last,
     channels_last_3d,
     contiguous_format,
     device,
+    jagged,
     layout,
+    legacy_contiguous_format,
     memory_format,
     preserve_format,
+    sparse_bsc,
+    sparse_bsr,
     sparse_coo,
+    sparse_csc,
     sparse_csr,
     strided,
 )
@@ -37,16 +44,18 @@ from .engine.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from .ops.overloads import runner as _overload_runner
 from .shapes import Size
 from .version import __version__
 
 tensor = functions.tensor
 
-for _dtype in dtypes.ALL:
+for _dtype in (*dtypes.ALL, *dtypes.WITHOUT_DATA):
     globals()[_dtype.name] = _dtype
 half, float, double = dtypes.float16, dtypes.float32, dtypes.float64
 short, int, long = dtypes.int16, dtypes.int32, dtypes.int64
-cfloat, cdouble = dtypes.complex64, dtypes.complex128
+cfloat, cdouble, chalf = dtypes.complex64, dtypes.complex128, dtypes.complex32
+bit = globals()["uint1"]
 newaxis = None
 
 # `repr` and pickles name these classes by the public path, as `flambeau.Size`.
@@ -54,21 +63,87 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
     _class.__module__ = __name__
 
 #: subpackages imported on first access, so that `import flambeau` stays fast
-_LAZY = ("compiler", "cuda", "func", "functorch", "linalg", "nn", "optim", "profiler", "random", "serialization",
-         "special", "storage", "testing", "utils", "viz")
+_LAZY = ("_C", "_higher_order_ops", "_library", "_ops", "_subclasses", "amp", "compiler", "cuda", "distributed",
+         "distributions", "export", "fft", "func", "functorch", "fx", "interop", "jit", "library", "linalg", "masked",
+         "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "random", "serialization",
+         "signal", "sparse", "special", "storage", "testing", "utils", "viz")
+
+#: operators of cuDNN, MIOpen, oneDNN and quantization
+_OF_OTHER_BACKENDS = """
+    batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats
+    batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats compiled_with_cxx11_abi
+    cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu
+    cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable dequantize fake_quantize_per_channel_affine
+    fake_quantize_per_tensor_affine has_lapack has_mkl has_openmp has_spectral indices_copy int_repr
+    miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu
+    miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
+    mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer
+    native_norm per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
+    per_tensor_symmetric q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
+    qscheme quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic values_copy
+""".split()  # noqa: SIM905
 
 #: public name -> the module that defines it, imported on first access
-_DEFINED_IN = {"TypedStorage": "storage", "UntypedStorage": "storage", "load": "serialization", "save": "serialization",
+_DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": "environment.extension",
+                 "autocast": "amp",
+                 "_amp_foreach_non_finite_check_and_unscale_": "amp.grad_scaler",
+                 "_amp_update_scale_": "amp.grad_scaler", **dict.fromkeys((
+    "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype",
+    "get_autocast_dtype", "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype",
+    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_autocast_ipu_enabled",
+    "is_autocast_xla_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype",
+    "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
+), "amp.state"), "ScriptModule": "jit", "ScriptFunction": "jit", "Event": "accelerators.streams",
+         "Stream": "accelerators.streams", "Future": "environment.futures",
+         "AcceleratorError": "cuda", "OutOfMemoryError": "cuda.memory", "get_device_module": "accelerators.accelerator",
+         **dict.fromkeys((
+    "SymBool", "SymFloat", "SymInt", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min",
+    "sym_not", "sym_sum",
+), "environment.symbolic"), **dict.fromkeys((
+    "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+    "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+), "environment.checks"),
+         "TypedStorage": "storage", "UntypedStorage": "storage", "cond": "_higher_order_ops",
+         "while_loop": "_higher_order_ops", "GradScaler": "amp", "lobpcg": "autograd.lobpcg",
+         "set_anomaly_enabled": "engine.anomaly_mode",
+         "sym_sqrt": "environment.symbolic", "sym_constrain_range": "environment.symbolic",
+         "sym_constrain_range_for_size": "environment.symbolic",
+         **dict.fromkeys(_OF_OTHER_BACKENDS, "environment.other_backends"), **dict.fromkeys((
+    "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
+    "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage", "from_file",
+    "is_storage"), "storage"), "load": "serialization", "save": "serialization",
          "vmap": "func", "compile": "compiler", **dict.fromkeys((
+    "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+    "sparse_csr_tensor",
+), "_tensor.sparse.constructors"), **dict.fromkeys(("hspmm", "smm", "sspaddmm"), "_tensor.sparse.sparse_results"),
+         **dict.fromkeys((
+    "_sparse_broadcast_to", "_sparse_sum", "_sparse_sparse_matmul", "_validate_sparse_bsc_tensor_args",
+    "_validate_sparse_bsr_tensor_args", "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args",
+    "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "dsmm", "hsmm", "resize_as_sparse_",
+    "saddmm", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "ccol_indices_copy",
+    "col_indices_copy", "crow_indices_copy", "row_indices_copy",
+), "_tensor.sparse.names"), **dict.fromkeys((
+    "_native_multi_head_attention", "_transformer_encoder_layer_fwd"), "nn.functionals.native_attention"),
+         **dict.fromkeys((
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
     "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_default_device",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
     "set_num_interop_threads", "set_num_threads", "set_warn_always", "typename", "use_deterministic_algorithms",
-), "switches")}
+), "switches"), **dict.fromkeys((
+    "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell",
+), "nn.recurrent"), **dict.fromkeys(("_pack_padded_sequence", "_pad_packed_sequence"), "nn.utils.rnn"),
+    "_weight_norm": "_tensor.neural.normalization", "_segment_reduce": "_tensor.reduction.segments", **dict.fromkeys((
+    "channel_shuffle", "cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm", "kl_div",
+    "margin_ranking_loss", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
+    "triplet_margin_loss",
+), "nn.functionals.torch_names"), **dict.fromkeys((
+        "_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"), "optim.fused_updates"), **dict.fromkeys((
+    "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad"), "_tensor.functions")}
 
 #: names of `functions` that are not in `torch`: PyTorch has them in `nn.functional`, in `random` or as methods, or
-#: not at all; so are all names with the prefix `linalg_` or `special_`
+#: not at all; so are all names with the prefix `fft_`, `linalg_` or `special_`
 _NOT_IN_TORCH = frozenset((
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool2d",
     "avg_pool3d", "binary_cross_entropy", "cross_entropy", "elu", "gelu", "glu", "hardsigmoid", "hardswish",
@@ -76,7 +151,7 @@ _NOT_IN_TORCH = frozenset((
     "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "nll_loss",
     "relu6", "scaled_dot_product_attention", "silu", "smooth_l1_loss", "soft_margin_loss", "softplus", "softshrink",
     "unfold", "contiguous", "expand", "expand_as", "repeat", "reshape_as", "sum_to_size", "to", "view", "view_as",
-    "fork_rng", "ComplexDoubleTensor", "ComplexFloatTensor", "bagged_embedding", "clamp_below", "col2im", "folded",
+    "fork_rng", "ComplexDoubleTensor", "ComplexFloatTensor", "clamp_below", "col2im", "folded",
     "im2col", "reshaped", "slice", "unfolded",
 ))
 
@@ -93,19 +168,65 @@ _INPLACE_IN_TORCH = frozenset((
 ))
 
 #: PyTorch's name of a module -> the name here
-_MODULE_ALIASES = {"_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
-              "_tensor_str": "_tensor.printing", "_utils": "_tensor.pickling", "return_types": "_tensor.return_types"}
+_MODULE_ALIASES = {
+              **{name: f"accelerators.{name}" for name in ("accelerator", "cpu", "mps", "mtia", "xpu")},
+              **{name: f"environment.{name}"
+                 for name in ("functional", "futures", "hub", "monitor", "torch_version", "types")},
+              "__config__": "environment.build_config", "__future__": "environment.future_behavior",
+              "_VF": "variable_functions", "_export": "export", "_jit_internal": "jit.internal",
+              "_lobpcg": "autograd.lobpcg",
+              "_guards": "_subclasses.guards",
+              "_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
+              "_tensor_str": "_tensor.printing", "_utils": "environment.shared_functions",
+              "quasirandom": "_tensor.creation.sobol",
+              "return_types": "_tensor.return_types"}
+
+#: modules of PyTorch that are left out; their names exist (`environment.absent_modules`)
+_LEFT_OUT = frozenset((
+    "_custom_ops", "_ops", "_prims_common", "ao",
+    "numa", "package", "quantization",
+))
 
 
 def _is_public(name: str) -> bool:
     """Whether a name of `functions` is public in `torch`."""
     if name.endswith("_"):
         return name in _INPLACE_IN_TORCH
-    return not name.startswith(("_", "linalg_", "special_")) and name not in _NOT_IN_TORCH and (
+    return not name.startswith(("_", "fft_", "linalg_", "special_")) and name not in _NOT_IN_TORCH and (
         name not in functions._internal)
 
 
+#: functions that `__torch_function__` never sees
+_NEVER_OVERRIDDEN = frozenset((
+    "can_cast", "fork_rng", "get_rng_state", "initial_seed", "is_storage", "is_tensor", "manual_seed", "promote_types",
+    "seed", "set_rng_state", "broadcast_shapes",
+))
+_PREFIXES = ("fft_", "linalg_", "special_")  # of functions that are in a module of this name
+
+
+def _overridable() -> dict[str, Any]:
+    """The functions that `__torch_function__` overrides, by name."""
+    names = {name: name for name in (*vars(functions), *_INPLACE_IN_TORCH)
+             if _is_public(name) and name not in _NEVER_OVERRIDDEN}
+    names.update((name, name.replace("_", ".", 1)) for name in vars(functions) if name.startswith(_PREFIXES))
+    return {public: getattr(functions, name) for name, public in names.items() if hasattr(functions, name)}
+
+
+_register_namespace("torch.", _overridable)
+
+
+def _composite_operators() -> dict[str, Any]:
+    """The kernels of overloads that are composed of `nn.functional`, imported when one is called."""
+    kernels: dict[str, Any] = importlib.import_module(f"{__name__}._library.composite_operators").KERNELS
+    return kernels
+
+
+_overload_runner.composites = _composite_operators
+
+
 def __getattr__(name: str) -> Any:
+    if name.startswith("_foreach_"):
+        return getattr(importlib.import_module(f"{__name__}._tensor.foreach"), name)
     if name in _DEFINED_IN:
         return getattr(importlib.import_module(f"{__name__}.{_DEFINED_IN[name]}"), name)
     if name in _MODULE_ALIASES:
@@ -116,6 +237,8 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{name}":
                 raise
+    elif name in _LEFT_OUT:
+        return importlib.import_module(f"{__name__}.environment.absent_modules").MODULES[name]
     elif _is_public(name):
         try:
             value = getattr(functions, name)

@@ -14,12 +14,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import InspectLoader, Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import ModuleType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 
 from . import config
+from .environment.torch_version import TorchVersion
 from .version import __version__
 
 PYTORCH = "2.13.0"  # the version that flambeau models
@@ -38,9 +39,9 @@ class TorchFinder(MetaPathFinder):
             ModuleNotFoundError: flambeau has no such module.
         """
         if fullname.partition(".")[0] == "functorch":  # a top-level package of PyTorch's
-            module = _flambeau_module(f"{_ALIAS}.{fullname}")
+            module = flambeau_module(f"{_ALIAS}.{fullname}")
         elif fullname == _ALIAS or fullname.startswith(_ALIAS + "."):
-            module = _flambeau_module(fullname)
+            module = flambeau_module(fullname)
         else:
             return None
         if module is None:
@@ -55,6 +56,7 @@ class _Loader(Loader):
     def __init__(self, module: ModuleType) -> None:
         self.module = module
         self.spec = module.__spec__
+        self.name = module.__name__
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self.module
@@ -62,27 +64,32 @@ class _Loader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec  # the import system has replaced it by the alias's
 
+    def get_code(self, fullname: str) -> CodeType | None:
+        """The module's code, which `python -m torch.utils.collect_env` runs."""
+        loader = self.spec.loader if self.spec else None
+        return loader.get_code(self.name) if isinstance(loader, InspectLoader) else None
+
 
 def _target_name(fullname: str) -> str:
     return _PACKAGE + fullname[len(_ALIAS):]
 
 
-def _flambeau_module(fullname: str) -> ModuleType | None:
+def flambeau_module(fullname: str) -> ModuleType | None:
     """The flambeau module of an aliased name; None if there is none."""
     target = _target_name(fullname)
     if target in sys.modules:
         return sys.modules[target]
     parent, _, child = target.rpartition(".")
     if parent:
-        package = _flambeau_module(fullname.rpartition(".")[0])
+        package = flambeau_module(fullname.rpartition(".")[0])
         if package is None:
             return None
         attribute = getattr(package, child, None)
         if isinstance(attribute, ModuleType):
             return attribute
         target = f"{package.__name__}.{child}"  # may differ from PyTorch's name: see `flambeau._MODULE_ALIASES`
-        if not hasattr(package, "__path__") or find_spec(target) is None:
-            return None
+        if not hasattr(package, "__path__") or not target.startswith(f"{_PACKAGE}.") or find_spec(target) is None:
+            return None  # modules that are left out exist under PyTorch's name only
     return importlib.import_module(target)
 
 
@@ -108,7 +115,8 @@ def install() -> None:
     _finder = TorchFinder()
     sys.meta_path.insert(0, _finder)
     config.module_name = _ALIAS
-    vars(package)["__version__"] = f"{PYTORCH}+flambeau.{__version__}"
+    config.prepare_child = install
+    vars(package)["__version__"] = TorchVersion(f"{PYTORCH}+flambeau.{__version__}")
 
 
 def uninstall() -> None:
@@ -121,6 +129,7 @@ def uninstall() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] in (_ALIAS, "functorch")]:
         del sys.modules[name]
     config.module_name = _PACKAGE
+    config.prepare_child = None
     vars(importlib.import_module(_PACKAGE))["__version__"] = __version__
 
 

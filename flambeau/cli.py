@@ -1,4 +1,4 @@
-"""The `flambeau` command: `cache`, `demo`, `run script.py args...`, `graph script.py args...`, `version`.
+"""The `flambeau` command: `alias`, `cache`, `demo`, `run script.py args...`, `graph script.py args...`, `version`.
 
 Each subcommand imports its modules when it runs.
 """
@@ -60,6 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     clear = actions.add_parser("clear", help="delete the entries of one kind, or all", description="Delete entries.")
     clear.add_argument("kind", nargs="?", choices=list(cache_store.CACHES), help="one of %(choices)s (default: all)")
 
+    alias = commands.add_parser(
+        "alias", help="make `import torch` mean flambeau in this environment",
+        description="Install, remove or describe the distribution `torch` that stands for flambeau: with it, "
+                    "`import torch` imports flambeau in every Python process of this environment, and packages that "
+                    "require torch find it installed. PyTorch itself is never replaced.")
+    alias.add_argument("action", choices=["install", "remove", "status"],
+                       help="status: say what `import torch` means; exit with 0 if that is flambeau")
+
     commands.add_parser("version", help="print the version")
 
     options = parser.parse_args(argv)
@@ -68,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if options.command == "cache":
         return clear_cache(options.kind) if options.action == "clear" else list_cache()
+    if options.command == "alias":
+        return alias_command(options.action)
     if options.command == "run":
         return run_script(options.script, options.args)
     if options.command == "graph":
@@ -106,6 +116,26 @@ def clear_cache(kind: str | None) -> int:
     """Delete the persistent cache's entries of one kind, or all."""
     count = cache_store.clear(kind)
     print(f"deleted {count:,} entr{'y' if count == 1 else 'ies'} of {kind or 'all kinds'} in {cache_store.root()}")
+    return 0
+
+
+def alias_command(action: str) -> int:
+    """Install, remove or describe the distribution `torch` of the current environment."""
+    from . import alias_distribution
+
+    try:
+        if action == "install":
+            print(f"import torch now means flambeau: torch {alias_distribution.VERSION} in "
+                  f"{alias_distribution.install()}")
+        elif action == "remove":
+            print(f"removed torch {alias_distribution.VERSION} from {alias_distribution.remove()}")
+        else:
+            aliased, sentence = alias_distribution.status()
+            print(sentence)
+            return 0 if aliased else 1
+    except alias_distribution.AliasError as error:
+        print(f"flambeau alias {action}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -5,6 +5,7 @@ Each library is a module of settings and functions: `cudnn.deterministic = True`
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 from ..settings import Settings
+from .attention_kernels import enabled as enabled_kernels
+from .attention_kernels import set_enabled
 
 
 def _no() -> bool:
@@ -22,54 +25,102 @@ def _none() -> None:
     return None
 
 
+class Library(Settings):
+    """The module of a library whose settings can be frozen by `disable_global_flags`."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _frozen[0] and name in self._values:
+            raise RuntimeError(f"not allowed to set {self.__name__} flags after disable_global_flags; please use "
+                               "flags() context manager instead")
+        super().__setattr__(name, value)
+
+
+_frozen = [False]
+
+
+def disable_global_flags() -> None:
+    """Let the libraries' settings be changed by `flags()` only."""
+    _frozen[0] = True
+
+
+def flags_frozen() -> bool:
+    """Whether the libraries' settings can be changed by `flags()` only."""
+    return _frozen[0]
+
+
+@contextmanager
+def _unfrozen() -> Iterator[None]:
+    """Allow writes to settings in a block."""
+    before, _frozen[0] = _frozen[0], False
+    try:
+        yield
+    finally:
+        _frozen[0] = before
+
+
 def _library(name: str, values: dict[str, Any] | None = None, /, **functions: Any) -> Settings:
     """The module of a library, with settings and functions."""
-    module = Settings(f"torch.backends.{name}")
-    module.load_config(values or {})
+    module = Settings(f"torch.backends.{name}", values or {})
     vars(module).update(functions)
     return module
 
 
-def _flags(module: Settings) -> tuple[Callable[..., tuple[Any, ...]], Callable[..., Any]]:
-    """`set_flags`, which returns the previous values, and `flags`, a context manager."""
-    names = list(module.to_dict())
+def _flags(module: Settings, defaults: dict[str, Any]) -> tuple[Callable[..., tuple[Any, ...]], Callable[..., Any]]:
+    """`set_flags`, which returns the previous values, and `flags`, a context manager, of a module of settings."""
+    names = list(defaults)
+    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+                                   for name, default in defaults.items()])
 
     def set_flags(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Write settings by position or by name, with or without a leading `_`; None leaves a setting unchanged."""
         before = tuple(getattr(module, name) for name in names)
-        for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
+        given = {name.lstrip("_"): value for name, value in kwargs.items()}
+        for name, value in signature.bind_partial(*args, **given).arguments.items():
             if value is not None:
-                setattr(module, name.lstrip("_"), value)
+                setattr(module, name, value)
         return before
 
     @contextmanager
     def flags(*args: Any, **kwargs: Any) -> Iterator[None]:
-        """Settings for a block."""
-        before = set_flags(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        with _unfrozen():
+            before = set_flags(*bound.args)
         try:
             yield
         finally:
-            module.load_config(dict(zip(names, before, strict=True)))
+            with _unfrozen():
+                module.load_config(dict(zip(names, before, strict=True)))
 
+    set_flags.__doc__ = "Write settings by position or by name with a leading `_`; None leaves a setting unchanged."
+    flags.__doc__ = "Settings for a block; those that are not given have the defaults of the signature."
+    flags.__signature__ = signature  # type: ignore[attr-defined]
     return set_flags, flags
 
 
-def _with_flags(module: Settings) -> Settings:
-    """The module with `set_flags` and `flags`."""
-    vars(module)["set_flags"], vars(module)["flags"] = _flags(module)
+def _switches(name: str, values: dict[str, Any], defaults: dict[str, Any], /, **functions: Any) -> Settings:
+    """The module of a library with `set_flags` and `flags`; `defaults` are those of `flags`."""
+    module = Library(f"torch.backends.{name}", values)
+    vars(module).update(functions)
+    vars(module)["set_flags"], vars(module)["flags"] = _flags(module, defaults)
     return module
 
 
-cudnn = _with_flags(_library(
+cudnn = _switches(
     "cudnn", {"enabled": True, "benchmark": False, "benchmark_limit": None, "deterministic": False, "allow_tf32": True,
-              "fp32_precision": "none"}, is_available=_no, version=_none, is_acceptable=lambda tensor: False))
+              "fp32_precision": "none", "depthwise_kernel": "auto"},
+    {"enabled": False, "benchmark": False, "benchmark_limit": None, "deterministic": False, "allow_tf32": True,
+     "fp32_precision": "none", "depthwise_kernel": "auto"},
+    is_available=_no, version=_none, is_acceptable=lambda tensor: False)
 vars(cudnn).update({part: _library(f"cudnn.{part}", {"fp32_precision": "tf32"}) for part in ("conv", "rnn")})
-mkldnn = _with_flags(_library(
+mkldnn = _switches(
     "mkldnn", {"enabled": True, "deterministic": False, "allow_tf32": None, "fp32_precision": "none"},
-    is_available=_no))
+    {"enabled": False, "deterministic": False, "allow_tf32": True, "fp32_precision": "none"}, is_available=_no)
 vars(mkldnn).update({part: _library(f"mkldnn.{part}", {"fp32_precision": "none"})
                      for part in ("conv", "matmul", "rnn")})
-nnpack = _with_flags(_library("nnpack", {"enabled": True}, is_available=_no))
+miopen = _switches("miopen", {"immediate": False}, {"immediate": False})
+xnnpack = _library("xnnpack", {"enabled": False})
+generic = _switches("generic", {"fp32_precision": "none"}, {"fp32_precision": "none"})
+nnpack = _switches("nnpack", {"enabled": True}, {"enabled": False}, is_available=_no)
 opt_einsum = _library("opt_einsum", {"enabled": False, "strategy": None}, is_available=_no, get_opt_einsum=_none)
 openmp = _library("openmp", is_available=_no)
 mps = _library("mps", is_available=_no, is_built=_no)
@@ -122,7 +173,19 @@ def _switch(name: str, value: bool) -> tuple[Callable[[], bool], Callable[[bool]
     return read, write
 
 
-_sdp = {name: _switch(f"{name}_sdp_enabled", True) for name in ("flash", "math", "mem_efficient", "cudnn")}
+def _kernel_switch(name: str) -> tuple[Callable[[], bool], Callable[[bool], None]]:
+    """Functions that read and write whether an attention kernel is enabled."""
+    def read() -> bool:
+        return enabled_kernels[name]
+
+    def write(enabled: bool) -> None:
+        set_enabled(name, enabled)
+
+    read.__name__, write.__name__ = f"{name}_sdp_enabled", f"enable_{name}_sdp"
+    return read, write
+
+
+_sdp = {name: _kernel_switch(name) for name in ("flash", "math", "mem_efficient", "cudnn")}
 
 
 @contextmanager
@@ -155,6 +218,10 @@ mha = _library("mha", get_fastpath_enabled=mha_enabled, set_fastpath_enabled=set
 
 #: the modules by name
 MODULES: dict[str, ModuleType] = {each.__name__.rpartition(".")[2]: each for each in (
-    cpu, cuda, cudnn, cusparselt, kleidiai, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized)}
+    cpu, cuda, cudnn, cusparselt, kleidiai, mha, miopen, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized,
+    xnnpack)}
+#: names of `torch.backends` itself
+NAMES: dict[str, Any] = {"disable_global_flags": disable_global_flags, "flags_frozen": flags_frozen,
+                         **{name: vars(generic)[name] for name in ("flags", "set_flags")}}
 
-__all__ = ["MODULES"]
+__all__ = ["MODULES", "NAMES"]

@@ -16,6 +16,7 @@ from .locations import (
     validate_cuda_device,
     validate_hpu_device,
 )
+from .module_versions import check_module_version_greater_or_equal
 from .names import StorageType, _get_layout
 from .options import (
     LoadEndianness,
@@ -32,8 +33,9 @@ from .safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals
 from .saving import save
 
 __all__ = ["DEFAULT_PROTOCOL", "LoadEndianness", "SourceChangeWarning", "StorageType", "_get_layout",
-           "add_safe_globals", "clear_safe_globals", "default_restore_location", "get_crc32_options",
-           "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
-           "get_unsafe_globals_in_checkpoint", "load", "location_tag", "register_package", "safe_globals", "save",
-           "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
-           "validate_cuda_device", "validate_hpu_device"]
+           "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
+           "default_restore_location", "get_crc32_options", "get_default_load_endianness",
+           "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
+           "location_tag", "register_package", "safe_globals", "save", "set_crc32_options",
+           "set_default_load_endianness", "set_default_mmap_options", "skip_data", "validate_cuda_device",
+           "validate_hpu_device"]

@@ -157,6 +157,10 @@ class ArchiveReader:
         """Whether a record exists."""
         return f"{self._folder}/{name}" in self._entries
 
+    def names(self) -> list[str]:
+        """The names of all records."""
+        return [name.partition("/")[2] for name in self._entries]
+
     def record(self, name: str) -> bytes:
         """The bytes of a record."""
         return self.read(name, np.empty(self._entry(name).file_size, np.uint8)).tobytes()

@@ -22,9 +22,12 @@ _PACKAGE = __name__.partition(".")[0]
 
 #: module in flambeau -> module in PyTorch, where they differ
 _MODULE_IN_TORCH = {
-    "engine.grad_mode": "autograd.grad_mode", "nn.modules.attention": "nn.modules.activation",
-    "nn.modules.parameter_containers": "nn.modules.container", "nn.modules.rnn_cells": "nn.modules.rnn",
-    "nn.parallel": "nn.parallel.data_parallel", "serialization.names": "serialization",
+    "engine.grad_mode": "autograd.grad_mode", "nn.modules.layers.multihead_attention": "nn.modules.activation",
+    **dict.fromkeys(("nn.modules.layers.transformer_encoder", "nn.modules.layers.transformer_decoder"),
+                    "nn.modules.transformer"),
+    "nn.modules.layers.parameter_containers": "nn.modules.container", "nn.modules.layers.rnn_cells": "nn.modules.rnn",
+    "nn.modules.layers.unpooling": "nn.modules.pooling",
+    "nn.factory_keywords": "nn", "serialization.names": "serialization",
     "_tensor.parameter": "nn.parameter", "_tensor.creation.random": "_C", "_tensor.pickling": "_utils",
     "_tensor.return_types": "return_types",
 }
@@ -32,14 +35,14 @@ _MODULE_IN_TORCH = {
 _MODULE_IN_FLAMBEAU = {
     "_C": "_tensor.creation.random", "_C._nn": "nn.functional", "_tensor": "_tensor.pickling",
     "_utils": "_tensor.pickling",
-    "autograd.grad_mode": "engine.grad_mode", "nn.parallel.data_parallel": "nn.parallel",
+    "autograd.grad_mode": "engine.grad_mode",
     "return_types": "_tensor.return_types",
     "tensor": "_tensor.pickling",  # name of `_tensor` before 1.8
 }
 #: public modules whose functions are written with the public module's name
 _PUBLIC = ("nn.functional", "nn.init", "linalg", "special", "autograd")
 
-_DTYPE_OF = {storage_name(d): d for d in dtypes.ALL if d not in dtypes.WIDE_UNSIGNED}
+_DTYPE_OF = {storage_name(d): d for d in dtypes.ALL if d not in dtypes.WITHOUT_STORAGE_CLASS}
 
 
 class StorageType:

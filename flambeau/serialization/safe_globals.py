@@ -21,8 +21,7 @@ BLOCKED = ("sys", "os", "posix", "nt")
 #: names that PyTorch allows and flambeau does not have
 _UNSUPPORTED = frozenset(f"torch.{name}" for name in (
     "quint8", "qint8", "qint32", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16",
-    "complex32", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu",
-    "float4_e2m1fn_x2",
+    "complex32",
     *(f"uint{bits}" for bits in range(1, 8)), *(f"int{bits}" for bits in range(1, 8)),
     "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric",
     "per_channel_affine_float_qparams", "QUInt8Storage", "QInt8Storage", "QInt32Storage", "QUInt4x2Storage",
@@ -132,7 +131,7 @@ def default_globals() -> dict[str, Any]:
     by_name.update((f"torch.{d.name}", d) for d in dtypes.ALL)
     by_name.update((f"torch.{name}", kind) for name, kind in TYPES.items())
     for d in dtypes.ALL:
-        if d not in dtypes.WIDE_UNSIGNED:
+        if d not in dtypes.WITHOUT_STORAGE_CLASS:
             by_name[f"torch.{storage_name(d)}"] = by_name[f"torch.cuda.{storage_name(d)}"] = names.storage_type(d)
     by_name.update((f"torch._utils.{name}", call) for name, call in pickling.REBUILDERS.items())
     return by_name

@@ -17,6 +17,7 @@ import numpy as np
 from .. import dtypes
 from .._tensor import Tensor
 from .._tensor import functions as fn
+from ..backends.sparse_array import format_name, has_sparse
 from .mismatch import Mismatch, scalar_message, tensor_message
 from .tolerances import tolerances
 
@@ -109,19 +110,55 @@ def _compare_tensors(actual: Tensor, expected: Tensor, path: Path, closeness: Cl
     if a.dtype != b.dtype:
         common = dtypes.promote_types(*(dtypes.int64 if x.dtype in _UNSIGNED else x.dtype for x in (a, b)))
         a, b = a.to(common), b.to(common)
-    matches = fn.isclose(a, b, rtol=rtol, atol=atol, equal_nan=closeness.equal_nan)
+    if has_sparse((a, b)):
+        if a.layout != b.layout:
+            a, b = a.to_dense(), b.to_dense()
+        else:
+            compare_sparse(a, b, path, closeness.equal_nan, rtol, atol)
+            return
+    _compare_dense(a, b, path, closeness.equal_nan, rtol, atol)
+
+
+def _compare_dense(a: Tensor, b: Tensor, path: Path, equal_nan: bool, rtol: float, atol: float,
+                   subject: str = "Tensor-likes") -> None:
+    """Compare the elements of two dense tensors of one shape and dtype."""
+    matches = fn.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
     if fn.all(matches):
         return
     if a._array.ndim:
-        raise Mismatch(tensor_message(a, b, matches, rtol, atol), path)
+        raise Mismatch(tensor_message(a, b, matches, rtol, atol, subject), path)
     raise Mismatch(scalar_message(a.item(), b.item(), rtol, atol), path)
+
+
+def compare_sparse(actual: Tensor, expected: Tensor, path: Path, equal_nan: bool, rtol: float, atol: float) -> None:
+    """Compare the components of two sparse tensors of one layout: indices for equality, values for closeness."""
+    a: Any = actual._array
+    b: Any = expected._array
+    kind = f"sparse {format_name(a)} tensors"
+    if actual.is_sparse and a.sparse_dim != b.sparse_dim:
+        raise Mismatch(f"The number of sparse dimensions in {kind} does not match: {a.sparse_dim} != {b.sparse_dim}",
+                       path)
+    if a.nnz != b.nnz:
+        raise Mismatch(f"The number of specified values in {kind} does not match: {a.nnz} != {b.nnz}", path)
+    if actual.is_sparse:
+        indices = {"indices": (a.indices, b.indices)}
+    else:
+        names = ("crow_indices", "col_indices") if a.by_row else ("ccol_indices", "row_indices")
+        common = np.promote_types(a.plain.dtype, b.plain.dtype)
+        indices = {names[0]: (a.compressed.astype(common), b.compressed.astype(common)),
+                   names[1]: (a.plain.astype(common), b.plain.astype(common))}
+    for name, (x, y) in indices.items():
+        _compare_dense(fn.from_numpy(x), fn.from_numpy(y), path, False, 0, 0, f"Sparse {format_name(a)} {name}")
+    _compare_dense(actual._values() if actual.is_sparse else actual.values(),
+                   expected._values() if expected.is_sparse else expected.values(), path, equal_nan, rtol, atol,
+                   f"Sparse {format_name(a)} values")
 
 
 def _compare_attributes(actual: Tensor, expected: Tensor, path: Path, closeness: Closeness) -> None:
     attributes: list[tuple[str, Any, Any]] = [("shape", actual.shape, expected.shape)]
     if closeness.check_layout:
         attributes.append(("layout", actual.layout, expected.layout))
-    if closeness.check_stride:
+    if closeness.check_stride and not has_sparse((actual, expected)):
         attributes.append(("stride()", actual.stride(), expected.stride()))
     if closeness.check_device:
         attributes.append(("device", actual.device, expected.device))

@@ -70,11 +70,13 @@ def scalar_message(actual: Any, expected: Any, rtol: float, atol: float) -> str:
                            (atol, rtol))
 
 
-def tensor_message(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float) -> str:
+def tensor_message(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float,
+                   subject: str = "Tensor-likes") -> str:
     """The message for two tensors of one shape and dtype.
 
     Args:
         matches: bool tensor: the elements that are close.
+        subject: what the tensors are.
     """
     count = prod(matches._array.shape)
     wrong = count - int(fn.sum(matches))
@@ -92,7 +94,7 @@ def tensor_message(actual: Tensor, expected: Tensor, matches: Tensor, rtol: floa
         greatest, at = fn.max(sizes, 0)
         differences.append((f"Greatest {name} difference: {{}} at index {_index(int(at), matches._array.shape)}",
                             greatest.item()))
-    return _format_message("Tensor-likes", f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})", differences,
+    return _format_message(subject, f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})", differences,
                            (atol, rtol))
 
 

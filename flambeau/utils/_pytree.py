@@ -12,41 +12,74 @@ The module is private in PyTorch, too, but programs use it.
 
 from __future__ import annotations
 
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterator
 from types import UnionType
 from typing import Any
 
-from ..trees import LEAF, TreeSpec, tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from ..trees import (
+    LEAF,
+    TreeSpec,
+    container_functions,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 from ..trees import broadcast_to as _broadcast_to_and_flatten
-from ..trees import register as _register
+from .pytree_paths import (
+    GetAttrKey,
+    KeyPath,
+    MappingKey,
+    SequenceKey,
+    key_get,
+    keyed_children,
+    keystr,
+    tree_flatten_with_path,
+    tree_leaves_with_path,
+    tree_map_with_path,
+)
+from .pytree_registration import (
+    CONSTANT_NODES,
+    SUPPORTED_NODES,
+    ConstantNode,
+    LeafSpec,
+    NodeDef,
+    _deregister_pytree_node,
+    _is_constant_holder,
+    _register_namedtuple,
+    _register_pytree_node,
+    _retrieve_constant,
+    is_constant_class,
+    register_constant,
+    register_dataclass,
+    register_pytree_node,
+    treespec_dict,
+    treespec_tuple,
+)
+from .pytree_serialization import (
+    DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
+    EnumEncoder,
+    enum_object_hook,
+    treespec_dumps,
+    treespec_loads,
+    treespec_pprint,
+)
 
+PyTreeSpec = TreeSpec
+KeyEntry = Any
+BUILTIN_TYPES = frozenset((tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque))
+STANDARD_DICT_TYPES = frozenset((dict, OrderedDict, defaultdict))
+FlattenFn = FlattenFunc = Callable[[Any], tuple[list[Any], Any]]
+UnflattenFn = UnflattenFunc = Callable[[Any, Any], Any]
+FlattenWithKeysFn = FlattenWithKeysFunc = Callable[[Any], tuple[list[tuple[KeyEntry, Any]], Any]]
+DumpableContext = Any
+ToDumpableContextFn = FromDumpableContextFn = Callable[[Any], Any]
 PyTree = Any
 Context = Any
 Leaf = Callable[[Any], bool] | None  # predicate: treat a container as a leaf
 Kind = type[Any] | tuple[type[Any], ...] | UnionType
-
-
-def register_pytree_node(cls: type[Any], flatten_fn: Callable[[Any], tuple[list[Any], Any]],
-                         unflatten_fn: Callable[[Any, Any], Any], *, serialized_type_name: str | None = None,
-                         to_dumpable_context: Callable[[Any], Any] | None = None,
-                         from_dumpable_context: Callable[[Any], Any] | None = None,
-                         flatten_with_keys_fn: Callable[[Any], Any] | None = None) -> None:
-    """Register a class as a container.
-
-    Args:
-        cls: the class.
-        flatten_fn: returns (children, context) of a container.
-        unflatten_fn: `(children, context) -> container`.
-        serialized_type_name: ignored: structures are not serialized.
-        to_dumpable_context: ignored.
-        from_dumpable_context: ignored.
-        flatten_with_keys_fn: ignored: there are no key paths.
-
-    Raises:
-        ValueError: the class is registered already.
-    """
-    del serialized_type_name, to_dumpable_context, from_dumpable_context, flatten_with_keys_fn
-    _register(cls, flatten_fn, unflatten_fn)
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: Leaf = None) -> bool:
@@ -141,7 +174,125 @@ def is_namedtuple(obj: object) -> bool:
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
-__all__ = ["Context", "PyTree", "TreeSpec", "_broadcast_to_and_flatten", "is_namedtuple", "is_namedtuple_class",
-           "is_namedtuple_instance", "map_only", "register_pytree_node", "tree_all", "tree_all_only", "tree_any",
-           "tree_any_only", "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_",
-           "tree_map_only", "tree_map_only_", "tree_structure", "tree_unflatten", "treespec_leaf"]
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of a call's arguments."""
+    return [leaf for each in (*args, *kwargs.values()) for leaf in tree_iter(each)]
+
+
+def is_structseq_class(cls: type) -> bool:
+    """Whether a class is one of C's named tuples, such as `time.struct_time`."""
+    return (isinstance(cls, type) and cls.__bases__ == (tuple,)
+            and all(isinstance(getattr(cls, name, None), int) for name in (
+                "n_fields", "n_sequence_fields", "n_unnamed_fields"))
+            and not cls.__flags__ & (1 << 10))  # Py_TPFLAGS_BASETYPE
+
+
+def is_structseq_instance(obj: object) -> bool:
+    """Whether an object is of such a class."""
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: object) -> bool:
+    """Whether an object is of such a class, or is such a class."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+_is_leaf, _is_namedtuple_instance, _LEAF_SPEC = tree_is_leaf, is_namedtuple_instance, LEAF
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The class under which a tree is registered."""
+    return namedtuple if is_namedtuple_instance(tree) and type(tree) not in SUPPORTED_NODES else type(tree)
+
+
+#: the kinds of containers in the names of PyTorch's functions of one container: `_list_flatten`, `_dict_unflatten`
+_KINDS: dict[str, Any] = {"tuple": tuple, "list": list, "dict": dict, "namedtuple": namedtuple, "deque": deque,
+                          "odict": OrderedDict, "ordereddict": OrderedDict, "defaultdict": defaultdict}
+
+
+def __getattr__(name: str) -> Any:
+    kind, _, function = name[1:].partition("_")
+    if name[:1] == "_" and kind in _KINDS:
+        flatten, unflatten = container_functions(_KINDS[kind])
+        if function == "unflatten":
+            return unflatten
+        if function == "flatten":
+            return flatten
+        if function == "flatten_with_keys":
+            return lambda tree: (keyed_children(tree), flatten(tree)[1])
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__all__ = [
+    "BUILTIN_TYPES",
+    "CONSTANT_NODES",
+    "DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL",
+    "STANDARD_DICT_TYPES",
+    "SUPPORTED_NODES",
+    "ConstantNode",
+    "Context",
+    "DumpableContext",
+    "EnumEncoder",
+    "FlattenFn",
+    "FlattenFunc",
+    "FlattenWithKeysFn",
+    "FlattenWithKeysFunc",
+    "FromDumpableContextFn",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "LeafSpec",
+    "MappingKey",
+    "NodeDef",
+    "PyTree",
+    "PyTreeSpec",
+    "SequenceKey",
+    "ToDumpableContextFn",
+    "TreeSpec",
+    "UnflattenFn",
+    "UnflattenFunc",
+    "_broadcast_to_and_flatten",
+    "_deregister_pytree_node",
+    "_is_constant_holder",
+    "_register_namedtuple",
+    "_register_pytree_node",
+    "_retrieve_constant",
+    "arg_tree_leaves",
+    "enum_object_hook",
+    "is_constant_class",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
+    "key_get",
+    "keystr",
+    "map_only",
+    "register_constant",
+    "register_dataclass",
+    "register_pytree_node",
+    "tree_all",
+    "tree_all_only",
+    "tree_any",
+    "tree_any_only",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
+    "tree_iter",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
+    "tree_structure",
+    "tree_unflatten",
+    "treespec_dict",
+    "treespec_dumps",
+    "treespec_leaf",
+    "treespec_loads",
+    "treespec_pprint",
+    "treespec_tuple",
+]

@@ -18,8 +18,8 @@ def test_switches_are_kept():
     cudnn.benchmark, cudnn.deterministic = True, True
     assert (cudnn.benchmark, cudnn.deterministic) == (True, True)
     with cudnn.flags(enabled=False, deterministic=False):
-        assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (False, True, False)
-    assert (cudnn.enabled, cudnn.deterministic) == (True, True)
+        assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (False, False, False)
+    assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (True, True, True)
     assert cudnn.set_flags(_benchmark=False)[1] is True
     assert cudnn.benchmark is False
     cudnn.load_config(before)
@@ -43,6 +43,36 @@ def test_no_device_is_available():
     assert backends.cudnn.version() is None
     assert backends.cudnn.is_acceptable(flambeau.ones(1)) is False
     assert backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
+
+
+def test_settings_can_be_frozen(monkeypatch):
+    from flambeau.backends import pytorch
+
+    monkeypatch.setattr(pytorch, "_frozen", [False])
+    backends.disable_global_flags()
+    assert backends.flags_frozen()
+    for module in (backends.cudnn, backends.mkldnn):
+        with pytest.raises(RuntimeError, match=f"not allowed to set torch.backends.{module.__name__.split('.')[-1]} "
+                                               "flags after disable_global_flags"):
+            module.enabled = False
+        with module.flags():
+            assert module.enabled is False
+            assert backends.flags_frozen()
+        assert module.enabled is True
+    with backends.flags(fp32_precision="ieee"):
+        assert backends.fp32_precision == "ieee"
+    assert backends.fp32_precision == "none"
+
+
+def test_flags_have_pytorchs_defaults():
+    torch = pytest.importorskip("torch")
+    for name in ("cudnn", "miopen", "nnpack"):  # of mkldnn PyTorch warns
+        mine, theirs = getattr(backends, name), getattr(torch.backends, name)
+        before = theirs.set_flags() if name != "nnpack" else (True,)
+        assert mine.set_flags() == before
+        with theirs.flags(), mine.flags():
+            assert {each: getattr(mine, each) for each in mine.to_dict() if name != "nnpack"} == \
+                {each: getattr(theirs, each) for each in mine.to_dict() if name != "nnpack"}
 
 
 def test_unknown_attributes_raise():
@@ -80,3 +110,13 @@ def test_through_the_torch_alias():
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "True False\n", done.stderr
+
+
+def test_kernels_in_cuda_can_be_declared():
+    jiterator = flambeau.cuda.jiterator
+    kernel = jiterator._create_jit_fn("template <typename T> T twice(T x) { return x + x; }", a=1)
+    assert (kernel.kernel_name, kernel.kwargs_dict) == ("twice", {"a": 1})
+    with pytest.raises(AssertionError, match="only supported on CUDA and ROCm GPUs, none are available"):
+        kernel(flambeau.ones(1))
+    with pytest.raises(Exception, match="Couldn't parse code"):
+        jiterator._create_multi_output_jit_fn("nothing", 2)

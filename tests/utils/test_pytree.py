@@ -128,3 +128,22 @@ def test_in_place_maps() -> None:
 def test_named_tuples() -> None:
     both(lambda p: [(p.is_namedtuple(x), p.is_namedtuple_class(x), p.is_namedtuple_instance(x))
                     for x in (Point, Point(1, 2), tuple, (1,), 3)])
+
+
+@pytest.mark.parametrize(("kind", "tree"), [
+    ("tuple", (1, 2)), ("list", [1, 2]), ("dict", {"b": 1, "a": 2}), ("namedtuple", Point(1, 2)),
+    ("deque", deque([1], maxlen=2)), ("ordereddict", OrderedDict(b=1)), ("odict", OrderedDict(b=1)),
+    ("defaultdict", defaultdict(int, a=1))])
+def test_functions_of_one_container(kind: str, tree: Any) -> None:
+    def called(p: Any) -> Any:
+        values, context = getattr(p, f"_{kind}_flatten")(tree)
+        keyed = getattr(p, f"_{kind}_flatten_with_keys")(tree)[0] if kind != "odict" else []
+        rebuilt = getattr(p, f"_{kind}_unflatten")(values, context)
+        return values, context, [(str(key), value) for key, value in keyed], rebuilt, type(rebuilt)
+
+    both(called)
+
+
+def test_functions_of_unknown_containers() -> None:
+    with pytest.raises(AttributeError):
+        ours._set_flatten

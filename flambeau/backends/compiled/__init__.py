@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ... import dtypes
+from ...kernels import float8
 from ...kernels.random import accelerated
 from ..errstate import run_quietly
 from .thresholds import (
@@ -132,6 +133,7 @@ def convert(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
 
 
 dtypes.register_converter(NARROW_CASTS, convert)
+dtypes.register_float8(float8)
 
 
 #: modules by name; imported with the first large request, and used for small ones from then on

@@ -24,13 +24,15 @@ from . import (
     recurrent,
     reduction,
     scan,
+    segments,
     softmax,
+    spectral,
     summation,
     views,
 )
 
 FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, rearranging, padding, joining,
-            indexing, linalg, neural, recurrent)
+            indexing, linalg, neural, recurrent, segments, spectral)
 
 
 class ArrayNamespace:

@@ -95,7 +95,7 @@ def _ctc_loss_backward(g: Any, log_probs: Any, targets: Any, input_lengths: Any,
     if zero_infinity:
         out[:, np.isneginf(log_likelihood)] = 0
     elif np.isneginf(log_likelihood).any():
-        out[:, np.isneginf(log_likelihood)] = np.nan
+        out[np.isneginf(log_likelihood) & (np.arange(steps)[:, None] < input_lengths)] = np.nan
     return out
 
 

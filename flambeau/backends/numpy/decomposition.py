@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...shapes import are_vectors
 
 
@@ -86,6 +87,8 @@ def _triangle(a: Any, upper: bool, unitriangular: bool) -> Any:
 
 
 def _solve_triangular(a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+    if b.dtype != a.dtype:
+        b = dtypes.cast(b.real if a.dtype.kind != "c" else b, a.dtype)
     if not left:
         transposed = _solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unitriangular)
         return np.ascontiguousarray(transposed.swapaxes(-1, -2))

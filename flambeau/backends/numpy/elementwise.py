@@ -13,6 +13,7 @@ import numpy as np
 from ... import dtypes
 from ..compiled import special_function as compiled_special
 from ..compiled.thresholds import SINGLE_USE, threshold_of
+from ..special_functions import SPECIAL
 from .memory import address, match_layout, owner
 
 # ----- parts of complex numbers -----
@@ -386,12 +387,10 @@ _RENAMED = {
     "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
     "bitwise_not": "invert", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
 }
-_SPECIAL = ("erf", "erfc", "erfcx", "erfinv", "log_ndtr", "ndtri", "lgamma", "digamma", "polygamma", "zeta", "i0",
-            "i0e", "i1", "i1e")
 
 PRIMITIVES: dict[str, Any] = {name: getattr(np, name) for name in _SAME}
 PRIMITIVES |= {name: getattr(np, numpy_name) for name, numpy_name in _RENAMED.items()}
-PRIMITIVES |= {name: _special(name) for name in _SPECIAL}
+PRIMITIVES |= {name: _special(name) for name in SPECIAL}
 #: transcendental functions, and the size up to which they are correctly rounded in float32
 _EXACT: dict[str, tuple[Any, int]] = {name: (getattr(np, name), 4096) for name in (
     "exp", "log", "log2", "log10", "log1p", "expm1", "tan", "sinh", "cosh", "tanh")}

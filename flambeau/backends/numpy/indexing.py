@@ -80,15 +80,23 @@ def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int
         raise RuntimeError(f"{what}(): Expected dtype int32/int64 for index")
     if source is not None and source.dtype != x.dtype:
         raise RuntimeError(f"{what}(): Expected self.dtype to be equal to src.dtype")
-    if index.size:
+    if index.size and source is None:
         _check_index_shape(index, x, axis, what)
-        if source is not None:
-            if max(source.ndim, 1) != max(index.ndim, 1):
-                raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-            if any(n > m for n, m in zip(index.shape, source.shape, strict=False)):
-                raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} "
-                                   f"apart from dimension {axis} and to be no larger size than src "
-                                   f"{list(source.shape)}")
+    elif index.size:
+        if max(index.ndim, 1) != max(x.ndim, 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+        fits = all(n <= m for a, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)) if a != axis)
+        if fits:
+            if not 0 < source.ndim < index.ndim:
+                fits = all(n <= m for n, m in zip(index.shape, source.shape or (1,), strict=False))
+            elif all(n <= m for n, m in zip(index.shape, source.shape, strict=False)):
+                raise IndexError(f"Dimension out of range (expected to be in range of [{-source.ndim}, "
+                                 f"{source.ndim - 1}], but got {source.ndim})")
+        if max(source.ndim, 1) != max(index.ndim, 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        if not fits:
+            raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart "
+                               f"from dimension {axis} and to be no larger size than src {list(source.shape)}")
     return axis
 
 
@@ -163,6 +171,13 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
         result = kernels.take(x, kernels.index_along(positions, axis, x.ndim), axis, shape)
         if result is not None:
             return result
+    if axis == 1 or (not x.size and x.ndim > 1):  # PyTorch's message is its kernel's
+        if not x.shape[axis] and positions.size:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
+        wrong = (positions < 0) | (positions >= x.shape[axis])
+        if wrong.any():
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={positions[wrong][0]} "
+                               f"axis_dim={x.shape[axis]}")
     _check_in_self(positions, x.shape[axis])
     return np.take(x, positions, axis)
 
@@ -177,52 +192,73 @@ def _rows(x: Any, dim: int) -> Any:
     return np.moveaxis(np.atleast_1d(x), wrap_dim(dim, x.ndim), 0)
 
 
-def _index_into(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
+def _scalar_name(x: Any) -> str:
+    return dtypes.of(x.dtype).scalar_name
+
+
+def _check_accumulation(x: Any, index: Any, source: Any, dim: int, what: str) -> int:
+    """Return the axis of an `index_add` or `index_reduce`, whose arguments are checked in PyTorch's order."""
     axis = wrap_dim(dim, x.ndim)
     if index.ndim > 1:
-        raise IndexError(f"{what}(): Index is supposed to be a vector" if what == "index_add" else
-                         f"{what}(): Index should have dimension 1 or 0 (got {index.ndim})")
-    if index.dtype.kind != "i" or (index.dtype.itemsize < 4 or (what == "index_copy" and index.dtype.itemsize < 8)):
-        raise RuntimeError(f"{what}(): Expected dtype int32/int64 for index" if what == "index_add" else
-                           f"{what}(): Expected a long tensor for index, but got {dtypes.of(index.dtype).scalar_name}")
-    if source is None:
-        return axis
+        raise IndexError(f"{what}_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+                         f"{_scalar_name(index)} and size: {list(index.shape)}")
+    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+        raise RuntimeError(f"{what}_(): Expected dtype int32/int64 for index but got: {_scalar_name(index)}")
     if source.dtype != x.dtype:
-        name = f"{what}(): self ({dtypes.of(x.dtype).scalar_name}) and source ({dtypes.of(source.dtype).scalar_name})"
-        if what == "index_copy":
-            name = ("index_copy_(): self and source expected to have the same dtype, but got (self) "
-                    f"{dtypes.of(x.dtype).scalar_name} and (source) {dtypes.of(source.dtype).scalar_name}")
-            raise RuntimeError(name)
-        raise RuntimeError(f"{name} must have the same scalar type")
-    if max(source.ndim, 1) != max(x.ndim, 1) and source.ndim:
-        if what == "index_copy":
-            raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must "
-                             f"match. Source dimensionality ({source.ndim}), destination dimensionality ({x.ndim})")
-        raise RuntimeError(f"{what}(): Number of dimensions of source must match that of self")
-    count = source.shape[axis] if source.ndim else 1
-    rest = [n for a, n in enumerate(x.shape) if a != axis]
-    others = [n for a, n in enumerate(source.shape) if a != axis]
-    if what == "index_copy" and others != rest:
-        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination "
-                           f"slice shape: {' '.join(map(str, rest))} at dimension {axis} and source slice shape: "
-                           f"{' '.join(map(str, others))} at dimension 0.")
-    if index.size != count:
-        if what == "index_copy":
-            raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
-                             f"({count})")
-        raise RuntimeError(f"{what}(): Number of indices ({index.size}) should be equal to source.size(dim): "
-                           f"({count}), for dim: {axis}")
+        raise RuntimeError(f"{what}_(): self ({_scalar_name(x)}) and source ({_scalar_name(source)}) must have the "
+                           "same scalar type")
+    if axis and axis >= source.ndim:
+        raise RuntimeError(f"{what}_(): Indexing dim {axis} is out of bounds of the source tensor with dim "
+                           f"{source.ndim}")
+    if index.size != (source.shape[axis] if source.ndim else 1):
+        if not source.ndim:
+            raise IndexError(f"Dimension specified as {axis} but tensor has no dimensions")
+        raise RuntimeError(f"{what}_(): Number of indices ({index.size}) should be equal to source.size(dim): "
+                           f"({source.shape[axis]}), for dim: {axis}")
+    rest, others = list(x.shape), list(source.shape)
+    if rest and others:
+        del rest[axis], others[axis]
     if others != rest:
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
                            f"self.shape = {list(x.shape)} source.shape = {list(source.shape)}")
     return axis
 
 
+def _check_copy(x: Any, index: Any, source: Any, dim: int) -> int:
+    """Return the axis of an `index_copy`, whose arguments are checked in PyTorch's order."""
+    axis = wrap_dim(dim, x.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not source.ndim and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if source.ndim != x.ndim and source.ndim and x.ndim:
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must "
+                         f"match. Source dimensionality ({source.ndim}), destination dimensionality ({x.ndim})")
+    if index.dtype != np.int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {_scalar_name(index)}")
+    if source.dtype != x.dtype:
+        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
+                           f"{_scalar_name(x)} and (source) {_scalar_name(source)}")
+    rest = [n for a, n in enumerate(x.shape) if a != axis]
+    others = [n for a, n in enumerate(source.shape) if a != axis]
+    if others != rest:
+        raise RuntimeError("index_copy_(): Source/destination tensor must have same slice shapes. Destination "
+                           f"slice shape: {' '.join(map(str, rest))} at dimension {axis} and source slice shape: "
+                           f"{' '.join(map(str, others))} at dimension 0.")
+    if source.ndim and index.size != source.shape[axis]:
+        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+                         f"({source.shape[axis]})")
+    return axis
+
+
 def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any:
     from ...kernels.scatter import index_add
 
-    axis = _index_into(x, index, source, dim, "index_add")
-    _check_in_self(index, x.shape[axis] if x.ndim else 1)
+    axis = _check_accumulation(x, index, source, dim, "index_add")
+    if x.ndim > 1 and source.size:
+        _check_range(index.reshape(-1), x.shape[axis], axis)
+    else:
+        _check_in_self(index, x.shape[axis] if x.ndim else 1)
     if alpha != 1:
         wide = source.astype(np.int64) if source.dtype.kind in "iub" else dtypes.widen(source)
         source = dtypes.cast(wide * alpha, x.dtype)
@@ -237,25 +273,25 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
 
 
 def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
-    axis = _index_into(x, index, source, dim, "index_copy")
+    axis = _check_copy(x, index, source, dim)
     size = x.shape[axis] if x.ndim else 1
     if index.size and (index.min() < 0 or index.max() >= size):
         flat = index.reshape(-1)
-        raise IndexError(f"index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension {axis} with "
-                         f"size {size}")
+        raise IndexError(f"index_copy_(): index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension "
+                         f"{axis} with size {size}")
     out = np.array(x, order="C", copy=True)
     _rows(out, dim)[index.reshape(-1)] = _rows(source, dim if source.ndim else 0)
     return out
 
 
 def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
-    axis = wrap_dim(dim, x.ndim)
     if value.__class__ is not np.ndarray:
         check_scalar_fits(value, dtypes.of(x.dtype))
     if index.dtype != np.int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    axis = wrap_dim(dim, x.ndim)
     if index.ndim > 1:
-        raise IndexError("Index has to be a vector/scalar")
+        raise RuntimeError("Index has to be a vector/scalar")
     size = x.shape[axis] if x.ndim else 1
     if index.size and (index.min() < -size or index.max() >= size):
         flat = index.reshape(-1)
@@ -269,7 +305,8 @@ def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
 def _index_reduce(x: Any, index: Any, source: Any, dim: int, reduce: str, include_self: bool = True) -> Any:
     from ...kernels.scatter import scatter_reduce
 
-    axis = _index_into(x, index, source, dim, "index_reduce")
+    axis = _check_accumulation(x, index, source, dim, "index_reduce")
+    _check_in_self(index, x.shape[axis] if x.ndim else 1)
     full_index = np.broadcast_to(index.reshape(-1, *(1,) * (max(x.ndim, 1) - 1 - axis)), np.atleast_1d(source).shape)
     return scatter_reduce(np.array(x, order="C", copy=True), axis, full_index, source, reduce, include_self)
 
@@ -312,6 +349,8 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
             continue
         size = x.shape[axis]
         if index.size:
+            if not size and x.size == 0:
+                raise IndexError("index is out of bounds for dimension with size 0")
             low, high = index.min(), index.max()
             if low < -size or high >= size:
                 raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {position} with "

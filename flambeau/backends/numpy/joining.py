@@ -60,7 +60,6 @@ def _cat(*arrays: Any, dim: int = 0) -> Any:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     non_empty = [(i, a) for i, a in enumerate(arrays) if a.shape != (0,)]  # PyTorch skips empty vectors
     if not non_empty:
-        wrap_dim(dim, 1)
         return np.array(arrays[0], copy=True)
     first = non_empty[0][1]
     axis = wrap_dim(dim, first.ndim)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..compiled.families import matmul as kernels
-from . import decomposition, distance
+from . import decomposition, distance, factorization
 
 _dot = np.dot
 _kernel_threshold = kernels.MIN_ELEMENTS
@@ -145,5 +145,5 @@ def _trilinear(x: Any, w: Any, y: Any) -> Any:
 PRIMITIVES = {
     "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": _matmul, "add_matmul": _add_matmul,
     "addbmm": _addbmm, "addr": _addr, "cross": _cross,
-    "trilinear": _trilinear, **decomposition.PRIMITIVES, **distance.PRIMITIVES,
+    "trilinear": _trilinear, **decomposition.PRIMITIVES, **factorization.PRIMITIVES, **distance.PRIMITIVES,
 }

@@ -146,7 +146,10 @@ def _add_rows(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_f
     width = g.shape[indices.ndim:]
     values = g.reshape(flat.size, prod(width))
     weights = _row_weights(flat, rows, padding_idx, scale_grad_by_freq, g.dtype)
-    if weights is not None:
+    if padding_idx >= 0:  # skipped, not multiplied by 0: they may be inf or nan
+        flat, values = flat[flat != padding_idx], values[flat != padding_idx]
+        weights = None if weights is None else weights[indices.reshape(-1) != padding_idx]
+    if weights is not None and scale_grad_by_freq:
         values = values * weights[:, None]
     kernels = indexing_kernels() if values.size > INDEXING[0] else None
     result = None if kernels is None else kernels.put_into_zeros(

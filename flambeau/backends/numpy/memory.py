@@ -110,7 +110,7 @@ def strided_view(x: np.ndarray, size: Any, stride: Any, storage_offset: int | No
                                f"itemsize {item} requiring a storage size of {needed} are out of bounds for storage "
                                f"of size {base.nbytes}")
     else:
-        return empty_view(x, size)
+        return view_memory(empty_view(x, (0,)), size, tuple(s * item for s in stride))
     return view_memory(x, size, tuple(s * item for s in stride), (offset - own_offset) * item)
 
 
@@ -181,8 +181,8 @@ def convert_scalar(value: Any, dtype: np.dtype) -> Any:
     """Return a scalar as a value that NumPy can assign to an array of that dtype."""
     if value.__class__ is ndarray:
         return dtypes.cast(value, dtype)
-    if dtype == dtypes.BFLOAT16:
-        return dtypes.to_bfloat16(np.asarray(value.real, np.float32))
+    if dtype.kind == "V":
+        return dtypes.cast(np.asarray(value.real, np.float32), dtype)
     if isinstance(value, complex) and dtype.kind != "c":
         value = value.real
     if dtype.kind in "iu" and isinstance(value, (int, float)):
@@ -245,7 +245,7 @@ def _zeros(size: Any, dtype: Any) -> Any:
 
 
 def _ones_like(x: Any) -> Any:
-    return np.ones_like(x) if x.dtype != dtypes.BFLOAT16 else _full_like(x, 1.0)
+    return np.ones_like(x) if x.dtype.kind != "V" else _full_like(x, 1.0)
 
 
 PRIMITIVES = {

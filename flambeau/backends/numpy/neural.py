@@ -118,7 +118,7 @@ def _adaptive_max_pool(x: Any, output_size: Any, saved: list[Any]) -> Any:
 def _gather_planes(x: Any, index: Any, dims: int) -> Any:
     lead = x.shape[:x.ndim - dims]
     count, size = prod(lead), prod(x.shape[x.ndim - dims:])
-    flat = index.reshape(count, -1) + (np.arange(count) * size)[:, None]
+    flat = index.reshape(count, prod(index.shape[x.ndim - dims:])) + (np.arange(count) * size)[:, None]
     return x.reshape(-1)[flat].reshape(index.shape)
 
 
@@ -182,7 +182,23 @@ def _adaptive_avg_pool_backward(g: Any, spatial: Any) -> Any:
     return compiled_pooling.match_channels_last([gradient], g, len(spatial), True)[0]
 
 
+# ----- sampling -------------------------------------------------------------------------
+
+
+def _grid_taps(grid: Any, sizes: Any, mode: int, padding: int, align_corners: bool) -> Any:
+    from ...kernels.grid_sampling import grid_taps
+
+    return grid_taps(grid, sizes, mode, padding, align_corners)
+
+
+def _fractional_maxima(input: Any, samples: Any, kernel_size: Any, output_size: Any) -> Any:
+    from ...kernels.fractional_pooling import fractional_maxima
+
+    return fractional_maxima(input, samples, kernel_size, output_size)
+
+
 PRIMITIVES: dict[str, Any] = {
+    "grid_taps": _grid_taps, "fractional_maxima": _fractional_maxima,
     "conv_output": _conv_output, "conv_image": _conv_image, "conv_weight": _conv_weight, "convolve": _convolve,
     "im2col": _im2col, "col2im": _col2im, "max_pool": _max_pool,
     "adaptive_max_pool": _adaptive_max_pool, "gather_planes": _gather_planes, "scatter_planes": _scatter_planes,

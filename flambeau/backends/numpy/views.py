@@ -11,7 +11,7 @@ from ... import dtypes
 from ...shapes import infer_size, wrap_dim, wrap_dims
 from ..compiled import copy, copy_kernels, new_copy
 from ..compiled.thresholds import COPIES, PERMUTED_COPIES
-from .memory import element_strides, empty_view, view_memory
+from .memory import address, element_strides, empty_view, owner, view_memory
 
 # ----- views -----------------------------------------------------------------------------
 
@@ -77,12 +77,16 @@ def _view_dtype(x: Any, dtype: Any) -> Any:
             ratio = to.itemsize // x.itemsize
             if x.shape[-1] % ratio:
                 raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to {names}, but got {x.shape[-1]}")
+            offset = (address(x) - address(owner(x))) // x.itemsize
+            if offset % ratio:
+                raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} to {names}, but got {offset}")
             for i, s in enumerate(element_strides(x)[:-1]):
                 if s % ratio:
                     raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} to {names}, but got {s}")
         if not x.size:
             last = x.shape[-1] * x.itemsize // to.itemsize
-            return empty_view(x, (*x.shape[:-1], last)).view(to)
+            strides = (*(s * x.itemsize for s in element_strides(x)[:-1]), to.itemsize)
+            return view_memory(empty_view(x, (0,)).view(to), (*x.shape[:-1], last), strides)
     return x.view(to)
 
 
@@ -133,6 +137,8 @@ def _expand(x: Any, size: tuple[int, ...], implicit: bool = False) -> Any:
     for i, s in enumerate(size):
         if i < lead:
             if s < 0:
+                if not x.ndim:  # PyTorch's text
+                    raise RuntimeError("numel: integer multiplication overflow")
                 raise RuntimeError(f"The expanded size of the tensor ({s}) isn't allowed in a leading, non-existing "
                                    f"dimension {i}")
             full.append(s)
@@ -159,7 +165,7 @@ def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
 
 def _type_of(x: Any) -> str:
     legacy = dtypes.of(x.dtype).legacy
-    return f"CPU{legacy.removesuffix('Tensor')}Type" if x.dtype.kind == "c" else f"torch.{legacy}"
+    return f"CPU{legacy.removesuffix('Tensor')}Type" if x.dtype.kind in "cb" else f"torch.{legacy}"
 
 
 def _squeeze(x: Any, dim: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Layered graph layout (Sugiyama's method) without Graphviz, and its drawing by matplotlib.
+"""Layered graph layout (Sugiyama's method), for drawings that need no package and whose boxes open.
 
 1. Ranks: a node is one rank above its nearest user.
 2. Dummy nodes: a long edge has one in each rank that it passes, shared by all edges from the same node.
@@ -14,13 +14,8 @@ from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from .picture import Arrow, Picture
-from .x11 import colour_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _CHARACTER = 0.085  # inches, of a 10 point monospace letter
 _LINE = 0.17  # inches from one line of a label to the next
@@ -222,74 +217,8 @@ def routes_of(layout: Layout, picture: Picture) -> Iterator[tuple[Arrow, list[tu
         yield arrow, points
 
 
-def draw(picture: Picture) -> Figure:
-    """The picture as a matplotlib figure of the size of its content."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Ellipse, FancyArrowPatch, FancyBboxPatch, PathPatch
-    from matplotlib.path import Path
-
-    layout = lay_out(picture)
-
-    def extent(key: str) -> tuple[float, float]:
-        a, b = layout.size[key]
-        return (a, b) if picture.direction == "TB" else (b, a)
-
-    centres = {key: layout.point(picture, key) for key in layout.across}
-    corners = [(x + sx * extent(key)[0] / 2, y + sy * extent(key)[1] / 2)
-               for key, (x, y) in centres.items() for sx in (-1, 1) for sy in (-1, 1)] or [(0.0, 0.0), (1.0, 1.0)]
-    left, right = min(x for x, _ in corners) - 0.15, max(x for x, _ in corners) + 0.15
-    low, high = min(y for _, y in corners) - 0.15, max(y for _, y in corners) + 0.15
-    figure = Figure(figsize=(right - left, high - low))
-    FigureCanvasAgg(figure)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(left, right), ylim=(high, low))
-    axes.axis("off")
-
-    for arrow, points in routes_of(layout, picture):
-        path = Path(*_smooth(points, upright=picture.direction == "TB", straight=picture.round))
-        looks: dict[str, Any] = {"linewidth": 0.8, "linestyle": ":" if arrow.dotted else "-", "color": "black",
-                                 "zorder": 1}
-        if arrow.headless:
-            axes.add_patch(PathPatch(path, fill=False, **looks))
-        else:
-            axes.add_patch(FancyArrowPatch(path=path, arrowstyle="-|>", mutation_scale=9, **looks))
-    for box in picture.boxes():
-        (x, y), (width, height) = centres[box.key], extent(box.key)
-        colour = colour_of(box.colour) or ("white" if picture.round else "lightgrey")
-        if picture.round:
-            axes.add_patch(Ellipse((x, y), width, height, facecolor=colour,
-                                   edgecolor="black", linewidth=0.8, zorder=2))
-        else:
-            axes.add_patch(FancyBboxPatch((x - width / 2, y - height / 2), width, height,
-                                          boxstyle="square,pad=0", facecolor=colour,
-                                          edgecolor="black", linewidth=0.8, zorder=2))
-        axes.text(x, y, "\n".join(label_lines(box.label)), ha="center", va="center", zorder=3,
-                  fontsize=13 if picture.round else 10,
-                  family="serif" if picture.round else "monospace")
-    return figure
-
-
 def _towards(point: tuple[float, float], other: tuple[float, float],
              distance: float) -> tuple[float, float]:
     dx, dy = other[0] - point[0], other[1] - point[1]
     length = max((dx * dx + dy * dy) ** 0.5, 1e-9)
     return point[0] + dx / length * distance, point[1] + dy / length * distance
-
-
-def _smooth(points: list[tuple[float, float]], upright: bool,
-            straight: bool) -> tuple[list[tuple[float, float]], list[int]]:
-    """Vertices and codes of a path through the points, perpendicular to the ranks."""
-    move, line, curve = 1, 2, 4  # matplotlib.path.Path's codes
-    if straight and len(points) == 2:
-        return points, [move, line]
-    vertices, codes = [points[0]], [move]
-    for (x0, y0), (x1, y1) in itertools.pairwise(points):
-        if upright:
-            middle = (y0 + y1) / 2
-            vertices += [(x0, middle), (x1, middle), (x1, y1)]
-        else:
-            middle = (x0 + x1) / 2
-            vertices += [(middle, y0), (middle, y1), (x1, y1)]
-        codes += [curve] * 3
-    return vertices, codes

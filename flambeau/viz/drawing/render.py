@@ -1,7 +1,6 @@
-"""`render`: writes a picture to a file, by Graphviz's `dot` if it is installed, else by the layered layout.
+"""`render`: writes a picture to a file, by Graphviz: the program `dot`, or the library inside of pygraphviz.
 
-Both draw the same boxes and arrows with the same labels and colours. The layered layout needs no package for SVG, and
-matplotlib for other formats.
+Without either of them, an SVG file is drawn by the layered layout, which needs no package.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import shutil
 from pathlib import Path
 
 from .picture import Picture
-
-_MOST_PIXELS = 60000  # along one side; larger pictures are scaled down
 
 
 def render(picture: Picture, path: str | Path) -> Path:
@@ -26,8 +23,7 @@ def render(picture: Picture, path: str | Path) -> Path:
 
     Raises:
         ValueError: the path has no suffix.
-        ModuleNotFoundError: the format is not SVG, and neither Graphviz's `dot` with the graphviz package nor
-            matplotlib is installed.
+        ModuleNotFoundError: the format is not SVG, and Graphviz is not installed.
 
     >>> import pathlib, tempfile
     >>> from flambeau.viz import Picture, render
@@ -41,19 +37,28 @@ def render(picture: Picture, path: str | Path) -> Path:
     if not path.suffix:
         raise ValueError(f"the ending of {str(path)!r} should say the format, as in {path.name}.png")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if shutil.which("dot"):
-        from .dot import to_digraph
-
-        drawing = to_digraph(picture)
-        path.write_bytes(drawing.pipe(format=path.suffix[1:]))
-        return path
-    if path.suffix == ".svg":
+    if image := _by_graphviz(picture, path.suffix[1:]):
+        path.write_bytes(image)
+    elif path.suffix == ".svg":
         from .svg import svg_of_picture
 
         path.write_text(svg_of_picture(picture), encoding="utf-8")
-        return path
-    from .layered import draw
-
-    figure = draw(picture)
-    figure.savefig(path, dpi=min(100, _MOST_PIXELS / max(figure.get_size_inches())))
+    else:
+        raise ModuleNotFoundError(f"drawing {path.name} needs Graphviz, which is not installed: "
+                                  "pip install flambeau[viz]; SVG files need no package", name="pygraphviz")
     return path
+
+
+def _by_graphviz(picture: Picture, suffix: str) -> bytes | None:
+    """The image that Graphviz draws; None if it is not installed."""
+    if shutil.which("dot") is None:
+        try:
+            import pygraphviz
+        except ModuleNotFoundError:
+            return None
+    from .dot import to_digraph
+
+    drawing = to_digraph(picture)
+    if shutil.which("dot"):
+        return bytes(drawing.pipe(format=suffix))
+    return bytes(pygraphviz.AGraph(string=drawing.source).draw(format=suffix, prog="dot"))

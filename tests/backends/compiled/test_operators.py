@@ -33,6 +33,18 @@ WITHOUT = {
     "mvlgamma": "lgamma has no expression", "special_zeta": "zeta has no expression", "i0": "i0 has no expression",
     "special_i0e": "i0e has no expression", "special_i1": "i1 has no expression",
     "special_i1e": "i1e has no expression", "conj_physical": "the result is the input",
+    "igamma": "gammainc has no expression", "igammac": "gammaincc has no expression",
+    "special_modified_bessel_i0": "i0 has no expression", "special_modified_bessel_i1": "i1 has no expression",
+    "special_modified_bessel_k0": "bessel_k0 has no expression",
+    "special_modified_bessel_k1": "bessel_k1 has no expression",
+    "special_scaled_modified_bessel_k0": "bessel_k0e has no expression",
+    "special_scaled_modified_bessel_k1": "bessel_k1e has no expression",
+    **{f"special_{name}": f"{name} has no expression" for name in (
+        "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0", "airy_ai",
+        *(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+        "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")},
+    "_standard_gamma_grad": "standard_gamma_grad has no expression",
+    "_dirichlet_grad": "dirichlet_grad has no expression",
 }
 PARAMETERS = {"threshold": 0.1, "negative_slope": 0.01, "min_val": -1.0, "max_val": 1.0, "lambd": 0.5, "alpha": 2.0,
               "value": 2.0, "lower": 0.1, "upper": 0.3, "training": True, "other": 2.0, "rounding_mode": "trunc",
@@ -88,20 +100,22 @@ def laid_out(x, layout):
 
 
 def outcome(name, dtype, number, layout="rows", grad=True):
-    """The results of one sample; and the gradients of all its tensors."""
-    samples = list(RECORDS[name].samples(Make(torch, dtype, False, 3)))
-    leaves = []
+    """The results of one sample; and the gradients of the tensors that its record differentiates by."""
+    samples = list(RECORDS[name].samples(Make(torch, dtype, grad, 3)))
+    sample, leaves = samples[number], []
+    # whether any tensor of the sample asks for a gradient; where none does, the record does not choose
+    differentiable = any(x.requires_grad for x in (*sample.args, *sample.kwargs.values())
+                         if isinstance(x, torch.Tensor))
 
     def prepared(x):
         if not isinstance(x, torch.Tensor):
             return x
-        x = laid_out(x, layout)
-        if grad and x.dtype.is_floating_point:
-            x = x.detach().requires_grad_()
-            leaves.append(x)
+        wanted = x.requires_grad or (x.dtype.is_floating_point and not differentiable)
+        x = laid_out(x.detach(), layout)
+        if grad and wanted:
+            leaves.append(x.requires_grad_())
         return x
 
-    sample = samples[number]
     found = public(torch, name)(*map(prepared, sample.args), **{k: prepared(v) for k, v in sample.kwargs.items()})
     outs = list(found) if isinstance(found, (tuple, list)) else [found]
     results = [out.detach() for out in outs]

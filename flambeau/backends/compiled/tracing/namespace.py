@@ -15,6 +15,7 @@ import numpy as np
 from .... import dtypes
 from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import BOOL, FLOAT32, FLOAT64, Node
+from ...special_functions import SPECIAL
 from .scalars import Scalar
 from .symbolic_elements import SymbolicElement, Untraceable, binary, floating, promoted_dtype, trace_of
 
@@ -298,9 +299,9 @@ def _unsupported(name: str) -> Callable[..., Any]:
 _FLOAT_OPS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
               "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "sqrt")
 _BINARY_OPS = ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "fmax", "fmin")
-_UNSUPPORTED = ("erfcx", "log_ndtr", "ndtri", "lgamma", "digamma", "polygamma", "zeta", "i0", "i0e", "i1", "i1e", "gcd",
-            "lcm", "bitwise_left_shift", "bitwise_right_shift", "frexp", "nextafter", "complex", "polar", "imag",
-            "view_as_real", "view_as_complex", "trunc_divide_narrow")
+_UNSUPPORTED = (*(name for name in SPECIAL if name not in _FLOAT_OPS), "gcd", "lcm", "bitwise_left_shift",
+                "bitwise_right_shift", "frexp", "nextafter", "complex", "polar", "imag", "view_as_real",
+                "view_as_complex", "trunc_divide_narrow")
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {name: _unary(name) for name in _FLOAT_OPS}
 FUNCTIONS |= {name: _binary(name) for name in _BINARY_OPS}

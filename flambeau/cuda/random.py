@@ -1,0 +1,8 @@
+"""`torch.cuda.random`: the random number generators of GPUs, of which there are none."""
+
+from __future__ import annotations
+
+from ..accelerators.absent import shared_names
+
+globals().update({name: value for name, value in shared_names("cuda", "torch.cuda").items()
+                  if "seed" in name or "rng" in name})

@@ -1,0 +1,132 @@
+"""The submodules of `torch.distributed` that programs import, with the names that they take from them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, ParamSpec, TypeVar
+
+from ..environment.left_out import LeftOut, tree
+from . import state_dict
+
+_Args = ParamSpec("_Args")
+_R = TypeVar("_R")
+
+REASON = "flambeau runs in one process and has no process groups"
+
+_P = "torch.distributed"
+_FSDP: dict[str, Any] = {
+    "classes": ("BackwardPrefetch CPUOffload CPUOffloadPolicy FSDPModule FullOptimStateDictConfig FullStateDictConfig "
+                "FullyShardedDataParallel LocalOptimStateDictConfig LocalStateDictConfig MixedPrecision "
+                "MixedPrecisionPolicy OffloadPolicy OptimStateDictConfig ShardedOptimStateDictConfig "
+                "ShardedStateDictConfig StateDictConfig StateDictSettings FlatParameter UnshardHandle"),
+    "functions": "fully_shard register_fsdp_forward_method",
+    "enums": {"ShardingStrategy": "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2",
+              "StateDictType": "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT",
+              "OptimStateKeyType": "PARAM_NAME PARAM_ID"},
+}
+_TENSOR: dict[str, Any] = {"classes": "DTensor Partial Placement Replicate Shard DeviceMesh _StridedShard",
+           "functions": "distribute_tensor distribute_module init_device_mesh empty full ones rand randn zeros"}
+
+def _requiring_rpc(func: Callable[_Args, _R]) -> Callable[_Args, _R]:
+    """Decorate a function of remote calls, as packages do when they are imported: it needs `init_rpc` before a call."""
+    @functools.wraps(func)
+    def refuse(*args: _Args.args, **kwargs: _Args.kwargs) -> _R:
+        raise RuntimeError("RPC has not been initialized. Call torch.distributed.rpc.init_rpc first.")
+
+    return refuse
+
+
+#: name below `torch.distributed` -> what is in it
+_CONTENTS: dict[str, dict[str, Any]] = {
+    "_composable": {"functions": "checkpoint replicate contract"},
+    "_composable.fsdp": _FSDP,
+    "_functional_collectives": {"functions": (
+        "all_gather_tensor all_reduce all_to_all_single all_to_all_single_autograd broadcast reduce_scatter_tensor "
+        "wait_tensor"), "classes": "AsyncCollectiveTensor"},
+    "_tensor": _TENSOR,
+    "_tensor.experimental": {"functions": "implicit_replication local_map context_parallel"},
+    "algorithms": {},
+    "algorithms._checkpoint": {},
+    "algorithms._checkpoint.checkpoint_wrapper": {
+        "classes": "CheckpointWrapper OffloadWrapper ActivationWrapper",
+        "functions": "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
+        "enums": {"CheckpointImpl": "REENTRANT NO_REENTRANT"}},
+    "algorithms.ddp_comm_hooks": {},
+    "algorithms.ddp_comm_hooks.default_hooks": {"functions": (
+        "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper")},
+    "algorithms.ddp_comm_hooks.post_localSGD_hook": {"classes": "PostLocalSGDState", "functions": "post_localSGD_hook"},
+    "algorithms.ddp_comm_hooks.powerSGD_hook": {"classes": "PowerSGDState",
+                                                "functions": "batched_powerSGD_hook powerSGD_hook"},
+    "algorithms.join": {"classes": "Join Joinable JoinHook"},
+    "algorithms.model_averaging": {},
+    "algorithms.model_averaging.averagers": {"classes": "ModelAverager PeriodicModelAverager"},
+    "autograd": {"classes": "context"},
+    "checkpoint": {"classes": ("DefaultLoadPlanner DefaultSavePlanner FileSystemReader FileSystemWriter LoadPlan "
+                               "LoadPlanner Metadata SavePlan SavePlanner StorageReader StorageWriter"),
+                   "functions": "load load_state_dict save save_state_dict async_save"},
+    "checkpoint.default_planner": {"classes": "DefaultLoadPlanner DefaultSavePlanner"},
+    "checkpoint.filesystem": {"classes": "FileSystemReader FileSystemWriter"},
+    "checkpoint.format_utils": {"classes": "_EmptyStateDictLoadPlanner BroadcastingTorchSaveReader",
+                                "functions": "_load_state_dict dcp_to_torch_save torch_save_to_dcp"},
+    "checkpoint.hf_storage": {"classes": "HuggingFaceStorageReader HuggingFaceStorageWriter"},
+    "checkpoint.metadata": {"classes": "Metadata MetadataIndex StorageMeta TensorStorageMetadata"},
+    "checkpoint.optimizer": {"functions": "load_sharded_optimizer_state_dict"},
+    "checkpoint.planner": {"classes": "LoadPlan LoadPlanner SavePlan SavePlanner"},
+    "checkpoint.state_dict": {
+        "functions": "get_optimizer_state_dict get_state_dict set_optimizer_state_dict set_state_dict",
+        "values": {name: getattr(state_dict, name) for name in state_dict.__all__}},
+    "checkpoint.state_dict_loader": {"functions": "_load_state_dict load load_state_dict"},
+    "checkpoint.stateful": {"classes": "Stateful"},
+    "constants": {"values": {"default_pg_timeout": timedelta(seconds=1800)}},
+    "device_mesh": {"classes": "DeviceMesh", "functions": "init_device_mesh"},
+    "elastic": {},
+    "elastic.multiprocessing": {},
+    "elastic.multiprocessing.errors": {"classes": "ChildFailedError", "functions": "record"},
+    "fsdp": _FSDP,
+    "fsdp._fully_shard": _FSDP,
+    "fsdp.api": _FSDP,
+    "fsdp.fully_sharded_data_parallel": _FSDP,
+    "fsdp.sharded_grad_scaler": {"classes": "ShardedGradScaler"},
+    "fsdp.wrap": {"classes": "CustomPolicy ModuleWrapPolicy", "functions": (
+        "_recursive_wrap always_wrap_policy enable_wrap lambda_auto_wrap_policy size_based_auto_wrap_policy "
+        "transformer_auto_wrap_policy wrap")},
+    "launcher": {},
+    "launcher.api": {"classes": "LaunchConfig elastic_launch"},
+    "nn": {"classes": "RemoteModule"},
+    "nn.functional": {"functions": "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter"},
+    "optim": {"classes": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer"},
+    "pipelining": {"classes": "PipelineStage ScheduleGPipe Schedule1F1B", "functions": "pipeline pipe_split",
+                   "enums": {"SplitPoint": "BEGINNING END"}},
+    "remote_device": {"classes": "_remote_device"},
+    "rpc": {"classes": "RRef TensorPipeRpcBackendOptions", "functions": "init_rpc rpc_async rpc_sync remote shutdown"},
+    "rpc.api": {"functions": "_all_gather", "values": {"_require_initialized": _requiring_rpc}},
+    "run": {"functions": "get_args_parser main run"},
+    "tensor": _TENSOR,
+    "tensor._api": {"classes": "DTensor"},
+    "tensor._utils": {"functions": "compute_local_shape_and_global_offset"},
+    "tensor.device_mesh": {"classes": "DeviceMesh", "functions": "init_device_mesh"},
+    "tensor.experimental": {"functions": "context_parallel implicit_replication local_map"},
+    "tensor.experimental._attention": {"functions": "context_parallel set_rotate_method"},
+    "tensor.parallel": {"classes": ("ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput "
+                                    "RowwiseParallel SequenceParallel"),
+                        "functions": "loss_parallel parallelize_module"},
+    "tensor.placement_types": {"classes": "Partial Placement Replicate Shard _StridedShard"},
+    "utils": {"functions": "_sync_module_states _verify_param_shape_across_processes"},
+}
+
+MODULES = {name: LeftOut(f"{_P}.{name}", REASON, **contents)
+           for name, contents in _CONTENTS.items()}
+tree(MODULES)
+for _name in ("_fully_shard", "api", "fully_sharded_data_parallel"):  # one class under all of its names
+    vars(MODULES[f"fsdp.{_name}"]).update({key: value for key, value in vars(MODULES["fsdp"]).items()
+                                           if isinstance(value, type)})
+for _name in ("_api", "placement_types", "device_mesh"):
+    for _key in [key for key, value in vars(MODULES[f"tensor.{_name}"]).items() if isinstance(value, type)]:
+        setattr(MODULES[f"tensor.{_name}"], _key, getattr(MODULES["tensor"], _key))
+vars(MODULES["_tensor"]).update({key: value for key, value in vars(MODULES["tensor"]).items()
+                                 if isinstance(value, type)})
+vars(MODULES["device_mesh"])["DeviceMesh"] = vars(MODULES["tensor"])["DeviceMesh"]
+
+__all__ = ["MODULES", "REASON"]

@@ -1,0 +1,164 @@
+"""More names of `torch._C` that programs import: state that they ask for, switches of TorchScript without effect."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+from .. import devices
+from .._tensor import Tensor
+from .._tensor.dispatch.batched_tensor import BatchedTensor, make_batched
+from .._tensor.storage import UntypedStorage
+from ..amp import state as autocast_state
+from ..amp.state import _is_any_autocast_enabled
+from ..amp.state import is_autocast_available as _is_autocast_available
+from ..backends.numpy.memory import address, owner
+from ..func.batches import _add_batch_dim, _remove_batch_dim
+from ..modes import active_transforms
+from ..nn import functional
+from ..switches import get_default_device as _get_default_device
+from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+from .left_out import LeftOut, refusing_class, refusing_function
+
+_TORCHSCRIPT = "flambeau has no TorchScript"
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Report the use of a function to PyTorch's developers; no effect."""
+
+
+def _get_tracing_state() -> None:
+    """The state of TorchScript's tracer: none."""
+
+
+def _get_privateuse1_backend_name() -> str:
+    return "privateuseone"
+
+
+def _get_accelerator(check: bool | None = None) -> devices.device:
+    return devices.device("cpu")
+
+
+def _is_alias_of(first: Tensor, second: Tensor) -> bool:
+    """Whether two tensors share their storage."""
+    return address(owner(first._array)) == address(owner(second._array))
+
+
+def _are_functorch_transforms_active() -> bool:
+    return bool(active_transforms[0])
+
+
+def _jit_can_fuse_on_cpu() -> bool:
+    return False
+
+
+_jit_can_fuse_on_gpu = _jit_texpr_fuser_enabled = _jit_can_fuse_on_cpu
+
+
+def _no_effect(*args: Any, **kwargs: Any) -> bool:
+    """Switch a part of TorchScript; no effect."""
+    return False
+
+
+(_jit_override_can_fuse_on_cpu, _jit_override_can_fuse_on_gpu, _jit_set_nvfuser_enabled, _jit_set_nvfuser_guard_mode,
+ _jit_set_profiling_executor, _jit_set_profiling_mode, _jit_set_texpr_fuser_enabled, _jit_set_bailout_depth,
+ _jit_set_num_profiled_runs, _jit_set_autocast_mode, _set_graph_executor_optimize, _debug_set_fusion_group_inlining,
+ _debug_set_autodiff_subgraph_inlining, _jit_set_inline_everything_mode) = (_no_effect,) * 14
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """The arguments of `Tensor.to`: device, dtype, non_blocking, memory_format.
+
+    Raises:
+        TypeError: no such arguments.
+    """
+    from ..nn.modules.base.conversion import _parse_to as parse
+
+    device, *others = parse(args, kwargs)
+    return (device if device is None else devices.device(device), *others)
+
+
+class _NeuralFunctions(ModuleType):
+    """`torch._C._nn`: functions of `torch.nn.functional`."""
+
+    _parse_to = staticmethod(_parse_to)
+
+    def __getattr__(self, name: str) -> Any:
+        name = {"log_sigmoid": "logsigmoid"}.get(name, name)
+        if not name.startswith("__") and hasattr(functional, name):
+            return getattr(functional, name)
+        raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
+
+
+class _PrefixedFunctions(ModuleType):
+    """`torch._C._linalg` and the like: the functions of a namespace with its name as prefix, `linalg_norm`."""
+
+    def __getattr__(self, name: str) -> Any:
+        prefix = self.__name__.rpartition("_")[2] + "_"
+        if name.startswith(prefix):
+            module = importlib.import_module(f"..{prefix[:-1]}", __package__)
+            if hasattr(module, name.removeprefix(prefix)):
+                return getattr(module, name.removeprefix(prefix))
+        raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+
+
+_nn = _NeuralFunctions("torch._C._nn")
+_linalg, _fft, _special = (_PrefixedFunctions(f"torch._C.{name}") for name in ("_linalg", "_fft", "_special"))
+_VariableFunctions: Any = None
+
+
+def is_batchedtensor(x: Any) -> bool:
+    """Whether a tensor is one of a batch of `vmap`."""
+    return isinstance(x, BatchedTensor)
+
+
+def get_unwrapped(x: Tensor) -> Tensor:
+    """The value of a batched tensor outside its innermost level, its batch dimension first.
+
+    Raises:
+        RuntimeError: the tensor is not batched (PyTorch's text).
+    """
+    if not isinstance(x, BatchedTensor):
+        raise RuntimeError("No wrappers present!")
+    return make_batched(x._value, x._levels[:-1])
+
+
+def maybe_get_level(x: Tensor) -> int:
+    """The number of a batched tensor's innermost level; -1: the tensor is not batched."""
+    return x._levels[-1].depth if isinstance(x, BatchedTensor) else -1
+
+
+def maybe_get_bdim(x: Tensor) -> int:
+    """The batch dimension of a batched tensor's value; -1: the tensor is not batched."""
+    return 0 if isinstance(x, BatchedTensor) else -1
+
+
+StorageBase = UntypedStorage
+_functorch = LeftOut("torch._C._functorch", "the interpreters of transforms are internal to flambeau",
+                     functions="_vmap_increment_nesting _vmap_decrement_nesting _unwrap_for_grad _wrap_for_grad",
+                     classes="CInterpreter TransformType",
+                     values={"is_batchedtensor": is_batchedtensor, "get_unwrapped": get_unwrapped,
+                             "maybe_get_level": maybe_get_level, "maybe_get_bdim": maybe_get_bdim,
+                             "_add_batch_dim": _add_batch_dim, "_remove_batch_dim": _remove_batch_dim})
+_distributed_c10d = LeftOut("torch._C._distributed_c10d", "flambeau runs in one process and has no process groups",
+                            classes="Backend ProcessGroup ReduceOp Reducer Store Work")
+_distributed_rpc = LeftOut("torch._C._distributed_rpc", "flambeau has no remote calls",
+                           values={"_is_current_rpc_agent_set": _jit_can_fuse_on_cpu})
+Graph, Value, Node, Block, ScriptModule, ScriptFunction, CompilationUnit, ScriptObject, ScriptMethod = (
+    refusing_class(f"torch._C.{name}", _TORCHSCRIPT)
+    for name in ("Graph", "Value", "Node", "Block", "ScriptModule", "ScriptFunction", "CompilationUnit",
+                 "ScriptObject", "ScriptMethod"))
+_jit_script_compile = refusing_function("torch._C._jit_script_compile", _TORCHSCRIPT)
+
+
+def __getattr__(name: str) -> Any:
+    if "autocast" in name and hasattr(autocast_state, name):
+        return getattr(autocast_state, name)
+    raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
+
+
+__all__ = [
+    "DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_get_default_device", "_is_any_autocast_enabled",
+    "_is_autocast_available",
+]

@@ -1,0 +1,165 @@
+"""`torch.monitor`: events that handlers receive, and statistics over windows of time."""
+
+from __future__ import annotations
+
+import enum
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+data_value_t = str | float | int | bool
+
+
+class Aggregation(enum.Enum):
+    """How a `Stat` summarizes values.
+
+    >>> from flambeau.environment.monitor import Aggregation
+    >>> Aggregation.MEAN.name
+    'MEAN'
+    """
+
+    VALUE = 0
+    MEAN = 1
+    COUNT = 2
+    SUM = 3
+    MAX = 4
+    MIN = 5
+
+
+class Event:
+    """An event: a name, a time and data.
+
+    >>> import flambeau as torch
+    >>> from datetime import datetime
+    >>> torch.monitor.Event("loss", datetime(2020, 1, 1), {"value": 0.5}).name
+    'loss'
+    """
+
+    def __init__(self, name: str, timestamp: datetime, data: dict[str, data_value_t]) -> None:
+        self.name, self.timestamp, self.data = name, timestamp, data
+
+
+class EventHandlerHandle:
+    """A registered handler, which `unregister_event_handler` takes."""
+
+    def __init__(self, handler: Callable[[Event], None]) -> None:
+        self.handler = handler
+
+
+_handlers: list[EventHandlerHandle] = []
+
+
+def register_event_handler(handler: Callable[[Event], None]) -> EventHandlerHandle:
+    """Call `handler(event)` for each event that is logged.
+
+    >>> from datetime import datetime
+    >>> from flambeau.environment.monitor import Event, log_event, register_event_handler, unregister_event_handler
+    >>> handle = register_event_handler(lambda event: print(event.name, event.data))
+    >>> log_event(Event("epoch", datetime(2026, 1, 1), {"loss": 0.5}))
+    epoch {'loss': 0.5}
+    >>> unregister_event_handler(handle)
+    """
+    handle = EventHandlerHandle(handler)
+    _handlers.append(handle)
+    return handle
+
+
+def unregister_event_handler(handler: EventHandlerHandle) -> None:
+    """Remove a handler.
+
+    >>> from flambeau.environment.monitor import register_event_handler, unregister_event_handler
+    >>> unregister_event_handler(register_event_handler(print))
+    """
+    _handlers.remove(handler)
+
+
+def log_event(event: Event) -> None:
+    """Pass an event to all handlers.
+
+    >>> from datetime import datetime
+    >>> from flambeau.environment.monitor import Event, log_event
+    >>> log_event(Event("epoch", datetime(2026, 1, 1), {"loss": 0.5}))
+    """
+    for handle in list(_handlers):
+        handle.handler(event)
+
+
+class Stat:
+    """Statistics of values: logged as an event once for each window, or after a number of values.
+
+    Args:
+        name: its name.
+        aggregations: what is computed.
+        window_size: the length of a window.
+        max_samples: the number of values after which a window ends at the latest.
+
+    >>> from datetime import timedelta
+    >>> from flambeau.environment.monitor import Aggregation, Stat
+    >>> stat = Stat("loss", [Aggregation.SUM, Aggregation.COUNT], timedelta(seconds=60))
+    >>> stat.add(2.0)
+    >>> stat.add(3.0)
+    >>> stat.count
+    2
+    """
+
+    def __init__(self, name: str, aggregations: list[Aggregation], window_size: timedelta,
+                 max_samples: int | None = None) -> None:
+        self.name, self._aggregations, self._max = name, aggregations, max_samples
+        self._window = window_size.total_seconds()
+        self._values: list[float] = []
+        self._start = time.monotonic()
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """The number of values of the current window."""
+        return len(self._values)
+
+    def add(self, v: float) -> None:
+        """Add a value."""
+        with self._lock:
+            if time.monotonic() - self._start >= self._window:
+                self._end()
+            self._values.append(v)
+            if self._max is not None and len(self._values) >= self._max:
+                self._end()
+
+    def get(self) -> dict[Aggregation, float]:
+        """The statistics of the current window."""
+        values = self._values
+        results: dict[Aggregation, Any] = {
+            Aggregation.VALUE: values[-1] if values else 0.0, Aggregation.COUNT: float(len(values)),
+            Aggregation.MEAN: sum(values) / len(values) if values else 0.0, Aggregation.SUM: float(sum(values)),
+            Aggregation.MAX: max(values, default=0.0), Aggregation.MIN: min(values, default=0.0)}
+        return {each: results[each] for each in self._aggregations}
+
+    def _end(self) -> None:
+        if self._values:
+            log_event(Event("torch.monitor.Stat", datetime.now(), {
+                f"{self.name}.{each.name.lower()}": value for each, value in self.get().items()}))
+        self._values, self._start = [], time.monotonic()
+
+
+class TensorboardEventHandler:
+    """A handler that writes statistics to a `SummaryWriter`.
+
+    >>> from flambeau.environment.monitor import TensorboardEventHandler
+    >>> class Writer:
+    ...     def add_scalar(self, name, value, walltime=None):
+    ...         print(name, value)
+    >>> handler = TensorboardEventHandler(Writer())
+    """
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def __call__(self, event: Event) -> None:
+        if event.name == "torch.monitor.Stat":
+            for name, value in event.data.items():
+                self._writer.add_scalar(name, value, walltime=event.timestamp.timestamp())
+
+
+__all__ = ["Aggregation", "Event", "Stat", "TensorboardEventHandler", "data_value_t", "log_event",
+           "register_event_handler", "unregister_event_handler"]

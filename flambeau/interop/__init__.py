@@ -1,0 +1,1 @@
+"""Other libraries' interfaces: the array API standard, and SciPy's optimizers."""

@@ -1,0 +1,1 @@
+"""What pipelines of files and functions consist of."""
