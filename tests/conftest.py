@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+import flambeau
 
 SKIPS = Path(__file__).with_name("skips.txt")
 DURATIONS = Path(__file__).with_name("durations.txt")
@@ -16,6 +20,19 @@ DURATIONS = Path(__file__).with_name("durations.txt")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store-durations", action="store_true",
                      help="write the seconds of each test file to tests/durations.txt, which `make quick` reads")
+
+
+@pytest.fixture(scope="module")
+def every_warning() -> Iterator[None]:
+    """Warnings that are given once a process are given every time, in both libraries; each test sees the same."""
+    libraries = [flambeau]
+    with contextlib.suppress(ModuleNotFoundError):
+        libraries.append(importlib.import_module("torch"))
+    for library in libraries:
+        library.set_warn_always(True)
+    yield
+    for library in libraries:
+        library.set_warn_always(False)
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import pytest
 
 import flambeau
 
-OWN_MODULES = {"codegen", "compiler", "config", "devices", "dtypes", "engine", "functions", "functorch", "ir",
-               "kernels", "modes", "ops", "runtime", "settings", "shapes", "switches", "trees", "version", "viz",
-               "warning_location", "alias", "cli", "demo", "errors"}
+OWN_MODULES = {"accelerators", "environment", "codegen", "compiler", "config", "devices", "dtypes", "engine",
+               "functions", "functorch", "ir", "kernels", "modes", "ops", "runtime", "settings", "shapes", "switches",
+               "trees", "version", "viz", "warning_location", "alias", "cli", "demo", "errors", "exception_wrapper",
+               "interop"}
 IMPORTED = {"Any", "annotations"}
 
 

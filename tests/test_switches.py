@@ -83,3 +83,20 @@ def test_grad_dtype_of_a_leaf() -> None:
     x.grad, x.grad_dtype = None, None
     x.grad = torch.ones(2, dtype=torch.float16)
     assert x.grad.dtype is torch.float16
+
+
+def test_the_fill_of_memory_is_a_setting_of_a_module():
+    import flambeau.utils.deterministic as deterministic
+
+    assert deterministic is torch.utils.deterministic
+    torch.use_deterministic_algorithms(True)
+    try:
+        deterministic.fill_uninitialized_memory = False
+        with pytest.raises(RuntimeError, match="expected a bool, but got int"):
+            deterministic.fill_uninitialized_memory = 1
+        assert deterministic.fill_uninitialized_memory is False
+        deterministic.fill_uninitialized_memory = True
+        assert torch.empty(2).isnan().all()
+    finally:
+        deterministic.fill_uninitialized_memory = True
+        torch.use_deterministic_algorithms(False)

@@ -167,6 +167,8 @@ def main() -> int:
     warnings.simplefilter("ignore")  # those of PyTorch's sample makers; calls under test record their own
     torch.set_num_threads(1)
     side = Side(importlib.import_module(candidate_name()))
+    for library in (torch, side.module):
+        library.set_warn_always(True)  # a warning given once a process would be compared by chance
     if options.list:
         for name, op in opdb.operators().items():
             there = opdb.present(op, side)

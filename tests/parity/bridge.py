@@ -6,6 +6,7 @@ same strides and the same sharing of arguments, so that neither sees an object t
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -64,8 +65,6 @@ class Side:
     def __init__(self, module: ModuleType):
         self.module = module
         self.name = module.__name__
-        if every := getattr(module, "set_warn_always", None):
-            every(True)  # a warning said once a process would be compared by chance
 
     @classmethod
     @functools.cache
@@ -81,8 +80,21 @@ class Side:
         return isinstance(value, self.module.Tensor)
 
     def dtype(self, name: str) -> Any:
-        """The dtype of this name; Missing where the library has none."""
-        return resolve(self.module, name)
+        """The dtype of this name; Missing where the library has none, or no tensors of it."""
+        found = resolve(self.module, name)
+        try:
+            self.module.empty(0, dtype=found)
+        except NotImplementedError:
+            raise Missing(name) from None
+        return found
+
+    def has_dtype(self, name: str) -> bool:
+        """Whether the library has tensors of the dtype of this name."""
+        try:
+            self.dtype(name)
+        except Missing:
+            return False
+        return True
 
     # ---- in
 
@@ -199,6 +211,9 @@ class Crossing:
                 return value.copy()
             case torch.nn.Module():
                 return _module_like(value, module)
+        if dataclasses.is_dataclass(value) and (path := path_of(type(value))):
+            fields = {field.name: self(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init}
+            return resolve(module, path)(**fields)
         if callable(value) and (path_of(value) or inspect.isfunction(value)):
             return rebind(value, module)
         return value  # Ellipsis, range, NumPy scalars, enumerations

@@ -32,7 +32,7 @@ def forward(run: Run) -> Iterator[Outcome]:
 def dtypes(run: Run) -> Iterator[Outcome]:
     """Every dtype the operator takes (of those the candidate has): result dtype and values."""
     pair = function(run)
-    there = [name for name in opdb.dtype_names(run.op) if hasattr(run.have.module, name)]
+    there = [name for name in opdb.dtype_names(run.op) if run.have.has_dtype(name)]
     for outcome, *_ in compare_samples(run, "dtypes", run.dtypes(there), pair, share=0.4):
         yield outcome
 

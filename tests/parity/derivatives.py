@@ -138,6 +138,21 @@ def gradgrad(run: Run) -> Iterator[Outcome]:
 
 
 @check
+def create_graph(run: Run) -> Iterator[Outcome]:
+    """Which gradients have a history under create_graph."""
+
+    def follow(side: Side, sample: Any) -> list[Any]:
+        rec = Recording(side, opdb.function_of(run.op, side), sample)
+        if not rec.ends or not rec.crossing.leaves:
+            return []
+        found = rec.grad(rec.crossing.leaves, draws(rec.side, rec.ends, 1), create_graph=True)
+        return ["create_graph gives " + " ".join("None" if g is None else str(bool(g.requires_grad)) for g in found)]
+
+    if run.op.supports_gradgrad:
+        yield from derivative_check(run, "create_graph", follow, opdb.gradient_dtypes(run.op)[:1], share=0.6)
+
+
+@check
 def saved(run: Run) -> Iterator[Outcome]:
     """The gradient, and its gradient, where each saved tensor is replaced by a copy while it is saved."""
 

@@ -12,7 +12,7 @@ from .runs import CHECKS, Run
 
 GATING = ("forward", "noncontig", "method", "inplace", "out", "operator", "alias", "dtypes", "errors")
 GATING += ("grad", "inplace_grad", "gradgrad", "saved", "fwad")
-REPORTED = ("strides", "views", "grad_fn", "unsupported", "messages", "warnings", "fwrev", "packed")
+REPORTED = ("strides", "views", "grad_fn", "unsupported", "messages", "warnings", "fwrev", "packed", "create_graph")
 
 
 def run_check(run: Run, name: str) -> Iterator[Outcome]:

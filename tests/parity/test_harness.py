@@ -17,6 +17,8 @@ from .outcome import Outcome
 from .runs import CHECKS, Run
 from .suite import GATING, REPORTED, run_check
 
+pytestmark = pytest.mark.usefixtures("every_warning")
+
 
 class Altered(types.ModuleType):
     """PyTorch with some names replaced."""

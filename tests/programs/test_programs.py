@@ -21,7 +21,6 @@ ROOT = HERE.parents[1]
 PENDING = {
     "beta_warnings": "index_reduce's warning, nn.TransformerEncoder",
     "class_names": "classes are called by flambeau's modules, not by torch's, under the alias too",
-    "embedding_bag": "nn.EmbeddingBag and nn.utils.rnn",
     "lazy_conjugates": "conj() copies; PyTorch's is a view with a bit set",
     "overloads": "the list of signatures that PyTorch prints",
 }

@@ -19,7 +19,8 @@ def libraries() -> tuple[ModuleType, ModuleType]:
     import flambeau
 
     torch.set_num_threads(1)
-    torch.set_warn_always(True)
+    for library in (flambeau, torch):
+        library.set_warn_always(True)
     return flambeau, torch
 
 

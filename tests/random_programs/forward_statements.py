@@ -117,7 +117,7 @@ def _ordered(w: Writer) -> str:
     x = w.real(lambda t: t.ndim > 0 and t.numel() > 0 and t._base is None)
     dim = w.dim(w.value(x), 0)
     return f"{w.fresh()}, {w.fresh()} = " + w.choose(
-        f"{x}.max({dim})", f"{x}.sort({dim})", f"torch.topk({x}, 1, {dim})", f"torch.aminmax({x})")
+        f"{x}.max({dim})", f"{x}.sort({dim})", f"torch.topk({x}, 1, {dim})", f"{x}.min({dim})")
 
 
 @statement(4)
@@ -154,6 +154,40 @@ def _gathered(w: Writer) -> str:
         f"{x}[torch.tensor({places})]", f"{x}[{places}]", f"{x}[{x}.detach().abs() > 0.3]",
         f"{x}.index_select({dim}, torch.tensor({along}))", f"{x}[..., torch.tensor([0])]",
         f"{x}.masked_fill({x}.detach().abs() > 0.4, 0.25)")
+
+
+@statement(1.5)
+def _misindexed(w: Writer) -> str:
+    """Indices and sources whose shapes, dtypes or values may be wrong."""
+    x = w.floating(lambda t: t._base is None and not t.is_inference() and t.numel() > 0)
+    t = w.value(x)
+    dim = w.choose(0, 0, -1, 1, t.ndim)
+    index = w.choose("torch.tensor([0])", "torch.tensor(0)", "torch.tensor([1, 0])", "torch.tensor([7])",
+                     "torch.tensor([-1])", "torch.tensor([[0]])", "torch.tensor([0.5])",
+                     "torch.tensor([0], dtype=torch.int32)")
+    source = w.choose(f"{x}.detach()", f"{x}.detach().narrow(0, 0, 1)" if t.ndim else f"{x}.detach()",
+                      f"torch.ones((), dtype={t.dtype})", f"torch.ones(1, dtype={t.dtype})",
+                      f"torch.ones(1, 3, dtype={t.dtype})", "torch.ones(1, dtype=torch.int64)")
+    call = w.choose(f"index_select({dim}, {index})", f"gather({dim}, {index})", f"take_along_dim({index}, {dim})",
+                    f"index_add({dim}, {index}, {source})", f"index_copy({dim}, {index}, {source})",
+                    f"scatter_add({dim}, {index}, {source})", f"index_fill({dim}, {index}, 0.5)")
+    return f"{w.fresh()} = {x}.{call}"
+
+
+@statement(1.5)
+def _layered(w: Writer) -> str:
+    """Operators whose gradients PyTorch computes together."""
+    x = w.real(lambda t: t.ndim == 3 and t.numel() > 0 and t.dtype.itemsize > 2 and t._base is None)
+    _, c, length = w.value(x).shape
+    dtype = w.value(x).dtype
+    learned = w.choose("False", "True", "True")
+    ones = f"torch.ones({{}}, dtype={dtype}, requires_grad={learned})"
+    function = w.choose(
+        f"torch.nn.functional.conv1d({x}, {ones.format(f'2, {c}, 1')}, {ones.format('2')})",
+        f"torch.nn.functional.layer_norm({x}, ({length},), {ones.format(length)}, {ones.format(length)}, 0.5)",
+        f"torch.nn.functional.batch_norm({x}, torch.zeros({c}, dtype={dtype}), torch.ones({c}, dtype={dtype}), "
+        f"{ones.format(c)}, {ones.format(c)})")
+    return f"{w.fresh()} = {function}"
 
 
 @statement(5)

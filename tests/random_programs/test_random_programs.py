@@ -11,6 +11,7 @@ from .differential import checked, explained
 pytestmark = [
     pytest.mark.parity,
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle"),
+    pytest.mark.usefixtures("every_warning"),
 ]
 
 _EACH = 40

@@ -39,6 +39,10 @@ def view_of(w: Writer, x: str) -> str:
                f"{x}.view(-1)" if t.is_contiguous() or t._base is None else f"{x}.reshape(-1)",
                f"{x}.view({x}.shape)", f"{x}.expand({', '.join(['2', *map(str, t.shape)])})", f"{x}.flatten()",
                f"{x}.expand_as({x})", f"{x}.view_as({x})", f"{x}[...]", f"{x}[None]"]
+    if not n:
+        options += [f"{x}.mT", f"{x}.T", f"{x}.t()", f"{x}.permute(())", f"{x}.transpose(0, -1)", f"{x}.expand(-1)",
+                    f"{x}[0]"]  # for other indices PyTorch reads memory that is not the tensor's
+        options += [f"{x}.{w.choose('mH', 'H', 'adjoint()')}"] * (not t.is_complex())
     if n:
         options += [f"{x}[{basic_key(w, t)}]"] * 6
         size = t.shape[dim] if -n <= dim < n else 1

@@ -13,10 +13,11 @@ import argparse
 import collections
 import os
 import sys
+import zlib
 from textwrap import dedent
 
 from .import_hook import install
-from .loading import load
+from .loading import load, lost
 from .verdicts import ENDINGS, Ledger, run, tests_of
 
 
@@ -25,10 +26,12 @@ def _arguments() -> argparse.Namespace:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="a test file of PyTorch's")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose Class::test contains or matches this")
+    parser.add_argument("--sample", type=float, default=1.0, metavar="P", help="only this part of the tests, by name")
     parser.add_argument("--list-failures", action="store_true", help="names of failing tests, nothing else")
     parser.add_argument("--all", action="store_true", help="a line for each test, whatever its outcome")
     parser.add_argument("--oracle", action="store_true", help="run on PyTorch itself")
-    parser.add_argument("--timeout", type=int, default=20, metavar="S", help="seconds a test may take (20)")
+    parser.add_argument("--stubs", action="store_true", help="stubs of the test machinery, as without PyTorch")
+    parser.add_argument("--timeout", type=int, default=20, metavar="S", help="seconds of processor time of a test (20)")
     parser.add_argument("-v", "--verbose", action="store_true", help="full tracebacks")
     return parser.parse_args()
 
@@ -40,12 +43,20 @@ def main() -> int:
     root = os.path.dirname(os.path.dirname(here))
     os.environ["PYTHONPATH"] = os.pathsep.join([os.path.join(here, "child"), root, os.environ.get("PYTHONPATH", "")])
     os.environ["FLAMBEAU_UPSTREAM"] = "oracle" if arguments.oracle else "flambeau"
+    os.environ["FLAMBEAU_UPSTREAM_FILE"] = os.path.abspath(arguments.file)
+    if arguments.stubs:
+        os.environ["FLAMBEAU_UPSTREAM_STUBS"] = "1"
     install(arguments.oracle)
     ledger = Ledger(os.path.join(here, "not_applicable.txt"))
     file = os.path.basename(arguments.file)
     counts: collections.Counter[str] = collections.Counter()
-    for test in tests_of(load(arguments.file), arguments.k):
+    module = load(arguments.file)
+    for what in lost if arguments.verbose else [each for each in lost if each.startswith(f"{module.__name__}:")]:
+        print(f"not loaded: {what}")
+    for test in tests_of(module, arguments.k):
         name = f"{type(test).__name__}::{test._testMethodName}"
+        if zlib.crc32(name.encode()) >= arguments.sample * 2 ** 32:
+            continue
         if (reason := ledger.reason(f"{file}::{name}")) is not None:
             counts["not applicable"] += 1
             if arguments.all:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
+from . import machinery
+from .answers import install_answers
 from .placeholder import Placeholder, PlaceholderModule
 
 _TESTING = "torch.testing._internal."
@@ -20,6 +23,7 @@ STUBS = {
     _TESTING + "common_utils": "common_utils",
     _TESTING + "common_device_type": "common_device_type",
     _TESTING + "common_dtype": "common_dtype",
+    _TESTING + "common_nn": "common_nn",
     _TESTING + "common_cuda": "common_cuda",
     _TESTING + "common_methods_invocations": "common_methods_invocations",
     "common_utils": "functorch_common",
@@ -29,6 +33,8 @@ STUBS = {
     "torch._C._functions": "torch_c_functions",
     "torch._C._autograd": "torch_c_autograd",
     "torch._functorch": "empty_package",
+    "torch._logging": "empty_package",
+    "torch._logging.scribe": "scribe",
     "torch._functorch.vmap": "torch_pytree",
     "torch.testing._internal": "empty_package",
     "torch_npu": "torch_npu",
@@ -40,7 +46,7 @@ _INTERNAL = {"torch.utils.cpp_extension", "torch.utils.flop_counter", "torch.npu
              "torch.accelerator", "torch_npu", "functorch.compile", "functorch"}
 
 #: modules that are replaced also when the file runs on PyTorch (`--oracle`)
-_ORACLE = {name for name in STUBS if name.startswith(_TESTING)} | {"common_utils", "torch_npu", "torch_npu.testing"}
+_ORACLE = {"common_utils", "torch_npu", "torch_npu.testing"}
 
 
 def is_internal(name: str) -> bool:
@@ -76,22 +82,23 @@ class UpstreamFinder(MetaPathFinder):
             if fullname in _ORACLE:
                 return self._stub_spec(fullname)
             return None if root != "torch_npu" else self._placeholder_spec(fullname)
-        if root == "torch":
+        if (spec := machinery.spec_of(fullname)) is not None:
+            return spec
+        if fullname in STUBS and fullname.startswith(_TESTING):
+            return self._stub_spec(fullname)
+        if root in ("torch", "functorch"):
             if self._flambeau_has(fullname):
                 return None
-        elif fullname not in STUBS and root not in ("torch_npu", "functorch"):
+        elif fullname not in STUBS and root != "torch_npu":
             return None
         return self._stub_spec(fullname) if fullname in STUBS else self._placeholder_spec(fullname)
 
     @staticmethod
     def _flambeau_has(fullname: str) -> bool:
-        home = "flambeau" + fullname[len("torch"):]
-        if home in sys.modules:
-            return True
-        try:
-            return find_spec(home) is not None
-        except (ModuleNotFoundError, AttributeError, ValueError):
-            return False
+        from flambeau.alias import flambeau_module
+
+        name = fullname if fullname.startswith("torch.") else f"torch.{fullname}"
+        return fullname == "torch" or flambeau_module(name) is not None
 
     @staticmethod
     def _stub_spec(fullname: str) -> ModuleSpec:
@@ -118,6 +125,10 @@ def install(oracle: bool = False) -> None:
         for name in ("_C", "_functorch", "testing"):
             if not hasattr(torch, name):
                 setattr(torch, name, importlib.import_module(f"torch.{name}"))
+        install_answers()
+        if machinery.source_of("torch.testing._utils") is not None:
+            importlib.import_module("torch.testing._utils")  # an attribute of torch.testing that nothing imports
+        _extend_extension(importlib.import_module("torch._C"))
         for name in ("mkldnn", "mps", "cuda", "cudnn"):
             if not hasattr(torch.backends, name):
                 setattr(torch.backends, name, SimpleNamespace(is_available=lambda: False))
@@ -128,27 +139,52 @@ def install(oracle: bool = False) -> None:
         torch.npu = npu
 
 
-@contextlib.contextmanager
-def placeholders() -> Iterator[None]:
-    """While a file loads, names that flambeau lacks are placeholders instead of errors."""
-    import torch
+def _extend_extension(module: ModuleType) -> None:
+    """Names that `torch._C` lacks here are taken from the stub, whose other names are placeholders."""
+    own, stub = vars(module)["__getattr__"], importlib.import_module(f"{__package__}.stubs.torch_c")
 
-    names = vars(torch)
-    own = names["__getattr__"]
-
-    def get_or_placeholder(name: str) -> object:
+    def get(name: str) -> object:
         try:
             return own(name)
         except AttributeError:
+            return getattr(stub, name)
+
+    vars(module)["__getattr__"] = get
+
+
+@contextlib.contextmanager
+def placeholders() -> Iterator[None]:
+    """While a file loads, names that flambeau lacks are placeholders instead of errors; with `--oracle`, none are."""
+    import torch
+
+    if os.environ.get("FLAMBEAU_UPSTREAM") == "oracle":
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_placeholders_of(torch, "torch"))
+        stack.enter_context(_placeholders_of(torch.ops.aten, "torch.ops.aten"))
+        stack.enter_context(_placeholders_of(type(torch.ops.prims), "torch.ops.prims"))
+        yield
+
+
+@contextlib.contextmanager
+def _placeholders_of(owner: Any, path: str) -> Iterator[None]:
+    own = vars(owner)["__getattr__"]
+
+    def get_or_placeholder(*args: Any) -> object:
+        name = args[-1]  # of a module or of an instance
+        try:
+            return own(*args)
+        except AttributeError:
             if name.startswith("__"):
                 raise
-            return Placeholder(f"torch.{name}", is_internal(f"torch.{name}"))
+            return Placeholder(f"{path}.{name}", is_internal(f"{path}.{name}"))
 
-    names["__getattr__"] = get_or_placeholder
+    owner.__getattr__ = get_or_placeholder
     try:
         yield
     finally:
-        names["__getattr__"] = own
+        owner.__getattr__ = own
 
 
 def look_up(module: str, name: str) -> object:

@@ -1,10 +1,14 @@
 """Loading of a test file: names that its top-level imports lack become placeholders."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from . import placeholder
@@ -33,28 +37,99 @@ class _Imports(ast.NodeTransformer):
 
 
 class _Devices(ast.NodeTransformer):
-    """Replaces the device name of a fork by `cpu`."""
+    """Replaces the device name and the method of a fork by `cpu`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in ("npu", "mlu"):
+            node.func.attr = "cpu"
+        return self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        if node.value in ("npu", "npu:0"):
+        if node.value in ("npu", "npu:0", "privateuse1", "mlu"):
             return ast.copy_location(ast.Constant("cpu"), node)
         return node
+
+
+#: top-level statements of the machinery that failed: module, line and reason
+lost: list[str] = []
+
+
+def execute(module: ModuleType, path: str, *transformers: ast.NodeTransformer, tolerant: bool = False) -> None:
+    """Execute a source file in a module; names that its imports lack become placeholders.
+
+    With `tolerant`, so do names that a failing top-level statement would have bound.
+    """
+    with open(path, encoding="utf-8") as file:
+        tree = _Imports().visit(ast.parse(file.read(), path))
+    for transformer in transformers:
+        tree = transformer.visit(tree)
+    ast.fix_missing_locations(tree)
+    vars(module)[_LOOK_UP] = look_up
+    before, placeholder.loading[0] = placeholder.loading[0], True
+    try:
+        with placeholders():
+            if tolerant:
+                _execute_statements(module, path, tree)
+            else:
+                exec(compile(tree, path, "exec", dont_inherit=True), vars(module))
+    finally:
+        placeholder.loading[0] = before
+
+
+def _execute_statements(module: ModuleType, path: str, tree: ast.Module) -> None:
+    flags = __future__.annotations.compiler_flag if any(
+        isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body) else 0
+    for node in tree.body:
+        try:
+            exec(compile(ast.Module([node], []), path, "exec", flags, dont_inherit=True), vars(module))
+        except Exception as error:
+            lost.append(f"{module.__name__}:{node.lineno}: {type(error).__name__}: {error}")
+            for name in _bound(node):
+                vars(module).setdefault(name, placeholder.Placeholder(f"{module.__name__}.{name}", internal=True))
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Names that a statement binds in its module."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        yield node.name
+        return
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from ((a.asname or a.name).partition(".")[0] for a in node.names)
+        return
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            yield inner.id
+        elif isinstance(inner, (ast.FunctionDef, ast.ClassDef)):
+            yield inner.name
 
 
 def load(path: str) -> ModuleType:
     """The module of a test file, under the file's own name."""
     name = os.path.splitext(os.path.basename(path))[0]
-    with open(path, encoding="utf-8") as file:
-        tree = ast.fix_missing_locations(_Devices().visit(_Imports().visit(ast.parse(file.read(), path))))
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     module = ModuleType(name)
     module.__file__ = os.path.abspath(path)
-    vars(module)[_LOOK_UP] = look_up
     sys.modules[name] = module
-    placeholder.loading[0] = True
-    try:
-        with placeholders():
-            exec(compile(tree, path, "exec"), vars(module))
-    finally:
-        placeholder.loading[0] = False
+    execute(module, path, _Devices(), tolerant=True)
     return module
+
+
+class TestFileFinder(MetaPathFinder, Loader):
+    """Loads a test file in a process that one of its tests has started, by import."""
+
+    __test__ = False
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None,
+                  target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname != os.path.splitext(os.path.basename(self.path))[0]:
+            return None
+        return ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return load(self.path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has been executed by `load`."""

@@ -64,8 +64,12 @@ class Placeholder:
     def _any_use(self, *args: Any) -> Any:
         self._used()
 
-    __enter__ = __exit__ = __iter__ = __len__ = __getitem__ = __setattr__ = __instancecheck__ = _any_use
-    __subclasscheck__ = __add__ = __sub__ = __mul__ = __lt__ = __gt__ = __le__ = __ge__ = __or__ = __and__ = _any_use
+    def __instancecheck__(self, instance: Any) -> bool:
+        return False if self._internal else self._used()  # flambeau makes no instances of PyTorch's internal classes
+
+    __subclasscheck__ = __instancecheck__
+    __enter__ = __exit__ = __iter__ = __len__ = __getitem__ = __setattr__ = _any_use
+    __add__ = __sub__ = __mul__ = __lt__ = __gt__ = __le__ = __ge__ = __or__ = __and__ = _any_use
 
 
 class PlaceholderModule(ModuleType):

@@ -15,6 +15,7 @@ import torch
 
 from ..placeholder import Internal
 from .comparison import Comparison, Differs, message
+from .installed import METHODS, take
 
 
 class TestCase(unittest.TestCase):
@@ -87,8 +88,11 @@ class TestCase(unittest.TestCase):
 
     assertLeaksNoCudaTensors = contextlib.nullcontext
 
-    def genSparseTensor(self, *args: Any, **kwargs: Any) -> Any:
-        raise Internal("makes sparse tensors with PyTorch's own test machinery")
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        setattr(TestCase, name, take(name, "TestCase"))
+        return getattr(self, name)
 
 
 @contextlib.contextmanager

@@ -37,6 +37,21 @@ def integral_types() -> tuple[Any, ...]:
     return _WHOLE
 
 
+def all_types() -> tuple[Any, ...]:
+    """Plain floating dtypes and whole numbers."""
+    return (*_FLOATS, *_WHOLE)
+
+
+def all_types_and_complex() -> tuple[Any, ...]:
+    """Plain floating and complex dtypes and whole numbers."""
+    return (*_FLOATS, *_WHOLE, *_COMPLEX)
+
+
+def integral_types_and(*more: Any) -> tuple[Any, ...]:
+    """Whole numbers, and others."""
+    return (*_WHOLE, *more)
+
+
 def all_types_and(*more: Any) -> tuple[Any, ...]:
     """Floating dtypes and whole numbers, and others."""
     return (*_FLOATS, *_WHOLE, *more)

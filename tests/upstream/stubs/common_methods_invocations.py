@@ -7,6 +7,10 @@ from typing import Any
 import torch
 
 op_db: list[Any] = []
+reduction_ops: list[Any] = []
+sparse_unary_ufuncs: list[Any] = []
+sparse_masked_reduction_ops: list[Any] = []
+binary_ufuncs: list[Any] = []
 
 
 def mask_not_all_zeros(shape: Any) -> Any:

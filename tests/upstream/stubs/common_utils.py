@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import inspect
 import os
 import random
 import sys
 import unittest
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +20,7 @@ import torch.autograd
 
 from ..placeholder import Placeholder
 from .case import TestCase, set_warn_always_context
+from .installed import FUNCTIONS, take
 from .parametrization import instantiate_parametrized_tests, parametrize, subtest
 
 __all__ = ["TestCase", "disable_gc", "freeze_rng_state", "gradcheck", "gradgradcheck",
@@ -28,6 +31,7 @@ IS_MACOS = sys.platform == "darwin"
 IS_LINUX = sys.platform.startswith("linux")
 IS_X86, IS_ARM64 = os.uname().machine in ("x86_64", "i386"), os.uname().machine in ("arm64", "aarch64")
 TEST_NUMPY, TEST_SCIPY = True, False
+NO_MULTIPROCESSING_SPAWN = False
 SEED = 1234
 
 
@@ -43,6 +47,8 @@ def __getattr__(name: str) -> Any:
         return _nothing
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in FUNCTIONS:
+        return take(name)
     return Placeholder(f"torch.testing._internal.common_utils.{name}", internal=True)
 
 
@@ -105,6 +111,49 @@ def to_gpu(value: Any, *args: Any, **kwargs: Any) -> Any:
 
 class NoTest:
     """Stands where a base class of tests for another device would."""
+
+
+@contextlib.contextmanager
+def set_default_dtype(dtype: Any) -> Iterator[None]:
+    """The default dtype of a block."""
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(dtype)
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def set_rng_seed(seed: int = 1234) -> None:
+    """Seed the generators of tensors, Python and NumPy."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+def get_function_arglist(function: Any) -> list[str]:
+    """The names of a function's parameters."""
+    return list(inspect.signature(function).parameters)
+
+
+dtype2prec_DONTUSE = {torch.float: 1e-5, torch.double: 1e-5, torch.half: 1e-2, torch.bfloat16: 1e-1}
+
+
+def _assertGradAndGradgradChecks(test_case: Any, apply_fn: Any, inputs: Any, **kwargs: Any) -> None:
+    """First and second derivatives agree with differences."""
+    test_case.assertTrue(gradcheck(apply_fn, inputs, **kwargs))
+    test_case.assertTrue(gradgradcheck(apply_fn, inputs, **kwargs))
+
+
+def suppress_warnings(function: Any) -> Any:
+    """Decorator: the test's warnings are ignored."""
+    @functools.wraps(function)
+    def test(*args: Any, **kwargs: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(*args, **kwargs)
+
+    return test
 
 
 def expectedFailureIf(condition: bool) -> Callable[..., Any]:

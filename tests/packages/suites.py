@@ -1,0 +1,123 @@
+"""The packages: where their sources are, what they need, and which of their tests run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A package and its tests.
+
+    Args:
+        name: the folder of its source below `--sources`.
+        repository: on GitHub.
+        revision: the commit or tag whose tests run.
+        tests: files and folders, relative to the source.
+        install: what is installed besides the package itself: other packages, and what its tests import.
+        package: the folder of the package relative to the source; None if a release is named in `install` (packages
+            whose build needs a compiler).
+        options: of pytest.
+        environment: variables of the tests' process.
+        scope: what of the package's tests is left out, and why.
+    """
+
+    name: str
+    repository: str
+    revision: str
+    tests: tuple[str, ...]
+    install: tuple[str, ...] = ()
+    package: str | None = "."
+    options: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    scope: str = ""
+
+    def options_with(self, select: str | None) -> tuple[str, ...]:
+        """The options of pytest, a selection of tests joined with the suite's own: pytest obeys only the last `-k`.
+
+        >>> Suite("a", "a/a", "1", ("tests",), options=("-q", "-k", "not slow or fast")).options_with("cat or dog")
+        ('-q', '-k', '(not slow or fast) and (cat or dog)')
+        """
+        own = self.options.index("-k") if "-k" in self.options else None
+        if select is None:
+            return self.options
+        if own is None:
+            return (*self.options, "-k", select)
+        joined = f"({self.options[own + 1]}) and ({select})"
+        return (*self.options[:own + 1], joined, *self.options[own + 2:])
+
+
+_OFFLINE = (("HF_HUB_OFFLINE", "1"), ("TRANSFORMERS_OFFLINE", "1"))
+
+SUITES = (
+    Suite("einops", "arogozhnikov/einops", "v0.8.2", ("einops/tests",), ("parameterized",),
+          environment=(("EINOPS_TEST_BACKENDS", "numpy,torch"),),
+          scope="other backends than NumPy and PyTorch"),
+    Suite("safetensors", "huggingface/safetensors", "24b0b2857fef49be734b9ab72ce97c09bb25f5b9",
+          ("bindings/python/tests/test_pt_comparison.py", "bindings/python/tests/test_pt_model.py",
+           "bindings/python/tests/test_simple.py", "bindings/python/tests/test_handle.py",
+           "bindings/python/tests/test_threadable.py", "bindings/python/tests/test_multithreaded.py",
+           "bindings/python/tests/test_pread_backend.py"), ("safetensors>=0.8.0rc0",), package=None,
+          scope="other frameworks"),
+    Suite("torchdiffeq", "rtqichen/torchdiffeq", "657943acefa826ef04c025ebeb1ff5e9d60dc268",
+          ("tests/api_tests.py", "tests/event_tests.py", "tests/gradient_tests.py", "tests/norm_tests.py",
+           "tests/odeint_tests.py"), ("scipy",)),
+    Suite("torchmetrics", "Lightning-AI/torchmetrics", "dab033394560ab3ce05e3d14c13f32e4cde6b351",
+          tuple(f"tests/unittests/{folder}" for folder in ("bases", "classification", "regression", "retrieval",
+                                                           "clustering", "nominal", "wrappers")),
+          ("scikit-learn", "scipy", "pandas", "cloudpickle", "psutil", "lightning-utilities", "fire", "statsmodels",
+           "dython", "netcal", "fairlearn", "permetrics", "phmdoctest", "requests", "cachier", "properscoring",
+           "pytest-doctestplus"),
+          options=("--rootdir=tests", "-k", "not ddp and not Ddp and not DDP"),
+          scope="distributed; audio, image, text and detection metrics, whose references are other packages"),
+    Suite("x-transformers", "lucidrains/x-transformers", "9252ed7838021ee61e6c5be0930b3a9a88efdf06", ("tests",)),
+    Suite("lightning", "Lightning-AI/pytorch-lightning", "7f0c3436cd3f6ad3753125672024fc415cbcb414",
+          ("tests/tests_pytorch/callbacks", "tests/tests_pytorch/core", "tests/tests_pytorch/loops",
+           "tests/tests_pytorch/models", "tests/tests_pytorch/trainer", "tests/tests_pytorch/utilities",
+           "tests/tests_pytorch/loggers", "tests/tests_pytorch/tuner", "tests/tests_pytorch/overrides"),
+          ("pytest-rerunfailures", "pytest-random-order", "cloudpickle", "scikit-learn", "pandas", "psutil",
+           "numpy", "tensorboard", "matplotlib", "torchmetrics", "jsonargparse[signatures]", "rich", "hydra-core"),
+          options=("-k", "not ddp and not fsdp and not distributed and not spawn and not deepspeed"),
+          environment=(("PACKAGE_NAME", "pytorch"),),
+          scope="strategies, plugins and accelerators of several processes or devices"),
+    Suite("timm", "huggingface/pytorch-image-models", "aa4b5850c1543fa488abf260f18390eda46cf85d",
+          ("tests/test_models.py", "tests/test_layers.py", "tests/test_layers_drop.py", "tests/test_layers_pool.py",
+           "tests/test_optim.py", "tests/test_scheduler.py", "tests/test_utils.py"),
+          ("pyyaml", "huggingface_hub", "safetensors"),
+          environment=_OFFLINE),
+    Suite("transformers", "huggingface/transformers", "v5.0.0rc1",
+          tuple(f"tests/models/{model}/test_modeling_{model}.py" for model in
+                ("gpt2", "llama", "bert", "t5", "vit", "whisper", "clip", "mamba")),
+          ("huggingface_hub>=1.2.1", "tokenizers>=0.22", "parameterized", "httpx", "sentencepiece", "protobuf",
+           "pillow", "psutil", "datasets", "evaluate", "accelerate", "timeout-decorator", "rich", "scipy",
+           "pytest-rerunfailures", "pytest-asyncio", "pytest-order", "pytest-subtests", "beautifulsoup4"),
+          environment=_OFFLINE, scope="other models than eight; tests that download weights"),
+    Suite("accelerate", "huggingface/accelerate", "v1.15.0",
+          tuple(f"tests/test_{name}.py" for name in (
+              "accelerator", "big_modeling", "compile", "data_loader", "dataclasses", "hooks", "imports",
+              "kwargs_handlers", "launch", "logging", "memory_utils", "modeling_utils", "offload", "optimizer",
+              "state_checkpointing", "utils")),
+          ("parameterized", "psutil", "transformers", "evaluate", "datasets", "pandas", "scipy", "pytest-subtests",
+           "pytest-order"),
+          environment=_OFFLINE,
+          scope="tests that start processes (command line, launcher, examples, schedulers, metrics) or download "
+                "weights; quantization"),
+    Suite("linear_operator", "cornellius-gp/linear_operator", "v0.6.1", ("test",), ("scipy", "jaxtyping", "mpmath")),
+    Suite("gpytorch", "cornellius-gp/gpytorch", "v1.15.2", ("test",), ("scipy", "scikit-learn", "linear_operator")),
+    Suite("torch-geometric", "pyg-team/pytorch_geometric", "5c6461b2305ad068a6d61165b3c55852a11aaa41",
+          ("test/nn", "test/data", "test/loader", "test/transforms", "test/utils", "test/explain", "test/metrics",
+           "test/test_edge_index.py", "test/test_index.py"), ("scipy", "scikit-learn", "pandas", "networkx", "onnx"),
+          scope="torch-sparse, pyg-lib and other compiled extensions"),
+    Suite("ignite", "pytorch/ignite", "de08e799cfb55a6cf4aa778575d6bad725385453",
+          ("tests/ignite/engine", "tests/ignite/handlers", "tests/ignite/metrics", "tests/ignite/base",
+           "tests/ignite/test_utils.py"),
+          ("scikit-learn", "scipy", "pandas", "matplotlib", "tqdm", "tensorboard", "dill", "filelock", "rouge-score",
+           "nltk", "scikit-image", "pycocotools", "fairlearn"),
+          options=("-m", "not distributed and not multinode_distributed and not tpu", "-k", "not distrib"),
+          scope="distributed; loggers of services"),
+    Suite("tensordict", "pytorch/tensordict", "a1a061e3dd4b4c892925525a726a72c9eef9a0cc",
+          ("test/tensordict", "test/nn", "test/tensorclass", "test/memmap", "test/utils"),
+          ("tensordict>=0.15", "pyyaml", "h5py"), package=None,
+          environment=(("PYTHONSAFEPATH", "1"),),  # the source's extension is not built: the release is imported
+          scope="distributed, compile, store; the C++ extension is PyTorch's ABI, its Python fallback runs"),
+)

@@ -1,0 +1,189 @@
+"""`torch.library` and `torch.ops` compared with PyTorch: each program runs on both."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flambeau
+
+_numbers = itertools.count()
+
+PRELUDE = """
+from typing import List, Optional, Sequence, Tuple, Union
+from {module}.utils._python_dispatch import TorchDispatchMode
+lib = torch.library
+NS = "{namespace}"
+OPS = getattr(torch.ops, NS)
+def show(x): out.append(str(x))
+def error(f, length=200):
+    try: f()
+    except Exception as e: out.append((type(e).__name__, str(e)[:length]))
+"""
+
+PROGRAMS = {
+    "custom operators": """
+        @lib.custom_op(f"{NS}::f", mutates_args=())
+        def f(x: torch.Tensor, s: float = 2.0, n: Optional[int] = None) -> torch.Tensor: return x * s
+        x = torch.ones(2, requires_grad=True)
+        y = f(x)
+        show(y); show(f); show(OPS.f); show(OPS.f.default); show(OPS.f.default._schema)
+        error(lambda: y.sum().backward())
+        f.register_autograd(lambda ctx, g: (g * ctx.s, None, None),
+                            setup_context=lambda ctx, inputs, output: setattr(ctx, "s", inputs[1]))
+        y = f(x, 3.)
+        show(y)
+        y.sum().backward()
+        show(x.grad)
+        out.append(torch.autograd.gradcheck(f, (torch.rand(3, dtype=torch.double, requires_grad=True),)))
+        show(lib.opcheck(f, (torch.ones(2, requires_grad=True),), test_utils="test_schema"))
+        error(lambda: f("a")); error(lambda: f(x, 1., 2, 3)); error(lambda: f(x, t=1))
+        error(lambda: f()); error(lambda: OPS.nope); error(lambda: OPS.f.nope)
+        error(lambda: lib.custom_op(f"{NS}::h", lambda x: x, mutates_args=()))
+    """,
+    "lists and keywords": """
+        @lib.custom_op(f"{NS}::parts", mutates_args=())
+        def parts(x: torch.Tensor, sizes: List[int], dim: int) -> List[torch.Tensor]:
+            return [t.clone() for t in x.split(list(sizes), dim)]
+        parts.register_autograd(lambda ctx, gs: (torch.cat(gs, ctx.dim), None, None),
+                                setup_context=lambda ctx, inputs, output: setattr(ctx, "dim", inputs[2]))
+        a = torch.arange(6.).reshape(3, 2).requires_grad_()
+        r = parts(a, [1, 2], 0)
+        out.append(type(r).__name__)
+        (r[0].sum() + 2 * r[1].sum()).backward()
+        show(a.grad)
+        @lib.custom_op(f"{NS}::join", mutates_args=())
+        def join(xs: Sequence[torch.Tensor], k: float) -> torch.Tensor: return torch.cat(list(xs)) * k
+        def sizes(ctx, inputs, output): ctx.n = [len(t) for t in inputs[0]]
+        join.register_autograd(lambda ctx, g: (list(g.split(ctx.n)), None), setup_context=sizes)
+        b, c = torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)
+        join([b, c], 2.).sum().backward()
+        show(b.grad); show(c.grad)
+        @lib.custom_op(f"{NS}::two", mutates_args=())
+        def two(x: torch.Tensor, *, k: int = 1) -> Tuple[torch.Tensor, torch.Tensor]: return x + k, x * k
+        def setup(ctx, inputs, keyword_only_inputs, output):
+            ctx.k = keyword_only_inputs["k"]
+            out.append(ctx.needs_input_grad)
+        two.register_autograd(lambda ctx, g, h: g + h * ctx.k, setup_context=setup)
+        p, q = two(b, k=4)
+        b.grad = None
+        (p + q).sum().backward()
+        show(b.grad)
+        @lib.custom_op(f"{NS}::inc_", mutates_args=("x",))
+        def inc_(x: torch.Tensor, y: torch.Tensor) -> None: x.add_(y)
+        z = torch.ones(2)
+        version = z._version
+        show(inc_(z, torch.ones(2))); show(z); out.append(z._version - version); show(OPS.inc_.default._schema)
+        error(lambda: inc_.register_autograd(lambda ctx, g: g))
+    """,
+    "vmap and modes": """
+        @lib.custom_op(f"{NS}::product", mutates_args=())
+        def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(x.detach().numpy() * y.detach().numpy())
+        @product.register_vmap
+        def _(info, in_dims, x, y):
+            out.append((info.batch_size, in_dims))
+            return x * y, 0
+        show(torch.vmap(product, in_dims=(0, None))(torch.ones(3, 2), torch.ones(2) * 2))
+        class M(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                show(func)
+                return func(*args, **(kwargs or {}))
+        class Special(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None): return func(*args, **(kwargs or {}))
+        a, b = torch.ones(1), torch.ones(1)
+        with M(): product(a, b)
+        @lib.register_torch_dispatch(f"{NS}::product", Special)
+        def _(mode, func, types, args, kwargs):
+            out.append("special")
+            return func(*args, **kwargs)
+        with Special(): show(product(a, b))
+    """,
+    "libraries": """
+        L = lib.Library(NS, "DEF")
+        show(L)
+        out.append(L.define("op1(Tensor x, *, int k=1) -> (Tensor, Tensor)"))
+        error(lambda: OPS.op1(torch.ones(2)), 40)
+        L.impl("op1", lambda x, *, k=1: (x + k, x * k), "CPU")
+        show(OPS.op1(torch.ones(2), k=3)); out.append(OPS.op1.overloads()); show(OPS.op1.default)
+        show(OPS.op1(torch.ones(2, requires_grad=True), k=3))
+        L.define("op2(Tensor x) -> Tensor")
+        L.impl("op2", lambda x: x.sin(), "CompositeImplicitAutograd")
+        show(OPS.op2(torch.ones(2, requires_grad=True)))
+        lib.define(f"{NS}::op3", "(Tensor x, int[] n) -> Tensor")
+        @lib.impl(f"{NS}::op3", "cpu")
+        def _(x, n): return x.reshape(n)
+        show(OPS.op3(torch.ones(4), [2, 2]))
+        def fn(x: torch.Tensor, y: Optional[torch.Tensor], z: List[int], w: str = "a",
+               d: torch.dtype = torch.float32, *, b: bool = True,
+               s: Union[int, float, bool] = 1) -> Tuple[torch.Tensor, int]: ...
+        out.append(lib.infer_schema(fn, mutates_args={"x"}, op_name="fn"))
+        out.append(lib.infer_schema(fn, mutates_args="unknown"))
+        error(lambda: lib.define("q::nope", "Tensor x -> Tensor")); error(lambda: lib.Library("zz", "X"))
+        error(lambda: lib.register_fake("q::none", lambda x: x))
+    """,
+    "operators of PyTorch": """
+        aten = torch.ops.aten
+        x = torch.arange(4.)
+        for r in (aten.add(x, 2, alpha=3), aten.sum(x), aten.sum(torch.ones(2, 2), [1], True), aten.cat.default([x, x]),
+                  aten.native_layer_norm.default(x, [4], None, None, 1e-5), aten._softmax.default(x, 0, False),
+                  aten.convolution.default(torch.ones(1, 1, 3), torch.ones(1, 1, 2), None, [1], [0], [1], False, [0],
+                                           1),
+                  aten.max_pool2d_with_indices.default(torch.arange(16.).reshape(1, 1, 4, 4), [2, 2], [2, 2]),
+                  aten.nll_loss_forward.default(torch.ones(2, 3), torch.tensor([0, 1]), None, 1, -100),
+                  aten.index.Tensor(x, [torch.tensor([1, 2])]), aten.slice.Tensor(x, 0, 1, 3),
+                  aten.clamp.default(x, 0, 1), aten.threshold_backward.default(x, x - 1, 0), aten.t.default(x[None]),
+                  aten.view.default(x, [2, 2]), aten.var.correction(x), aten.topk.default(x, 2),
+                  aten.relu_.default(-1 - x),
+                  aten.scalar_tensor.default(3.), aten.empty.memory_format([2]).shape, aten.full.default([2], 1.)):
+            show(r)
+        o = aten.add.Tensor
+        out.append([o.name(), str(o.overloadpacket), o.namespace, str(o._schema), aten.add.overloads()[:2], repr(o)])
+        error(lambda: aten.no_such_operator)
+    """,
+}
+
+
+def _run(module: Any, program: str, namespace: str) -> list[str]:
+    out: list[Any] = []
+    scope: dict[str, Any] = {"torch": module, "out": out, "np": np, "__name__": "program"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(PRELUDE.format(module=module.__name__, namespace=namespace), scope)
+        exec(inspect.cleandoc(program), scope)
+    return [repr(each).replace("flambeau", "torch") for each in out]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    namespace = f"tested{next(_numbers)}"
+    assert _run(flambeau, PROGRAMS[name], namespace) == _run(torch, PROGRAMS[name], namespace)
+
+
+def test_opcheck_finds_writes() -> None:
+    """An operator that writes to an argument against its schema fails the check."""
+    @flambeau.library.custom_op("tested_writes::f", mutates_args=())
+    def f(x: flambeau.Tensor) -> flambeau.Tensor:
+        x.add_(1)
+        return x.clone()
+
+    with pytest.raises(flambeau.library.OpCheckError, match="not defined as mutable"):
+        flambeau.library.opcheck(f, (flambeau.ones(2),), test_utils="test_schema")
+
+
+def test_unsupported() -> None:
+    """What flambeau lacks raises: Triton, fallback kernels, replaced kernels of its own operators."""
+    with pytest.raises(RuntimeError, match="Triton"):
+        flambeau.library.triton_op("x::y", mutates_args=())
+    library = flambeau.library.Library("tested_unsupported", "FRAGMENT")
+    with pytest.raises(NotImplementedError):
+        library.fallback(print)
+    with pytest.raises(NotImplementedError, match="own operators"):
+        flambeau.library.Library("aten", "IMPL").impl("add.Tensor", print, "CPU")

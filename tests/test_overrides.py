@@ -1,0 +1,272 @@
+"""`torch.overrides` and `__torch_function__`, compared with PyTorch: each program runs on both."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import flambeau
+from flambeau._tensor.overriding import entry_points
+
+PROGRAMS: dict[str, str] = {
+    "operators": """
+        x, p = torch.ones(2, 2).as_subclass(Logged), torch.ones(2, 2)
+        for f in (lambda: x + 1, lambda: 1 + x, lambda: p + x, lambda: p - x, lambda: 1 - x, lambda: 2 / x,
+                  lambda: x @ p,
+                  lambda: p @ x, lambda: -x, lambda: abs(x), lambda: x ** 2, lambda: 2 ** x, lambda: x % 2,
+                  lambda: x // 2, lambda: x == p, lambda: x < 1, lambda: x[0], lambda: x.T, lambda: len(x),
+                  lambda: x.shape, lambda: x.add(p), lambda: torch.add(p, x, alpha=2), lambda: x.sum(), lambda: x.dtype,
+                  lambda: torch.nn.functional.relu(x), lambda: torch.nn.functional.linear(x, p), lambda: +x,
+                  lambda: torch.cat([p, x]), lambda: torch.stack((x, p)), lambda: x.split(1), lambda: x.max(0),
+                  lambda: x.requires_grad, lambda: x.is_leaf, lambda: torch.linalg.norm(x), lambda: x.float(),
+                  lambda: x.to(torch.float64), lambda: torch.where(x > 0, x, p), lambda: x.detach(), lambda: x.clone()):
+            r = f()
+            out.append(kind(r))
+        x += 1
+        x *= p
+        x[0] = 3
+        out.append(kind(x))
+    """,
+    "overloads": """
+        aten, x, p = torch.ops.aten, torch.ones(2).as_subclass(Logged), torch.ones(2)
+
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                out.append(str(func))
+                return func(*args, **(kwargs or {}))
+
+        for f in (lambda: aten.alias.default(x), lambda: aten.alias(x), lambda: aten.add.Tensor(p, x, alpha=2),
+                  lambda: aten.cat.default([x, p]), lambda: aten.add_.Tensor(p.clone(), x), lambda: aten.add(p, x),
+                  lambda: aten.detach.default(x), lambda: aten.max.dim(x, 0)):
+            out.append(kind(f()))
+        with torch._C.DisableTorchFunctionSubclass():
+            out.append(kind(aten.alias.default(x)))
+        with Mode():
+            out.append(kind(aten.sin.default(x)))
+            aten.mul.Tensor(p, p)
+    """,
+    "precedence": """
+        class A:
+            def __init__(self, name): self.name = name
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                out.append((cls.__name__, [t.__name__ for t in types]))
+                return NotImplemented if cls.result is None else cls.result
+            result = None
+        class B(A): result = 1
+        class C(A): result = None
+        class D:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                out.append((cls.__name__, [t.__name__ for t in types]))
+                return 7
+        for args in ((A(0), B(0)), (B(0), A(0)), (A(0), D()), (C(0), B(0)), (torch.ones(1), D()), (D(), torch.ones(1))):
+            out.append(torch.add(*args))
+        try: torch.mul(A(0), C(0))
+        except TypeError as e: out.append(str(e).replace("__main__.", ""))
+        try: torch.cat([A(0), torch.ones(1)])
+        except TypeError as e: out.append(type(e).__name__)
+    """,
+    "modes": """
+        class Outer(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                out.append(("outer", torch.overrides.resolve_name(func)))
+                return func(*args, **(kwargs or {}))
+        class Inner(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                out.append(("inner", torch.overrides.resolve_name(func)))
+                return func(*args, **(kwargs or {}))
+        with Outer(), Inner():
+            x = torch.ones(2)
+            y = torch.nn.functional.softmax(x, 0)
+            out.append(len(torch.overrides._get_current_function_mode_stack()))
+            x.requires_grad = True
+            (x * 2).sum()
+            torch.rand(2), torch.tensor([1.]), torch.zeros_like(x), torch.eye(2), torch.arange(3), torch.cat([x, x])
+            with torch._C.DisableTorchFunctionSubclass():
+                torch.sin(x)
+            with torch._C.DisableTorchFunction():
+                torch.cos(x)
+        torch.ones(2)
+        out.append(torch.overrides._get_current_function_mode())
+        with torch.overrides.BaseTorchFunctionMode():
+            out.append(float(torch.ones(1) + 1))
+        class Refusing(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return NotImplemented
+            def __repr__(self): return "refusing"
+        with Refusing():
+            try: torch.ones(2)
+            except TypeError as e: out.append(str(e))
+    """,
+    "subclasses": """
+        class S(torch.Tensor): pass
+        class T(S): pass
+        class U(torch.Tensor): pass
+        s, t, u = torch.ones(2).as_subclass(S), torch.ones(2).as_subclass(T), torch.ones(2).as_subclass(U)
+        for f in (lambda: s + s, lambda: s + t, lambda: t + s, lambda: s + torch.ones(2), lambda: torch.ones(2) * t,
+                  lambda: s.sum(), lambda: s.tolist(), lambda: torch.stack([s, t]), lambda: s.max(0), lambda: s[0],
+                  lambda: s.unbind(), lambda: [type(e).__name__ for e in s], lambda: S([1.]), lambda: S(2, 2).shape,
+                  lambda: repr(s), lambda: torch.nn.Parameter(s), lambda: s.data, lambda: s.new_ones(2),
+                  lambda: torch.ones_like(s), lambda: s.numpy(), lambda: torch.split(s, 1), lambda: u + s):
+            try: out.append(kind(f()))
+            except Exception as e: out.append(type(e).__name__)
+        a = torch.ones(2, requires_grad=True)
+        b = a.as_subclass(S) * 3
+        out.append((kind(b), type(b.grad_fn).__name__))
+        b.sum().backward()
+        out.append((kind(a.grad), a.grad.tolist()))
+        import copy, pickle
+        out.append(kind(copy.copy(s)))
+        try: out.append(kind(copy.deepcopy(s)))
+        except RuntimeError as e: out.append(str(e)[:60])
+        m = torch.nn.Linear(2, 2)
+        out.append(kind(m(s)))
+        out.append(kind(torch.Tensor._make_subclass(S, torch.ones(2), True)))
+        out.append(torch.Tensor._make_subclass(S, torch.ones(2), True).requires_grad)
+    """,
+    "plain method": """
+        class P:
+            def __torch_function__(self, func, types, args=(), kwargs=None): return 3
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            out.append(torch.add(P(), 1))
+            out.extend((w.category.__name__, str(w.message)[:40]) for w in caught)
+    """,
+    "own functions": """
+        from torch.overrides import (handle_torch_function, has_torch_function, has_torch_function_unary,
+                                     has_torch_function_variadic, wrap_torch_function, is_tensor_like)
+        class F:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                out.append((func.__name__, len(args), [*kwargs]))
+                return NotImplemented if func.__name__ == "refused" else -1
+        def own(a, b=None):
+            if has_torch_function((a, b)):
+                return handle_torch_function(own, (a, b), a, b=b)
+            return 1
+        @wrap_torch_function(lambda a: (a,))
+        def wrapped(a): return 2
+        def refused(a): return handle_torch_function(refused, (a,), a)
+        out.append([own(1), own(F()), own(1, b=F()), wrapped(1), wrapped(F())])
+        try: refused(F())
+        except TypeError as e: out.append(str(e).split("refused")[-1].replace("__main__.", ""))
+        out.append([has_torch_function_unary(torch.ones(1)), has_torch_function_unary(F()),
+                    has_torch_function_variadic(1, F()), is_tensor_like(F()), is_tensor_like(torch.ones(1)),
+                    is_tensor_like(2), has_torch_function_unary(torch.nn.Parameter(torch.ones(1)))])
+    """,
+    "redispatch": """
+        class L(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                out.append(func.__name__)
+                return torch.overrides.redispatch_function(func, types, args, kwargs)
+        def twice(a, b):
+            if torch.overrides.has_torch_function((a, b)):
+                return torch.overrides.handle_torch_function(twice, (a, b), a, b)
+            return a * b + 1
+        x = torch.ones(1).as_subclass(L)
+        out.append(kind(twice(x, x)))
+    """,
+    "disabled": """
+        class Off(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+        x = torch.ones(2).as_subclass(Off)
+        out.append([kind(x + 1), kind(x.add_(1)), kind(x[0]), torch.overrides.has_torch_function_unary(x)])
+        class S(torch.Tensor): pass
+        s = torch.ones(2).as_subclass(S)
+        with torch._C.DisableTorchFunctionSubclass():
+            out.append(kind(s + 1))
+        with torch._C.DisableTorchFunction():
+            out.append(kind(s + 1))
+        out.append(kind(s + 1))
+    """,
+}
+PRELUDE = """
+import warnings
+class Logged(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        out.append((torch.overrides.resolve_name(func), [t.__name__ for t in types], len(args)))
+        return super().__torch_function__(func, types, args, kwargs)
+def kind(r):
+    if isinstance(r, (tuple, list)): return (type(r).__name__, [kind(e) for e in r])
+    return type(r).__name__
+"""
+
+
+@pytest.fixture(autouse=True)
+def _handlers_gone() -> Iterator[None]:
+    yield
+    gc.collect()
+
+
+def _run(module: Any, program: str) -> list[Any]:
+    out: list[Any] = []
+    scope = {"torch": module, "out": out, "__name__": "__main__"}
+    exec(PRELUDE, scope)
+    source = inspect.cleandoc(program).replace("from torch.", f"from {module.__name__}.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(source, scope)
+    scope.clear()
+    return [_neutral(each) for each in out]
+
+
+def _neutral(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("flambeau", "torch")
+    if isinstance(value, (list, tuple)):
+        return [_neutral(each) for each in value]
+    return value
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    assert _run(flambeau, PROGRAMS[name]) == _run(torch, PROGRAMS[name])
+
+
+def test_code_is_restored() -> None:
+    """The code of public functions is replaced only while a handler exists."""
+    class Subclass(flambeau.Tensor):
+        pass
+
+    before = entry_points.in_use[0]
+    x = flambeau.ones(2).as_subclass(Subclass)
+    assert entry_points.in_use[0] == before + 1
+    assert "ask" in flambeau.add.__code__.co_varnames
+    assert type(flambeau.add(x, 1)) is Subclass
+    del x
+    gc.collect()
+    assert entry_points.in_use[0] == before
+
+
+def test_testing_overrides() -> None:
+    """Every overridable function has a stand-in of its parameters, and asks handlers."""
+    class Everything:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func
+
+    class Subclass(flambeau.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func
+
+    overrides = flambeau.overrides
+    x = flambeau.ones(2).as_subclass(Subclass)
+    for func, stand_in in overrides.get_testing_overrides().items():
+        value = x if overrides.is_tensor_method_or_property(func) else Everything()
+        parameters = inspect.signature(stand_in).parameters.values()
+        args = [value] * max(1, sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters))
+        assert stand_in(*args) == -1
+        asked = func(*args)
+        assert overrides.resolve_name(asked) is not None, func
+    entry_points.forget_foreign(Everything)

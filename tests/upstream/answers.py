@@ -1,0 +1,59 @@
+"""Private names of PyTorch that its test machinery asks, with the answers of a build for the CPU alone."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+from flambeau.dtypes import dtype
+
+from .placeholder import Missing
+
+
+class AbsentDtype(dtype):
+    """A dtype that flambeau lacks: it can be listed and named, a tensor of it fails the test."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        self.name = self.legacy = self.scalar_name = name
+        self.category, self.rank, self.is_signed = 0, 0, True
+        self.is_complex, self.is_floating_point = name == "complex32", name.startswith("float")
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("numpy", "itemsize"):
+            raise Missing(f"torch.{self.name} is not there")
+        return super().__getattribute__(name)
+
+
+#: the dtypes of PyTorch that flambeau lacks
+ABSENT_DTYPES = ("complex32", "float4_e2m1fn_x2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+                 "float8_e8m0fnu", "qint8", "qint32", "quint8", "quint2x4", "quint4x2", "bits1x8", "bits2x4", "bits4x2",
+                 "bits8", "bits16", *(f"int{n}" for n in range(1, 8)), *(f"uint{n}" for n in range(1, 8)))
+
+
+def _no(*args: Any, **kwargs: Any) -> bool:
+    return False
+
+
+#: names by module
+ANSWERS: dict[str, dict[str, Any]] = {
+    "torch": {name: AbsentDtype(name) for name in ABSENT_DTYPES},
+    "torch._C": {"_DisableFuncTorch": contextlib.nullcontext},
+    "torch.backends": {"python_native": SimpleNamespace(available_dsls=[], all_dsls=["cutedsl", "triton"])},
+    "torch._utils": {"_is_privateuse1_backend_available": _no},
+}
+
+
+def install_answers() -> None:
+    """Set the names that flambeau lacks."""
+    for name, values in ANSWERS.items():
+        with contextlib.suppress(ImportError):
+            module = importlib.import_module(name)
+            for key, value in values.items():
+                if not hasattr(module, key):
+                    setattr(module, key, value)
+    torch = importlib.import_module("torch")
+    torch.chalf = torch.complex32
