@@ -36,7 +36,7 @@ limits.apply()
 import numpy as np  # noqa: E402
 
 import flambeau  # noqa: E402
-from benchmarks import footprint, operators, row, startup, varying_shapes  # noqa: E402
+from benchmarks import footprint, operators, row, startup, subsystems, varying_shapes  # noqa: E402
 from benchmarks import table as workloads  # noqa: E402
 from benchmarks.markdown import Cells, duration, table  # noqa: E402
 from flambeau import codegen  # noqa: E402
@@ -344,7 +344,7 @@ def memory(rounds: int) -> str:
 
 SECTIONS = {"operators": operators.section, "small": small, "loops": loops, "import": import_time, "large": large,
             "modes": modes, "memory": memory, "varying_shapes": varying_shapes.section, "startup": startup.section,
-            "footprint": footprint.section}
+            "footprint": footprint.section, "subsystems": subsystems.section}
 
 
 def machine() -> str:

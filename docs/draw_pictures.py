@@ -18,8 +18,8 @@ import training_pictures
 import flambeau as torch
 from flambeau.demo.traces import function
 from flambeau.viz import backward_picture, record, render
-from flambeau.viz.drawing.layered import draw
 from flambeau.viz.drawing.picture import Arrow, Box, Picture
+from flambeau.viz.drawing.svg import svg_of_picture
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 
@@ -127,7 +127,7 @@ def digits(out: Path) -> None:
     loss = torch.nn.functional.cross_entropy(model(torch.rand(32, 64)), torch.randint(0, 10, (32,)))
     picture = backward_picture(loss, dict(model.named_parameters()))
     render(picture, out / "digits-graph.svg")
-    draw(picture).savefig(out / "digits-graph-layered.svg", metadata={"Date": None})
+    (out / "digits-graph-layered.svg").write_text(svg_of_picture(picture), encoding="utf-8")
 
 
 # ----- docs/architecture.md -----

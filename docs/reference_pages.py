@@ -57,6 +57,9 @@ class Namespace:
 NAMESPACES = (
     Namespace("", "Tensors, operators, gradient modes, dtypes and settings: PyTorch's `torch`."),
     Namespace("Tensor", "The methods and attributes of a tensor."),
+    Namespace("fx", "Functions and modules as graphs, which are changed and become code again."),
+    Namespace("export", "Modules as programs of operators: dynamic sizes, decompositions, files."),
+    Namespace("onnx", "Programs as ONNX models, which other runtimes run."),
     Namespace("autograd", "Gradients, user-defined functions, and checks of derivatives."),
     Namespace("autograd.graph", "Nodes, gradient edges, and hooks on saved tensors."),
     Namespace("autograd.functional", "Jacobians, Hessians and products with them."),
@@ -67,16 +70,51 @@ NAMESPACES = (
     Namespace("nn.functional", "The functions behind the modules."),
     Namespace("nn.init", "Initialization of parameters."),
     Namespace("nn.utils", "Gradient clipping, and parameters as one vector."),
+    Namespace("nn.utils.rnn", "Sequences of different lengths: packing and padding."),
+    Namespace("nn.utils.parametrize", "Parameters that are functions of others."),
+    Namespace("nn.utils.parametrizations", "Orthogonal matrices, weight and spectral normalization."),
+    Namespace("nn.utils.prune", "Pruning: masks of parameters."),
+    Namespace("nn.attention", "Which kernel computes attention."),
+    Namespace("nn.attention.flex_attention", "Attention with functions that change scores, and masks in blocks."),
+    Namespace("nn.attention.bias", "Causal biases of attention."),
+    Namespace("distributions", "Probability distributions: samples, densities, divergences, pathwise gradients."),
+    Namespace("distributions.constraints", "Sets of values: what parameters and samples may be."),
+    Namespace("distributions.utils", "Broadcasting of parameters, probabilities and logits."),
     Namespace("optim", "Optimizers."),
     Namespace("optim.lr_scheduler", "Learning-rate schedulers."),
+    Namespace("optim.swa_utils", "Averages of models over training."),
+    Namespace("amp", "Automatic mixed precision."),
     Namespace("linalg", "Dense linear algebra."),
     Namespace("special", "Special functions."),
+    Namespace("fft", "Discrete Fourier transforms."),
+    Namespace("signal.windows", "Window functions."),
+    Namespace("sparse", "Sparse tensors: products, sums, softmax."),
+    Namespace("masked", "Masked tensors; reductions and normalizations of the elements that a mask selects."),
+    Namespace("nested", "Batches of tensors that differ in one dimension, without padding."),
     Namespace("random", "Random number generators and their states."),
+    Namespace("quasirandom", "Sobol' sequences."),
     Namespace("compiler", "Compilation of functions and modules: stances, exclusions, graph breaks."),
+    Namespace("overrides", "Functions that `__torch_function__` overrides, and modes."),
+    Namespace("library", "Operators of one's own: kernels, gradients, shapes, batching rules."),
+    Namespace("_higher_order_ops", "Control flow as operators: branches, loops and scans."),
     Namespace("profiler", "Profiles of whole programs."),
     Namespace("serialization", "Saving and loading, and what may be loaded."),
     Namespace("testing", "Comparison of tensors, and tensors for tests."),
+    Namespace("utils.data", "Datasets, samplers, and loaders with worker processes."),
+    Namespace("multiprocessing", "Processes that share tensors."),
     Namespace("utils.checkpoint", "Activation checkpointing: recomputation instead of storage."),
+    Namespace("utils.benchmark", "Timing of statements."),
+    Namespace("utils.flop_counter", "Counting of floating-point operations."),
+    Namespace("utils.dlpack", "Tensors and arrays that share memory."),
+    Namespace("utils.tensorboard", "Logs for TensorBoard."),
+    Namespace("hub", "Models of local repositories, and downloads."),
+    Namespace("futures", "Results that are there later."),
+    Namespace("monitor", "Statistics and events of a program."),
+    Namespace("cpu", "The CPU as a device: streams and events."),
+    Namespace("interop.array_api", "The Python array API standard. PyTorch has no counterpart."),
+    Namespace("interop.array_api.linalg", "The standard's linear algebra."),
+    Namespace("interop.array_api.fft", "The standard's Fourier transforms."),
+    Namespace("interop.scipy", "SciPy's optimizers on gradients of the graph. PyTorch has no counterpart."),
     Namespace("viz", "Drawings, tables and the explorer of a graph. PyTorch has no counterpart."),
 )
 
@@ -231,7 +269,7 @@ def incomplete() -> Iterator[str]:
             text = docstring(value)
             if not text:
                 yield f"{namespace.path}.{name}: no docstring"
-            elif ">>>" not in text and namespace.name != "Tensor" and not is_in_place(namespace, name):
+            elif ">>>" not in text and not is_in_place(namespace, name):
                 yield f"{namespace.path}.{name}: no example"
 
 
