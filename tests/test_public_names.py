@@ -11,7 +11,7 @@ import flambeau
 OWN_MODULES = {"accelerators", "environment", "codegen", "compiler", "config", "devices", "dtypes", "engine",
                "functions", "functorch", "ir", "kernels", "modes", "ops", "runtime", "settings", "shapes", "switches",
                "trees", "version", "viz", "warning_location", "alias", "cli", "demo", "errors", "exception_wrapper",
-               "interop"}
+               "interop", "variable_functions"}
 IMPORTED = {"Any", "annotations"}
 
 

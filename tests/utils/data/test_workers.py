@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -209,16 +210,38 @@ def exists(pid: int) -> bool:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_no_worker_outlives_the_program():
-    running = {end: subprocess.Popen([sys.executable, "-c", textwrap.dedent(PROGRAM).replace("END", code)],
-                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-               for end, code in ENDS.items()}
-    for end, process in running.items():
-        output, errors = process.communicate(timeout=120)
-        assert "KeyboardInterrupt" in errors or end != "interrupt", errors
-        assert errors == "" or end == "interrupt"
-        workers = [int(pid) for pid in output.split()]
-        assert len(workers) == 2, errors
-        deadline = time.monotonic() + 15  # workers look for their parent when nothing arrives for 5 seconds
-        while any(map(exists, workers)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not any(map(exists, workers)), end
+    with contextlib.ExitStack() as processes:
+        running = {end: processes.enter_context(subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(PROGRAM).replace("END", code)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True))
+            for end, code in ENDS.items()}
+        for end, process in running.items():
+            output, errors = process.communicate(timeout=120)
+            assert "KeyboardInterrupt" in errors or end != "interrupt", errors
+            assert errors == "" or end == "interrupt"
+            workers = [int(pid) for pid in output.split()]
+            assert len(workers) == 2, errors
+            deadline = time.monotonic() + 15  # workers look for their parent when nothing arrives for 5 seconds
+            while any(map(exists, workers)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert not any(map(exists, workers)), end
+
+
+ORPHAN = """
+import multiprocessing, os, signal, time
+from flambeau.utils.data._utils.worker import ManagerWatchdog
+
+def wait(pid):
+    while os.getppid() == pid:
+        time.sleep(0.01)
+    print(ManagerWatchdog().is_alive(), flush=True)
+
+multiprocessing.get_context("fork").Process(target=wait, args=(os.getpid(),)).start()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="starts workers by fork")
+def test_a_worker_whose_parent_ended_before_it_began_notices():
+    done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "False\n", done.stderr

@@ -27,15 +27,17 @@ class ManagerWatchdog:
         self.manager_dead = False
 
     def is_alive(self) -> bool:
-        """Whether it is alive: when a process ends, its children get another parent."""
-        if not self.manager_dead:
-            if IS_WINDOWS:
-                import multiprocessing
+        """Whether it is alive: when a process ends, its children get another parent.
 
-                parent = multiprocessing.parent_process()
-                self.manager_dead = parent is not None and not parent.is_alive()
-            else:
-                self.manager_dead = os.getppid() != self.manager_pid
+        One that ended before this object was made already has another parent, hence the second question: the sentinel
+        of the loader's process answers late only, since workers that were forked later keep it open.
+        """
+        if not self.manager_dead:
+            import multiprocessing
+
+            parent = multiprocessing.parent_process()
+            self.manager_dead = (not IS_WINDOWS and os.getppid() != self.manager_pid) or (
+                parent is not None and not parent.is_alive())
         return not self.manager_dead
 
 
