@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 from collections import Counter
@@ -20,6 +21,13 @@ DURATIONS = Path(__file__).with_name("durations.txt")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store-durations", action="store_true",
                      help="write the seconds of each test file to tests/durations.txt, which `make quick` reads")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Collected tests and imported modules stay: no later collection has to walk through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")
