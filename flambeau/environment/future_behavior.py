@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..nn.modules.base.conversion import OVERWRITE
+from ..nn.modules.base.conversion import OVERWRITE, SWAP
 
 
 def set_overwrite_module_params_on_conversion(value: bool) -> None:
@@ -16,16 +16,10 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Whether `Module.to` and `load_state_dict` swap parameters with converted ones, which is not supported.
-
-    Raises:
-        NotImplementedError: True.
-    """
-    if value:
-        raise NotImplementedError("set_swap_module_params_on_conversion(True): parameters keep their identity, or are "
-                                  "made anew (set_overwrite_module_params_on_conversion)")
+    """Whether `Module.to` and `load_state_dict` swap parameters with converted ones, by `utils.swap_tensors`."""
+    SWAP[0] = bool(value)
 
 
 def get_swap_module_params_on_conversion() -> bool:
-    """Whether `Module.to` and `load_state_dict` swap parameters with converted ones: False."""
-    return False
+    """Whether `Module.to` and `load_state_dict` swap parameters with converted ones."""
+    return SWAP[0]

@@ -14,9 +14,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..nn import Module
+from ..nn.parameter import is_lazy
+from ..nn.typename import typename
 from .modifiers import FunctionModifiers, get_torchscript_modifier
 
 _tracing = [0]
+
+#: what errors call a module that is traced, in PyTorch
+_TRACED = "torch.jit._trace.TracedModule.__init__.<locals>.QualnameWrapper"
 
 
 class TorchScriptUnsupported(NotImplementedError):
@@ -179,6 +184,15 @@ def _scripted_module(module: Module, kind: type, inner: type) -> Module:
     return result
 
 
+def _require_initialized(module: Module, name: str | None = None) -> None:
+    for each in module.modules():
+        for kind, tensors in (("parameters", each._parameters), ("buffers", each._buffers)):
+            for key, tensor in tensors.items():
+                if tensor is not None and is_lazy(tensor):
+                    raise RuntimeError(f"'{name or typename(each)}' has uninitialized {kind} {key}. Did you forget to "
+                                       "run a forward pass?")
+
+
 def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """A function, module or class as TorchScript's classes know it; it runs as Python.
 
@@ -189,7 +203,7 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
         A `ScriptFunction`, a `RecursiveScriptModule` that shares the module's parameters, or the class itself.
 
     Raises:
-        RuntimeError: anything else.
+        RuntimeError: anything else, or a module with uninitialized parameters.
 
     >>> import flambeau as torch
     >>> double = torch.jit.script(lambda x: 2 * x)
@@ -201,6 +215,7 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
     if isinstance(obj, Module):
         prepare = getattr(obj, "__prepare_scriptable__", None)
         prepared = prepare() if prepare is not None else obj
+        _require_initialized(prepared)
         return _scripted_module(prepared, RecursiveScriptModule, RecursiveScriptModule)
     if inspect.isclass(obj):
         if issubclass(obj, Module):
@@ -254,6 +269,8 @@ def trace(func: Any, example_inputs: Any = None, optimize: None = None, check_tr
         return func
     if example_inputs is None and not isinstance(example_kwarg_inputs, dict):
         raise RuntimeError("example_kwarg_inputs should be a dict")
+    if isinstance(func, Module):
+        _require_initialized(func, _TRACED)
     with _trace_block():
         if example_kwarg_inputs is not None:
             func(**example_kwarg_inputs)
@@ -279,6 +296,7 @@ def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any)
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    _require_initialized(mod, _TRACED)
     with _trace_block():
         for name, example in inputs.items():
             (mod if name == "forward" else getattr(mod, name))(*_as_arguments(example))

@@ -134,3 +134,9 @@ def test_fork_and_wait():
     assert torch.jit.wait(torch.jit.fork(torch.add, torch.ones(1), 1)).item() == 2
     with pytest.raises(ZeroDivisionError):
         torch.jit.wait(torch.jit.fork(lambda: 1 / 0))
+
+
+@pytest.mark.parametrize("make", [torch.jit.script, lambda net: torch.jit.trace(net, torch.ones(2, 3))])
+def test_modules_with_uninitialized_parameters_are_refused(make):
+    with pytest.raises(RuntimeError, match="uninitialized parameters weight"):
+        make(nn.Sequential(nn.LazyLinear(2)))

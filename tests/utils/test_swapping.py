@@ -59,3 +59,29 @@ def test_names_of_the_benchmark():
     assert ours.select_unit(t=1e-4) == theirs.select_unit(1e-4)
     with ours.set_torch_threads(1):
         assert flambeau.get_num_threads() == 1
+
+
+def conversion_and_loading_that_swap(m):
+    module = m.nn.Linear(2, 1).to(m.float32)
+    module.weight.grad, module.bias.requires_grad = m.ones(1, 2), False
+    weight, grad, other = module.weight, module.weight.grad, m.nn.Linear(2, 1).double()
+    m.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        assert m.__future__.get_swap_module_params_on_conversion()
+        module.double()
+        kept = module.weight is weight, weight.grad is grad, str(weight.dtype)[-7:], str(grad.dtype)[-7:]
+        module.load_state_dict(other.state_dict())
+        values = module.weight is weight, m.equal(weight, other.weight), weight.grad, module.bias.requires_grad
+        reference = weakref.ref(weight)
+        with pytest.raises(RuntimeError) as converting:
+            module.float()
+        with pytest.raises(RuntimeError) as loading:
+            module.load_state_dict(other.state_dict())
+        texts = str(converting.value), str(loading.value).replace("flambeau.", "torch.")
+        return kept, values, texts, reference() is weight
+    finally:
+        m.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_conversion_and_loading_that_swap():
+    assert conversion_and_loading_that_swap(flambeau) == conversion_and_loading_that_swap(torch)

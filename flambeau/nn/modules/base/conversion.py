@@ -10,6 +10,7 @@ from .... import devices, dtypes
 from ...._tensor import Parameter, Tensor, no_grad
 from ...._tensor import functions as fn
 from ...._tensor.parameter import clear_gradients
+from ...._tensor.swapping import swap_tensors
 from ....modes import module_changes
 
 TO_SIGNATURES = """\
@@ -22,6 +23,9 @@ TO_SIGNATURES = """\
 
 #: [whether conversion makes new parameters even where the present ones could take the data]
 OVERWRITE = [False]
+
+#: [whether conversion and loading exchange parameters with new ones, which then have the same identity]
+SWAP = [False]
 
 
 class ConversionMixin:
@@ -41,6 +45,9 @@ class ConversionMixin:
                 module._apply(convert)
         for name, param in self._parameters.items():
             if param is None:
+                continue
+            if SWAP[0]:
+                _swap_converted(self, name, param, convert)
                 continue
             with no_grad():
                 data = convert(param)
@@ -200,6 +207,30 @@ class ConversionMixin:
     def share_memory(self) -> Self:
         """Move all parameters and buffers to shared memory."""
         return self._apply(lambda t: t.share_memory_())
+
+
+def _swap_converted(module: Any, name: str, param: Tensor, convert: Callable[[Tensor], Tensor]) -> None:
+    """Exchange a parameter, and its gradient, with the converted one."""
+    with no_grad():
+        data = convert(param)
+    grad = param.grad
+    path = f"{module._get_name()}.{name}"
+    try:
+        param.grad = None
+        swap_tensors(param, Parameter(data, requires_grad=param.requires_grad))
+    except Exception as error:
+        param.grad = grad
+        raise RuntimeError(f"_apply(): Couldn't swap {path}") from error
+    if grad is None:
+        return
+    with no_grad():
+        new_grad = convert(grad)
+    new_grad.requires_grad_(grad.requires_grad)
+    try:
+        swap_tensors(grad, new_grad)
+    except Exception as error:
+        raise RuntimeError(f"_apply(): Couldn't swap {path}.grad") from error
+    param.grad = grad
 
 
 def _can_set_data(old: Tensor, new: Tensor) -> bool:

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...._tensor import Parameter, Tensor, no_grad
+from ...._tensor.swapping import swap_tensors
 from ....engine.nodes.hooks import RemovableHandle
 from ...parameter import is_lazy
+from .conversion import SWAP
 from .hooks import add_hook
 
 EXTRA_STATE = "_extra_state"
@@ -254,6 +256,9 @@ def _load_tensor(module: Any, key: str, name: str, current: Tensor, saved: Any, 
                 f"the shape in current model is {current.shape}.")
     try:
         with no_grad():
+            if SWAP[0]:
+                _swap_loaded(current, saved, assign)
+                return None
             if not assign:
                 current.copy_(saved)
                 return None
@@ -264,10 +269,24 @@ def _load_tensor(module: Any, key: str, name: str, current: Tensor, saved: Any, 
                     saved = Parameter(saved, requires_grad=current.requires_grad)
             setattr(module, name, saved)
     except Exception as error:
-        return (f'While copying the parameter named "{key}", whose dimensions in the model are '
+        action = "swapping" if SWAP[0] else "copying"
+        return (f'While {action} the parameter named "{key}", whose dimensions in the model are '
                 f"{current.size()} and whose dimensions in the checkpoint are {saved.size()}, "
                 f"an exception occurred : {error.args}.")
     return None
+
+
+def _swap_loaded(current: Tensor, saved: Tensor, assign: bool) -> None:
+    new = current.module_load(saved, assign=assign)
+    if new is saved or new is current:
+        raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one "
+                           "of the inputs in module_load")
+    if isinstance(current, Parameter):
+        if isinstance(new, Parameter):
+            new.requires_grad_(current.requires_grad)
+        else:
+            new = Parameter(new, requires_grad=current.requires_grad)
+    swap_tensors(current, new)
 
 
 def _load_module_tree(module: Any, state: Any, local_state: Any, metadata: Any, prefix: str, strict: bool, assign: bool,
