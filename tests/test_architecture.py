@@ -41,7 +41,7 @@ LAYERS: list[list[str]] = [
     ["multiprocessing", "nested", "storage", "testing", "utils"],
     ["_subclasses"],
     [""],  # the package itself: the public names
-    ["alias", "alias_distribution", "cli", "demo", "export", "fx", "onnx", "variable_functions", "__main__"],
+    ["alias", "alias_distribution", "cli", "demo", "export", "fx", "onnx", "variable_functions", "__main__", "_refs"],
 ]
 
 
