@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.compiled import sparse_kernels
 from ...backends.sparse_array import CompressedArray, CooArray, SparseArray
 from ...devices import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...kernels.sparse import compress, decompress
 from ...kernels.sparse_formats import compressed_to_coo
@@ -41,7 +43,37 @@ def _as_csr(a: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def times_dense(a: Any, dense: np.ndarray) -> np.ndarray:
     """A sparse matrix times a dense matrix or vector."""
-    return csr_times_dense(*_as_csr(a), dense)
+    kernels = sparse_kernels(a.values.size * (dense.shape[1] if dense.ndim == 2 else 1))
+    out = None if kernels is None or a.values.ndim != 1 else _by_kernel(kernels, a, dense)
+    return csr_times_dense(*_as_csr(a), dense) if out is None else out
+
+
+def _by_kernel(kernels: Any, a: Any, dense: np.ndarray) -> np.ndarray | None:
+    """`times_dense` by a compiled kernel, without a conversion of the sparse matrix; None: there is no kernel."""
+    rows, columns = a.shape
+    result: np.ndarray | None
+    if isinstance(a, CooArray):
+        if a.coalesced:
+            result = kernels.gather(a.indices[0], a.indices[1], a.values, dense, (rows, columns), False)
+        else:
+            result = kernels.scatter(a.indices[1], a.indices[0], a.values, dense, (columns, rows), False)
+    elif a.layout is sparse_csr:
+        result = kernels.gather(a.compressed, a.plain, a.values, dense, (rows, columns), True)
+    else:
+        result = kernels.scatter(a.compressed, a.plain, a.values, dense, (columns, rows), True)
+    return result
+
+
+def _sample(a: Any, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The values of left @ right at the places of a sparse matrix, CSR or coalesced COO."""
+    is_csr = isinstance(a, CompressedArray)
+    outer, inner = (a.compressed, a.plain) if is_csr else a.indices
+    kernels = sparse_kernels(inner.size * left.shape[1])
+    values = None if kernels is None else kernels.sample(outer, inner, left, right, is_csr)
+    if values is not None:
+        return np.asarray(values)
+    rows = decompress(outer) if is_csr else outer
+    return np.asarray(np.einsum("ik,ik->i", left[rows], right.T[inner]))
 
 
 def _check_types(*tensors: Tensor) -> None:
@@ -215,7 +247,7 @@ def bmm(x: Tensor, y: Tensor) -> Tensor:
     count, rows, inner = a.shape
     # one block-diagonal product
     indices = np.stack([c.indices[0] * rows + c.indices[1], c.indices[0] * inner + c.indices[2]])
-    wide = CooArray(indices, c.values, (count * rows, count * inner), False)
+    wide = CooArray(indices, c.values, (count * rows, count * inner), c.coalesced)
     result = times_dense(wide, np.ascontiguousarray(b).reshape(count * inner, b.shape[2]))
     out = wrap(result.reshape(count, rows, b.shape[2]))
     return record(out, "BmmBackward0", (x, y), lambda g: (
@@ -264,6 +296,10 @@ def _masked_gradient(g: Tensor, mat1: Tensor, mat2: Tensor, alpha: Any) -> Tenso
     if is_sparse(mat1):
         mask = mat1.detach()
         mask = mask.coalesce() if is_coo(mask) else mask
+        a: Any = mask._array
+        if not (grad_mode.get() or is_sparse(g) or is_sparse(mat2)) and a.values.ndim == 1 and a.dtype.kind == "f" \
+                and a.dtype.itemsize >= 4:
+            return _times(make(a.with_values(_sample(a, g._array, _adjoint(mat2)._array))), alpha)
         return _times(g.mm(_adjoint(mat2)).sparse_mask(mask), alpha)
     return _times(g.mm(_adjoint(mat2)), alpha)
 
@@ -389,9 +425,7 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1., 
         m, n = mat1._array.shape[-2:], mat2._array.shape[-2:]
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m[0]}x{m[1]} and {n[0]}x{n[1]})")
     _check_types(input, mat1, mat2)
-    rows, columns = decompress(a.compressed), a.plain
-    left, right = mat1._array[rows], mat2._array.T[columns]
-    sampled = np.einsum("ik,ik->i", left, right).astype(a.values.dtype, copy=False)
+    sampled = _sample(a, mat1._array, mat2._array).astype(a.values.dtype, copy=False)
     result = make(a.with_values((beta * a.values + alpha * sampled).astype(a.values.dtype, copy=False)))
 
     def rule(g: Tensor) -> tuple[Any, ...]:

@@ -27,6 +27,7 @@ from .thresholds import (
     PERMUTED_COPIES,
     RANDOM_WORDS,
     RECURRENT_STEPS,
+    SPARSE_PRODUCTS,
     SUMS,
 )
 
@@ -184,6 +185,11 @@ def recurrent_kernels(elements: int) -> Any:
     return _module("families.recurrent") if elements > RECURRENT_STEPS[0] else None
 
 
+def sparse_kernels(multiplications: int) -> Any:
+    """The module of sparse products (`families.sparse`), for products of that many multiplications."""
+    return _module("families.sparse") if multiplications > SPARSE_PRODUCTS[0] else None
+
+
 def empty_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """`np.empty`, with memory from the allocator for large arrays."""
     from_allocator = LARGE_SEEN[0] or (prod(shape) > COPIES[0] and enable_kernels())
@@ -248,4 +254,4 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
 
 __all__ = ["compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels", "copy_with_layout",
            "enable_kernels", "indexing_kernels", "new_copy", "recurrent_kernels", "reduce_arrays", "run_update",
-           "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sum_rows"]
+           "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sparse_kernels", "sum_rows"]

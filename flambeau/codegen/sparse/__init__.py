@@ -1,0 +1,1 @@
+"""Products of sparse and dense matrices: `products` has the launches, `code` the code generation."""
