@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from ..engine.api import backward as run_engine
 from ..engine.engine import run_backward
 from ..engine.nodes.hooks import HookDict, RemovableHandle
 from ..engine.nodes.leaf_hooks import LeafHooks
-from ..engine.saved.version_counters import DETACHED
+from ..engine.saved.version_counters import DETACHED, DetachedCounter
 from ..modes import active_transforms, dispatch_in_use, inference, transform_stack
 from .tensor import Tensor, wrap
 from .untracked_views import update_requires_grad
@@ -30,15 +28,6 @@ for _type in (np.dtype(np.float32), np.dtype(np.float64)):
     _one = np.ones((), _type)
     _one.setflags(write=False)
     _ONES[_type] = wrap(_one)
-
-
-def _references(box: list[Any]) -> int:
-    counter = box[0]
-    return getrefcount(counter)
-
-
-# The reference count of a counter that belongs to one tensor alone, measured on this interpreter.
-_UNSHARED = _references([[0]]) if getattr(sys, "_is_gil_enabled", lambda: True)() else -1
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -205,13 +194,11 @@ def detach_(self: Tensor) -> Tensor:
 def _mark_detached(self: Tensor) -> None:
     """Invalidate this tensor in nodes that saved it, since it no longer has the graph that they need.
 
-    Its version, if not shared, is raised by DETACHED, which is more than any number of writes.
+    Its version is raised by DETACHED, which is more than any number of writes; that of its views, and of the node that
+    saved it as its own result, is not.
     """
     counter = self._counter
-    if counter is None:
-        self._counter = [DETACHED]
-    elif counter.__class__ is list and getrefcount(counter) <= _UNSHARED:
-        counter[0] += DETACHED
+    self._counter = [DETACHED] if counter is None else DetachedCounter(counter)
 
 
 METHODS: dict[str, Any] = {

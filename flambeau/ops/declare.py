@@ -100,6 +100,9 @@ class Op:
         #: request `gs`, the list of their gradients
         self.tensor_list: bool = options.pop("tensor_list", False)
         self.n_outputs = 2 if self.tensor_list else len(self.outputs) if self.outputs else 1
+        #: whether formulas receive None, not zeros, for the gradient of one of several outputs that has none: where
+        #: zero times what they multiply it with may be NaN
+        self.undefined_gradients: bool = options.pop("undefined_gradients", False)
         #: dtype promotion of the inputs: "none", "common" (to one dtype), "float" (to one dtype, and integers to float)
         self.promote: str = options.pop("promote", "common" if kind == ELEMENTWISE else "none")
         #: False where the result never requires grad (comparisons, indices)

@@ -31,6 +31,61 @@ def test_backward_after_detaching(use, create_graph):
     same(program)
 
 
+MADE = {
+    "tanh": lambda torch, x: x.tanh(),
+    "exp_": lambda torch, x: x.clone().exp_(),
+    "max": lambda torch, x: x.reshape(1, 2).max(0)[0],
+    "a Function's": lambda torch, x: exponential(torch).apply(x),
+    "one with a view": lambda torch, x: keep(y := x.tanh(), y.view(2)),
+}
+
+
+def keep(y, view):
+    y.kept = view
+    return y
+
+
+def exponential(torch):
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    return Exp
+
+
+@pytest.mark.parametrize("then", ["sum", "times itself", "times itself, written to", "by a Function", "written to"])
+@pytest.mark.parametrize("made", MADE)
+def test_backward_after_detaching_what_its_node_saved(made, then):
+    def program(torch):
+        class Square(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2 * ctx.saved_tensors[0]
+
+        x = torch.tensor([0.5, 1.0], requires_grad=True)
+        y = MADE[made](torch, x)
+        z = y * y if "itself" in then else Square.apply(y) if "Function" in then else y.sum()
+        y.detach_()
+        if "written" in then:
+            y.mul_(2)
+        saved = z.grad_fn._saved_self.requires_grad if then == "times itself" else None
+        return saved, y._version, y.requires_grad, attempt(lambda: torch.autograd.grad(z.sum(), x))
+
+    same(program)
+
+
 def test_the_version_counter_continues():
     def program(torch):
         y = torch.ones(2, requires_grad=True).clone()

@@ -54,3 +54,17 @@ def test_operators_without_gradient_run(rest: str) -> None:
         return told
 
     assert isinstance(same(program), list)  # and no exception's text
+
+
+@pytest.mark.parametrize("data", [[2.0, float("inf")], [2.0], [2.0, 2.0]])
+@pytest.mark.parametrize("output", [0, 1])
+@pytest.mark.parametrize("name", ["std_mean", "var_mean", "aminmax"])
+def test_formulas_get_no_zeros_where_zeros_would_become_nan(name: str, output: int, data: list[float]) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor(data, requires_grad=True)
+        outputs = getattr(torch, name)(x)
+        outputs[1 - output].data.fill_(7)
+        return [torch.autograd.grad(outputs[output], x, retain_graph=True, create_graph=c)[0].detach()
+                for c in (False, True)]
+
+    assert isinstance(same(program), list)

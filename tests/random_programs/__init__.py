@@ -13,9 +13,8 @@ says why), or PyTorch crashes or does what is not defined:
 - write to gradients that `autograd.grad` returned before they are cloned;
 - differentiate through a Function that returns None for a tensor with a history;
 - write to what `gather`, `take`, `index_add`, `masked_select` or `torch.complex` read;
-- change the shape in place of a tensor with views, or of a view;
+- change the shape in place of a tensor with views, or of a view of another dtype;
 - copy between parts of one memory that overlap;
-- write to what `aminmax` returned: of an output without a gradient flambeau computes 0 / 0, PyTorch nothing;
 - run backward, or make leaves, in inference mode;
 - put hooks on views that require grad only because their base does.
 """

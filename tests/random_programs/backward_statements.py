@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .generation import Unfit, Writer, statement
 
-_SAVE_NO_OUTPUT = ("AddBackward0", "CloneBackward0", "CosBackward0", "MulBackward0", "SinBackward0", "SubBackward0")
-
 
 def _differentiable(w: Writer) -> str:
     return w.floating(lambda t: t.requires_grad and not t.is_inference()) if w.chance(0.93) else w.floating(
@@ -116,12 +114,8 @@ def _retained(w: Writer) -> str:
 
 @statement(3)
 def _requires_grad(w: Writer) -> str:
-    bases = {id(t._base) for t in w.session.tensors().values()}
-    if w.chance(0.15):
-        if w.chance(0.5):  # with a history, or of a tensor with views, which keep theirs
-            # if its node saved it as an output, flambeau does not notice that it was detached
-            return f"{w.pick(lambda t: t.grad_fn is None or t.grad_fn.name() in _SAVE_NO_OUTPUT)}.detach_()"
-        return f"{w.pick(lambda t: id(t) not in bases and t._base is None and t.is_leaf)}.detach_()"
+    if w.chance(0.2):
+        return f"{w.pick(lambda t: t._base is None or w.chance(0.1))}.detach_()"
     x = w.pick()
     return str(w.choose(f"{x}.requires_grad_()", f"{x}.requires_grad_()", f"{x}.requires_grad = False",
                         f"{x}.requires_grad_(False)", f"{w.fresh()} = {x}.detach().requires_grad_()"))

@@ -232,7 +232,8 @@ def _custom(w: Writer) -> str:
 def _rebound(w: Writer) -> str:
     x = w.floating()
     return f"{x} = " + w.choose(
-        f"{x} * {w.number()}", f"torch.tanh({x})", f"{x}.detach().requires_grad_()", f"{x} + {w.beside(x)}")
+        f"{x} * {w.number()}", f"torch.tanh({x})", f"{x}.detach().requires_grad_()",
+        f"{x}.contiguous() + {w.beside(x)}.contiguous()")
 
 
 @statement(1)

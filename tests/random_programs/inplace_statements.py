@@ -91,17 +91,19 @@ def _assigned_at_indices(w: Writer) -> str:
         f"{x}.masked_scatter_({x}.detach().abs() > 0.3, {x}.detach() * 0.5)"))
 
 
-@statement(1.5)
+@statement(2.5)
 def _reshaped_in_place(w: Writer) -> str:
     if not w.session.library.is_grad_enabled():
         raise Unfit
     bases = {id(t._base) for t in w.session.tensors().values()}
-    # PyTorch's gradients fail for views and their bases
-    x = w.writable(lambda t: t._base is None and id(t) not in bases and not t.retains_grad)
+    # PyTorch's gradients fail for bases, and for views of other dtypes
+    x = w.writable(lambda t: id(t) not in bases and not t.retains_grad and (
+        t._base is None or t._base.dtype is t.dtype))
     t = w.value(x)
-    options = [f"{x}.unsqueeze_({w.dim(t)})", f"{x}.squeeze_()"]
+    options = [f"{x}.unsqueeze_({w.dim(t)})", f"{x}.squeeze_()", f"{x}.squeeze_({w.dim(t)})", f"{x}.t_()"]
     if t.ndim >= 2:
-        options += [f"{x}.transpose_(0, 1)", f"{x}.t_()"]
+        a, b = w.dim(t), w.dim(t)
+        options += [f"{x}.transpose_(0, 1)", f"{x}.swapaxes_({a}, {b})", f"{x}.swapdims_({a}, {b})"]
     return str(w.choose(*options))
 
 

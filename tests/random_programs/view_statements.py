@@ -40,8 +40,9 @@ def view_of(w: Writer, x: str) -> str:
                f"{x}.view({x}.shape)", f"{x}.expand({', '.join(['2', *map(str, t.shape)])})", f"{x}.flatten()",
                f"{x}.expand_as({x})", f"{x}.view_as({x})", f"{x}[...]", f"{x}[None]"]
     if not n:
-        options += [f"{x}.mT", f"{x}.T", f"{x}.t()", f"{x}.permute(())", f"{x}.transpose(0, -1)", f"{x}.expand(-1)",
+        options += [f"{x}.mT", f"{x}.T", f"{x}.t()", f"{x}.permute(())", f"{x}.transpose(0, -1)",
                     f"{x}[0]"]  # for other indices PyTorch reads memory that is not the tensor's
+        options += [f"{x}.expand(-1)"] * (t._base is None)
         options += [f"{x}.{w.choose('mH', 'H', 'adjoint()')}"] * (not t.is_complex())
     if n:
         options += [f"{x}[{basic_key(w, t)}]"] * 6

@@ -23,6 +23,7 @@ from ...engine.saved.saved_tensors import (
     innermost_hooks,
     saved_tensor_of,
 )
+from ...engine.saved.version_counters import WRITES
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...warning_location import user_stacklevel
@@ -122,7 +123,7 @@ class FunctionNode(Node, FunctionCtx):
                 tensor._node = None
             return tensor
         current = version if value._inference else 0 if value._counter is None else value._counter[0]
-        if current != version:
+        if (current ^ version) & WRITES:  # one that was detached is returned as it is
             raise RuntimeError(modified_input_message(value, current, version))
         return value
 

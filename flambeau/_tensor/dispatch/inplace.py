@@ -43,20 +43,20 @@ def rebase_history(x: Tensor, node: Any) -> None:
     """Make `node` the history of `x` after a write to it; for a view, the history of its base (CopySlices)."""
     base = x._base
     if base is None:
-        _set_history(x, node)
+        set_history(x, node)
         return
     old = gradient_edge(base) if base._requires_grad else None
     slices = CopySlices(old, base._output_nr, Geometry(base._array, x._array), node)
     if isinstance(node, OpNode) and node.plan.saved_outputs:
         extra = node.make_extra()
         extra.written_view, extra.copy_slices = weakref.ref(x), weakref.ref(slices)
-    _set_history(base, slices)
+    set_history(base, slices)
     x._requires_grad = True
     x._view_version = -1  # stale: regenerated from the base on access
 
 
-def _set_history(x: Tensor, node: Any) -> None:
-    """Set another `grad_fn` on a tensor that is no view."""
+def set_history(x: Tensor, node: Any) -> None:
+    """Set another `grad_fn` on a tensor; that of its base, if it has one, stays."""
     old, number, required = x._node, x._output_nr, x._requires_grad
     x._node = node
     x._output_nr = 0
@@ -67,6 +67,9 @@ def _set_history(x: Tensor, node: Any) -> None:
         retain_new_history(x, old, number)
     if not required:
         update_requires_grad(x)
+    if x._base is not None:
+        assert x._counter is not None
+        x._view_version = x._counter[0]
 
 
 def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
@@ -254,4 +257,4 @@ def inplace_fast_path(op: Op, general: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
-__all__ = ["apply_inplace", "inplace_fast_path", "overwrite", "rebase_history"]
+__all__ = ["apply_inplace", "inplace_fast_path", "overwrite", "rebase_history", "set_history"]

@@ -15,7 +15,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import record
-from ..dispatch.inplace import rebase_history
+from ..dispatch.inplace import set_history
 from ..dispatch.write_checks import check_writable, is_tracked
 from ..sparse_methods import implementation as sparse_implementation
 from ..storage import storage_offset as storage_offset_of
@@ -259,14 +259,11 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
         return sparse_implementation("dispatch", "restride")(self, key.strip("_"), params)
     if special[0] and (tracer := active_tracer.get()) is not None:
         tracer.on_version_bump(self)
-    if tracked and self._base is None:
-        node = record(op, [self], [wrap(array)], params)
-        self._array = array
-        self._bump_version()
-        rebase_history(self, node)
-    else:
-        self._array = array
-        self._bump_version()
+    node = record(op, [self], [wrap(array)], params) if tracked else None
+    self._array = array
+    self._bump_version()
+    if node is not None:
+        set_history(self, node)
     return self
 
 

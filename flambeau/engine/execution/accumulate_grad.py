@@ -14,6 +14,7 @@ from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...devices import contiguous_format
 from ...modes import active_tracer, dispatch_in_use, grad_mode, special
+from ...shapes import broadcast_shapes
 from ..nodes.hooks import NodeExtra
 from ..nodes.leaf_hooks import LeafHooks
 from ..nodes.node import Node, call_node, next_number
@@ -62,7 +63,17 @@ def _has_gradient_layout(g: np.ndarray, a: np.ndarray) -> bool:
     """Whether a gradient has the strides of its leaf where that is dense, else is contiguous (the gradient layout)."""
     if a.__class__ is not np.ndarray or not is_dense(a):
         return bool(g.flags.c_contiguous)
-    return all(n == 1 or s == t for n, s, t in zip(a.shape, g.strides, a.strides, strict=True)) or not a.size
+    return a.ndim == g.ndim and (not a.size or all(
+        n == 1 or s == t for n, s, t in zip(a.shape, g.strides, a.strides, strict=True)))
+
+
+def _misshapen(target: np.ndarray, g: Any) -> RuntimeError:
+    """The error of a gradient that does not broadcast to the array it goes to: the leaf's `data` was replaced."""
+    try:
+        shape = broadcast_shapes(target.shape, g.shape)
+    except RuntimeError as error:
+        return error
+    return RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 def _add_sparse(variable: Any, existing: Any, g: Any) -> None:
@@ -141,6 +152,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                     array = new_copy(g)
             except SparseAccess:  # the leaf is sparse
                 array = new_copy(g)
+            except ValueError:
+                raise _misshapen(variable._array, g) from None
             variable._grad = layer.wrap(array)
         else:
             target = existing._array
@@ -158,6 +171,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                     target[()] = target[()] + g  # scalars: four times faster than an addition of arrays
             except SparseAccess:
                 _add_sparse(variable, existing, g)
+            except ValueError:
+                raise _misshapen(target, g) from None
             counter = existing._counter
             if counter is None:
                 existing._counter = [1]

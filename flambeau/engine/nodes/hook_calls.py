@@ -85,7 +85,9 @@ def call_post_hooks(node: Any, extra: NodeExtra, grads: Any, g: Any, create_grap
 
 
 def materialize(node: Any, g: list[Any], tensors: bool) -> list[Any]:
-    """The cotangents of a node with several outputs, with zeros for the undefined ones."""
+    """The cotangents of a node with several outputs, with zeros for the undefined ones, unless its rule takes None."""
+    if node.takes_undefined:
+        return g
     full = []
     for value, (shape, array_dtype) in zip(g, node.outputs, strict=True):
         if value is None:

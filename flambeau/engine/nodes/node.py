@@ -63,6 +63,7 @@ class Node(metaclass=NodeType):
     renumbered = False  # whether a program changed sequence numbers, which then are no topological order
     runs_undefined = False  # whether it runs even if no cotangent is defined
     materializes_undefined = True  # whether undefined cotangents of several outputs become zeros
+    takes_undefined = False  # whether that is left out, for a declared operator
 
     @property
     def edges(self) -> tuple[Node | None, ...]:

@@ -17,6 +17,7 @@ from ...ops.declare import Op
 from ..grad_mode import grad_mode
 from ..saved.modified_in_place import modified_input_message, modified_output_message
 from ..saved.saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, saved_tensor_of
+from ..saved.version_counters import WRITES
 from ..tensor_interface import layer
 from .fused_backward import FUSED, with_history
 from .node import FREED_MESSAGE, Node, NodeType
@@ -52,6 +53,10 @@ class OpNode(Node):
     def op(self) -> Op:
         """The operator that was applied."""
         return self.plan.op
+
+    @property
+    def takes_undefined(self) -> bool:  # type: ignore[override]
+        return self.plan.op.undefined_gradients
 
     def name(self) -> str:
         name = self.plan.op.node
@@ -317,8 +322,8 @@ class OpNode(Node):
         entry, counter, number = self._entry_at(position)
         if entry.__class__ is Packed:
             entry = self._unpacked(entry, True)
-        elif counter is not None and counter[0] != (
-                expected := 0 if self.versions is None else self.versions[position]):
+        elif counter is not None and WRITES & (counter[0] ^ (
+                expected := 0 if self.versions is None else self.versions[position])):
             text = modified_input_message(entry, counter[0], expected) if number is None else (
                 modified_output_message(self, entry, number, counter[0], expected))
             raise RuntimeError(text)

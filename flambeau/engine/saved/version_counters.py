@@ -21,6 +21,28 @@ def was_detached(version: int, expected: int) -> bool:
     return version // DETACHED != expected // DETACHED
 
 
+class DetachedCounter(list[Any]):
+    """The version counter of a tensor that was detached in place, while other tensors or nodes count with it.
+
+    Reads and writes go to the shared counter; versions that are read here are larger by DETACHED.
+    """
+
+    def __init__(self, shared: list[Any]) -> None:
+        self.shared = shared
+
+    def __len__(self) -> int:
+        return len(self.shared)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.shared[0] + DETACHED if key == 0 else self.shared[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.shared[key] = value - DETACHED if key == 0 else value
+
+    def append(self, value: Any) -> None:
+        self.shared.append(value)
+
+
 class _unsafe_preserve_version_counter:
     """A block whose writes to the tensors leave their versions unchanged: backward uses the new values.
 
@@ -49,4 +71,4 @@ class _unsafe_preserve_version_counter:
                 x._counter[0] += version - x._version
 
 
-__all__ = ["DETACHED", "IS_DETACHED", "WRITES", "was_detached"]
+__all__ = ["DETACHED", "IS_DETACHED", "WRITES", "DetachedCounter", "was_detached"]

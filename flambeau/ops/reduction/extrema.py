@@ -186,7 +186,7 @@ declare_ties(amax)
 declare_ties(amin)
 
 
-@op(outputs=("min", "max"), unsupported_dtypes=not_implemented("aminmax_cpu", "complex"))
+@op(outputs=("min", "max"), undefined_gradients=True, unsupported_dtypes=not_implemented("aminmax_cpu", "complex"))
 def aminmax(xp, input, *, dim=None, keepdim=False):
     """The minima and maxima along `dim`, or of all elements if None.
 
@@ -199,8 +199,9 @@ def aminmax(xp, input, *, dim=None, keepdim=False):
 
 def _aminmax_vjp(xp, g0, g1, input, min, max, dim, keepdim):
     shape = input.shape
-    return (restore_keepdim(xp, g0, dim, keepdim, shape) * xp._tie_shares(input, min, dim=dim, keepdim=keepdim)
-            + restore_keepdim(xp, g1, dim, keepdim, shape) * xp._tie_shares(input, max, dim=dim, keepdim=keepdim))
+    first, second = (None if g is None else restore_keepdim(xp, g, dim, keepdim, shape) * xp._tie_shares(
+        input, out, dim=dim, keepdim=keepdim) for g, out in ((g0, min), (g1, max)))
+    return second if first is None else first if second is None else first + second
 
 
 aminmax.vjp(input=_aminmax_vjp)

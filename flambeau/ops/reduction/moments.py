@@ -21,7 +21,7 @@ def _var_vjp(xp, g, input, dim, correction, keepdim):
     degrees_of_freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
     centered = input - xp.mean(input, dim, True)
     if degrees_of_freedom <= 0 and (dim is None or not input.shape):
-        return g * xp.where(xp.eq(centered, 0), float("nan"), float("inf"))
+        return xp.where(xp.eq(centered, 0), g * float("nan"), g * float("inf"))
     factor = 2 / degrees_of_freedom if degrees_of_freedom else float("inf")
     return restore_keepdim(xp, g, dim, keepdim, input.shape) * factor * centered
 
@@ -83,7 +83,7 @@ def _expand_mean_gradient(xp, g, input, dim, keepdim):
     return xp._expand_reduced(g, size=tuple(input.shape), dim=dim, keepdim=keepdim) / count_reduced(input.shape, dim)
 
 
-@op(outputs=("result0", "result1"), **_VAR_MEAN)
+@op(outputs=("result0", "result1"), undefined_gradients=True, **_VAR_MEAN)
 def var_mean(xp, input, *, dim=None, correction=None, keepdim=False):
     """The variance and the mean over the dimensions `dim` (all if None); arguments as in `var`.
 
@@ -94,13 +94,25 @@ def var_mean(xp, input, *, dim=None, correction=None, keepdim=False):
     return xp.var_mean(input, dim, correction, keepdim)
 
 
-var_mean.vjp(input=lambda xp, g0, g1, input, dim, correction, keepdim: _var_vjp(
-    xp, g0, input, dim, correction, keepdim) + _expand_mean_gradient(xp, g1, input, dim, keepdim))
+def _with_mean_gradient(xp, first, g, input, dim, keepdim):
+    """The sum of two gradients of `input`: `first`, and that of its mean, whose gradient is `g`; either may be None."""
+    if g is None:
+        return first
+    second = _expand_mean_gradient(xp, g, input, dim, keepdim)
+    return second if first is None else first + second
+
+
+def _var_mean_vjp(xp, g0, g1, input, dim, correction, keepdim):
+    first = None if g0 is None else _var_vjp(xp, g0, input, dim, correction, keepdim)
+    return _with_mean_gradient(xp, first, g1, input, dim, keepdim)
+
+
+var_mean.vjp(input=_var_mean_vjp)
 var_mean.jvp(lambda xp, t_input, input, dim, correction, keepdim: (
     _var_jvp(xp, t_input, input, dim, correction, keepdim), xp.mean(t_input, dim, keepdim)))
 
 
-@op(outputs=("result0", "result1"), **_STD_MEAN)
+@op(outputs=("result0", "result1"), undefined_gradients=True, **_STD_MEAN)
 def std_mean(xp, input, *, dim=None, correction=None, keepdim=False):
     """The standard deviation and the mean over the dimensions `dim` (all if None); arguments as in `var`.
 
@@ -111,8 +123,11 @@ def std_mean(xp, input, *, dim=None, correction=None, keepdim=False):
     return xp.std_mean(input, dim, correction, keepdim)
 
 
-std_mean.vjp(input=lambda xp, g0, g1, input, result0, dim, correction, keepdim: _var_vjp(
-    xp, _std_vjp(xp, g0, result0), input, dim, correction, keepdim)
-    + _expand_mean_gradient(xp, g1, input, dim, keepdim))
+def _std_mean_vjp(xp, g0, g1, input, result0, dim, correction, keepdim):
+    first = None if g0 is None else _var_vjp(xp, _std_vjp(xp, g0, result0), input, dim, correction, keepdim)
+    return _with_mean_gradient(xp, first, g1, input, dim, keepdim)
+
+
+std_mean.vjp(input=_std_mean_vjp)
 std_mean.jvp(lambda xp, t_input, input, result0, dim, correction, keepdim: (_std_vjp(
     xp, _var_jvp(xp, t_input, input, dim, correction, keepdim), result0), xp.mean(t_input, dim, keepdim)))
