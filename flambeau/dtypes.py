@@ -353,6 +353,8 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     source = array.dtype
     if source == to:
         return array
+    if source.kind in "biu" and to.kind == "f" and to.itemsize > 2:
+        return array.astype(to, order=_order(array))
     if array.size > _threshold[0]:
         converted = _converter[0](array, to)
         if converted is not None:

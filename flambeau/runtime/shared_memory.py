@@ -24,6 +24,9 @@ import numpy as np
 HEADER = 64
 
 _READ_WRITE, _MAP_SHARED = 3, 1
+#: maps all pages at once, for mappings of at most so many bytes: a page fault takes longer than filling its page
+_MAP_POPULATE = 0x8000 if sys.platform == "linux" else 0
+_POPULATED = 1 << 26
 _FAILED = ctypes.c_void_p(-1).value
 _lock = threading.RLock()
 _count = 0
@@ -74,7 +77,8 @@ class Mapping:
     def __init__(self, fd: int, size: int, name: str | None = None) -> None:
         self.fd, self.size, self.name = fd, size, name
         self._munmap, self._close = _system().munmap, os.close
-        self._start = _system().mmap(None, self._length, _READ_WRITE, _MAP_SHARED, fd, 0)
+        flags = _MAP_SHARED | _MAP_POPULATE if size <= _POPULATED else _MAP_SHARED
+        self._start = _system().mmap(None, self._length, _READ_WRITE, flags, fd, 0)
         if self._start == _FAILED:
             self._start = None
             number = ctypes.get_errno()

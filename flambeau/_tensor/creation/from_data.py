@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import devices, dtypes
+from ... import config, devices, dtypes
 from ...backends.errstate import IGNORE, reset_state, set_state
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar
 from ...backends.numpy.uninitialized import fill_uninitialized
@@ -19,7 +19,7 @@ from ...modes import filled_memory, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
 from ..meta import without_elements
-from ..storage import UntypedStorage
+from ..storage import TypedStorage, UntypedStorage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
 
@@ -65,6 +65,8 @@ def parse_sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
     """
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
+    if not size or ({int}.issuperset(map(type, size)) and min(size) >= 0):
+        return size
     result = []
     for i, s in enumerate(size):
         try:
@@ -359,7 +361,7 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
         if data._array.__class__ is not np.ndarray:
             copied = data.detach().to(dtype or data.dtype, copy=True)
             return set_requires_grad(copied) if requires_grad else copied
-    elif isinstance(data, UntypedStorage):
+    elif isinstance(data, (TypedStorage, UntypedStorage)):
         return wrap_new(_of_storage(data, dtype)._array.copy(), device, requires_grad)
     elif type(data) not in _SCALAR_TYPES and hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         data = _of_dlpack(data)._array
@@ -384,7 +386,7 @@ def as_tensor(data: Any, dtype: dtype_type | None = None, device: Any = None) ->
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.of(data.dtype) is dtype):
         return from_numpy(data)
-    if isinstance(data, UntypedStorage):
+    if isinstance(data, (TypedStorage, UntypedStorage)):
         return _of_storage(data, dtype)
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         shared = _of_dlpack(data)
@@ -486,7 +488,7 @@ def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, co
         source = obj
     elif isinstance(obj, np.ndarray) and not copy:
         source = from_numpy(obj)
-    elif isinstance(obj, UntypedStorage):
+    elif isinstance(obj, (TypedStorage, UntypedStorage)):
         source = _of_storage(obj, dtype)
     elif isinstance(obj, np.generic) and copy is False:
         raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
@@ -517,9 +519,28 @@ def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, co
     return result
 
 
-def _of_storage(storage: UntypedStorage, dtype: dtype_type | None) -> Tensor:
-    """The elements of a storage as a tensor on its memory; int64 unless a dtype is given."""
-    d = (dtype or dtypes.int64).numpy
+def _of_storage(storage: TypedStorage | UntypedStorage, dtype: dtype_type | None) -> Tensor:
+    """The elements of a storage as a tensor on its memory.
+
+    Args:
+        dtype: default: the default dtype for a storage of elements, int64 for one of bytes.
+
+    Raises:
+        ValueError: the storage is on meta (PyTorch's text).
+        RuntimeError: it has elements of another dtype (PyTorch's text).
+    """
+    if storage.device is devices.META:
+        raise ValueError(f"could not determine the shape of object type 'torch.storage.{type(storage).__name__}'")
+    if isinstance(storage, TypedStorage):
+        dtype = dtype or dtypes.get_default_dtype()
+        if storage.dtype is not dtype:
+            raise RuntimeError(f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, but got "
+                               f"{storage.dtype.scalar_name}")
+    return _on_storage(storage.untyped(), dtype or dtypes.int64)
+
+
+def _on_storage(storage: UntypedStorage, dtype: dtype_type) -> Tensor:
+    d = dtype.numpy
     return wrap(storage._memory[:storage._memory.size // d.itemsize * d.itemsize].view(d))
 
 
@@ -532,11 +553,31 @@ def _has_buffer(obj: Any) -> bool:
     return True
 
 
+def _legacy_of_storage(cls: type, dtype: dtype_type, storage: TypedStorage | UntypedStorage) -> Tensor:
+    """A tensor on the memory of a storage."""
+    if isinstance(storage, TypedStorage) and storage.dtype is not dtype:
+        raise RuntimeError(f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, but got type "
+                           f"{storage.dtype.scalar_name} for argument 1 'storage'")
+    made = wrap(_on_storage(storage.untyped(), dtype)._array, cls)
+    return without_elements(made) if storage.device is devices.META else made
+
+
 def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) -> Tensor:
     """The legacy constructors `torch.FloatTensor(...)` and `torch.Tensor(...)`: from sizes, a sequence or a tensor."""
     device = kwargs.pop("device", None)
+    if len(args) == 1 and isinstance(args[0], (TypedStorage, UntypedStorage)):
+        return _legacy_of_storage(cls, dtype, args[0])
+    if "size" in kwargs and not args:
+        args = (Size(kwargs.pop("size")),)
     if kwargs:
         args = (*args, *kwargs.values())
+    if len(args) > 1 and not hasattr(args[0], "__index__"):
+        kinds = ", ".join(f"{config.module_name}.storage.{type(x).__name__}" if isinstance(
+            x, (TypedStorage, UntypedStorage)) else type(x).__name__ for x in args)
+        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected one of:\n"
+                        " * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
+                        " * (tuple of ints size, *, torch.device device = None)\n"
+                        " * (object data, *, torch.device device = None)\n")
     if not args:
         array = np.zeros(0, dtype.numpy)
     elif len(args) == 1 and isinstance(args[0], Tensor):

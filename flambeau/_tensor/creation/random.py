@@ -206,9 +206,14 @@ def _engine(generator: Generator | None) -> Any:
     return (default_generator if generator is None else generator).engine
 
 
+_SMALL = 1024
+
+
 def _sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
     """Call a sampling kernel, with memory from the caching allocator for large results."""
     engine = _engine(generator)
+    if args[0].__class__ is int and args[0] < _SMALL:  # a number of samples
+        return kernel(engine, *args)
     return run_in_quiet(kernel, (engine, *args)) if LARGE_SEEN[0] and not special[0] else kernel(engine, *args)
 
 

@@ -65,6 +65,9 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
         result = _bind_positional(op, args, n)
         if result is not None:
             return result
+    elif not kwargs and op.spread is not None and n == len(op.params) == 1 < len(args) and (
+            isinstance(args[0], Tensor) and {int}.issuperset(map(type, args[1:]))):
+        return [args[0]], {op.spread: args[1:]}
     inputs: list[Any] = []
     params: dict[str, Any] = {}
     if kwargs:

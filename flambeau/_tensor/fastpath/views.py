@@ -74,7 +74,8 @@ def view_function(key: str, *names: str) -> Callable[..., Tensor]:
             out._base, out._creation, out._inference, out._counter = None, None, True, INFERENCE
             return out
         out._requires_grad = out._base._requires_grad
-        register_view(out, counter)
+        if array.dtype.kind in "fcV":  # others never require gradients
+            register_view(out, counter)
         return out
 
     return make

@@ -320,6 +320,11 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                             return _alias(self, array)
                         view_steps = _view_steps_of(a.shape, key)
                         return view_chain(self, array, view_steps) if view_steps else _alias(self, array)
+        elif kind is slice:
+            start, end = key.start, key.stop
+            if start.__class__ is int and end.__class__ is int and key.step is None and start > 0 and (
+                    a.__class__ is np.ndarray and a.ndim):
+                return _slice(self, a[key], a.shape, 0, start, end, 1)
         elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
             index = key._array
             if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations as _combinations
 from itertools import combinations_with_replacement as _with_replacement
 from typing import Any
@@ -197,10 +198,10 @@ def _stack(arrays: list[np.ndarray], dim: int) -> np.ndarray:
     at = dim + ndim + 1 if dim < 0 else dim
     if not 0 <= at < ndim:
         return np.stack(arrays, dim)
-    for a in arrays:
-        if a.shape != shape:
-            raise ValueError("all input arrays must have the same shape")
-    # concatenated along `dim`, each array is one block of rows of that dimension
+    # concatenated along `dim`, each array is one block of rows of that dimension; NumPy compares the other dimensions
+    if [a.shape[at] for a in arrays].count(shape[at]) != len(arrays) if at else (
+            list(map(len, arrays)).count(shape[0]) != len(arrays)):
+        raise ValueError("all input arrays must have the same shape")
     return np.concatenate(arrays, at).reshape(*shape[:at], len(arrays), *shape[at:])
 
 
@@ -215,17 +216,43 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
         return None
     try:
         arrays = [x._array for x in tensors]
-        dtype, ndim = arrays[0].dtype, arrays[0].ndim
+        dtype = arrays[0].dtype
         for a in arrays:
-            if a.dtype is not dtype or a.ndim != ndim:
+            if a.dtype is not dtype:
                 return None
-        if grad_mode.get() and True in [x._requires_grad for x in tensors]:
+        if True in [x._requires_grad for x in tensors] and grad_mode.get():
             return None
         small, large = kernels
-        size = sum([a.size for a in arrays])
-        return wrap(row_major((large if size > CONCATENATIONS[0] else small)(arrays, dim)))
+        size = len(arrays) * arrays[0].size if small is _stack else sum([a.size for a in arrays])
+        if size <= CONCATENATIONS[0]:
+            return wrap(row_major(small(arrays, dim)))  # arrays of several ranks are a ValueError
+        if len({a.ndim for a in arrays}) > 1:
+            return None
+        return wrap(row_major(large(arrays, dim)))
     except (AttributeError, ValueError, SparseAccess):
         return None  # the general path raises PyTorch's error, or dispatches to the sparse implementation
+
+
+def stack_into_new(tensors: Sequence[Tensor], out: Tensor) -> bool:
+    """Write `stack(tensors)` into a contiguous tensor that shares memory with none of them, if there is a fast path.
+
+    Returns:
+        whether it was done; nothing was written otherwise.
+    """
+    if special[0] or inference.get():
+        return False
+    try:
+        arrays = [x._array for x in tensors]
+        shape, dtype, target = arrays[0].shape, out._array.dtype, out._array
+        if not shape or target.shape != (len(arrays), *shape) or True in [x._requires_grad for x in tensors]:
+            return False
+        for a in arrays:
+            if a.dtype is not dtype or a.shape != shape or a.__class__ is not np.ndarray:
+                return False
+    except AttributeError:
+        return False
+    np.concatenate(arrays, out=target.reshape(len(arrays) * shape[0], *shape[1:]))
+    return True
 
 
 def _cat_like(name: str) -> Any:

@@ -18,8 +18,12 @@ _FULL, _REVERSED = slice(None), slice(None, None, -1)
 
 
 def _flip(x: Any, dims: tuple[int, ...]) -> Any:
-    axes = wrap_dims(dims, x.ndim) if len(dims) else ()
-    key = [_FULL] * x.ndim
+    ndim = x.ndim
+    if len(dims) == 1 and -ndim <= dims[0] < ndim:
+        axes: tuple[int, ...] = tuple(dims)
+    else:
+        axes = wrap_dims(dims, ndim) if len(dims) else ()
+    key = [_FULL] * ndim
     for axis in axes:
         key[axis] = _REVERSED
     return new_copy(x[tuple(key)], "K")

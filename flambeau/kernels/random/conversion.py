@@ -45,6 +45,8 @@ def require(kernel: str, dtype: np.dtype, allowed: frozenset[np.dtype]) -> None:
 
 def unit_singles(engine: Engine, n: int) -> np.ndarray:
     """`n` uniforms in [0, 1), float32: the lower 24 bits of a word each."""
+    if n == 1:
+        return np.array([(engine.random() & (1 << 24) - 1) * 2.0**-24], np.float32)
     if not n:
         return np.empty(0, np.float32)
     words = engine.draw(n)

@@ -100,11 +100,12 @@ class Engine:
         if n:
             self._rest = WORDS
         if n <= _SMALL_DRAW:
-            return np.asarray(twister.random_raw(n).astype(np.uint32))
+            words: np.ndarray = twister.random_raw(n).astype(np.uint32)
+            return words
         for draw in accelerated.WORDS:
-            words = draw(twister, n)
-            if words is not None:
-                return words
+            drawn = draw(twister, n)
+            if drawn is not None:
+                return drawn
         return np.asarray(self._bulk.randint(0, 1 << 32, n, dtype=np.uint32))
 
     def draw64(self, n: int) -> np.ndarray:

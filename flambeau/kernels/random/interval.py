@@ -8,6 +8,8 @@ from .conversion import CPP_NAME, FLOATS, REAL_OF, SIGNIFICAND, narrow, require,
 from .engine import Engine
 from .fma import fma32, fma64
 
+_SINGLE = np.dtype(np.float32)
+
 
 def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """`n` uniform numbers u·(high − low) + low, one rounding.
@@ -24,6 +26,8 @@ def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: flo
         RuntimeError: the bounds are out of order or of range.
         NotImplementedError: `dtype` is no floating dtype.
     """
+    if dtype is _SINGLE and low == 0.0 and high == 1.0:
+        return unit_singles(engine, n)
     dtype = np.dtype(dtype)
     if dtype in REAL_OF:
         return uniform(engine, 2 * n, REAL_OF[dtype], low, high).view(dtype)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .... import dtypes
 from ...._tensor.creation.from_data import as_tensor, tensor
+from ...._tensor.shape.joining import stack_into_new
 from ...._tensor.sharing import new_shared_tensor
 from ...._tensor.tensor import Tensor
 from .containers import is_namedtuple, rebuild_mapping, rebuild_sequence
@@ -85,7 +86,7 @@ def collate(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
     if is_namedtuple(first):
         return kind(*(collate_samples(samples) for samples in zip(*batch, strict=False)))
     if isinstance(first, Sequence):
-        if any(len(sample) != len(first) for sample in batch):
+        if list(map(len, batch)).count(len(first)) != len(batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = list(zip(*batch, strict=False))
         if isinstance(first, tuple):
@@ -103,15 +104,18 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
     from . import worker
 
     first = batch[0]
-    if getattr(first, "is_nested", False):
-        raise RuntimeError("Batches of nested tensors are not currently supported by the default collate_fn; please "
-                           "provide a custom collate_fn to handle them appropriately.")
-    if first.layout.name.startswith("sparse"):
-        raise RuntimeError("Batches of sparse tensors are not currently supported by the default collate_fn; please "
-                           "provide a custom collate_fn to handle them appropriately.")
+    if type(first) is not Tensor or type(first._array) is not np.ndarray:
+        if getattr(first, "is_nested", False):
+            raise RuntimeError("Batches of nested tensors are not currently supported by the default collate_fn; "
+                               "please provide a custom collate_fn to handle them appropriately.")
+        if first.layout.name.startswith("sparse"):
+            raise RuntimeError("Batches of sparse tensors are not currently supported by the default collate_fn; "
+                               "please provide a custom collate_fn to handle them appropriately.")
     out = None
     if worker._worker_info is not None:
         out = new_shared_tensor(first, (len(batch), *first.shape))
+        if stack_into_new(batch, out):
+            return out
     return functions.stack(batch, 0, out=out)
 
 
