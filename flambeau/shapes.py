@@ -29,9 +29,12 @@ class Size(tuple):
         return Size(item) if isinstance(index, slice) else item
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, tuple):
-            return NotImplemented
-        return Size(tuple.__add__(self, other))
+        if isinstance(other, tuple):
+            return Size(tuple.__add__(self, other))
+        added = getattr(type(other), "__radd__", lambda *args: NotImplemented)(other, self)
+        if added is NotImplemented:
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return added
 
     def __radd__(self, other: Any) -> Any:
         return Size(other + tuple(self)) if isinstance(other, tuple) else NotImplemented

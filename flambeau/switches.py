@@ -37,6 +37,8 @@ class _State:
 def _positive(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise RuntimeError(f"{name} expects an int, but got {type(value).__name__}")
+    if not -2 ** 31 <= value < 2 ** 31:
+        raise ValueError(f"Overflow when unpacking long{'' if -2 ** 63 <= value < 2 ** 63 else ' long'}")
     if value < 1:
         raise RuntimeError(f"{name} expects a positive integer")
     return value

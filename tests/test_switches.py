@@ -30,6 +30,11 @@ def test_threads() -> None:
     for wrong in (0, -1, 1.5, "2", True):
         with pytest.raises(RuntimeError, match="set_num_threads expects"):
             torch.set_num_threads(wrong)
+    for name in ("set_num_threads", "set_num_interop_threads"):
+        with pytest.raises(ValueError, match=r"^Overflow when unpacking long$"):
+            getattr(torch, name)(2 ** 31)
+        with pytest.raises(ValueError, match=r"^Overflow when unpacking long long$"):
+            getattr(torch, name)(2 ** 65)
     assert torch.get_num_threads() == 1
 
 

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..backends.numpy.memory import address, owner
+from ..devices import META
 from ..modes import active_tracer, special
 from ..warning_location import user_stacklevel
+from .meta import reserved
 from .storage import TypedStorage, UntypedStorage, _check_not_batched
 from .tensor import Tensor, wrap
 
@@ -50,11 +52,15 @@ def _reference_counts(x: Tensor) -> tuple[int, int]:
 _ALONE = (_reference_counts(wrap(np.zeros(2))), _reference_counts(wrap(np.zeros(2)[:1])))
 
 
-def _move(old: np.ndarray, to_move: Any, alone: bool = False) -> None:
-    """Move memory to shared memory, with `to_move`, a tensor or storage on it, and unless `alone` all others."""
+def _move(old: np.ndarray, to_move: Any, alone: bool = False, named: bool | None = None) -> None:
+    """Move memory to shared memory, with `to_move`, a tensor or storage on it, and unless `alone` all others.
+
+    Args:
+        named: whether the shared memory has a name; default: as the sharing strategy demands.
+    """
     from ..runtime import shared_memory
 
-    new = shared_memory.create(old.nbytes, named=shared_memory.get_strategy() == "file_system")
+    new = shared_memory.create(old.nbytes, shared_memory.get_strategy() == "file_system" if named is None else named)
     if old.nbytes:
         new[...] = _flat(old)
     for each in (to_move,) if alone else gc.get_objects():
@@ -86,10 +92,27 @@ def share_tensor(x: Tensor) -> None:
     _move(old, x)
 
 
-def share_storage(storage: UntypedStorage) -> None:
-    """Move a storage to shared memory unless it is there."""
-    if not is_shared_array(storage._memory):
-        _move(owner(storage._memory), storage)
+def share_storage(storage: UntypedStorage, named: bool | None = None) -> Any:
+    """Move a storage to shared memory unless it is there.
+
+    Args:
+        named: whether the shared memory must have a name; default: either.
+
+    Returns:
+        The mapping of the memory.
+
+    Raises:
+        RuntimeError: the storage is on meta (PyTorch's text).
+    """
+    from ..runtime import shared_memory
+
+    if storage.device is META:
+        raise RuntimeError(f"_share_{'filename' if named else 'fd'}_: only available on CPU")
+    mapping = shared_memory.mapping_of(owner(storage._memory))
+    if mapping is None or named not in (None, mapping.name is not None):
+        _move(owner(storage._memory), storage, named=named)
+        mapping = shared_memory.mapping_of(owner(storage._memory))
+    return mapping
 
 
 def new_shared_storage(size: int) -> UntypedStorage:
@@ -116,7 +139,7 @@ def resize_storage(storage: UntypedStorage, size: int) -> None:
     if not storage.resizable():
         raise RuntimeError("Trying to resize storage that is not resizable")
     old = owner(storage._memory)
-    new = np.zeros(size, np.uint8)
+    new = reserved((size,), np.dtype(np.uint8))
     kept = min(size, old.nbytes)
     new[:kept] = _flat(old)[:kept]
     tensors = []
@@ -180,6 +203,18 @@ def _new_shared(cls: type[UntypedStorage], size: int, *, device: Any = "cpu") ->
     return new_shared_storage(size)
 
 
+def _share_fd_cpu_(self: UntypedStorage | TypedStorage) -> tuple[int, int]:
+    """Share the storage by a file descriptor: the descriptor, which stays the storage's, and the number of bytes."""
+    mapping = share_storage(self.untyped(), named=False)
+    return mapping.fd, mapping.size
+
+
+def _share_filename_cpu_(self: UntypedStorage | TypedStorage) -> tuple[bytes, bytes, int]:
+    """Share the storage by a name: the manager's, which there is none of, the memory's, and the number of bytes."""
+    mapping = share_storage(self.untyped(), named=True)
+    return b"", mapping.name.encode(), mapping.size
+
+
 def _typed_is_shared(self: TypedStorage) -> bool:
     """Whether the storage is in shared memory."""
     return _storage_is_shared(self._untyped_storage)
@@ -215,7 +250,10 @@ def _storage_pin_memory(self: UntypedStorage | TypedStorage, device: Any = None)
 
     Raises:
         RuntimeError: always (PyTorch's text).
+        TypeError: the storage is on meta (PyTorch's text).
     """
+    if self.device is META:
+        raise TypeError("cannot pin 'torch.storage.UntypedStorage' only CPU memory can be pinned")
     _refuse_to_pin(device)
 
 
@@ -293,6 +331,8 @@ for _name, _untyped, _typed in (
     ("is_shared", _storage_is_shared, _typed_is_shared),
     ("resize_", _storage_resize_, _typed_resize_),
     ("share_memory_", _storage_share_memory_, _typed_share_memory_),
+    ("_share_fd_cpu_", _share_fd_cpu_, _share_fd_cpu_),
+    ("_share_filename_cpu_", _share_filename_cpu_, _share_filename_cpu_),
     ("_new_shared", classmethod(_new_shared), _typed_new_shared),
     ("pin_memory", _storage_pin_memory, _storage_pin_memory),
     ("is_pinned", _storage_is_pinned, _storage_is_pinned),

@@ -14,7 +14,7 @@ from ..backends.numpy.memory import address, owner
 from ..devices import CPU, META
 from ..modes import active_tracer, special
 from ..warning_location import user_stacklevel
-from .meta import lacks_elements
+from .meta import NO_DATA, lacks_elements, reserved
 from .tensor import Tensor
 
 
@@ -36,32 +36,51 @@ class _Storage:
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     def cpu(self) -> Any:
-        """This storage."""
+        """This storage.
+
+        Raises:
+            NotImplementedError: it is on meta.
+        """
+        self.untyped()._check_copied()
         return self
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Any:
-        """This storage; there is no device but the CPU.
+        """This storage; there is no device to copy it to.
 
         Args:
-            device: the CPU.
+            device: the CPU, or that of the storage.
             non_blocking: without effect.
         """
         target = device if isinstance(device, devices.device) else devices.device(device)
+        if target.type == self.device.type:
+            return self
+        if target.type == "meta":
+            raise AssertionError("META device module is not loaded")
         if target.type != "cpu":
             raise AssertionError(f"Torch not compiled with {target.type.upper()} enabled")
-        return self
+        return self.cpu()
+
+    def untyped(self) -> UntypedStorage:
+        """The storage as bytes."""
+        raise NotImplementedError
+
+    def size(self) -> int:
+        """The number of elements."""
+        raise NotImplementedError
 
     def _elements(self) -> np.ndarray:
         raise NotImplementedError
 
     def _as(self, dtype: dtypes.dtype) -> TypedStorage:
+        if self.device is META:
+            return TypedStorage(UntypedStorage(self.size() * dtype.itemsize, device=META), dtype)
         elements = self._elements()
         return TypedStorage(UntypedStorage.of(np.array(dtypes.cast(elements, dtype.numpy), copy=True)), dtype)
 
     @property
     def device(self) -> devices.device:
-        """The device."""
-        return CPU
+        """The device: the CPU, or "meta" for the storage of a tensor without elements."""
+        return self.untyped()._device
 
 
 def _conversion(name: str, dtype: dtypes.dtype) -> Any:
@@ -110,10 +129,12 @@ class UntypedStorage(_Storage):
     def __init__(self, size: Any = 0, *, device: Any = None) -> None:
         if device is not None:
             self._device = device if isinstance(device, devices.device) else devices.device(device)
+            if self._device.type == "meta":
+                self._device = META
         if isinstance(size, (int, np.integer)):
             if size < 0:
                 raise RuntimeError(f"alloc_cpu() seems to have been called with negative number: {2**64 + int(size)}")
-            self._memory = np.zeros(int(size), np.uint8)
+            self._memory = reserved((int(size),), np.dtype(np.uint8))
         else:
             self._memory = _bytes_of_sequence(size)
 
@@ -193,10 +214,13 @@ class UntypedStorage(_Storage):
             out.byteswap(dtype)
         return out
 
-    @property
-    def device(self) -> devices.device:
-        """The device: the CPU, or "meta" for the storage of a tensor without elements."""
-        return self._device
+    def _check_elements(self) -> None:
+        if self._device is META:
+            raise NotImplementedError("Not available for 'meta' device type")
+
+    def _check_copied(self) -> None:
+        if self._device is META:
+            raise NotImplementedError(NO_DATA)
 
     def nbytes(self) -> int:
         """The number of bytes."""
@@ -207,8 +231,8 @@ class UntypedStorage(_Storage):
         return self._memory.size
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return address(self._memory) if self._memory.size else 0
+        """The address of the first byte; 0 if there is none, or no elements."""
+        return address(self._memory) if self._memory.size and self._device is not META else 0
 
     def element_size(self) -> int:
         """The size of an element: a byte."""
@@ -220,7 +244,7 @@ class UntypedStorage(_Storage):
 
     def new(self) -> UntypedStorage:
         """An empty storage."""
-        return UntypedStorage(0)
+        return UntypedStorage(0, device=self._device)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of this class; with a dtype's legacy storage class, the bytes converted to it."""
@@ -235,6 +259,7 @@ class UntypedStorage(_Storage):
         return self._memory.size
 
     def __getitem__(self, index: Any) -> Any:
+        self._check_elements()
         if not isinstance(index, slice):
             return int(self._memory[_checked_index(index, len(self))])
         start, stop, step = index.indices(len(self))
@@ -251,18 +276,22 @@ class UntypedStorage(_Storage):
         return owner(self._memory) if self._whole is None else self._whole
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._memory[index if isinstance(index, slice) else _checked_index(index, len(self))] = value
+        where = index if isinstance(index, slice) else _checked_index(index, len(self))
+        if self._device is not META:
+            self._memory[where] = value
 
     def __iter__(self) -> Any:
-        return iter(self._memory.tolist())
+        return iter(self.tolist())
 
     def tolist(self) -> list[int]:
         """The bytes, as integers."""
+        self._check_elements()
         return self._memory.tolist()
 
     def fill_(self, value: int) -> UntypedStorage:
         """Set all bytes to a value, in place."""
-        self._memory[...] = value
+        if self._device is not META:
+            self._memory[...] = value
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
@@ -274,7 +303,9 @@ class UntypedStorage(_Storage):
         other = source.untyped()
         if len(self) != len(other):
             raise RuntimeError(f"size does not match, self was {len(self)} bytes but src was {len(other)} bytes")
-        self._memory[...] = other._memory
+        if self._device is not META:
+            other._check_copied()
+            self._memory[...] = other._memory
         return self
 
     def resizable(self) -> bool:
@@ -283,6 +314,8 @@ class UntypedStorage(_Storage):
 
     def clone(self) -> UntypedStorage:
         """A copy."""
+        if self._device is META:
+            return UntypedStorage(len(self), device=META)
         return UntypedStorage.of(self._memory.copy())
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
@@ -301,11 +334,14 @@ class UntypedStorage(_Storage):
         return self.clone()
 
     def __reduce__(self) -> Any:
+        self._check_copied()
         memory_owner = self._owner()  # storages of one array pickle as one object
         start = self.data_ptr() - address(memory_owner) if len(self) else 0
         return _storage_slice, (memory_owner, start, len(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        if self._device is META:
+            return self.clone()
         memory_owner = self._owner()
         if id(memory_owner) not in memo:
             memo[id(memory_owner)] = np.array(memory_owner, order="K", copy=True)
@@ -314,13 +350,26 @@ class UntypedStorage(_Storage):
         return _storage_slice(memo[id(memory_owner)], start, len(self))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and self.data_ptr() == other.data_ptr() and len(self) == len(other)
+        return isinstance(other, UntypedStorage) and len(self) == len(other) and (
+            not len(self) or address(self._memory) == address(other._memory))
 
     def __hash__(self) -> int:
-        return hash(self.data_ptr())
+        return hash(address(self._memory) if len(self) else 0)
+
+    @property
+    def _cdata(self) -> int:
+        """What identifies the storage: equal for all that share the memory."""
+        return address(self._owner()) or id(self._owner())
+
+    def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes to a file, after their number of elements if `save_size`."""
+        self._check_copied()
+        if save_size:
+            f.write((len(self) // element_size).to_bytes(8, sys.byteorder))
+        f.write(self._memory.data)
 
     def __repr__(self) -> str:
-        lines = " " + "\n ".join(map(str, self._memory.tolist()))
+        lines = "..." if self._device is META else " " + "\n ".join(map(str, self._memory.tolist()))
         return f"{lines}\n[{config.module_name}.storage.UntypedStorage(device={self._device}) of size {len(self)}]"
 
 
@@ -431,9 +480,11 @@ class TypedStorage(_Storage):
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
         elif not args:
-            self._untyped_storage = UntypedStorage()
+            self._untyped_storage = UntypedStorage(device=device)
         elif isinstance(args[0], (int, np.integer)):
-            self._untyped_storage = UntypedStorage(int(args[0]) * self.dtype.itemsize)
+            self._untyped_storage = UntypedStorage(int(args[0]) * self.dtype.itemsize, device=device)
+        elif device is not None and devices.device(device).type == "meta":
+            self._untyped_storage = UntypedStorage(len(args[0]) * self.dtype.itemsize, device=device)
         else:
             self._untyped_storage = UntypedStorage.of(
                 dtypes.cast(np.array(args[0]), self.dtype.numpy).reshape(-1).copy())
@@ -478,6 +529,7 @@ class TypedStorage(_Storage):
 
     def tolist(self) -> list[Any]:
         """The elements as Python scalars."""
+        self._untyped_storage._check_elements()
         return dtypes.widen(self._elements()).tolist()
 
     def clone(self) -> TypedStorage:
@@ -486,29 +538,36 @@ class TypedStorage(_Storage):
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set all elements to a value, in place."""
-        self._elements()[...] = dtypes.cast(np.asarray(value), self.dtype.numpy)
+        if self.device is not META:
+            self._elements()[...] = dtypes.cast(np.asarray(value), self.dtype.numpy)
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
         """Copy the elements of a storage of equal length, converted to this dtype."""
-        self._elements()[...] = dtypes.cast(source._elements(), self.dtype.numpy)
+        if self.device is not META:
+            source.untyped()._check_copied()
+            self._elements()[...] = dtypes.cast(source._elements(), self.dtype.numpy)
         return self
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of the legacy class; with such a class or its name, the elements converted to its dtype."""
         if dtype is None:
+            if self.device is META:
+                return f"{config.module_name}.storage.TypedStorage"
             return f"{config.module_name}.{storage_name(self.dtype)}"
         if isinstance(dtype, str):
             dtype = next(d for d in dtypes.ALL if storage_name(d) == dtype.rpartition(".")[2])
         return self._as(dtype if isinstance(dtype, dtypes.dtype) else dtype.dtype)
 
     def __getitem__(self, index: Any) -> Any:
+        self._untyped_storage._check_elements()
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         return dtypes.widen(self._elements()[_checked_index(index, self.size())][None])[0].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._elements()[index] = dtypes.cast(np.asarray(value), self.dtype.numpy)
+        if self.device is not META:
+            self._elements()[index] = dtypes.cast(np.asarray(value), self.dtype.numpy)
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
@@ -540,6 +599,19 @@ class TypedStorage(_Storage):
 
     _pickle_storage_type = pickle_storage_type
 
+    @property
+    def _cdata(self) -> int:
+        """What identifies the storage (`UntypedStorage._cdata`)."""
+        return self._untyped_storage._cdata
+
+    @property
+    def _dtype(self) -> dtypes.dtype:
+        return self.dtype
+
+    def _write_file(self, *args: Any) -> None:
+        """Write the elements to a file (`UntypedStorage._write_file`)."""
+        self._untyped_storage._write_file(*args)
+
     def _data_ptr(self) -> int:
         return self.data_ptr()
 
@@ -547,7 +619,7 @@ class TypedStorage(_Storage):
         return TypedStorage, (self._untyped_storage, self.dtype)
 
     def __repr__(self) -> str:
-        lines = " " + "\n ".join(map(str, self.tolist()))
+        lines = "..." if self.device is META else " " + "\n ".join(map(str, self.tolist()))
         what = (f"{config.module_name}.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size "
                 f"{len(self)}")
         return f"{lines}\n[{what}]"
@@ -601,8 +673,7 @@ def storage(self: Tensor) -> TypedStorage:
                   "storage class. This should only matter to you if you are using storages directly.  To access "
                   "UntypedStorage directly, use tensor.untyped_storage() instead of "
                   "tensor.storage()", UserWarning, stacklevel=user_stacklevel())
-    _check_not_batched(self)
-    return TypedStorage(UntypedStorage.of(self._array), self.dtype)
+    return TypedStorage(untyped_storage(self), self.dtype)
 
 
 def storage_offset(self: Tensor) -> int:

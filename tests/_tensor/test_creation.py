@@ -184,3 +184,12 @@ def test_sizes_by_name(name):
     if name in ("zeros", "ones", "empty"):
         with pytest.raises(TypeError, match="must be tuple of ints, not int"):
             make(size=3)
+
+
+def test_sizes_are_added_to_tuples_alone() -> None:
+    size, more = torch.Size([1, 2]), (3,)
+    assert type(size + more) is type(more + size) is torch.Size
+    assert (size + np.array([1, 1])).tolist() == [2, 3]
+    for other in ([3], 3, "3", torch.ones(1)):
+        with pytest.raises(TypeError, match=rf"^can only concatenate tuple \(not {type(other).__name__}\) to torch"):
+            size + other

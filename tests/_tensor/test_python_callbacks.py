@@ -38,3 +38,24 @@ def test_dim_order() -> None:
     assert torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last).dim_order() == (0, 2, 3, 1)
     with pytest.raises(RuntimeError, match="unique dim order"):
         torch.ones(1, 2, 1, 3).dim_order(ambiguity_check=True)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "float32", "complex64"])
+def test_converted_values(dtype) -> None:
+    """What the function returns: the elements or the error, as in PyTorch."""
+    oracle = pytest.importorskip("torch")
+
+    def outcome(lib, value):
+        x = lib.ones(3).to(getattr(lib, dtype))
+        try:
+            values = iter((1, value))
+            x.apply_(lambda k: next(values, 1))
+            error = None
+        except Exception as raised:
+            error = type(raised), str(raised)
+        return x.tolist(), error
+
+    for value in ("1", 1.5, 2, True, None, 300, -1, -300, 2 ** 70, 10 ** 400, 1j, float("inf"), 1e300):
+        assert outcome(torch, value) == outcome(oracle, value), value
+    assert torch.ones(2, device="meta").apply_(None.__class__).is_meta
