@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .._tensor import functions as _fn
 from .._tensor.overriding.entry_points import register_namespace
+from . import grad as grad
 from .functionals.activation import *  # noqa: F403
 from .functionals.attention import *  # noqa: F403
 from .functionals.distance import *  # noqa: F403

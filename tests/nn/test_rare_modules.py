@@ -164,3 +164,31 @@ def test_names(module):
         a, b = getattr(theirs, name), getattr(ours, name)
         if inspect.isfunction(a):
             assert list(inspect.signature(b).parameters) == list(inspect.signature(a).parameters)
+
+
+def test_skipped_initialization_and_functional_grad():
+    flambeau.manual_seed(1)
+    initialized = flambeau.nn.Linear(5, 1)
+    flambeau.manual_seed(1)
+    skipped = flambeau.nn.utils.skip_init(flambeau.nn.Linear, 5, 1)
+    assert skipped.weight.device.type == "cpu"
+    assert not flambeau.allclose(initialized.weight, skipped.weight)
+    assert flambeau.nn.functional.grad is flambeau.nn.grad
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("duals", [(0,), (1,), (0, 1), (4, 2)])
+def test_running_statistics_with_tangents(duals, training):
+    def program(lib):
+        forward_ad = lib.autograd.forward_ad
+        x = [lib.ones(3, 2, 5), lib.zeros(2), lib.ones(2), lib.ones(2), lib.zeros(2)]
+        with forward_ad.dual_level():
+            x = [forward_ad.make_dual(a, lib.ones_like(a)) if k in duals else a for k, a in enumerate(x)]
+            try:
+                out = lib.nn.functional.batch_norm(*x, training=training)
+            except RuntimeError as error:
+                return [str(error)]
+            return [forward_ad.unpack_dual(out).tangent is None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own use of torch.jit
+        assert program(flambeau) == program(torch)

@@ -292,6 +292,11 @@ INVALID: dict[str, Callable[[Any], Any]] = {
     "strided": lambda torch: torch.ones(2, layout=torch.sparse_coo),
     "blocksize": lambda torch: torch.ones(3, 3).to_sparse_bsr((2, 2)),
     "sparse_dim": lambda torch: torch.ones(3, 3).to_sparse(5),
+    "dense_dim": lambda torch: torch.ones(3, 3).to_sparse(dense_dim=3),
+    "all dense": lambda torch: torch.ones(3, 3).to_sparse(dense_dim=2),
+    "dense_dim of csr": lambda torch: torch.eye(3).to_sparse_csr().to_sparse(dense_dim=0),
+    "dense_dim of coo": lambda torch: torch.eye(3).to_sparse().to_sparse(dense_dim=0),
+    "blocksize of coo": lambda torch: torch.eye(3).to_sparse(blocksize=(1, 1)),
 }
 
 
@@ -314,10 +319,10 @@ def test_batches_and_dense_dimensions(layout: str) -> None:
 
     def program(torch: Any) -> Any:
         x = torch.arange(1., 17.).reshape(2, 2, 4)
-        hybrid = {} if layout == "sparse_coo" else {"dense_dim": 1}
+        hybrid = {"dense_dim": 1}
         y = x.to_sparse(layout=getattr(torch, layout), **blocks)
         z = torch.ones(2, 4, 3).to_sparse(layout=getattr(torch, layout), **blocks, **hybrid)
-        return y, y.to_dense(), z, z.to_dense()
+        return y, y.to_dense(), z, z.to_dense(), torch.zeros_like(z)
 
     assert_same(program)
 

@@ -11,9 +11,10 @@ import numpy as np
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
-from ...modes import active_tracer, special
+from ...modes import active_tracer, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..lazy_clones import make_writable
 from ..tensor import Tensor, wrap
 
 __all__ = [
@@ -56,6 +57,8 @@ def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, 
         tracer = active_tracer.get()
         if tracer is not None:
             tracer.on_running_average(average, value, momentum, factor)
+        if lazy_storages[0]:
+            make_writable(average._array)
     if factor != 1.0:
         value = value * factor
     a = average._array
@@ -75,6 +78,11 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
 
         if is_batched(input, weight, bias, running_mean, running_var):
             return _batch_norm_of_batches(input, weight, bias, running_mean, running_var, training, momentum, eps)
+        from ..dispatch.forward_mode import tangent_levels
+
+        if not training and tangent_levels((input, weight, bias)) and tangent_levels((running_mean, running_var)):
+            raise RuntimeError("batch_norm is not differentiable wrt running_mean and running_var, they cannot have "
+                               "forward grad defined")
     statistics: list[Any] = []
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
         "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),

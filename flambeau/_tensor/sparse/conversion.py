@@ -176,7 +176,7 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
         sparse_dim: the number of sparse dimensions of a COO tensor; default: all.
         layout: the result's layout; default: `torch.sparse_coo`.
         blocksize: (height, width), for layouts with blocks.
-        dense_dim: the number of dense dimensions of a compressed tensor.
+        dense_dim: the number of dense dimensions; default: none.
 
     Raises:
         RuntimeError: the arguments do not fit the layout.
@@ -193,7 +193,7 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
             raise TypeError(f"to_sparse(): argument 'sparse_dim' must be int, not {type(sparse_dim).__name__}")
         return _to_coo(self, int(sparse_dim), "ToSparseBackward0")
     kind = sparse_coo if layout is None else layout
-    if kind is self.layout and blocksize is None:
+    if kind is self.layout and blocksize is None and dense_dim is None:
         return self
     source = layout_name(self)
     if kind is strided:
@@ -201,11 +201,23 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
     if blocksize is not None:
         _check_block_size("to_sparse", blocksize)
     if kind is sparse_coo:
-        for name, given in (("blocksize", blocksize), ("dense_dim", dense_dim)):
+        a: Any = self._array
+        dense = not isinstance(a, SparseArray)
+        where = ("dense_to_sparse" if dense else "sparse_compressed_to_sparse" if isinstance(a, CompressedArray) else
+                 "to_sparse")
+        for name, given in (("blocksize", blocksize), ("dense_dim", None if dense else dense_dim)):
             if given is not None:
-                raise RuntimeError(f"to_sparse: conversion from {source} to Sparse with {name} argument given is not "
+                raise RuntimeError(f"{where}: conversion from {source} to Sparse with {name} argument given is not "
                                    "supported")
-        return _to_coo(self, None, "ToSparseBackward1")
+        sparse_dim = None
+        if dense_dim is not None:
+            if not 0 <= dense_dim <= a.ndim:
+                raise RuntimeError(f"{where}: dense_dim argument must be in [0,{a.ndim}] range, but {dense_dim} is "
+                                   "given")
+            if a.ndim and dense_dim == a.ndim:
+                raise RuntimeError(f"{where}: dense_dim argument must be !=self.dim() when self.dim()>0")
+            sparse_dim = a.ndim - dense_dim
+        return _to_coo(self, sparse_dim, "ToSparseBackward1")
     return _to_compressed(self, kind, "to_sparse", "ToSparseBackward1", blocksize, dense_dim)
 
 

@@ -49,7 +49,7 @@ def like(input: Tensor, fill: Any, dtype: Any, layout: Any, requires_grad: bool)
     elif isinstance(a, CooArray) and a.dense_dim:
         raise RuntimeError(f"sparse_compressed_tensor_with_dims: dimensionality must be at least dense_dim(="
                            f"{a.dense_dim}) + sparse_dim(=2), but got {a.ndim}")
-    elif isinstance(a, CompressedArray) and a.layout is kind and a.has_blocks:
+    elif isinstance(a, CompressedArray) and a.layout is kind:
         out = make(CompressedArray(kind, np.zeros_like(a.compressed), a.plain[..., :0],
                                    np.zeros((*a.values.shape[: a.batch_dim], 0,
                                              *a.values.shape[a.batch_dim + 1:]), d.numpy), a.shape))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from ..._tensor import functions as fn
 from ..modules.module import Module
 
 __all__ = ["skip_init"]
@@ -30,8 +29,5 @@ def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    state = fn.get_rng_state()
-    try:  # there is no storage without values here: the module is initialized, without using up random numbers
-        return module_cls(*args, **kwargs)
-    finally:
-        fn.set_rng_state(state)
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
