@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import weakref
 from typing import Any
 
@@ -107,6 +108,10 @@ def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
             type(storage), b"", mapping.name.encode(), mapping.size)
     elif mapping.size == 0:
         return rebuild_storage_empty, (type(storage),)
+    elif (kept := getattr(_sender, "kept", None)) is not None:
+        kept.append(memory_owner)
+        call = rebuild_storage_in_process, (
+            type(storage), os.getpid(), mapping.fd, shared_memory.identity(mapping.fd), mapping.size)
     else:
         from multiprocessing.reduction import DupFd
 
@@ -125,6 +130,47 @@ def rebuild_storage_fd(cls: type[UntypedStorage], df: Any, size: int) -> Untyped
         return cls._on(shared_memory.open_descriptor(fd, size))
     finally:
         os.close(fd)
+
+
+def rebuild_storage_in_process(cls: type[UntypedStorage], pid: int, fd: int, file: tuple[int, int],
+                               size: int) -> UntypedStorage:
+    """The storage of a file that the sender keeps open."""
+    from ..runtime import shared_memory
+
+    return cls._on(shared_memory.open_in_process(pid, fd, file, size))
+
+
+_sender = threading.local()
+
+
+class Kept:
+    """A message whose receiver opens the sender's file descriptors itself, which saves a connection for each tensor.
+
+    The sender keeps the memory until it knows that the message has been received.
+
+    Args:
+        data: what is sent, and received in place of this object.
+        kept: the list to which the memory is added while the message is pickled.
+    """
+
+    def __init__(self, data: Any, kept: list[Any]) -> None:
+        self.data, self.kept = data, kept
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _sender.kept = self.kept
+        return _received, (self.data, _End())
+
+
+class _End:
+    """The end of a `Kept` message: what is pickled after it has connections again."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _sender.kept = None
+        return bool, ()
+
+
+def _received(data: Any, end: bool) -> Any:
+    return data
 
 
 def rebuild_storage_filename(cls: type[UntypedStorage], manager: bytes, handle: bytes, size: int,

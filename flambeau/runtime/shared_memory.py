@@ -238,6 +238,35 @@ def open_descriptor(fd: int, size: int) -> np.ndarray:
         return array if array is not None else _remember(Mapping(os.dup(fd), size))
 
 
+def open_in_process(pid: int, fd: int, file: tuple[int, int], size: int) -> np.ndarray:
+    """Return the memory of an anonymous file that another process has open: the same array for the same file.
+
+    Args:
+        pid, fd: the process, and its descriptor, which it must keep open until this function has returned.
+        file: what `identity(fd)` is there.
+
+    Raises:
+        OSError: the process has ended, or its descriptors cannot be read.
+    """
+    with _lock:
+        array = _arrays.get(file)
+        if array is not None:
+            return array
+        copy = os.open(f"/proc/{pid}/fd/{fd}", os.O_RDWR)
+        if identity(copy) != file:
+            os.close(copy)
+            raise FileNotFoundError(f"process {pid} has closed its descriptor {fd}, or is another one")
+        return _remember(Mapping(copy, size))
+
+
+def has_readable_descriptors(pid: int) -> bool:
+    """Whether this process may open another one's descriptors (`open_in_process`)."""
+    try:
+        return bool(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
+
+
 def open_name(name: str, size: int) -> np.ndarray:
     """Return the memory of a named object: the same array for the same name.
 

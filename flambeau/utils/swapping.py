@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._tensor.swapping import swap_tensors
+from ..nn.swapping import swap_tensors
 
 __all__ = ["set_module", "swap_tensors"]
 

@@ -112,3 +112,29 @@ def test_named_objects_do_not_outlive_processes():
 def test_sizes_that_the_system_refuses():
     with pytest.raises(RuntimeError, match=r"unable to (mmap|allocate)"):
         shared_memory.create(1 << 62)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="opens descriptors by /proc")
+def test_descriptors_of_another_process():
+    array = shared_memory.create(100)
+    fd = shared_memory.mapping_of(array).fd
+    file = shared_memory.identity(fd)
+    parent, known = os.getpid(), id(array)
+    assert shared_memory.open_in_process(parent, fd, file, 100) is array
+
+    def write():
+        shared_memory._arrays.clear()
+        other = shared_memory.open_in_process(parent, fd, file, 100)
+        assert id(other) != known
+        other[5] = 9
+
+    assert in_child(write) == 0
+    assert array[5] == 9
+    with pytest.raises(FileNotFoundError, match="has closed its descriptor"):
+        shared_memory.open_in_process(parent, fd, (file[0] + 1, file[1]), 100)
+    del array
+    gc.collect()
+    with pytest.raises(FileNotFoundError):
+        shared_memory.open_in_process(parent, fd, file, 100)
+    assert shared_memory.has_readable_descriptors(parent)
+    assert not shared_memory.has_readable_descriptors(2**22 + 1)  # beyond the largest process number

@@ -8,6 +8,9 @@ Shutdown. Workers are daemons, and they also end when their queue yields None, o
 process has another parent (`ManagerWatchdog`). The loader notices a dead worker by SIGCHLD, or at the latest when
 it has waited for `MP_STATUS_CHECK_INTERVAL`. Nobody joins a queue's feeder thread, which could wait for a reader that
 is dead: the loader cancels it for the index queues, workers for the result queue once `done_event` is set.
+
+Memory. A batch's tensors are in shared memory. Where the system permits, the loader opens the descriptors of the
+worker, which keeps them until a later task says that the batch has been received (`reductions.Kept`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import functools
 import itertools
 import os
 import queue
+import sys
 import time
 import warnings
 from typing import Any, NoReturn, Self
@@ -24,6 +28,7 @@ from ... import multiprocessing as default_context
 from ..._tensor.creation.random import Generator
 from ...autograd.profiler import record_function
 from ...exception_wrapper import ExceptionWrapper
+from ...runtime import shared_memory
 from . import _utils
 from ._utils import fetch, signal_handling, worker
 from .datapipes.datapipe import IterDataPipe, MapDataPipe
@@ -170,6 +175,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for number in range(self._num_workers):
             self._start_worker(context, number)
         self._data_queue = self._worker_result_queue
+        # without this permission, or /proc, batches come by a connection for each tensor
+        self._opens_descriptors = sys.platform == "linux" and all(
+            shared_memory.has_readable_descriptors(process.pid) for process in self._workers)
         signal_handling._set_worker_pids(id(self), tuple(process.pid for process in self._workers))
         signal_handling._set_SIGCHLD_handler()
         self._worker_pids_set = True
@@ -207,6 +215,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._tasks_outstanding = 0
         self._workers_status = [True] * self._num_workers  # whether the worker has more to do in this epoch
         self._workers_num_tasks = [0] * self._num_workers
+        self._received: list[list[int] | None] = [
+            [] if self._opens_descriptors else None for _ in self._workers]  # tasks that the worker is still to be told
         self._worker_queue_idx_cycle = itertools.cycle(range(self._num_workers))
         if not first_iter:
             self._resume_workers()
@@ -279,6 +289,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     "Invalid iterator state: shutdown or no outstanding tasks when fetching next data")
             task, data = self._get_data()
             self._tasks_outstanding -= 1
+            received = self._received[self._task_info[task][0]]
+            if received is not None:
+                received.append(task)
             if self._dataset_kind == fetch.ITERABLE and isinstance(data, worker._IterableDatasetStopIteration):
                 if self._persistent_workers:
                     self._workers_status[data.worker_id] = False
@@ -335,7 +348,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 break
         else:
             return
-        self._index_queues[number].put((self._send_idx, index))
+        self._index_queues[number].put((self._send_idx, index, self._received[number]))
+        if self._opens_descriptors:
+            self._received[number] = []
         self._task_info[self._send_idx] = (number,)
         self._workers_num_tasks[number] += 1
         self._tasks_outstanding += 1

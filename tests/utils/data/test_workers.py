@@ -15,7 +15,7 @@ import time
 import pytest
 
 import flambeau as torch
-from flambeau.runtime import thread_pool
+from flambeau.runtime import shared_memory, thread_pool
 from flambeau.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="POSIX"),
@@ -51,6 +51,18 @@ def test_an_exception_has_the_workers_traceback():
     assert text.startswith("Caught ZeroDivisionError in DataLoader worker process 0.\nOriginal Traceback (most recent")
     assert "in function\n    raise ZeroDivisionError" in text
     assert text.endswith("ZeroDivisionError: in the dataset\n")
+
+
+@pytest.mark.parametrize("readable", [False, True])
+def test_batches_of_several_epochs_with_and_without_access_to_descriptors(monkeypatch, readable):
+    monkeypatch.setattr(shared_memory, "has_readable_descriptors", lambda pid: readable)
+    loader = DataLoader(Calls(lambda i: torch.full((3,), i)), 2, num_workers=2, persistent_workers=True)
+    epochs = [list(loader), list(loader)]
+    next(iter(loader))  # its other batches are dropped
+    epochs.append(list(loader))
+    for batches in epochs:
+        assert torch.cat(batches)[:, 0].tolist() == list(range(8))
+        assert all(batch.is_shared() for batch in batches)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])

@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from ...._tensor.reductions import Kept
 from ....exception_wrapper import ExceptionWrapper
 from . import IS_WINDOWS, MP_STATUS_CHECK_INTERVAL, fetch, signal_handling
 
@@ -164,6 +165,8 @@ def _worker_loop(dataset_kind: int, dataset: Any, index_queue: Any, data_queue: 
         except Exception:
             init_exception = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
         stream_ended = False
+        kept: dict[int, list[Any]] = {}  # number of a task -> shared memory that the loader has yet to open
+        stale: list[Any] = []
         watchdog = ManagerWatchdog()
         while watchdog.is_alive():
             try:
@@ -171,6 +174,8 @@ def _worker_loop(dataset_kind: int, dataset: Any, index_queue: Any, data_queue: 
             except queue.Empty:
                 continue
             if isinstance(message, _ResumeIteration):
+                stale.append(kept)  # the loader may not have opened them yet; it has when it asks for a batch
+                kept = {}
                 data_queue.put((message, None))
                 stream_ended = False
                 if seed_dataset is not None:
@@ -183,7 +188,10 @@ def _worker_loop(dataset_kind: int, dataset: Any, index_queue: Any, data_queue: 
                 break
             if done_event.is_set() or stream_ended:
                 continue  # until None arrives
-            number, index = message
+            number, index, received = message
+            stale.clear()
+            for each in received or ():
+                kept.pop(each, None)
             data: Any
             if init_exception is not None:
                 data, init_exception = init_exception, None
@@ -196,6 +204,8 @@ def _worker_loop(dataset_kind: int, dataset: Any, index_queue: Any, data_queue: 
                         stream_ended = True
                     else:
                         data = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
+            if received is not None:
+                data = Kept(data, kept.setdefault(number, []))
             data_queue.put((number, data))
             del data, number, index, message  # memory is free while the worker waits
     except KeyboardInterrupt:
