@@ -55,6 +55,27 @@ def test_index_fill():
              for x, d, i in itertools.product(_TENSORS[:3], (0, 1, -1), _INDICES))
 
 
+_VALUES = ("0.5", "True", "1j", "None", "'a'", "[1, 2]", "torch.tensor(2)", "torch.tensor(2j)", "torch.ones(1)")
+
+
+@pytest.mark.parametrize("call", ["{x}.index_fill_({d}, {i}, {v})", "{x}.index_fill({d}, {i}, {v})",
+                                  "torch.index_fill({x}, {d}, {i}, value={v})", "{x}.scatter_({d}, {i}, {v})",
+                                  "{x}.scatter({d}, {i}, value={v})", "torch.scatter({x}, {d}, {i}, {v})",
+                                  "{x}.scatter_({d}, {i}, {v}, reduce='add')", "{x}.masked_fill_({i}, {v})"])
+def test_values_and_types_of_arguments(call):
+    indices = ("torch.tensor([0])", "torch.tensor([0.])", "torch.tensor([True, False, True])", "[0]", "0", "None")
+    _compare(call.format(x="torch.ones(3)", d=d, i=i, v=v)
+             for d, i, v in itertools.product((0, 1, None, 0.5), indices, _VALUES))
+
+
+@pytest.mark.parametrize("arguments", ["", "0", "0, i", "0, i, 1, 2", "0, i, foo=1", "0, i, other=1", "i, 0, 1",
+                                       "0, i, 1, reduce=2", "0, i, 1, reduce='none'",
+                                       "0, i, src='a'"])
+@pytest.mark.parametrize("name", ["scatter_", "scatter", "index_fill", "index_fill_"])
+def test_numbers_and_names_of_arguments(name, arguments):
+    _compare([f"torch.ones(3).{name}({arguments})".replace("i,", "torch.tensor([0]),")])
+
+
 def test_keys():
     keys = ("0", "-1", "5", "0, 0", "...", "None", "True", "1:", "..., 0", "..., 5", "[0]", "[[0]]", "torch.tensor(0)",
             "torch.tensor([0])", "..., torch.tensor(5)", "torch.tensor([True]), 0", "0, torch.tensor([True])", "1.5",

@@ -11,11 +11,13 @@ import numpy as np
 from ... import dtypes
 from ...engine.grad_mode import grad_mode
 from ...engine.saved.saved_tensor_mutation import before_write
-from ...modes import special
+from ...modes import lazy_storages, special
 from ...ops.declare import REGISTRY, Op
-from ...warning_location import user_stacklevel
+from ...shapes import broadcast_shapes, wrap_dim
+from ...warning_location import user_stacklevel, warn_once
 from ..creation.constants import full_like
 from ..dispatch.apply import apply
+from ..dispatch.argument_errors import invalid_combination
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, inplace_function, public_function, write_out
 from ..dispatch.inplace import apply_inplace, overwrite
@@ -30,6 +32,7 @@ from .indexing import (
     raise_dtype_mismatch,
     write_at,
 )
+from .lazy_clones import make_writable
 from .reshaping import expand, unsqueeze, view
 
 __all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim",
@@ -93,14 +96,64 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return write_at(self, _indices(indices), values, accumulate)
 
 
-def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool) -> Tensor:
-    names = ("input", "dim", "index", "src")
-    for name, value in zip(names, args, strict=False):
-        kwargs[name] = value
-    out = kwargs.pop("out", None)
-    input, dim, index = kwargs["input"], kwargs["dim"], kwargs["index"]
-    reduce = kwargs.get("reduce")
-    source = kwargs.get("value", kwargs.get("src"))
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float, complex, np.number, np.bool_))
+
+
+def _is_dim(x: Any) -> bool:
+    """Whether the argument parser takes a value for a dimension."""
+    return (isinstance(x, (int, np.integer)) and not isinstance(x, bool)) or (
+        isinstance(x, Tensor) and not x._array.ndim and x._array.dtype.kind in "iu" and not x._requires_grad)
+
+
+_DEPRECATED_REDUCE = (
+    "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
+    "release. Use torch.scatter_reduce instead for more reduction options.")
+
+_SCATTER = tuple(f"int dim, Tensor index, {source}{reduce}" for source in ("Tensor src", "Number value")
+                 for reduce in ("", ", *, str reduce"))
+_INDEX_FILL = ("int dim, Tensor index, Tensor value", "int dim, Tensor index, Number value")
+_MASKED_FILL = ("Tensor mask, Tensor value", "Tensor mask, Number value")
+
+
+def _mismatch(name: str, signatures: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any],
+              method: bool, out: bool = False) -> TypeError:
+    """The error of arguments that fit none of a method's signatures, or of those of its function."""
+    if method:
+        return invalid_combination(name, signatures, args[1:], kwargs)
+    return invalid_combination(name, [
+        f"Tensor input, {text}" + (", Tensor out = None" if "*" in text else ", *, Tensor out = None") * out
+        for text in signatures], args, kwargs)
+
+
+def _filled(args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, ...],
+            source: str) -> tuple[Any, ...] | None:
+    """The arguments in the order of `names`, the last of which may be called `source`; None if they are not these."""
+    values = list(args)
+    given = dict(kwargs)
+    for position, name in enumerate(names[len(args):], len(args)):
+        if position == len(names) - 1 and name not in given:
+            name = source
+        if name not in given:
+            return None
+        values.append(given.pop(name))
+    return tuple(values) if len(values) == len(names) and not given else None
+
+
+def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool, method: bool) -> Tensor:
+    rest = {key: value for key, value in kwargs.items() if key not in ("out", "reduce")}
+    out, reduce = kwargs.get("out"), kwargs.get("reduce")
+    found = _filled(args, rest, ("input", "dim", "index", "src"), "value")
+    if found is None or not (isinstance(found[0], Tensor) and _is_dim(found[1]) and isinstance(found[2], Tensor) and (
+            _is_number(found[3]) or (isinstance(found[3], Tensor) and not (
+                "value" in kwargs and (found[3]._array.ndim or found[3]._requires_grad))))) or (
+                "reduce" in kwargs and not isinstance(reduce, str)) or (
+                    out is not None and not isinstance(out, Tensor)) or ("out" in kwargs and method):
+        raise _mismatch("scatter_" if inplace else "scatter", _SCATTER, args, kwargs, method, out=True)
+    input, dim, index, source = found
+    dim = dim.__index__()
+    if "value" in kwargs and isinstance(source, Tensor):
+        source = source.item()
     if reduce is not None:
         return _scatter_reduce(input, dim, index, source, reduce, inplace, out)
     if isinstance(source, Tensor):
@@ -124,7 +177,10 @@ def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce:
     if special[0] and any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray
                           for x in (input, index, source)):
         return _scatter_reduce_batched(input, dim, index, source, reduce, inplace)
-    value = source._array if isinstance(source, Tensor) else source
+    value = source
+    if isinstance(source, Tensor):
+        warn_once(_DEPRECATED_REDUCE)
+        value = source._array
     result = arrays.scatter_reduce(input._array, index._array, value, dim, "sum" if reduce == "add" else "prod")
     return _without_derivative(input, wrap(result), inplace, out, source)
 
@@ -153,6 +209,8 @@ def _without_derivative(input: Tensor, result: Tensor, inplace: bool, out: Any, 
             return write_out(REGISTRY["_scatter"], result, out)
         check_overlap(input._array, *([source._array] if isinstance(source, Tensor) else []), disjoint=True)
         before_write(input)
+        if lazy_storages[0]:
+            make_writable(input._array)
         input._array[...] = result._array
         input._bump_version()
         if special[0]:
@@ -171,7 +229,15 @@ def scatter(*args: Any, **kwargs: Any) -> Tensor:
     >>> torch.scatter(torch.zeros(3), 0, torch.tensor([1]), 5.)
     tensor([0., 5., 0.])
     """
-    return _scatter_call(args, kwargs, False)
+    return _scatter_call(args, kwargs, False, False)
+
+
+def _scatter_method(*args: Any, **kwargs: Any) -> Tensor:
+    return _scatter_call(args, kwargs, False, True)
+
+
+_scatter_method.__name__ = _scatter_method.__qualname__ = "scatter"
+_scatter_method.__doc__ = scatter.__doc__
 
 
 def scatter_(*args: Any, **kwargs: Any) -> Tensor:
@@ -181,18 +247,27 @@ def scatter_(*args: Any, **kwargs: Any) -> Tensor:
     >>> torch.zeros(3).scatter_(0, torch.tensor([1]), 5.)
     tensor([0., 5., 0.])
     """
-    return _scatter_call(args, kwargs, True)
+    return _scatter_call(args, kwargs, True, True)
 
 
-def _index_fill_function(inplace: bool) -> Any:
+def _index_fill_function(inplace: bool, method: bool) -> Any:
     def call(*args: Any, **kwargs: Any) -> Tensor:
-        for name, given in zip(("input", "dim", "index", "value"), args, strict=False):
-            kwargs[name] = given
-        input, dim, index, value = kwargs["input"], kwargs["dim"], kwargs["index"], kwargs["value"]
-        if isinstance(value, Tensor):
-            if value._array.ndim:
-                raise RuntimeError("Only supports 0-dimension value tensor but got tensor with "
-                                   f"{value._array.ndim} dimensions.")
+        found = _filled(args, kwargs, ("input", "dim", "index", "value"), "value")
+        if found is None or not (isinstance(found[0], Tensor) and _is_dim(found[1]) and isinstance(
+                found[2], Tensor) and (isinstance(found[3], Tensor) or _is_number(found[3]))):
+            raise _mismatch("index_fill_" if inplace else "index_fill", _INDEX_FILL, args, kwargs, method)
+        input, dim, index, value = found
+        dim = dim.__index__()
+        is_tensor = isinstance(value, Tensor)
+        if is_tensor and value._array.ndim:
+            raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                               f"{value._array.ndim} dimension(s).")
+        if index._array.dtype != np.int64:
+            raise IndexError("index_fill_(): Expected dtype int64 for index.")
+        if input._array.dtype.kind != "c" and (
+                value._array.dtype.kind == "c" if is_tensor else isinstance(value, (complex, np.complexfloating))):
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+        if is_tensor:
             key, inputs, params = "_index_fill_tensor", [input, index, value], {"dim": dim}
         else:
             key, inputs, params = "_index_fill_scalar", [input, index], {"dim": dim, "value": value}
@@ -207,7 +282,7 @@ def _index_fill_function(inplace: bool) -> Any:
     return call
 
 
-index_fill = _index_fill_function(False)
+index_fill = _index_fill_function(False, False)
 index_fill.__name__ = index_fill.__qualname__ = "index_fill"
 index_fill.__doc__ = """The input with `value` in the slices `index` of a dimension.
 
@@ -221,7 +296,7 @@ index_fill.__doc__ = """The input with `value` in the slices `index` of a dimens
     >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 1)
     tensor([1., 0., 1.])
     """
-index_fill_ = _index_fill_function(True)
+index_fill_ = _index_fill_function(True, True)
 index_fill_.__name__ = index_fill_.__qualname__ = "index_fill_"
 index_fill_.__doc__ = """`index_fill`, in place.
 
@@ -229,6 +304,11 @@ index_fill_.__doc__ = """`index_fill`, in place.
     >>> torch.zeros(3).index_fill_(0, torch.tensor([0, 2]), 1)
     tensor([1., 0., 1.])
     """
+
+
+_index_fill_method = _index_fill_function(False, True)
+_index_fill_method.__name__ = _index_fill_method.__qualname__ = "index_fill"
+_index_fill_method.__doc__ = index_fill.__doc__
 
 
 def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -239,14 +319,20 @@ def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     tensor([5., 0.])
     """
     op = REGISTRY["masked_fill"]
-    mask = args[0] if args else kwargs.get("mask")
-    if isinstance(mask, Tensor):
-        from ...shapes import broadcast_shapes
-
-        shape = broadcast_shapes(self._array.shape, mask._array.shape)
-        if shape != self._array.shape:
-            raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
-                               f"{list(shape)}")
+    found = _filled(args, kwargs, ("mask", "value"), "value")
+    if found is None or not isinstance(found[0], Tensor) or not (isinstance(found[1], Tensor) or _is_number(found[1])):
+        raise _mismatch("masked_fill_", _MASKED_FILL, (self, *args), kwargs, True)
+    mask, value = found
+    if isinstance(value, Tensor) and value._array.ndim:
+        raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value._array.ndim} dimension(s).")
+    if mask._array.dtype != np.bool_:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                           f"{dtypes.C_NAMES[mask.dtype.name]}")
+    shape = broadcast_shapes(self._array.shape, mask._array.shape)
+    if shape != self._array.shape:
+        raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
+                           f"{list(shape)}")
     if not is_expanded(self._array):
         return inplace_function(op)(self, *args, **kwargs)
     check_writable(self, is_tracked((self, *args)))
@@ -275,8 +361,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     >>> torch.take_along_dim(torch.tensor([[3, 1, 2]]), torch.tensor([[1]]), 1)
     tensor([[1]])
     """
-    from ...shapes import broadcast_shapes, wrap_dim
-
     if not isinstance(indices, Tensor):
         raise TypeError("take_along_dim(): argument 'indices' (position 2) must be Tensor, not "
                         f"{type(indices).__name__}")
@@ -390,7 +474,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 METHODS: dict[str, Any] = {
-    "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": scatter, "scatter_": scatter_,
-    "index_fill": index_fill, "index_fill_": index_fill_, "masked_fill_": _masked_fill_,
+    "select": select, "index_put": index_put, "index_put_": index_put_, "scatter": _scatter_method,
+    "scatter_": scatter_, "index_fill": _index_fill_method, "index_fill_": index_fill_,
+    "masked_fill_": _masked_fill_,
     "take_along_dim": take_along_dim, "nonzero": nonzero, "nonzero_static": nonzero_static,
 }

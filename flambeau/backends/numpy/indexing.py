@@ -88,7 +88,7 @@ def _scatter_target(x: Any, index: Any, source: Any, dim: int, what: str) -> int
         fits = all(n <= m for a, (n, m) in enumerate(zip(index.shape, x.shape, strict=False)) if a != axis)
         if fits:
             if not 0 < source.ndim < index.ndim:
-                fits = all(n <= m for n, m in zip(index.shape, source.shape or (1,), strict=False))
+                fits = all(n <= m for n, m in zip(index.shape or (1,), source.shape or (1,), strict=False))
             elif all(n <= m for n, m in zip(index.shape, source.shape, strict=False)):
                 raise IndexError(f"Dimension out of range (expected to be in range of [{-source.ndim}, "
                                  f"{source.ndim - 1}], but got {source.ndim})")
@@ -115,6 +115,8 @@ def _put_by_kernel(x: Any, index: Any, source: Any, axis: int, op: str) -> Any:
 def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
     """Return a copy of `x` with `src`, an array or a scalar, written at the index along `dim`."""
     axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, "scatter")
+    if src.__class__ is not np.ndarray:
+        check_scalar_fits(src, dtypes.of(x.dtype))
     result = _put_by_kernel(x, index, src if src.__class__ is np.ndarray else convert_scalar(src, x.dtype), axis, "set")
     if result is not None:
         return result
@@ -137,6 +139,7 @@ def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include
 
     axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, what)
     if src.__class__ is not np.ndarray:
+        check_scalar_fits(src, dtypes.of(x.dtype))
         src = np.broadcast_to(np.asarray(convert_scalar(src, x.dtype)).astype(x.dtype), index.shape)
     result = _put_by_kernel(x, index, src, axis, "add") if reduce == "sum" and include_self else None
     if result is not None:

@@ -184,7 +184,7 @@ def convert_scalar(value: Any, dtype: np.dtype) -> Any:
     if dtype.kind == "V":
         return dtypes.cast(np.asarray(value.real, np.float32), dtype)
     if isinstance(value, complex) and dtype.kind != "c":
-        value = value.real
+        value = value.real if dtype.kind != "b" else bool(value)
     if dtype.kind in "iu" and isinstance(value, (int, float)):
         if value != value or value in (float("inf"), -float("inf")):
             return np.array(value).astype(dtype)
@@ -194,10 +194,12 @@ def convert_scalar(value: Any, dtype: np.dtype) -> Any:
 
 _SCALAR_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
                  "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
-                 "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
+                 "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+                 "complex64": "c10::complex<float>"}
 
 
-_LARGEST = {"float32": float(np.finfo(np.float32).max), "float16": 65504.0, "bfloat16": (2 - 2.0**-7) * 2.0**127}
+_LARGEST = {"float32": float(np.finfo(np.float32).max), "complex64": float(np.finfo(np.float32).max),
+            "float16": 65504.0, "bfloat16": (2 - 2.0**-7) * 2.0**127}
 
 
 def check_scalar_fits(value: Any, dtype: dtypes.dtype) -> None:
@@ -214,7 +216,7 @@ def check_scalar_fits(value: Any, dtype: dtypes.dtype) -> None:
         # negative integers wrap to unsigned dtypes, other negative scalars do not
         low = -int(limits.max) if isinstance(value, int) and not limits.min else limits.min
         overflows = not low <= value <= limits.max
-    elif dtype.is_floating_point and isinstance(value, (int, float)) and value - value == 0:  # finite
+    elif isinstance(value, (int, float)) and value - value == 0:  # finite
         limit = _LARGEST.get(dtype.name)
         overflows = limit is not None and abs(value) > limit
     if overflows:
