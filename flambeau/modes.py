@@ -21,6 +21,8 @@ active_profilers = [0]
 active_tracers = [0]
 #: [the number of those that are handlers of `__torch_dispatch__`: modes, and live instances of subclasses]
 dispatch_in_use = [0]
+#: [the number of those that are lazy storages, which are copied before they are written to]
+lazy_storages = [0]
 #: [the number of those that are levels of forward mode and of vmap], which concern only tensors of these levels
 level_count = [0]
 #: the open levels of forward mode, over all threads. Level numbers are never reused: a tangent of a level that has

@@ -14,10 +14,11 @@ import numpy as np
 from .. import dtypes
 from ..backends.sparse_array import SparseArray
 from ..devices import storage_device
-from ..modes import special
+from ..modes import lazy_storages, special
 from .dispatch.batched_tensor import BatchedTensor
 from .memory import detach
 from .meta import lacks_elements
+from .shape.lazy_clones import make_writable
 from .tensor import Tensor, wrap
 from .tracer_notifications import notify_read
 
@@ -85,6 +86,9 @@ def __dlpack__(self: Tensor, *, stream: Any = -1, max_version: tuple[int, int] |
         if lacks_elements(self):
             raise BufferError("Cannot pack tensors on meta")
         notify_read(self, "__dlpack__()")
+        if lazy_storages[0]:
+            make_writable(a)
+            a = self._array
     if stream is not None and not isinstance(stream, int):
         raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None and stream != -1:

@@ -10,11 +10,12 @@ from .. import dtypes
 from ..backends.numpy.memory import address, owner, view_memory
 from ..backends.sparse_array import LAYOUT_NAMES, SparseArray
 from ..engine.tensor_interface import layer
-from ..modes import active_tracer, grad_mode, inference, special
+from ..modes import active_tracer, grad_mode, inference, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .dispatch.batched_tensor import BatchedTensor, detach_batched
 from .dispatch.promotion import result_type as promoted_type
 from .overriding.protocol import OVERRIDES, kind_of
+from .shape.lazy_clones import make_writable
 from .tensor import INFERENCE, Tensor, wrap
 from .tracer_notifications import notify_read
 
@@ -140,6 +141,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if isinstance(self._array, SparseArray):
         raise TypeError(f"can't convert {LAYOUT_NAMES[self._array.layout]} layout tensor to numpy. Use "
                         "Tensor.to_dense() first.")
+    if lazy_storages[0]:
+        make_writable(self._array)
     if force:
         return self._array if self._array.dtype.kind != "V" else dtypes.widen(self._array)
     if self._requires_grad and grad_mode.get():

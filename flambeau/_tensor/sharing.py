@@ -15,9 +15,10 @@ import numpy as np
 
 from ..backends.numpy.memory import address, owner
 from ..devices import META
-from ..modes import active_tracer, special
+from ..modes import active_tracer, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .meta import reserved
+from .shape.lazy_clones import bytes_of, make_writable, move_objects, moved_view
 from .storage import TypedStorage, UntypedStorage, _check_not_batched
 from .tensor import Tensor, wrap
 
@@ -29,16 +30,6 @@ def is_shared_array(array: np.ndarray) -> bool:
     from ..runtime import shared_memory
 
     return shared_memory.mapping_of(owner(array)) is not None
-
-
-def _moved(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """The view of `new` that corresponds to the view `array` of `old`."""
-    return np.ndarray(array.shape, array.dtype, new, address(array) - address(old) if array.size else 0, array.strides)
-
-
-def _flat(array: np.ndarray) -> np.ndarray:
-    """The bytes of an array that owns its memory."""
-    return array.reshape(-1, order="A").view(np.uint8) if array.nbytes else np.zeros(0, np.uint8)
 
 
 def _reference_counts(x: Tensor) -> tuple[int, int]:
@@ -62,15 +53,8 @@ def _move(old: np.ndarray, to_move: Any, alone: bool = False, named: bool | None
 
     new = shared_memory.create(old.nbytes, shared_memory.get_strategy() == "file_system" if named is None else named)
     if old.nbytes:
-        new[...] = _flat(old)
-    for each in (to_move,) if alone else gc.get_objects():
-        kind = type(each)  # not __class__, which proxies define
-        if issubclass(kind, Tensor):
-            array = getattr(each, "_array", None)
-            if array.__class__ is np.ndarray and owner(array) is old:
-                each._array = _moved(array, old, new)
-        elif issubclass(kind, UntypedStorage) and owner(each._memory) is old:
-            each._memory = _moved(each._memory, old, new)
+        new[...] = bytes_of(old)
+    move_objects(old, new, (to_move,) if alone else None)
 
 
 def share_tensor(x: Tensor) -> None:
@@ -80,6 +64,8 @@ def share_tensor(x: Tensor) -> None:
         tracer.on_memory_change("share_memory_")
     if is_shared_array(x._array):
         return
+    if lazy_storages[0]:
+        make_writable(x._array)
     old = owner(x._array)
     if not old.flags.forc or min(x._array.strides, default=0) < 0:  # no storage describes such memory
         x._array = np.array(x._array, order="C", copy=True)
@@ -108,6 +94,8 @@ def share_storage(storage: UntypedStorage, named: bool | None = None) -> Any:
 
     if storage.device is META:
         raise RuntimeError(f"_share_{'filename' if named else 'fd'}_: only available on CPU")
+    if lazy_storages[0]:
+        make_writable(storage._memory)
     mapping = shared_memory.mapping_of(owner(storage._memory))
     if mapping is None or named not in (None, mapping.name is not None):
         _move(owner(storage._memory), storage, named=named)
@@ -138,10 +126,12 @@ def resize_storage(storage: UntypedStorage, size: int) -> None:
     """
     if not storage.resizable():
         raise RuntimeError("Trying to resize storage that is not resizable")
+    if lazy_storages[0]:
+        make_writable(storage._memory)
     old = owner(storage._memory)
     new = reserved((size,), np.dtype(np.uint8))
     kept = min(size, old.nbytes)
-    new[:kept] = _flat(old)[:kept]
+    new[:kept] = bytes_of(old)[:kept]
     tensors = []
     for each in gc.get_objects():
         kind = type(each)  # not __class__, which proxies define
@@ -156,7 +146,7 @@ def resize_storage(storage: UntypedStorage, size: int) -> None:
             raise NotImplementedError(f"a storage is resized to {size} bytes, and a tensor of shape {tuple(x.shape)} "
                                       "on it needs more")
     for x in tensors:
-        x._array = _moved(x._array, old, new)
+        x._array = moved_view(x._array, old, new)
     storage._memory = new
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from .. import config, devices, dtypes
 from ..backends.numpy.memory import address, owner
 from ..devices import CPU, META
-from ..modes import active_tracer, special
+from ..modes import active_tracer, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .meta import NO_DATA, lacks_elements, reserved
+from .shape.lazy_clones import HOLDERS, identity, is_lazy, make_writable
 from .tensor import Tensor
 
 
@@ -218,6 +219,10 @@ class UntypedStorage(_Storage):
         if self._device is META:
             raise NotImplementedError("Not available for 'meta' device type")
 
+    def _make_writable(self) -> None:
+        if lazy_storages[0]:
+            make_writable(self._memory)
+
     def _check_copied(self) -> None:
         if self._device is META:
             raise NotImplementedError(NO_DATA)
@@ -232,6 +237,8 @@ class UntypedStorage(_Storage):
 
     def data_ptr(self) -> int:
         """The address of the first byte; 0 if there is none, or no elements."""
+        if lazy_storages[0]:
+            make_writable(self._memory)
         return address(self._memory) if self._memory.size and self._device is not META else 0
 
     def element_size(self) -> int:
@@ -278,6 +285,7 @@ class UntypedStorage(_Storage):
     def __setitem__(self, index: Any, value: Any) -> None:
         where = index if isinstance(index, slice) else _checked_index(index, len(self))
         if self._device is not META:
+            self._make_writable()
             self._memory[where] = value
 
     def __iter__(self) -> Any:
@@ -291,6 +299,7 @@ class UntypedStorage(_Storage):
     def fill_(self, value: int) -> UntypedStorage:
         """Set all bytes to a value, in place."""
         if self._device is not META:
+            self._make_writable()
             self._memory[...] = value
         return self
 
@@ -305,12 +314,14 @@ class UntypedStorage(_Storage):
             raise RuntimeError(f"size does not match, self was {len(self)} bytes but src was {len(other)} bytes")
         if self._device is not META:
             other._check_copied()
+            self._make_writable()
             self._memory[...] = other._memory
         return self
 
     def resizable(self) -> bool:
         """Whether the number of bytes can change: not if NumPy or a file owns them."""
-        return self._mapping is None and self._whole is None and owner(self._memory).flags.owndata
+        return self._mapping is None and self._whole is None and (
+            owner(self._memory).flags.owndata or is_lazy(self._memory))
 
     def clone(self) -> UntypedStorage:
         """A copy."""
@@ -359,7 +370,7 @@ class UntypedStorage(_Storage):
     @property
     def _cdata(self) -> int:
         """What identifies the storage: equal for all that share the memory."""
-        return address(self._owner()) or id(self._owner())
+        return identity(self._owner())
 
     def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
         """Write the bytes to a file, after their number of elements if `save_size`."""
@@ -539,6 +550,7 @@ class TypedStorage(_Storage):
     def fill_(self, value: Any) -> TypedStorage:
         """Set all elements to a value, in place."""
         if self.device is not META:
+            self._untyped_storage._make_writable()
             self._elements()[...] = dtypes.cast(np.asarray(value), self.dtype.numpy)
         return self
 
@@ -546,6 +558,7 @@ class TypedStorage(_Storage):
         """Copy the elements of a storage of equal length, converted to this dtype."""
         if self.device is not META:
             source.untyped()._check_copied()
+            self._untyped_storage._make_writable()
             self._elements()[...] = dtypes.cast(source._elements(), self.dtype.numpy)
         return self
 
@@ -567,6 +580,7 @@ class TypedStorage(_Storage):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.device is not META:
+            self._untyped_storage._make_writable()
             self._elements()[index] = dtypes.cast(np.asarray(value), self.dtype.numpy)
 
     def __iter__(self) -> Any:
@@ -624,6 +638,8 @@ class TypedStorage(_Storage):
                 f"{len(self)}")
         return f"{lines}\n[{what}]"
 
+
+HOLDERS.append((UntypedStorage, "_memory"))
 
 # The public module, by which files name these classes.
 UntypedStorage.__module__ = TypedStorage.__module__ = f"{__name__.partition('.')[0]}.storage"
@@ -705,6 +721,8 @@ def data_ptr(self: Tensor) -> int:
         tracer = active_tracer.get()
         if tracer is not None:
             tracer.graph_break("data_ptr() returns an address, which may differ in the next call")
+        if lazy_storages[0]:
+            make_writable(self._array)
     return address(self._array) if self._array.size else 0
 
 

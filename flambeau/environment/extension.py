@@ -9,6 +9,7 @@ from typing import Any
 from .. import devices
 from .._tensor import Tensor
 from .._tensor.dispatch.batched_tensor import BatchedTensor, make_batched
+from .._tensor.shape.lazy_clones import identity, is_lazy
 from .._tensor.storage import UntypedStorage
 from ..amp import state as autocast_state
 from ..amp.state import _is_any_autocast_enabled
@@ -43,6 +44,21 @@ def _get_accelerator(check: bool | None = None) -> devices.device:
 def _is_alias_of(first: Tensor, second: Tensor) -> bool:
     """Whether two tensors share their storage."""
     return address(owner(first._array)) == address(owner(second._array))
+
+
+def _is_cow_tensor(tensor: Tensor) -> bool:
+    """Whether the storage of a tensor shares memory with its lazy clones, until it is written to."""
+    return is_lazy(tensor._array)
+
+
+def _data_address(tensor: Tensor) -> int:
+    """The address of the first element; a storage that is shared stays so."""
+    return address(tensor._array)
+
+
+def _storage_address(tensor: Tensor) -> int:
+    """What identifies the storage of a tensor."""
+    return identity(tensor._array)
 
 
 def _are_functorch_transforms_active() -> bool:

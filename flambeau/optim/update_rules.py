@@ -18,10 +18,11 @@ import numpy as np
 
 from .._tensor import functions as fn
 from .._tensor.dispatch.interception import run_with_hooks
+from .._tensor.shape.lazy_clones import make_writable
 from ..backends.compiled import enable_kernels, run_update
 from ..backends.compiled.thresholds import FLOAT32_UPDATES, OPTIMIZER_UPDATES
 from ..engine.saved.saved_tensor_mutation import before_write
-from ..modes import active_tracer, special
+from ..modes import active_tracer, lazy_storages, special
 
 #: elements per block: a rule's about six arrays of this length fit in the L2 cache of one core
 BLOCK = 16384
@@ -155,6 +156,10 @@ def apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple,
 def _apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
                   differentiable: bool) -> None:
     tensors = (param, grad, *state)
+    if special[0] and lazy_storages[0]:
+        for t in (param, *state):
+            if t is not None:
+                make_writable(t._array)
     values = None if differentiable else _plain_arrays(tensors)
     if values is None:
         _apply_on_tensors(rule, tensors, scalars)

@@ -11,13 +11,14 @@ from ... import dtypes
 from ...backends.compiled import copy
 from ...backends.sparse_array import has_sparse
 from ...engine.saved.saved_tensor_mutation import before_write
-from ...modes import special
+from ...modes import lazy_storages, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import compute_into_out
 from ..fastpath.unary_with_parameters import parameter_function
 from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
+from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor
 from ..tracer_notifications import notify_overwritten
 from .apply import apply
@@ -250,6 +251,8 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
         raise RuntimeError(f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
     before_write(out)
+    if lazy_storages[0]:
+        make_writable(out._array)
     a, target = result._array, out._array
     if target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.profiler_events import active_timeline
-from ...modes import active_tracer, active_transforms, dispatch_in_use, special
+from ...modes import active_tracer, active_transforms, dispatch_in_use, lazy_storages, special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
+from ..shape.lazy_clones import write as write_lazily
 from ..tensor import Tensor, wrap
 from ..untracked_views import update_requires_grad
 from ..view_geometry import Geometry
@@ -179,6 +181,8 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
         op = op.in_place_variants[len(inputs) > 1 and not isinstance(inputs[1], Tensor)]
     target = inputs[0]
     a = target._array
+    if special[0] and lazy_storages[0]:
+        compute = partial(write_lazily, a, compute)
     records = tracked and op.differentiable
     original = input_edges = None
     if records:
@@ -207,7 +211,7 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
         reset_state(token)
     target._bump_version()
     if records:
-        out = wrap(a)
+        out = wrap(target._array)
         out._counter = target._counter
         try:
             record(op, inputs, [out], params, input_edges=input_edges, original=original, packed=packed)

@@ -14,7 +14,7 @@ from ...engine.tensor_interface import layer
 from ...modes import active_tracer, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
-from ..lazy_clones import make_writable
+from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor, wrap
 
 __all__ = [

@@ -31,9 +31,10 @@ from ..dispatch.apply import apply
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copy_function
-from ..meta import NO_DATA, without_elements
+from ..meta import NO_DATA, lacks_elements, without_elements
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
+from .lazy_clones import share
 
 __all__ = ["clone", "contiguous", "detach_copy", "fill", "resize_as_", "to", "zero_"]
 
@@ -171,6 +172,28 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
         return _clone(input, copy_as(input._array, memory_format))
     except SparseAccess:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
+
+
+def _lazy_clone(self: Tensor) -> Tensor:
+    """A copy that shares the memory until one of the two is written to; gradients flow to the original.
+
+    >>> import flambeau as torch
+    >>> x = torch.ones(2)
+    >>> y = x._lazy_clone()
+    >>> x.zero_(), y
+    (tensor([0., 0.]), tensor([1., 1.]))
+    """
+    a = self._array
+    if special[0] and (active_tracer.get() is not None or lacks_elements(self)):
+        return clone(self)
+    array = share(a) if a.__class__ is np.ndarray else None
+    if array is None:
+        return clone(self)
+    if not is_tracked((self,)):
+        return wrap(array, type(self))
+    recorded = clone(self)
+    recorded._array = array
+    return recorded
 
 
 def _check_memory_format(x: Tensor, memory_format: Any) -> None:
@@ -599,5 +622,5 @@ METHODS: dict[str, Any] = {
     **{name: _conversion(name, d) for name, d in _CONVERSIONS.items()},
     "to": to, "type": type_, "type_as": type_as, "contiguous": contiguous, "is_contiguous": is_contiguous_, "cpu": cpu,
     "cuda": cuda, "clone": clone, "copy_": copy_, "fill_": fill_, "zero_": zero_, "fill_diagonal_": fill_diagonal_,
-    "resize_": resize_, "resize_as_": resize_as_, "set_": set_,
+    "resize_": resize_, "resize_as_": resize_as_, "set_": set_, "_lazy_clone": _lazy_clone,
 }

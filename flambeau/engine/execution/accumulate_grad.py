@@ -13,7 +13,7 @@ from ...backends.compiled import copy_with_layout, new_copy
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...devices import contiguous_format
-from ...modes import active_tracer, dispatch_in_use, grad_mode, special
+from ...modes import active_tracer, dispatch_in_use, grad_mode, lazy_storages, special
 from ...shapes import broadcast_shapes
 from ..nodes.hooks import NodeExtra
 from ..nodes.leaf_hooks import LeafHooks
@@ -156,6 +156,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 raise _misshapen(variable._array, g) from None
             variable._grad = layer.wrap(array)
         else:
+            if special[0] and lazy_storages[0]:
+                layer.make_writable(existing._array)
             target = existing._array
             try:
                 if target.dtype.kind == "V":
