@@ -237,8 +237,12 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     flambeau.float16
     """
     a, b = type1, type2
-    if a is b:
+    if a is b and a.__class__ is dtype:
         return a
+    for position, x in enumerate((a, b), 1):
+        if not isinstance(x, dtype):
+            raise TypeError(f"promote_types(): argument 'type{position}' (position {position}) must be torch.dtype, "
+                            f"not {type(x).__name__}")
     if WIDE_UNSIGNED & {a, b} and not (a.is_floating_point or b.is_floating_point):
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to "
                            f"promote {a.scalar_name} and {b.scalar_name}")
@@ -276,6 +280,11 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     >>> torch.can_cast(torch.float64, torch.float32), torch.can_cast(torch.float32, torch.int64)
     (True, False)
     """
+    if from_.__class__ is not dtype or to.__class__ is not dtype:
+        for position, (name, x) in enumerate((("from_", from_), ("to", to)), 1):
+            if not isinstance(x, dtype):
+                raise TypeError(f"can_cast(): argument '{name}' (position {position}) must be torch.dtype, not "
+                                f"{type(x).__name__}")
     if from_.is_complex and not to.is_complex:
         return False
     if from_.is_floating_point and to.category < FLOATING:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any
 
+#: [whether operators must be deterministic: 0, or 1 to warn of others, or 2 to refuse them]
+determinism = [0]
 #: [the number of active modes that exclude fast paths: dual levels, vmap levels, tracers, profiles, anomaly mode, ...]
 special = [0]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import devices, dtypes
 from .kernels import threads
-from .modes import filled_memory
+from .modes import determinism, filled_memory
 from .warning_location import always
 
 __all__ = [
@@ -97,7 +97,8 @@ def set_num_interop_threads(int: int) -> None:
 # ----- determinism and precision -----
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Require deterministic operators. All operators are deterministic; memory without values is filled.
+    """Require deterministic operators. Those that PyTorch has no deterministic version of raise or warn, although
+    all are deterministic here; memory without values is filled.
 
     Args:
         mode: whether they are required.
@@ -118,6 +119,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             raise TypeError(f"_set_deterministic_algorithms(): argument '{name}'{position} must be bool, not "
                             f"{type(value).__name__}")
     _State.deterministic, _State.warn_only = mode, warn_only
+    determinism[0] = (1 if warn_only else 2) if mode else 0
     filled_memory[0] = mode and _State.fills
 
 
@@ -131,6 +133,11 @@ def set_fill_uninitialized_memory(value: bool) -> None:
         raise RuntimeError(f"expected a bool, but got {type(value).__name__}")
     _State.fills = value
     filled_memory[0] = _State.deterministic and value
+
+
+def get_fill_uninitialized_memory() -> bool:
+    """Whether memory without values is filled where determinism is required."""
+    return _State.fills
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+from .modes import determinism
+
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -18,6 +20,26 @@ def user_stacklevel(*also: str) -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (_PACKAGE, *also):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def alert_not_deterministic(name: str) -> None:
+    """Refuse an operator of which PyTorch has no deterministic version, or warn of it, as the program demands.
+
+    Raises:
+        RuntimeError: operators must be deterministic (PyTorch's text).
+    """
+    if determinism[0]:
+        setting = "True, warn_only=True" if determinism[0] == 1 else "True"
+        text = (f"{name} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms"
+                f"({setting})'. You can ")
+        if determinism[0] == 2:
+            text += ("turn off determinism just for this operation, or you can use the 'warn_only=True' option, if "
+                     "that's acceptable for your application. You can also ")
+        text += ("file an issue at https://github.com/pytorch/pytorch/issues to help us prioritize adding "
+                 "deterministic support for this operation.")
+        if determinism[0] == 2:
+            raise RuntimeError(text)
+        warnings.warn(text, UserWarning, stacklevel=user_stacklevel())
 
 
 #: the texts of the warnings that were given once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,25 @@ def test_thread_limit_applies_to_numpys_blas() -> None:
     get_threads = getattr(ctypes.CDLL(library), setter.__name__.replace("set", "get"))
     torch.set_num_threads(1)
     assert get_threads() == 1
+
+
+@pytest.mark.parametrize("convert", [float, complex, int, bool])
+def test_conversion_of_a_tensor_with_gradient_warns_once(convert, monkeypatch) -> None:
+    monkeypatch.setattr("flambeau.warning_location.given", set())
+    x = torch.tensor(2.0, requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            convert(x)
+            convert(x.detach())
+    assert [str(w.message)[:30] for w in caught] == ["Converting a tensor with requi"] * (convert in (float, complex))
+
+
+def test_memory_that_is_filled() -> None:
+    assert torch._C._get_deterministic_fill_uninitialized_memory() is True
+    torch._C._set_deterministic_fill_uninitialized_memory(False)
+    assert torch._C._get_deterministic_fill_uninitialized_memory() is False
+    torch._C._set_deterministic_fill_uninitialized_memory(True)
 
 
 def test_determinism() -> None:

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from ..backends.numpy.memory import address
+from ..devices import strided
 from ..engine.tensor_interface import layer
 from ..warning_location import user_stacklevel
 from .shape.reshaping import reshaped
@@ -127,6 +128,9 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     if not isinstance(ambiguity_check, bool) and not (isinstance(ambiguity_check, list) and all(
             type(x).__name__ == "memory_format" for x in ambiguity_check)):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if self.layout is not strided:
+        raise AttributeError(f"Can't get dim order on sparse type: {self.type()} Use Tensor.to_dense() to convert to a "
+                             "dense tensor first.")
     strides, shape = self.stride(), self._array.shape
     dims = list(range(len(shape)))
     # as PyTorch's: a stable insertion sort in which dimensions of size 1 keep their place
@@ -138,6 +142,10 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
             raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given "
                                "memory formats.")
     return tuple(order)
+
+
+def _fix_weakref(self: Tensor) -> None:
+    """Let weak references that were made before the tensor was released see it again: nothing to do."""
 
 
 def const_data_ptr(self: Tensor) -> int:
@@ -195,7 +203,8 @@ def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> T
 
 METHODS: dict[str, Any] = {
     "reinforce": reinforce, "resize": resize, "resize_as": resize_as, "module_load": module_load,
-    "dim_order": dim_order, "const_data_ptr": const_data_ptr, "to_padded_tensor": to_padded_tensor,
+    "dim_order": dim_order, "const_data_ptr": const_data_ptr,
+    "_fix_weakref": _fix_weakref, "to_padded_tensor": to_padded_tensor,
     "xpu": _other_device("xpu", AssertionError("Torch not compiled with XPU enabled")),
     "ipu": _other_device("ipu", RuntimeError("PyTorch is not linked with support for ipu devices")),
     "mtia": _other_device("mtia", AssertionError(_MTIA)),

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..modes import active_tracer, special
+from ..modes import active_tracer, grad_mode, special
 from ..ops.declare import ELEMENTWISE, REGISTRY
+from ..warning_location import warn_once
 from . import (
     aten_functions,
     attributes,
@@ -179,6 +180,10 @@ def _bool(self: Tensor) -> bool:
     return result
 
 
+_TO_SCALAR = ("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+              "Consider using tensor.detach() first.")
+
+
 def _single_element(self: Tensor) -> Any:
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
@@ -199,10 +204,14 @@ def _int(self: Tensor) -> int:
 
 
 def _float(self: Tensor) -> float:
+    if self._requires_grad and grad_mode.get():
+        warn_once(_TO_SCALAR)
     return float(_real_element(self, "double"))
 
 
 def _complex(self: Tensor) -> Any:
+    if self._requires_grad and grad_mode.get():
+        warn_once(_TO_SCALAR)
     return _Complex(_single_element(self))
 
 

@@ -335,6 +335,12 @@ class UntypedStorage(_Storage):
         if size > 1:
             self._memory.view(f"u{size}").byteswap(inplace=True)
 
+    def _fix_weakref(self) -> None:
+        """See `Tensor._fix_weakref`."""
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + len(self)
+
     def _byteswap(self, dtype: dtypes.dtype) -> None:
         self.byteswap(dtype)
 
@@ -621,6 +627,9 @@ class TypedStorage(_Storage):
     @property
     def _dtype(self) -> dtypes.dtype:
         return self.dtype
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def _write_file(self, *args: Any) -> None:
         """Write the elements to a file (`UntypedStorage._write_file`)."""

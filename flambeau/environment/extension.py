@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,8 @@ from ..func.batches import _add_batch_dim, _remove_batch_dim
 from ..modes import active_transforms
 from ..nn import functional
 from ..switches import get_default_device as _get_default_device
+from ..switches import get_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory
+from ..switches import set_fill_uninitialized_memory as _set_deterministic_fill_uninitialized_memory
 from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 from .left_out import LeftOut, refusing_class, refusing_function
 
@@ -59,6 +62,14 @@ def _data_address(tensor: Tensor) -> int:
 def _storage_address(tensor: Tensor) -> int:
     """What identifies the storage of a tensor."""
     return identity(tensor._array)
+
+
+def _warn() -> None:
+    warnings.warn("Test message for TORCH_WARN", UserWarning, stacklevel=2)
+
+
+def _warn_deprecation() -> None:
+    warnings.warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning, stacklevel=2)
 
 
 def _are_functorch_transforms_active() -> bool:
@@ -175,6 +186,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_get_default_device", "_is_any_autocast_enabled",
-    "_is_autocast_available",
+    "DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_get_default_device",
+    "_get_deterministic_fill_uninitialized_memory", "_is_any_autocast_enabled", "_is_autocast_available",
+    "_set_deterministic_fill_uninitialized_memory",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -222,11 +223,75 @@ CASES |= {
 }
 
 
+def deterministic(function: Callable[..., Any], warn_only: bool = False) -> Callable[..., Any]:
+    """The result, or the message of the warning, where operators must be deterministic."""
+    def call(t: Any, x: Any) -> Any:
+        t.use_deterministic_algorithms(True, warn_only=warn_only)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                result = function(t, x)
+            if caught:
+                raise RuntimeError(str(caught[0].message).split(" (Triggered")[0])
+            return result
+        finally:
+            t.use_deterministic_algorithms(False)
+    return call
+
+
+def _unpooled(t: Any, x: Any, rank: int) -> Any:
+    values = x.flatten()[:3 ** rank].reshape(1, *[3] * rank)
+    pool = getattr(t.nn, f"MaxUnpool{rank}d")(2, 1)
+    return pool(values, t.arange(3 ** rank).reshape(values.shape))
+
+
+def _put(accumulate: bool) -> Callable[..., Any]:
+    return lambda t, x: x.clone().put_(t.tensor([0, 1]), t.ones(2), accumulate=accumulate)
+
+
+def _partial_mask(t: Any, x: Any) -> Any:
+    mask = t.tensor([True, False, True])
+    return mask[1:].masked_fill_(mask[:-1], False)
+
+
+CASES |= {
+    "deterministic put": deterministic(_put(False)), "deterministic sum": deterministic(_put(True)),
+    "warning of put": deterministic(_put(False), True),
+    **{f"deterministic unpool {n}": deterministic(lambda t, x, n=n: _unpooled(t, x, n)) for n in (1, 2)},
+    "cummax into another dtype": lambda t, x: t.cummax(x, 0, out=(t.empty(0).double(), t.empty(0, dtype=t.int64))),
+    "cummin into other indices": lambda t, x: t.cummin(x, 0, out=(t.empty(0), t.empty(0))),
+    "mask on its own memory": _partial_mask,
+    "roll of no dimension": lambda t, x: t.roll(x, 1, None),
+    "vmap of a roll": lambda t, x: t.func.vmap(lambda y: t.roll(y, 1, None))(x),
+    "promote_types of an int": lambda t, x: t.promote_types(t.int32, 1),
+    "promote_types of a string": lambda t, x: t.promote_types("a", t.int32),
+    "can_cast of None": lambda t, x: t.can_cast(t.int32, None),
+    "can_cast of an int": lambda t, x: t.can_cast(1, t.int8),
+    "isclose with a tensor": lambda t, x: t.isclose(x, x, t.tensor(1.5), t.tensor(1)),
+    "isclose with a leaf": lambda t, x: t.isclose(x, x, 1, t.tensor(1., requires_grad=True)),
+    "isclose with a vector": lambda t, x: t.isclose(x, x, t.tensor([1.])),
+    "isclose with a string": lambda t, x: t.isclose(x, x, "a"),
+    "dim_order of a sparse tensor": lambda t, x: x.to_sparse().dim_order(),
+    "running mean with gradient": lambda t, x: t.nn.functional.batch_norm(
+        x, t.zeros(4, requires_grad=True), t.ones(4), training=True),
+    "running var with gradient": lambda t, x: t.nn.functional.batch_norm(
+        x, t.zeros(4), t.ones(4, requires_grad=True)),
+    "sizes of a nested tensor": lambda t, x: t.nested.nested_tensor([x, x[:1]]).is_same_size(x),
+    "sizes of nested tensors": lambda t, x: t.tensor(t.nested.nested_tensor([x, x[:1]]).is_same_size(
+        t.nested.nested_tensor([x, x[:2]]))),
+    "element of nothing": lambda t, x: t.ops.aten._local_scalar_dense(x[:0]),
+    "subclass of FloatTensor": lambda t, x: type("Mine", (t.FloatTensor,), {}),
+    "size of storages": lambda t, x: t.tensor([
+        (m.FloatStorage(10).__sizeof__() - m.FloatStorage().__sizeof__()) for m in (t,)]),
+    "weak references": lambda t, x: t.tensor([x._fix_weakref() is x.untyped_storage()._fix_weakref() is None]),
+}
+
+
 def run(library: Any, function: Callable[..., Any]) -> Any:
     """Results as arrays; an error as its type and first line."""
     try:
         result = function(library, library.tensor(X))
-    except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError) as error:
+    except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError, AttributeError) as error:
         return f"{type(error).__name__}: {error}".split("\n")[0].replace("flambeau", "torch")
     return [x.detach().numpy() for x in (result if isinstance(result, (tuple, list)) else (result,))]
 

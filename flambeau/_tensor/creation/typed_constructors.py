@@ -15,6 +15,11 @@ class tensortype(type):
     dtype: dtypes.dtype
     __module__ = "torch"
 
+    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> Any:
+        if bases:
+            raise TypeError(f"type '{config.module_name}.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(cls, name, bases, members)
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype
 

@@ -73,6 +73,10 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                 running_var: Tensor | None, training: bool, momentum: float, eps: float) -> tuple[Tensor, list[Any]]:
     _check_channels(input, {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias},
                     training)
+    for name, average in (("running_mean", running_mean), ("running_var", running_var)):
+        if average is not None and average._requires_grad and grad_mode.get():
+            raise RuntimeError(f"The function 'native_batch_norm' is not differentiable with respect to argument "
+                               f"'{name}'. This input cannot have requires_grad True.")
     if special[0]:
         from ..dispatch.batched_tensor import is_batched
 

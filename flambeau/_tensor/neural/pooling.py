@@ -8,6 +8,7 @@ import numpy as np
 
 from ...modes import special
 from ...ops.declare import REGISTRY
+from ...warning_location import alert_not_deterministic
 from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
 from ..tensor import Tensor, wrap
@@ -393,6 +394,7 @@ def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], 
 
 
 def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
+    alert_not_deterministic(f"max_unpooling{rank}d_forward_out")
     if indices._array.dtype.kind != "i" or indices._array.dtype.itemsize != 8:
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.scalar_name}")
     if x._array.shape != indices._array.shape:

@@ -198,7 +198,9 @@ def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Any:
 
 
 def _local_scalar_dense(self: Tensor) -> Any:
-    return self.item()
+    if not self.numel():
+        raise RuntimeError("_local_scalar_dense: Empty tensor not supported")
+    return self[(0,) * self.dim()].item()
 
 
 def _slice(self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:

@@ -81,7 +81,11 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     _check_tensors("isclose", input, other)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.scalar_name} did not match {other.dtype.scalar_name}")
-    for name, value in (("rtol", rtol), ("atol", atol)):
+    for position, name, value in ((3, "rtol", rtol), (4, "atol", atol)):
+        if not isinstance(value, (int, float, np.number)) and (
+                not isinstance(value, Tensor) or value._array.ndim or value._requires_grad):
+            raise TypeError(f"isclose(): argument '{name}' (position {position}) must be float, not "
+                            f"{type(value).__name__}")
         if value < 0 or math.isnan(value):
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     from ...engine.grad_mode import no_grad

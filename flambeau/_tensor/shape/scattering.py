@@ -21,7 +21,7 @@ from ..dispatch.argument_errors import invalid_combination
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, inplace_function, public_function, write_out
 from ..dispatch.inplace import apply_inplace, overwrite
-from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
+from ..dispatch.write_checks import check_no_overlap, check_overlap, check_writable, is_tracked
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten, notify_read
 from .indexing import (
@@ -334,6 +334,7 @@ def _masked_fill_(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         raise RuntimeError(f"output with shape {list(self._array.shape)} doesn't match the broadcast shape "
                            f"{list(shape)}")
     if not is_expanded(self._array):
+        check_no_overlap(self._array, mask._array, disjoint=False)
         return inplace_function(op)(self, *args, **kwargs)
     check_writable(self, is_tracked((self, *args)))
     warnings.warn(EXPANDED_WARNING.format("masked_fill_", "tensor[mask] = scalar"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import broadcast_shapes, wrap_dim
+from ...warning_location import alert_not_deterministic
 from ..compiled import copy_kernels, indexing_kernels
 from ..compiled.thresholds import COPIES, INDEXING, MASKING
 from .memory import check_scalar_fits, convert_scalar
@@ -484,6 +485,8 @@ def _check_flat_range(index: Any, size: int) -> None:
 
 
 def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    if not accumulate:
+        alert_not_deterministic("put_")
     if index.dtype != np.int64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {dtypes.of(index.dtype).scalar_name}")
     if source.dtype != x.dtype:

@@ -50,7 +50,7 @@ def _rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> An
 
 def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
     shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:

@@ -38,7 +38,7 @@ class LayoutOps(DataGuards):
 
     def roll(self, x: Value, shifts: Any, dims: Any = ()) -> Value:
         shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-        dims = (dims,) if isinstance(dims, int) else tuple(dims)
+        dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
         if not dims and len(shifts) == 1:
             return self.graph.reshape(self.roll(self.graph.reshape(x, (x.size,)), shifts, (0,)), x.shape)
         if len(dims) != len(shifts) or not x.ndim:

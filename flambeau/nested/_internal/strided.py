@@ -496,6 +496,11 @@ def where(condition: Any, *others: Any) -> Any:
 
 
 def is_same_size(a: Any, b: Any) -> bool:
+    nested = [hasattr(x, "_parts") for x in (a, b)]
+    if not all(nested):
+        kinds = ["is nested" if each else "is not nested" for each in nested]
+        raise RuntimeError(f"Expected both self and other to be nested tensors. Self {kinds[0]}. While Other "
+                           f"{kinds[1]}.")
     return [p._array.shape for p in a._parts] == [p._array.shape for p in b._parts]
 
 

@@ -121,7 +121,8 @@ def _unsupported_in_cummax(kernel):
     return {"complex": lambda input, **_: error if input.shape and 0 not in input.shape else None}
 
 
-@op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummax_cpu"))
+@op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummax_cpu"),
+    exact_out="expected scalar_type {result} but found {out}")
 def cummax(xp, input, *, dim):
     """Cumulative maxima along `dim`, and their last indices.
 
@@ -132,7 +133,8 @@ def cummax(xp, input, *, dim):
     return xp.cummax(input, dim)
 
 
-@op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummin_cpu"))
+@op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummin_cpu"),
+    exact_out="expected scalar_type {result} but found {out}")
 def cummin(xp, input, *, dim):
     """Cumulative minima along `dim`, and their last indices.
 
@@ -152,7 +154,8 @@ for _extremum in (cummax, cummin):
 # ----- logcumsumexp ----------------------------------------------------------------------------
 
 
-@op(unsupported_dtypes=not_implemented("logcumsumexp_out_cpu", "bool", "integer"))
+@op(unsupported_dtypes=not_implemented("logcumsumexp_out_cpu", "bool", "integer"),
+    exact_out="expected scalar_type {result} but found {out}")
 def logcumsumexp(xp, input, *, dim):
     """log of the cumulative sums of exp(input) along `dim`, without overflow.
 

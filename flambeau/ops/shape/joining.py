@@ -158,7 +158,7 @@ def roll(xp, input, *, shifts, dims=()):
 
     Args:
         shifts: the number of positions, per dimension.
-        dims: the dimensions; the flattened input is shifted if empty.
+        dims: the dimensions; the flattened input is shifted if empty or None.
 
     >>> import flambeau as torch
     >>> torch.roll(torch.arange(4), 1)
@@ -174,7 +174,7 @@ roll.vjp(input=lambda xp, g, shifts, dims: xp.roll(
 @roll.vmap
 def _roll_vmap(xp, batch, input, shifts, dims=()):
     k, n = batch.k, input.ndim - batch.k
-    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
     if dims:
         if not n:
             raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
@@ -198,7 +198,7 @@ def rot90(xp, input, *, k=1, dims=(0, 1)):
 rot90.vjp(input=lambda xp, g, k, dims: xp.rot90(g, k=-k, dims=dims))
 
 
-@linear(expose=("torch", "method", "inplace"), **_DATA_MOVEMENT)
+@linear(expose=("torch", "method", "inplace"), exact_out=True, **_DATA_MOVEMENT)
 def tril(xp, input, *, diagonal=0):
     """The elements on and below a diagonal, zeros above it.
 
@@ -213,7 +213,7 @@ def tril(xp, input, *, diagonal=0):
 tril.vjp(input=lambda xp, g, diagonal: xp.tril(g, diagonal=diagonal))
 
 
-@linear(expose=("torch", "method", "inplace"), **_DATA_MOVEMENT)
+@linear(expose=("torch", "method", "inplace"), exact_out=True, **_DATA_MOVEMENT)
 def triu(xp, input, *, diagonal=0):
     """The elements on and above a diagonal, zeros below it.
 
