@@ -79,3 +79,21 @@ def test_windows_against_pytorch() -> None:
                 ours = getattr(torch.signal.windows, name)(length, sym=sym, **extra)
                 theirs = getattr(oracle.signal.windows, name)(length, sym=sym, **extra)
                 np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=5e-7)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("sizes", [(8, 4, 16), (64, 32, 128)])
+def test_transformed_dimensions_are_innermost(sizes, device):
+    a, b, c = sizes
+    x, half = torch.zeros(*sizes, device=device), c // 2 + 1
+    z = x.to(torch.complex64)
+    fft = torch.fft
+    assert fft.rfft(x).stride() == (b * half, half, 1)
+    assert fft.rfft(x, dim=0).stride() == (1, c * (a // 2 + 1), a // 2 + 1)
+    assert fft.rfft2(x, dim=(0, 2)).stride() == (half, a * half, 1)
+    assert fft.rfft2(x, dim=(2, 0)).stride() == (1, c * (a // 2 + 1), a // 2 + 1)
+    assert fft.fft2(z, dim=(0, 1)).stride() == (b, 1, a * b)
+    assert fft.fft2(z, dim=(2, 0)).stride() == (c, a * c, 1)
+    assert fft.irfft2(z, dim=(0, 2)).stride() == (2 * (c - 1), 2 * (c - 1) * a, 1)
+    assert fft.fft(z.transpose(0, 1), dim=0).stride() == (1, b * c, b)
+    assert fft.fft(z.transpose(0, 1), dim=2).stride() == (c, b * c, 1)

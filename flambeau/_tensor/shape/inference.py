@@ -292,6 +292,10 @@ def _real_fourier(input: Shape, *, dim: Sequence[int], onesided: bool, **params:
     return [_replaced(input, dim[-1], input[dim[-1]] // 2 + 1) if onesided else input]
 
 
+def _half_spectrum(input: Shape, *, dim: Sequence[int], **params: Any) -> list[Shape]:
+    return _real_fourier(input, dim=dim, onesided=True)
+
+
 def _inverse_real_fourier(input: Shape, *, dim: Sequence[int], last_dim_size: int, **params: Any) -> list[Shape]:
     return [_replaced(input, dim[-1], last_dim_size)]
 
@@ -365,6 +369,7 @@ RULES: dict[str, Callable[..., list[Shape]]] = {
     "linalg_qr": _qr, "linalg_eigh": _eigenvalues, "linalg_eig": _eigenvalues, "linalg_cholesky_ex": _batch_and_matrix,
     "linalg_inv_ex": _batch_and_matrix, "linalg_det": _determinant, "linalg_svd": _svd,
     "linalg_lu_factor_ex": _lu_factor, "_fft_r2c": _real_fourier, "_fft_c2r": _inverse_real_fourier,
+    "_fft_r2c_adjoint": _inverse_real_fourier, "_fft_c2r_adjoint": _half_spectrum,
     "addr": _addr, "addbmm": _addbmm,
 }
 
@@ -416,6 +421,16 @@ def _column_major(out: Metadata, arrays: Sequence[np.ndarray], params: dict[str,
     return _ordered(out.shape, (n - 2, n - 1, *range(n - 3, -1, -1))) if n > 1 and n == arrays[0].ndim else None
 
 
+def _fourier_layout(out: Metadata, arrays: Sequence[np.ndarray], params: dict[str, Any]) -> Shape | None:
+    """The other dimensions by their strides in the input, then the transformed ones, that of real signals last."""
+    strides = [abs(stride) for stride in arrays[0].strides]
+    dim = list(params["dim"])
+    last = [] if "forward" in params else [dim.pop()]
+    others = [d for d in range(len(strides)) if d not in params["dim"]]
+    order = [*sorted(others, key=lambda d: -strides[d]), *sorted(dim, key=lambda d: -strides[d]), *last]
+    return _ordered(out.shape, order[::-1])
+
+
 def _ordered(shape: Shape, order: Sequence[int]) -> Shape:
     """The dense strides of dimensions in an order, innermost first."""
     strides, step = [0] * len(shape), 1
@@ -429,8 +444,9 @@ def _ordered(shape: Shape, order: Sequence[int]) -> Shape:
 LAYOUTS: dict[str, Callable[..., Shape | None]] = {
     **dict.fromkeys(("clone", "_to_copy", "copy"), _requested_layout),
     **dict.fromkeys(("conj", "fill_scalar", "fill_tensor", "flip", "renorm", "sort", "sort_stable",
-                     "argsort", "_batch_norm", "glu", "_fft_c2c", "_fft_r2c", "_fft_c2r", "select_scatter",
-                     "slice_scatter", "_flash_attention"), _input_layout),
+                     "argsort", "_batch_norm", "glu", "select_scatter", "slice_scatter", "_flash_attention"),
+                    _input_layout),
+    **dict.fromkeys(("_fft_c2c", "_fft_r2c", "_fft_c2r", "_fft_r2c_adjoint", "_fft_c2r_adjoint"), _fourier_layout),
     **dict.fromkeys(("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "soft_margin_loss",
                      "binary_cross_entropy_with_logits"), _broadcast_layout),
     **dict.fromkeys(("_max_pool2d", "_max_pool3d", "_avg_pool2d", "_avg_pool3d", "_adaptive_avg_pool2d",

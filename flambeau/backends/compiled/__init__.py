@@ -21,6 +21,7 @@ from ..errstate import run_quietly
 from .thresholds import (
     CONCATENATIONS,
     COPIES,
+    FOURIER,
     LARGE_SEEN,
     NARROW_CASTS,
     NORMALS,
@@ -185,6 +186,11 @@ def recurrent_kernels(elements: int) -> Any:
     return _module("families.recurrent") if elements > RECURRENT_STEPS[0] else None
 
 
+def fourier_kernels(elements: int) -> Any:
+    """The module of Fourier transforms (`families.fourier`), for arrays of that many elements."""
+    return _module("families.fourier") if elements > FOURIER[0] else None
+
+
 def sparse_kernels(multiplications: int) -> Any:
     """The module of sparse products (`families.sparse`), for products of that many multiplications."""
     return _module("families.sparse") if multiplications > SPARSE_PRODUCTS[0] else None
@@ -253,5 +259,6 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
 
 
 __all__ = ["compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels", "copy_with_layout",
-           "enable_kernels", "indexing_kernels", "new_copy", "recurrent_kernels", "reduce_arrays", "run_update",
-           "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sparse_kernels", "sum_rows"]
+           "enable_kernels", "fourier_kernels", "indexing_kernels", "new_copy", "recurrent_kernels", "reduce_arrays",
+           "run_update", "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sparse_kernels",
+           "sum_rows"]

@@ -30,6 +30,8 @@ SCANS = _THRESHOLDS["scans"] = [1024]
 INDEXING = _THRESHOLDS["indexing"] = [2048]
 #: multiplications of a product of a sparse matrix
 SPARSE_PRODUCTS = _THRESHOLDS["sparse products"] = [1024]
+#: elements of a Fourier transform
+FOURIER = _THRESHOLDS["fourier"] = [4095]
 #: masked fills and triangular masks
 MASKING = _THRESHOLDS["masking"] = [2048]
 #: top k of rows, and sorted rows
@@ -128,7 +130,7 @@ def resume_kernels() -> None:
 if _override:
     set_thresholds(int(_override))
 
-__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "INDEXING", "LARGE_SEEN",
-           "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES", "PERMUTED_COPIES",
+__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "FOURIER", "INDEXING",
+           "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES", "PERMUTED_COPIES",
            "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "SCANS", "SINGLE_USE", "SPARSE_PRODUCTS", "SUMS", "TOP_K",
            "lower_threshold", "pause_kernels", "restore_thresholds", "resume_kernels", "set_thresholds", "threshold_of"]

@@ -42,11 +42,8 @@ def _fft_r2c(xp, input, *, dim, normalization, onesided):
 
 
 def _r2c_vjp(xp, g, input_shape, dim, normalization, onesided):
-    last = dim[-1]
-    if onesided and g.shape[last] != input_shape[last]:
-        key = (*((slice(None),) * last), slice(0, g.shape[last]))
-        shape = (*g.shape[:last], input_shape[last], *g.shape[last + 1:])
-        g = xp._embed(g, size=shape, key=key)
+    if onesided:
+        return xp._fft_r2c_adjoint(g, dim=dim, normalization=normalization, last_dim_size=input_shape[dim[-1]])
     return xp.real(xp._fft_c2c(g, dim=dim, normalization=normalization, forward=False))
 
 
@@ -66,15 +63,24 @@ def _fft_c2r(xp, input, *, dim, normalization, last_dim_size):
     return xp.fft_c2r(input, dim, normalization, last_dim_size)
 
 
-def _c2r_vjp(xp, g, dim, normalization):
-    half = xp._fft_r2c(g, dim=dim, normalization=normalization, onesided=True)
-    last = dim[-1]
-    doubled = g.shape[last] - half.shape[last]
-    if doubled <= 0:
-        return half
-    # elements 1 to `doubled` stand for their mirror images too
-    key = (*((slice(None),) * last), slice(1, 1 + doubled))
-    return half + xp._embed(xp._basic_index(half, key=key), size=half.shape, key=key)
+_fft_c2r.vjp(input=lambda xp, g, dim, normalization: xp._fft_c2r_adjoint(g, dim=dim, normalization=normalization))
 
 
-_fft_c2r.vjp(input=lambda xp, g, dim, normalization: _c2r_vjp(xp, g, dim, normalization))
+@linear(name="_fft_r2c_adjoint", node="FftC2RBackward0", **_OPTIONS)
+def _fft_r2c_adjoint(xp, input, *, dim, normalization, last_dim_size):
+    """The adjoint of `_fft_r2c` with `onesided`, whose input has the size `last_dim_size` in the last dimension."""
+    return xp.fft_r2c_adjoint(input, dim, normalization, last_dim_size)
+
+
+_fft_r2c_adjoint.vjp(input=lambda xp, g, dim, normalization: xp._fft_r2c(
+    g, dim=dim, normalization=normalization, onesided=True))
+
+
+@linear(name="_fft_c2r_adjoint", node="FftR2CBackward0", **_OPTIONS)
+def _fft_c2r_adjoint(xp, input, *, dim, normalization):
+    """The adjoint of `_fft_c2r`."""
+    return xp.fft_c2r_adjoint(input, dim, normalization)
+
+
+_fft_c2r_adjoint.vjp(input=lambda xp, g, input_shape, dim, normalization: xp._fft_c2r(
+    g, dim=dim, normalization=normalization, last_dim_size=input_shape[dim[-1]]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....codegen.sparse import products
+from .. import empty_array
 from ..launching import Plan, PlanCache
 
 ndarray = np.ndarray
@@ -41,7 +42,7 @@ def _run(kind: str, shape: tuple[int, ...], outer: ndarray, inner: ndarray, coun
     if plan is None:
         plan = _plans.insert(key, Plan((), products.launches(kind, dtype, index, compressed, *counts, inner.size,
                                                              second.shape[1], strides)))
-    out, flag = np.empty(shape, dtype), np.zeros(1, np.int64)
+    out, flag = empty_array(shape, dtype), np.zeros(1, np.int64)
     plan.run((out, flag, outer, inner, first if is_sample else np.ascontiguousarray(first), second))
     return None if flag[0] else out
 
