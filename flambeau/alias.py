@@ -5,8 +5,9 @@
     import torch.nn as nn          # the module object flambeau.nn
 
 `torch.x.y` and `flambeau.x.y` are one module object: there are no copies of classes or state. Importing a module that
-flambeau lacks raises ModuleNotFoundError. While the alias is installed, dtypes print with the prefix `torch.`, and
-`__version__` is the version of PyTorch that flambeau models, followed by flambeau's own, because programs compare it.
+flambeau lacks raises ModuleNotFoundError. While the alias is installed, dtypes and classes print with the prefix
+`torch.`, classes with the module in which PyTorch has them (see `config`), and `__version__` is the version of
+PyTorch that flambeau models, followed by flambeau's own, because programs compare it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from importlib.abc import InspectLoader, Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
 from types import CodeType, ModuleType, TracebackType
 
@@ -29,7 +30,10 @@ _ALIAS, _PACKAGE = "torch", __name__.rpartition(".")[0]
 
 
 class TorchFinder(MetaPathFinder):
-    """A finder for `torch`, `torch.*` and `functorch`, first in `sys.meta_path`."""
+    """A finder for `torch`, `torch.*` and `functorch`, first in `sys.meta_path`.
+
+    It finds modules of flambeau, too: the names of their classes change when they are imported.
+    """
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,
                   target: ModuleType | None = None) -> ModuleSpec | None:
@@ -42,12 +46,39 @@ class TorchFinder(MetaPathFinder):
             module = flambeau_module(f"{_ALIAS}.{fullname}")
         elif fullname == _ALIAS or fullname.startswith(_ALIAS + "."):
             module = flambeau_module(fullname)
+        elif fullname.startswith(_PACKAGE + "."):
+            return _renaming_spec(fullname, path, target)
         else:
             return None
         if module is None:
             raise ModuleNotFoundError(f"flambeau has no module {_target_name(fullname)!r}, which {fullname!r} "
                                       "stands for while torch means flambeau", name=fullname)
+        # `_rename` has put it there while it was imported; the import system would take its spec instead of this one
+        sys.modules.pop(fullname, None)
         return ModuleSpec(fullname, _Loader(module), is_package=hasattr(module, "__path__"))
+
+
+class _RenamingLoader(SourceFileLoader):
+    """A loader of flambeau's modules that names their classes as PyTorch does."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _rename(module)
+
+
+def _renaming_spec(fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    spec = PathFinder.find_spec(fullname, path, target)
+    if spec is not None and type(spec.loader) is SourceFileLoader:
+        spec.loader = _RenamingLoader(spec.loader.name, spec.loader.path)
+    return spec
+
+
+def _rename(module: ModuleType) -> None:
+    if _finder is None:
+        return  # uninstalled while the module was imported
+    config.name_as_pytorch(module)
+    # `inspect` and `typing` look for the modules of classes here
+    sys.modules.setdefault(_ALIAS + module.__name__[len(_PACKAGE):], module)
 
 
 class _Loader(Loader):
@@ -116,6 +147,10 @@ def install() -> None:
     sys.meta_path.insert(0, _finder)
     config.module_name = _ALIAS
     config.prepare_child = install
+    config.name_as_pytorch(package)
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith(_PACKAGE + "."):
+            _rename(module)
     vars(package)["__version__"] = TorchVersion(f"{PYTORCH}+flambeau.{__version__}")
 
 
@@ -130,6 +165,7 @@ def uninstall() -> None:
         del sys.modules[name]
     config.module_name = _PACKAGE
     config.prepare_child = None
+    config.name_as_defined()
     vars(importlib.import_module(_PACKAGE))["__version__"] = __version__
 
 

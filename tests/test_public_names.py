@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 
 import pytest
 
 import flambeau
+from flambeau import config
 
 OWN_MODULES = {"accelerators", "environment", "codegen", "compiler", "config", "devices", "dtypes", "engine",
                "functions", "functorch", "ir", "kernels", "modes", "ops", "runtime", "settings", "shapes", "switches",
@@ -34,3 +36,29 @@ def test_in_place_operators_are_functions_where_they_are_in_pytorch():
     torch = pytest.importorskip("torch")
     names = [name for name in dir(flambeau.Tensor) if name.endswith("_") and not name.startswith("_")]
     assert {name for name in names if hasattr(flambeau, name)} == {name for name in names if hasattr(torch, name)}
+
+
+#: namespaces whose classes are looked at, and classes that have no place of PyTorch's: aliases, private bases, named
+#: otherwise in PyTorch's own namespaces
+NAMESPACES = ("", "nn", "nn.parameter", "optim", "optim.lr_scheduler", "autograd", "autograd.graph", "utils.data",
+              "distributions", "distributions.transforms", "distributions.constraints", "utils.hooks", "func", "fx")
+OTHERWISE = {"TensorBase", "PyTorchFileReader", "ScriptModule", "DispatchKey", "Future", "Block", "Graph", "Node",
+             "Value", "ScriptMethod", "ScriptObject", "CompilationUnit", "ScriptFunction", "UntypedStorage",
+             "StorageBase"}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_classes_are_in_the_modules_of_pytorch(namespace):
+    pytest.importorskip("torch")
+    theirs, mine = (importlib.import_module(f"{root}.{namespace}".rstrip(".")) for root in ("torch", "flambeau"))
+    different = {}
+    for name, cls in vars(theirs).items():
+        own = getattr(mine, name, None) if isinstance(cls, type) and name not in OTHERWISE else None
+        if isinstance(own, type) and cls.__module__.startswith("torch"):
+            found = config.module_of(own)
+            found = found if found.startswith("torch") else config.name_in_pytorch(found, own.__qualname__)
+            if found != cls.__module__:
+                different[name] = found, cls.__module__
+    assert different == {}
+

@@ -65,7 +65,7 @@ def result_class(name: str, fields: tuple[str, ...]) -> type:
                                    "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
         for i, field in enumerate(fields):
             members[field] = property(itemgetter(i))
-        result = _made[name] = type(name, (NamedResult,), members)
+        result = _made[name] = config.made(type(name, (NamedResult,), members))
     return result
 
 

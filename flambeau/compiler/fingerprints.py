@@ -21,6 +21,7 @@ import numpy as np
 
 from .. import dtypes
 from .._tensor import Tensor
+from ..config import module_of
 from ..nn import Module
 from ..optim.optimizer import Optimizer
 from ..runtime.cache_store import digest
@@ -52,7 +53,7 @@ def library_name(x: Any) -> str | None:
         return f"{x.__name__}:" if is_stable_module(x.__name__) and sys.modules.get(x.__name__) is x else None
     if not isinstance(x, (type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)):
         return None
-    home = getattr(x, "__module__", None) or "builtins"
+    home = (module_of(x) if isinstance(x, type) else getattr(x, "__module__", None)) or "builtins"
     name = getattr(x, "__qualname__", None) or getattr(x, "__name__", "")
     if not is_stable_module(home):
         return None
@@ -135,7 +136,7 @@ def object_fingerprint(x: Any) -> str:
         return f"{value_fingerprint(x)} {x.name} {_content_fingerprint(x.value)}"
     if isinstance(x, Tensor):
         a = x._array
-        if type(a) is not np.ndarray or type(x).__module__.partition(".")[0] != _PACKAGE:
+        if type(a) is not np.ndarray or module_of(type(x)).partition(".")[0] != _PACKAGE:
             raise BypassCache(f"a tensor of class {type(x).__qualname__}")
         if x._node is not None or is_hooked(x):
             raise BypassCache("a tensor with hooks or with a grad_fn")
@@ -147,7 +148,7 @@ def object_fingerprint(x: Any) -> str:
         return f"reference to {object_fingerprint(x())}"
     cls = type(x)
     if isinstance(x, (*_TRANSPARENT, Module, Optimizer)) or is_traversable(x) or (
-            is_compiled(x) or cls.__module__ in _DECLARATIVE_MODULES):
+            is_compiled(x) or module_of(cls) in _DECLARATIVE_MODULES):
         base_value = next((show(x) for kind, show in _BASE_REPRS.items() if isinstance(x, kind)), "")
         keywords = [*x.keywords] if isinstance(x, functools.partial) else ""
         contents = [*map(_content_fingerprint, permanent_references(x))]
@@ -183,7 +184,7 @@ def permanent_references(x: Any) -> tuple[Any, ...]:
 
 def is_compiled(x: Any) -> bool:
     """Whether an object is a compiled function, or another object of this package's compiler."""
-    return type(x).__module__.startswith(f"{_PACKAGE}.compiler")
+    return module_of(type(x)).startswith(f"{_PACKAGE}.compiler")
 
 
 def _content_fingerprint(x: Any) -> str:

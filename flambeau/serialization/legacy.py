@@ -17,6 +17,7 @@ import numpy as np
 from .. import dtypes
 from .._tensor import pickling
 from .._tensor.storage import TypedStorage, UntypedStorage
+from ..config import module_of
 from ..warning_location import user_stacklevel
 from .archive import read_fully
 from .locations import restore_function
@@ -86,7 +87,7 @@ def _source(cls: type) -> tuple[str | None, str | None]:
 
 def _is_flambeau_class(cls: type) -> bool:
     """Whether a class is defined by flambeau; its source always differs from PyTorch's and is not compared."""
-    return cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return module_of(cls).partition(".")[0] == __name__.partition(".")[0]
 
 
 def _check_source(cls: Any, file: str, saved: str) -> None:

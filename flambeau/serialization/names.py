@@ -1,6 +1,6 @@
 """Qualified names in files: the mapping between flambeau's classes and functions and their names in PyTorch.
 
-In general `flambeau.x.y` is written as `torch.x.y`; the tables list the modules whose names differ. PyTorch itself is
+In general `flambeau.x.y` is written as `torch.x.y`; `config` lists the modules whose names differ. PyTorch itself is
 never imported.
 """
 
@@ -12,7 +12,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
-from .. import dtypes
+from .. import config, dtypes
 from .._tensor import Tensor, functions
 from .._tensor.creation.typed_constructors import TYPES
 from .._tensor.storage import storage_name
@@ -20,17 +20,6 @@ from ..devices import layout
 
 _PACKAGE = __name__.partition(".")[0]
 
-#: module in flambeau -> module in PyTorch, where they differ
-_MODULE_IN_TORCH = {
-    "engine.grad_mode": "autograd.grad_mode", "nn.modules.layers.multihead_attention": "nn.modules.activation",
-    **dict.fromkeys(("nn.modules.layers.transformer_encoder", "nn.modules.layers.transformer_decoder"),
-                    "nn.modules.transformer"),
-    "nn.modules.layers.parameter_containers": "nn.modules.container", "nn.modules.layers.rnn_cells": "nn.modules.rnn",
-    "nn.modules.layers.unpooling": "nn.modules.pooling",
-    "nn.factory_keywords": "nn", "serialization.names": "serialization",
-    "_tensor.parameter": "nn.parameter", "_tensor.creation.random": "_C", "_tensor.pickling": "_utils",
-    "_tensor.return_types": "return_types",
-}
 #: module in PyTorch -> module in flambeau with its contents, where they differ
 _MODULE_IN_FLAMBEAU = {
     "_C": "_tensor.creation.random", "_C._nn": "nn.functional", "_tensor": "_tensor.pickling",
@@ -90,8 +79,8 @@ def torch_name(obj: Any) -> tuple[str, str] | None:
         return "torch", storage_name(obj.dtype)
     if not isinstance(obj, (type, FunctionType)):
         return None
-    package, _, module = (obj.__module__ or "").partition(".")
-    if package != _PACKAGE:
+    module = (config.module_of(obj) if isinstance(obj, type) else obj.__module__) or ""
+    if module.partition(".")[0] != _PACKAGE:
         name = obj.__name__
         return ("torch", name) if TYPES.get(name) is obj else None
     name = obj.__qualname__
@@ -103,8 +92,7 @@ def torch_name(obj: Any) -> tuple[str, str] | None:
             return None  # a local function, which cannot be imported
         if name == "_rebuild_from_type_v2":
             return "torch._tensor", name
-    module = _MODULE_IN_TORCH.get(module, module)
-    return f"torch.{module}" if module else "torch", name
+    return config.name_in_pytorch(module, name), name
 
 
 def _public_name(function: FunctionType) -> tuple[str, str] | None:
@@ -152,7 +140,7 @@ def resolve(module: str, name: str) -> Any:
     if place == "_C" and name == "_VariableFunctionsClass":
         return functions
     candidates = [_MODULE_IN_FLAMBEAU.get(place, place), place,
-                  *(ours for ours, theirs in _MODULE_IN_TORCH.items() if theirs == place)]
+                  *(ours for ours, theirs in config.IN_PYTORCH.items() if theirs == place)]
     if place.partition(".")[0] in ("nn", "optim"):
         candidates.append(place.partition(".")[0])  # the class may be in another file of the package
     for candidate in candidates:

@@ -133,11 +133,28 @@ def test_missing_modules_raise_an_error_that_names_them():
         "which 'torch.nn.quantum' stands for while torch means flambeau")]
 
 
-def test_the_alias_names_the_version_it_models():
+def test_the_alias_names_the_version_it_models_and_pytorchs_classes():
     assert aliased("""
+        import inspect, pickle, typing
         import torch
+        from torch import distributions, nn, optim  # imported before and after the alias was installed
         print(torch.__version__ >= "2.0", torch.__version__.startswith("2.13.0+flambeau."))
-    """) == "True True\n"
+        class Double(torch.autograd.Function):
+            pass
+        for kind in (torch.Tensor, nn.Linear, nn.Parameter, nn.GRUCell, torch.no_grad, distributions.Normal,
+                     type(torch.ones(2).max(0)), Double._backward_cls, distributions.transforms.ExpTransform):
+            print(kind, end=" ")
+        layer = pickle.loads(pickle.dumps(nn.GRUCell(2, 3)))
+        print(type(layer) is nn.GRUCell, inspect.getsource(nn.Linear)[:12],
+              typing.get_type_hints(nn.Linear)["training"])
+        print(type(pickle.loads(pickle.dumps(torch.ones(2).max(0)))))
+    """).splitlines() == [
+        "True True",
+        ("<class 'torch.Tensor'> <class 'torch.nn.modules.linear.Linear'> <class 'torch.nn.parameter.Parameter'> "
+         "<class 'torch.nn.modules.rnn.GRUCell'> <class 'torch.autograd.grad_mode.no_grad'> "
+         "<class 'torch.distributions.normal.Normal'> <class 'torch.return_types.max'> "
+         "<class 'torch.autograd.function.DoubleBackward'> <class 'torch.distributions.transforms.ExpTransform'> True "
+         "class Linear <class 'bool'>"), "<class 'torch.return_types.max'>"]
 
 
 def test_uninstalling_leaves_no_trace():
@@ -145,7 +162,7 @@ def test_uninstalling_leaves_no_trace():
         import sys, torch.nn, flambeau
         flambeau.alias.uninstall()
         flambeau.alias.uninstall()
-        print([name for name in sys.modules if name.partition(".")[0] == "torch"], flambeau.float32)
+        print([name for name in sys.modules if name.partition(".")[0] == "torch"], flambeau.float32, flambeau.nn.ReLU)
         from flambeau.version import __version__
         print(flambeau.__version__ == __version__)
         with flambeau.alias.alias():
@@ -154,7 +171,8 @@ def test_uninstalling_leaves_no_trace():
             import torch
             print(torch is flambeau)
         print("torch" in sys.modules)
-    """).splitlines() == ["[] flambeau.float32", "True", "True", "False"]
+    """).splitlines() == [
+        "[] flambeau.float32 <class 'flambeau.nn.modules.activation.ReLU'>", "True", "True", "False"]
 
 
 def test_a_torch_that_is_imported_already_is_not_overridden():

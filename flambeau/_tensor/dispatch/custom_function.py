@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ... import config
 from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import NodeType
 from ...engine.nodes.unsupported_derivatives import delayed_error
@@ -27,7 +28,7 @@ class FunctionMeta(type):
     """Metaclass of Function: makes the class of its nodes, `<name>Backward`."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
-        members = {"_forward_cls": cls, "__module__": cls.__module__}
+        members = {"_forward_cls": cls, "__module__": f"{config.module_name}.autograd.function"}
         node = NodeType(name + "Backward", (FunctionNode,), members)
         cls._backward_cls = node
         super().__init__(name, bases, attrs)

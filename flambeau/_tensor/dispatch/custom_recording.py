@@ -82,7 +82,8 @@ def _node_class(cls: Any) -> Any:
         return cls._backward_cls
     generated = cls.__dict__.get("_generated_cls")
     if generated is None:
-        generated = cls._generated_cls = NodeType(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,), {})
+        generated = cls._generated_cls = NodeType(f"{cls.__name__}GeneratedBackward", (cls._backward_cls,),
+                                                        {"__module__": cls._backward_cls.__module__})
     return generated
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from ... import switches
 from ..._tensor import Tensor
 from ...autograd.composite_spans import unwrap as unwrap_profiled
+from ...config import module_of
 from ...nn import Module
 from ...optim.optimizer import Optimizer
 from ..tracing.frame_hook import FrameHook, is_stdlib_file, is_user_code
@@ -294,7 +295,7 @@ class GuardSet:
 
     def _class(self, cls: type, path: str) -> None:
         for each in cls.__mro__:
-            if not is_stable_module(each.__module__):
+            if not is_stable_module(module_of(each)):
                 own = each.__dict__
                 for name in self.names.intersection(own) if not self._any_attribute else [*own]:
                     if not (name.startswith("__") and name.endswith("__") and isinstance(
@@ -302,7 +303,7 @@ class GuardSet:
                         self._add(ITEM, own, name, own[name], f"{each.__name__}.{name}", each)
                         self._pending.append((own[name], f"{each.__name__}.{name}"))
                         for nearer in cls.__mro__[:cls.__mro__.index(each)]:
-                            if name not in nearer.__dict__ and not is_stable_module(nearer.__module__):
+                            if name not in nearer.__dict__ and not is_stable_module(module_of(nearer)):
                                 self._add(ABSENT, nearer.__dict__, name, False, f"{nearer.__name__}.{name}", nearer)
 
     def _python_module(self, module: types.ModuleType, path: str) -> None:
@@ -342,20 +343,21 @@ class GuardSet:
         cls = type(thing)
         own = getattr(thing, "__dict__", None)
         names: Any = self.names
-        has_user_attributes = is_namespace_class(cls) or not is_stable_module(cls.__module__)
-        if cls.__module__.partition(".")[0] == PACKAGE:
-            if cls.__module__.startswith(f"{PACKAGE}.compiler"):
+        module = module_of(cls)
+        has_user_attributes = is_namespace_class(cls) or not is_stable_module(module)
+        if module.partition(".")[0] == PACKAGE:
+            if module.startswith(f"{PACKAGE}.compiler"):
                 self._pending.append((getattr(thing, "function", None), path))
                 return
             if isinstance(thing, Optimizer):
                 pass
-            elif cls.__module__.startswith((f"{PACKAGE}.optim", f"{PACKAGE}.amp")):
+            elif module.startswith((f"{PACKAGE}.optim", f"{PACKAGE}.amp")):
                 names = frozenset(own or ())
             else:
                 return
         elif self._any_attribute and has_user_attributes:
             names = frozenset(own or ()) | self.names
-        if not is_stable_module(cls.__module__):
+        if not is_stable_module(module):
             self._add(ATTRIBUTE, thing, "__class__", cls, f"{path}.__class__")
         if type(own) is dict:
             for name in names.intersection(own):
@@ -365,7 +367,7 @@ class GuardSet:
                 for name in self._optional.difference(own):
                     self._add(ABSENT, own, name, False, f"{path}.{name}")
         for each in cls.__mro__:
-            if is_stable_module(each.__module__):
+            if is_stable_module(module_of(each)):
                 continue
             for name in names.intersection(each.__dict__):
                 value = each.__dict__[name]

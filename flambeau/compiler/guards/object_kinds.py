@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...config import module_of
 from ...nn import Module
 from ...optim.optimizer import Optimizer
 from ..tracing.frame_hook import is_stdlib_file
@@ -44,7 +45,7 @@ def is_stable_module(module: str | None) -> bool:
 
 def is_package_module(cls: type) -> bool:
     """Whether a module class is of this package, or derives from one other than `Module`."""
-    return any(each.__module__.partition(".")[0] == PACKAGE and issubclass(each, Module) and each is not Module
+    return any(module_of(each).partition(".")[0] == PACKAGE and issubclass(each, Module) and each is not Module
                for each in cls.__mro__)
 
 
@@ -58,11 +59,12 @@ def is_traversable(thing: Any) -> bool:
     cls = type(thing)
     if is_namespace_class(cls) or isinstance(thing, (types.MethodType, functools.partial, np.ndarray)):
         return True
-    if cls.__module__.partition(".")[0] == PACKAGE:
-        return isinstance(thing, Optimizer) or cls.__module__.startswith(
+    module = module_of(cls)
+    if module.partition(".")[0] == PACKAGE:
+        return isinstance(thing, Optimizer) or module.startswith(
             (f"{PACKAGE}.optim", f"{PACKAGE}.devices", f"{PACKAGE}._tensor.creation.random"))
-    return bool(cls.__flags__ & HEAP_TYPE_FLAG) and not is_stable_module(cls.__module__) and (
-        cls.__module__ in sys.modules or isinstance(getattr(thing, "__dict__", None), dict))
+    return bool(cls.__flags__ & HEAP_TYPE_FLAG) and not is_stable_module(module) and (
+        module in sys.modules or isinstance(getattr(thing, "__dict__", None), dict))
 
 
 __all__ = ["CONSTANT_TYPES", "HEAP_TYPE_FLAG", "LRU_CACHE", "PACKAGE", "is_namespace_class", "is_package_module",

@@ -29,6 +29,7 @@ import numpy as np
 from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor.creation.random import Generator
+from ...config import module_of
 from ...engine.grad_mode import grad_mode, inference
 
 _USER, _LIBRARY, _INTERNAL = range(3)
@@ -96,7 +97,8 @@ def is_stdlib_file(file: str) -> bool:
 
 def is_own_function(rule: Any) -> bool:
     """Whether a function belongs to this package."""
-    return getattr(rule, "__module__", "").partition(".")[0] == _NAME
+    module = module_of(rule) if isinstance(rule, type) else getattr(rule, "__module__", "")
+    return module.partition(".")[0] == _NAME
 
 
 def is_user_code(code: types.CodeType) -> bool:

@@ -27,10 +27,16 @@ FREED_MESSAGE = (
 
 
 class NodeType(type):
-    """The class of node classes: PyTorch's live in no module that a user can name, so a repr is the bare name."""
+    """The class of node classes: PyTorch's live in no module that a user can name, so a repr is the bare name.
+
+    The nodes of `autograd.Function` are different: their module is `torch.autograd.function`.
+    """
 
     def __repr__(cls) -> str:
-        return f"<class '{cls.__name__}'>"
+        return f"<class '{cls._prefix()}{cls.__name__}'>"
+
+    def _prefix(cls) -> str:
+        return f"{cls.__module__}." if cls.__module__.endswith(".autograd.function") else ""
 
 
 class Node(metaclass=NodeType):
@@ -111,7 +117,7 @@ class Node(metaclass=NodeType):
         return type(self).__name__
 
     def __repr__(self) -> str:
-        return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"
+        return f"<{type(self)._prefix()}{self.name().rpartition('::')[2]} object at {id(self):#x}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
