@@ -27,6 +27,9 @@ TensorBase = _TensorBase = Tensor
 _disabled_torch_function_impl, _disabled_torch_dispatch_impl = protocol.DISABLED, dispatch.DISABLED_DISPATCH
 _TensorMeta: Any = type(Tensor)
 
+#: what the extension was built with: linear algebra, Fourier transforms
+has_lapack = has_spectral = True
+
 
 class _TorchFunctionState(enum.Enum):
     """Whether `__torch_function__` is enabled: values of `_get_torch_function_state`."""

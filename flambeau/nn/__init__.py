@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from .parallel import DataParallel  # noqa: F401
     from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
 
-_SUBMODULES = ("attention", "common_types", "functional", "grad", "init", "modules", "parallel", "parameter", "utils")
+_SUBMODULES = ("_reduction", "attention", "common_types", "functional", "grad", "init", "modules", "parallel",
+               "parameter", "utils")
 _FILE_OF = {"Buffer": "parameter", "Parameter": "parameter", "UninitializedBuffer": "parameter",
             "UninitializedParameter": "parameter", "DataParallel": "parallel",
             "factory_kwargs": "factory_keywords"}
 
-__all__ = sorted([*modules.FILE_OF, *_FILE_OF, *_SUBMODULES])  # noqa: PLE0605
+__all__ = sorted([*modules.FILE_OF, *_FILE_OF, *_SUBMODULES[1:]])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:

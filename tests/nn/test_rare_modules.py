@@ -192,3 +192,28 @@ def test_running_statistics_with_tangents(duals, training):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's own use of torch.jit
         assert program(flambeau) == program(torch)
+
+
+@pytest.mark.parametrize("arguments", [("none",), ("mean",), ("elementwise_mean",), ("sum",), ("other",), (None, None),
+                                       (False, None), (True, False), (None, True)])
+def test_numbers_of_reductions(arguments):
+    def program(lib):
+        numbers = lib.nn._reduction
+        if len(arguments) == 2:
+            return [numbers.legacy_get_string(*arguments), numbers.legacy_get_enum(*arguments, False)]
+        try:
+            return [numbers.get_enum(*arguments)]
+        except ValueError as error:
+            return [str(error)]
+    outcomes(program)
+
+
+def test_losses_of_torch_reduce_nothing_by_default():
+    def program(lib):
+        x, signs = lib.randn(3, 3), lib.tensor([1., -1., 1.])
+        losses = [lib.margin_ranking_loss(x, x.t(), signs, 0.5), lib.hinge_embedding_loss(x, signs),
+                  lib.cosine_embedding_loss(x, x.t(), signs), lib.triplet_margin_loss(x, x + 1, x),
+                  lib.kl_div(x, x.exp()), lib.kl_div(x, x.exp(), 1)]
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            return [*losses, lib.margin_ranking_loss(x.bfloat16(), x.t().bfloat16(), signs)]
+    outcomes(program)

@@ -38,10 +38,16 @@ def _no(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    pass
+
+
 #: names by module
 ANSWERS: dict[str, dict[str, Any]] = {
     "torch": {name: AbsentDtype(name) for name in ABSENT_DTYPES},
-    "torch._C": {"_DisableFuncTorch": contextlib.nullcontext},
+    "torch._C": {"_DisableFuncTorch": contextlib.nullcontext,
+                 **dict.fromkeys(("_jit_set_emit_hooks", "_jit_clear_class_registry"), _nothing),
+                 "_jit_get_emit_hooks": lambda: (None, None)},
     "torch.backends": {"python_native": SimpleNamespace(available_dsls=[], all_dsls=["cutedsl", "triton"])},
     "torch._utils": {"_is_privateuse1_backend_available": _no},
 }
@@ -57,3 +63,14 @@ def install_answers() -> None:
                     setattr(module, key, value)
     torch = importlib.import_module("torch")
     torch.chalf = torch.complex32
+    torch.jit._recursive.ConcreteTypeStore = SimpleNamespace  # tests of TorchScript empty its caches at their end
+    if not hasattr(torch.jit, "_state"):
+        torch.jit._state = SimpleNamespace(_clear_class_state=_nothing)
+    load = torch.ops.load_library
+
+    def load_library(path: Any) -> None:
+        """PyTorch's own test library is passed over: tests that use its operators fail at them."""
+        if not str(path).endswith("libtorchbind_test.so"):
+            load(path)
+
+    torch.ops.load_library = load_library

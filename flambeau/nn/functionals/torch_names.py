@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..._tensor import Tensor
 from ...engine.grad_mode import no_grad
 from . import embedding, loss, margin_loss, normalization, resample
+from .reduction import reduce_loss
 
 __all__ = ["channel_shuffle", "cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm",
            "kl_div", "margin_ranking_loss", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
@@ -16,7 +17,7 @@ pixel_shuffle, pixel_unshuffle = resample.pixel_shuffle, resample.pixel_unshuffl
 channel_shuffle = native_channel_shuffle = resample.channel_shuffle
 
 
-def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
 
     >>> import flambeau as torch
@@ -37,45 +38,45 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
     return loss.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction])
 
 
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
 
     >>> import flambeau as torch
     >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1., -1.]))
-    tensor(0.6250)
+    tensor([0.5000, 0.7500])
     """
     return margin_loss.hinge_embedding_loss(input, target, margin, reduction=_REDUCTIONS[reduction])
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
-                        reduction: int = 1) -> Tensor:
-    """`nn.functional.margin_ranking_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+                        reduction: int = 0) -> Tensor:
+    """`nn.functional.margin_ranking_loss` of any ranks, the reduction as a number: 0 "none", 1 "mean", 2 "sum".
 
     >>> import flambeau as torch
     >>> torch.margin_ranking_loss(torch.zeros(2), torch.ones(2), torch.ones(2))
-    tensor(1.)
+    tensor([1., 1.])
     """
-    return margin_loss.margin_ranking_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+    return reduce_loss((-target * (input1 - input2) + margin).clamp_min(0), _REDUCTIONS[reduction])
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
-                          reduction: int = 1) -> Tensor:
+                          reduction: int = 0) -> Tensor:
     """`nn.functional.cosine_embedding_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
 
     >>> import flambeau as torch
     >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1])).round()
-    tensor(1.)
+    tensor([1.])
     """
     return margin_loss.cosine_embedding_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-                        eps: float = 1e-6, swap: bool = False, reduction: int = 1) -> Tensor:
+                        eps: float = 1e-6, swap: bool = False, reduction: int = 0) -> Tensor:
     """`nn.functional.triplet_margin_loss`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
 
     >>> import flambeau as torch
     >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2))
-    tensor(1.)
+    tensor([1.])
     """
     return margin_loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap,
                                            reduction=_REDUCTIONS[reduction])

@@ -10,8 +10,8 @@ from .... import devices, dtypes
 from ...._tensor import Parameter, Tensor, no_grad
 from ...._tensor import functions as fn
 from ...._tensor.parameter import clear_gradients
-from ...._tensor.swapping import swap_tensors
 from ....modes import module_changes
+from ...swapping import swap_tensors
 
 TO_SIGNATURES = """\
  * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, \

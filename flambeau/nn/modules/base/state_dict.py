@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...._tensor import Parameter, Tensor, no_grad
-from ...._tensor.swapping import swap_tensors
 from ....engine.nodes.hooks import RemovableHandle
 from ...parameter import is_lazy
+from ...swapping import swap_tensors
 from .conversion import SWAP
 from .hooks import add_hook
 

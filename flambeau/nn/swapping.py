@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from .tensor import Tensor
+from .._tensor import Tensor
 
 _SLOTS = ("_array", "_requires_grad", "_node", "_output_nr", "_grad", "_counter", "_base", "_accumulator")
 
