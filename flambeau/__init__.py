@@ -8,11 +8,20 @@ https://docs.pytorch.org/docs/stable/index.html.
 
 from __future__ import annotations
 
+import gc as _gc
 import importlib
 from math import e, inf, nan, pi
 from typing import Any
 
-from . import _tensor_display, autograd, config, devices, dtypes, shapes
+_collects_garbage = _gc.isenabled()
+_gc.disable()  # what an import makes stays; to walk through it again and again takes a seventh of the time
+try:
+    from . import _tensor_display, autograd
+finally:
+    if _collects_garbage:
+        _gc.enable()
+
+from . import config, devices, dtypes, shapes
 from ._tensor import Tensor, functions
 from ._tensor.overriding.entry_points import register_namespace as _register_namespace
 from ._tensor.printing import set_printoptions
