@@ -175,13 +175,18 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
     return finish
 
 
+#: operators with complex results, which `_result_recorder` does not record: the kernel would run in vain
+_COMPLEX_RESULTS = frozenset(("_fft_r2c", "_fft_c2r_adjoint"))
+
+
 def keyword_parameters(op: Op) -> Callable[..., Any] | None:
     """The fast path `(input, {name: parameter})` of an operator with one input and one output, or None.
 
     The fast path returns None for calls that it does not handle.
     """
     if (op.kind in (VIEW, COMPOSITE) or op.n_outputs != 1 or op.variadic or len(op.inputs) != 1
-            or op.check is not None or op.unsupported_dtypes.keys() & {"float32", "float64"} or not op.differentiable):
+            or op.check is not None or op.unsupported_dtypes.keys() & {"float32", "float64"} or not op.differentiable
+            or op.name in _COMPLEX_RESULTS):
         return None
     if any(what not in ("shape", "param") for what, _ in plan_of(op, 1, 1).consts):
         return None

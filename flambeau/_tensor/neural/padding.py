@@ -51,10 +51,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                                   + SUPPORTED)
     if mode != "circular":
         for i in range(len(pad) // 2):
-            _source_indices(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
+            _check_widths(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
         name = "reflection" if mode == "reflect" else "replication"
         return getattr(fn, f"_{name}_pad{len(pad) // 2}d")(input, padding=pad)
-    sources = [_source_indices(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode) for i in range(len(pad) // 2)]
+    sources = [_circular_sources(input, -1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
     if all(source is None for source in sources):
         return input.clone()  # never the input's memory
     for i, source in enumerate(sources):
@@ -63,28 +63,31 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return input
 
 
-def _source_indices(input: Tensor, dim: int, before: int, after: int, mode: str) -> list[int] | None:
+def _circular_sources(input: Tensor, dim: int, before: int, after: int) -> list[int] | None:
     """The input index along `dim` of each padded element; None for zero padding width. Raises on invalid widths."""
     size = input.size(dim)
     if before == after == 0:
         return None
-    if mode == "circular":
-        if before > size or after > size:
-            raise RuntimeError("Padding value causes wrapping around more than once.")
-        if size + before + after < 0:
-            raise RuntimeError("Negative padding value is resulting in an empty dimension")
-        # negative padding crops first; the cropped range is then wrapped
-        first, last = max(-before, 0), size - max(-after, 0)
-        return [first + i % (last - first) for i in range(-max(before, 0), last - first + max(after, 0))]
+    if before > size or after > size:
+        raise RuntimeError("Padding value causes wrapping around more than once.")
+    if size + before + after < 0:
+        raise RuntimeError("Negative padding value is resulting in an empty dimension")
+    # negative padding crops first; the cropped range is then wrapped
+    first, last = max(-before, 0), size - max(-after, 0)
+    return [first + i % (last - first) for i in range(-max(before, 0), last - first + max(after, 0))]
+
+
+def _check_widths(input: Tensor, dim: int, before: int, after: int, mode: str) -> None:
+    """Raise on widths that are invalid for mode "reflect" or "replicate"."""
+    size = input.size(dim)
+    if before == after == 0:
+        return
     if mode == "reflect":
         if before >= size or after >= size:
             axis = dim % input.dim()
             raise RuntimeError(
                 f"Argument #{2 - 2 * dim}: Padding size should be less than the corresponding input dimension, "
                 f"but got: padding ({before}, {after}) at dimension {axis} of input {list(input.size())}")
-        period = max(2 * size - 2, 1)
-        return [min(i % period, period - i % period) for i in range(-before, size + after)]
-    if size == 0:
+    elif size == 0:
         raise RuntimeError("Expected non-zero size for padded dimensions in replication padding, "
                            f"but got {list(input.size())}")
-    return [min(max(i, 0), size - 1) for i in range(-before, size + after)]

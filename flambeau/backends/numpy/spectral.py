@@ -56,16 +56,17 @@ def _transform(x: Any, dim: Sequence[int], steps: Sequence[tuple[str, int]], nor
         steps: of each dimension the kind of kernel and the length of the signal.
         fallback: computes the result from an array and its transformed dimensions.
     """
-    others = sorted(set(range(x.ndim)) - set(dim), key=lambda d: -abs(x.strides[d]))
+    others = _by_stride(x, [d for d in range(x.ndim) if d not in dim])
     order = [*others, *dim]
-    y = x.transpose(order)
+    is_ordered = order == list(range(x.ndim))
+    y = x if is_ordered else x.transpose(order)
     axes = tuple(range(len(others), x.ndim))
     result = _by_kernels(y, axes, steps, _scale([n for _, n in steps], normalization))
     if result is None:
         result = fallback(y, axes)
     if not result.flags.c_contiguous:
         result = new_copy(result)
-    return result.transpose(np.argsort(order))
+    return result if is_ordered else result.transpose(np.argsort(order))
 
 
 def _by_kernels(x: Any, axes: Sequence[int], steps: Sequence[tuple[str, int]], scale: float) -> Any:
@@ -88,6 +89,7 @@ _TO_SIGNALS = ("c2r", "r2c_adjoint")
 
 
 def _by_stride(x: Any, dim: Sequence[int]) -> list[int]:
+    """Dimensions in the order of their strides, the largest first."""
     return sorted(dim, key=lambda d: -abs(x.strides[d]))
 
 

@@ -121,13 +121,13 @@ class Emitter:
         result = [first] * r
         for k in range(1, r // 2 + 1):
             real: Complex = x[0]
-            turned: Any = None
+            sines: Any = None
             for j, (total, difference) in enumerate(pairs, 1):
                 c, s = self._constant(cos(2 * pi * j * k / r)), self._constant(sin(2 * pi * j * k / r))
                 real = self._fma(c, total[0], real[0]), self._fma(c, total[1], real[1])
-                turned = ((b.fmul(s, difference[0]), b.fmul(s, difference[1])) if turned is None else
-                          (self._fma(s, difference[0], turned[0]), self._fma(s, difference[1], turned[1])))
-            turned = self._times_minus_i(turned)
+                sines = ((b.fmul(s, difference[0]), b.fmul(s, difference[1])) if sines is None else
+                         (self._fma(s, difference[0], sines[0]), self._fma(s, difference[1], sines[1])))
+            turned = self._times_minus_i(sines)
             result[k], result[r - k] = self._add(real, turned), self._sub(real, turned)
         return result
 
