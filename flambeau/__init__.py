@@ -143,6 +143,7 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
 ), "switches"), **dict.fromkeys((
     "gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell",
 ), "nn.recurrent"), **dict.fromkeys(("_pack_padded_sequence", "_pad_packed_sequence"), "nn.utils.rnn"),
+    **dict.fromkeys(("conj", "_conj"), "_tensor.pointwise.complex"), "_neg_view": "_tensor.functions",
     "_weight_norm": "_tensor.neural.normalization", "_segment_reduce": "_tensor.reduction.segments", **dict.fromkeys((
     "channel_shuffle", "cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm", "kl_div",
     "margin_ranking_loss", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
@@ -218,7 +219,8 @@ def _overridable() -> dict[str, Any]:
     names = {name: name for name in (*vars(functions), *_INPLACE_IN_TORCH)
              if _is_public(name) and name not in _NEVER_OVERRIDDEN}
     names.update((name, name.replace("_", ".", 1)) for name in vars(functions) if name.startswith(_PREFIXES))
-    return {public: getattr(functions, name) for name, public in names.items() if hasattr(functions, name)}
+    found = {public: getattr(functions, name) for name, public in names.items() if hasattr(functions, name)}
+    return found | {"conj": importlib.import_module(f"{__name__}._tensor.pointwise.complex").conj}
 
 
 _register_namespace("torch.", _overridable)

@@ -65,7 +65,7 @@ class OperatorKernels:
         if self.autocast_dtypes:
             args, named = self._autocast(args, named)
         tensors = [x for x in tree_leaves((args, named)) if isinstance(x, Tensor)]
-        batched = any(x._array.__class__ is not np.ndarray for x in tensors)
+        batched = any(not isinstance(x._array, np.ndarray) for x in tensors)
         differentiated = grad_mode.get() and any(x._requires_grad for x in tensors)
         if batched or (differentiated and (self.backward is not None or not self.records_itself)):
             return self._apply_function(args, named)

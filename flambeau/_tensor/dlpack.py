@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.bit_views import bits_of, memory_of
 from ..backends.sparse_array import SparseArray
 from ..devices import storage_device
 from ..modes import lazy_storages, special
@@ -79,16 +80,18 @@ def __dlpack__(self: Tensor, *, stream: Any = -1, max_version: tuple[int, int] |
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if self._requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    a = self._array
+    a = memory_of(self._array)
     if isinstance(a, SparseArray):
         raise BufferError("Can't export tensors with layout other than torch.strided")
+    if bits_of(self._array)[0]:
+        raise BufferError("Can't export tensors with the conjugate bit set")
     if special[0]:
         if lacks_elements(self):
             raise BufferError("Cannot pack tensors on meta")
         notify_read(self, "__dlpack__()")
         if lazy_storages[0]:
             make_writable(a)
-            a = self._array
+            a = memory_of(self._array)
     if stream is not None and not isinstance(stream, int):
         raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None and stream != -1:

@@ -51,6 +51,9 @@ from .neural.pooling import *  # noqa: E402, F403
 from .pointwise.arithmetic import *  # noqa: E402, F403
 from .pointwise.comparison import *  # noqa: E402, F403
 from .pointwise.complex import *  # noqa: E402, F403
+from .pointwise.complex import _computed_conj  # noqa: E402
+
+conj = _computed_conj  # of derivatives; `torch.conj` is a view
 from .pointwise.selection import *  # noqa: E402, F403
 from .reduction.finite_differences import *  # noqa: E402, F403
 from .reduction.ordering import *  # noqa: E402, F403

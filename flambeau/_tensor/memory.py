@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.bit_views import BitView, bits_of, resolve
 from ..backends.numpy.memory import address, owner, view_memory
 from ..backends.sparse_array import LAYOUT_NAMES, SparseArray
 from ..engine.tensor_interface import layer
@@ -101,7 +102,9 @@ def item(self: Tensor) -> Any:
     """
     a = self._array
     if a.__class__ is not np.ndarray:
-        return a.item()  # raises for a batched tensor
+        if not isinstance(a, BitView):
+            return a.item()  # raises for a batched tensor
+        a = resolve(a)
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
     if special[0]:
@@ -117,7 +120,7 @@ def _check_not_batched(self: Tensor) -> None:
     Raises:
         RuntimeError: it is batched (PyTorch's text).
     """
-    if special[0] and self._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(self._array, np.ndarray):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if special[0]:
         notify_read(self, "numpy() or tolist()")
@@ -144,11 +147,16 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if lazy_storages[0]:
         make_writable(self._array)
     if force:
-        return self._array if self._array.dtype.kind != "V" else dtypes.widen(self._array)
+        a = resolve(self._array)
+        return a if a.dtype.kind != "V" else dtypes.widen(a)
     if self._requires_grad and grad_mode.get():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if self._array.dtype.kind == "V":
         raise TypeError(f"Got unsupported ScalarType {self.dtype.scalar_name}")
+    for bit, name, method in zip(bits_of(self._array), ("conjugate", "negative"), ("conj", "neg"), strict=True):
+        if bit:
+            raise RuntimeError(f"Can't call numpy() on Tensor that has {name} bit set. Use "
+                               f"tensor.resolve_{method}().numpy() instead.")
     return self._array[...]  # a new array object, so that setting its shape does not change this tensor
 
 
@@ -255,8 +263,8 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
                            "subclass or override __deepcopy__() if it is intended behavior for new_empty() to return "
                            "an instance of a different type.")
     _check_has_storage(self)
-    a = self._array
-    storage = a if isinstance(a, SparseArray) else owner(a)
+    a: Any = resolve(self._array)
+    storage: Any = a if isinstance(a, SparseArray) else owner(a)
     if isinstance(a, SparseArray):
         array: Any = a.copy()
     elif storage is a:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.bit_views import resolve
 from ..modes import special
 from .meta import is_meta, mark_meta
 from .overriding.protocol import DISABLED
@@ -88,7 +89,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
-        copied = type(self)(wrap(np.array(self._array, copy=True)), self._requires_grad)
+        copied = type(self)(wrap(np.array(resolve(self._array), copy=True)), self._requires_grad)
         if is_meta(self):
             mark_meta(copied)
         memo[id(self)] = copied

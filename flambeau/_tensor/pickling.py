@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.bit_views import bits_of, memory_of, toggle
 from ..backends.numpy.memory import address, element_strides, owner
 from ..backends.sparse_array import SparseArray
 from ..exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
@@ -33,7 +34,10 @@ def rebuild_call(x: Tensor) -> tuple[Any, tuple[Any, ...]]:
         return _rebuild_sparse_tensor, sparse_implementation("likes", "rebuild_arguments")(x)
     _check_has_storage(x)
     _warn_of_hooks(x)
-    a = x._array
+    a = memory_of(x._array)
+    conj, neg = bits_of(x._array)
+    metadata = ({"conj": True} if conj else {}) | ({"neg": True} if neg else {})
+    more = (metadata,) if metadata else ()
     base = owner(a)
     if not (base.flags.c_contiguous or base.flags.f_contiguous) or any(s < 0 for s in a.strides):
         a = base = np.array(a, order="C", copy=True)  # no storage describes such memory
@@ -41,8 +45,8 @@ def rebuild_call(x: Tensor) -> tuple[Any, tuple[Any, ...]]:
     offset = (address(a) - address(base)) // a.itemsize if a.size else 0
     layout = (offset, tuple(a.shape), tuple(element_strides(a)))
     if x.dtype in dtypes.WITHOUT_STORAGE_CLASS:
-        return _rebuild_tensor_v3, (storage, *layout, x._requires_grad, OrderedDict(), x.dtype)
-    return _rebuild_tensor_v2, (TypedStorage(storage, x.dtype), *layout, x._requires_grad, OrderedDict())
+        return _rebuild_tensor_v3, (storage, *layout, x._requires_grad, OrderedDict(), x.dtype, *more)
+    return _rebuild_tensor_v2, (TypedStorage(storage, x.dtype), *layout, x._requires_grad, OrderedDict(), *more)
 
 
 def tensor_reduce_ex(self: Tensor) -> Any:
@@ -127,8 +131,8 @@ def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -
 
 def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                        backward_hooks: Any, metadata: Any = None) -> Tensor:
-    """A tensor on a storage; `metadata` has PyTorch's lazy conjugate and negative bits."""
-    out = _resolve_bits(_rebuild_tensor(storage, storage_offset, size, stride), storage, metadata)
+    """A tensor on a storage; `metadata` has the conjugate and negative bits."""
+    out = _set_bits(_rebuild_tensor(storage, storage_offset, size, stride), metadata)
     out.requires_grad = requires_grad
     return out
 
@@ -136,32 +140,16 @@ def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any
 def _rebuild_tensor_v3(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                        backward_hooks: Any, dtype: dtypes.dtype, metadata: Any = None) -> Tensor:
     """A tensor of `dtype` on the bytes of a storage."""
-    out = _resolve_bits(_view_storage(storage, dtype, storage_offset, size, stride), storage, metadata)
+    out = _set_bits(_view_storage(storage, dtype, storage_offset, size, stride), metadata)
     out.requires_grad = requires_grad
     return out
 
 
-def _resolve_bits(view: Tensor, storage: Any, metadata: Any) -> Tensor:
-    """A tensor with a conjugate or negative bit as a copy with that operation applied."""
-    if not metadata or not (metadata.get("conj") or metadata.get("neg")):
-        return view
-
-    def resolved() -> np.ndarray:
-        result = view.conj() if metadata.get("conj") else view
-        return (result.neg() if metadata.get("neg") else result)._array
-
-    out: Tensor = wrap(np.array(resolved(), copy=True))
-    pending = getattr(storage, "_untyped_storage", storage)._pending_copies
-    if pending is not None:
-        pending.append((out, resolved))
+def _set_bits(out: Tensor, metadata: Any) -> Tensor:
+    """Set the bits that the metadata of a new tensor names."""
+    if metadata and (metadata.get("conj") or metadata.get("neg")):
+        out._array = toggle(out._array, bool(metadata.get("conj")), bool(metadata.get("neg")))
     return out
-
-
-def apply_pending_copies(storage: UntypedStorage) -> None:
-    """Update the copies made by `_resolve_bits` after the bytes of their storage were read."""
-    for out, resolved in storage._pending_copies or ():
-        out._array[...] = resolved()
-    storage._pending_copies = None
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:

@@ -14,6 +14,7 @@ import weakref
 from typing import Any
 
 from .. import dtypes
+from ..backends.bit_views import bits_of, toggle
 from ..backends.numpy.memory import address, element_strides, owner
 from ..backends.sparse_array import SparseArray
 from . import pickling
@@ -72,17 +73,20 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         return pickling._rebuild_sparse_tensor, sparse_implementation("likes", "rebuild_arguments")(tensor)
     share_tensor(tensor)
     a = tensor._array
+    bits = bits_of(a)
     base = owner(a)
     offset = (address(a) - address(base)) // a.itemsize if a.size else 0
     storage = TypedStorage(UntypedStorage.of(base), tensor.dtype)
     return rebuild_tensor, (type(tensor), storage, (offset, tuple(a.shape), tuple(element_strides(a)),
-                                                    tensor._requires_grad))
+                                                    tensor._requires_grad, *(bits if any(bits) else ())))
 
 
 def rebuild_tensor(cls: type, storage: Any, metadata: tuple[Any, ...]) -> Any:
     """A tensor or parameter on a storage."""
-    offset, size, stride, requires_grad = metadata
+    offset, size, stride, requires_grad, *bits = metadata
     out = pickling._rebuild_tensor(storage, offset, size, stride)
+    if bits:
+        out._array = toggle(out._array, *bits)
     if cls is Parameter:
         return Parameter(out, requires_grad=requires_grad)
     if requires_grad:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.bit_views import resolve
 from ..backends.numpy.memory import address, owner
 from ..devices import META
 from ..modes import active_tracer, lazy_storages, special
@@ -68,7 +69,7 @@ def share_tensor(x: Tensor) -> None:
         make_writable(x._array)
     old = owner(x._array)
     if not old.flags.forc or min(x._array.strides, default=0) < 0:  # no storage describes such memory
-        x._array = np.array(x._array, order="C", copy=True)
+        x._array = np.array(resolve(x._array), order="C", copy=True)
         old = x._array
     elif old is x._array or x._array.base is old:
         del old  # it counts
@@ -137,7 +138,7 @@ def resize_storage(storage: UntypedStorage, size: int) -> None:
         kind = type(each)  # not __class__, which proxies define
         if issubclass(kind, Tensor):
             array = getattr(each, "_array", None)
-            if array.__class__ is np.ndarray and owner(array) is old:
+            if isinstance(array, np.ndarray) and owner(array) is old:
                 tensors.append(each)
         elif issubclass(kind, UntypedStorage) and each is not storage and owner(each._memory) is old:
             each._memory = new

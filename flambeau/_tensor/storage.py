@@ -122,7 +122,6 @@ class UntypedStorage(_Storage):
     """
 
     _device = CPU
-    _pending_copies: list[Any] | None = None  # copies to update when the bytes are read (`apply_pending_copies`)
     _mapping: Any = None  # of the file that the memory is, which stays open
     _whole: np.ndarray | None = None  # the memory that this is a part of (`__getitem__`)
     filename: str | None = None  #: of the file that is shared (`from_file`)
@@ -665,7 +664,7 @@ def _check_not_batched(self: Tensor) -> None:
     Raises:
         NotImplementedError: it is batched (PyTorch's text).
     """
-    if special[0] and self._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(self._array, np.ndarray):
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
@@ -709,7 +708,7 @@ def storage_offset(self: Tensor) -> int:
     1
     """
     a = self._array
-    if special[0] and a.__class__ is not np.ndarray:
+    if special[0] and not isinstance(a, np.ndarray):
         return storage_offset(self._value)
     if a.base is None:
         return 0
@@ -725,7 +724,7 @@ def data_ptr(self: Tensor) -> int:
     4
     """
     if special[0]:
-        if self._array.__class__ is not np.ndarray:
+        if not isinstance(self._array, np.ndarray):
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         tracer = active_tracer.get()
         if tracer is not None:
@@ -744,7 +743,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     True
     """
     a, b = self._array, tensor._array
-    if special[0] and not (a.__class__ is b.__class__ is np.ndarray):
+    if special[0] and not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         raise RuntimeError("Batching rule not implemented for aten::is_set_to. We could not generate a fallback.")
     return owner(a) is owner(b) and address(a) == address(b) and a.shape == b.shape and a.strides == b.strides
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..backends.bit_views import bits_of
 from ..backends.numpy.memory import address, owner, view_memory
 from ..shapes import contiguous_strides
 
@@ -18,11 +19,14 @@ class Geometry:
     base and are row-major.
     """
 
-    __slots__ = ("base_dtype", "base_shape", "base_strides", "dtype", "offset", "shape", "strides")
+    __slots__ = ("base_dtype", "base_shape", "base_strides", "conjugated", "dtype", "negated", "offset", "shape",
+                 "strides")
 
     def __init__(self, base: np.ndarray, view: np.ndarray) -> None:
         self.base_shape, self.base_strides, self.base_dtype = base.shape, base.strides, base.dtype
         self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
+        of_view, of_base = bits_of(view), bits_of(base)
+        self.conjugated, self.negated = of_view[0] != of_base[0], of_view[1] != of_base[1]
         offset = address(view) - address(base)
         if not 0 <= offset <= base.nbytes:  # in other memory, if `data` was set on the base since
             offset += address(owner(base)) - address(owner(view))
@@ -45,6 +49,7 @@ class Geometry:
         result.base_shape, result.base_strides = (*sizes, *self.base_shape), (*front, *self.base_strides)
         result.shape, result.strides = (*sizes, *self.shape), (*front, *self.strides)
         result.base_dtype, result.dtype, result.offset = self.base_dtype, self.dtype, self.offset
+        result.conjugated, result.negated = self.conjugated, self.negated
         return result
 
     def _memory(self, dtype: Any, fill: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -88,7 +93,7 @@ class Geometry:
     def of_parts(self) -> Geometry:
         """The geometry after `view_as_real` of base and view: complex elements as one more dimension of size 2."""
         out = object.__new__(Geometry)
-        out.offset = self.offset
+        out.offset, out.conjugated, out.negated = self.offset, self.conjugated, self.negated
         if self.dtype.kind == "c":
             half = np.dtype(f"f{self.dtype.itemsize // 2}")
             out.shape, out.strides = (*self.shape, 2), (*self.strides, half.itemsize)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.bit_views import apply_bits
 from ..engine.nodes.hooks import NodeExtra
 from ..engine.nodes.node import FREED_MESSAGE, Node, next_number
 from ..engine.nodes.op_node import OpNode, public_node
@@ -71,6 +72,10 @@ def attach_view_history(out: Tensor, extra: NodeExtra) -> None:
         op = REGISTRY["_as_strided"]
         out._output_nr = 0
         record_unary(out, slices, 0, op, plan_of(op, 1, 1), (slices.geometry,), out)
+        for key, bit in (("_conj_view", slices.geometry.conjugated), ("_neg_view", slices.geometry.negated)):
+            if bit:
+                op = REGISTRY[key]
+                record_unary(out, out._node, 0, op, plan_of(op, 1, 1), (), out)
 
 
 def retain_new_history(x: Tensor, old: Node | None, number: int) -> None:
@@ -117,22 +122,31 @@ class CopySlices(Node):
         if tensors:
             functions = layer.functions
             part = functions._take_strided(cotangents, geometry=geometry)
-            result = list(fn.vjp(part, True))
+            result = list(fn.vjp(self._with_bits(part, True), True))
             first = result[0]
             if self.edges[0] is not None:
                 self._check_distinct()
-                if first is None:
-                    first = functions.zeros_like(part)
+                first = functions.zeros_like(part) if first is None else self._with_bits(first, True)
                 result[0] = functions._replace_strided(cotangents, first, geometry=geometry)
             return result
         full_gradient = np.array(cotangents, order="C", copy=True)
-        result = list(fn.vjp(geometry.take(full_gradient), False))
+        result = list(fn.vjp(self._with_bits(geometry.take(full_gradient), False), False))
         first = result[0]
         if self.edges[0] is not None:
             self._check_distinct()
-            geometry.put(full_gradient, np.zeros((), full_gradient.dtype) if first is None else first)
+            geometry.put(full_gradient, np.zeros((), full_gradient.dtype) if first is None else
+                         self._with_bits(first, False))
             result[0] = full_gradient
         return result
+
+    def _with_bits(self, g: Any, tensors: bool) -> Any:
+        """A cotangent of the view as one of its memory, or the reverse: conjugated or negated, as the bits say."""
+        geometry = self.geometry
+        if not tensors:
+            return apply_bits(g, geometry.conjugated, geometry.negated)
+        if geometry.conjugated:
+            g = layer.functions.conj_physical(g)
+        return layer.functions.neg(g) if geometry.negated else g
 
     def _check_distinct(self) -> None:
         if self.geometry.is_expanded():
@@ -148,7 +162,7 @@ class CopySlices(Node):
             g = functions.view_as_real(functions.contiguous(g))
         geometry = geometry.of_parts()
         part = functions._take_strided(g, geometry=geometry)
-        cotangent = part if of_complex else functions.view_as_complex(part)
+        cotangent = self._with_bits(part if of_complex else functions.view_as_complex(part), True)
         result = list(fn.vjp(cotangent if tensors else cotangent._array, tensors))
         if self.edges[0] is not None:
             self._check_distinct()
@@ -156,7 +170,7 @@ class CopySlices(Node):
             if first is None:
                 first = functions.zeros_like(part)
             else:
-                first = first if tensors else layer.wrap(first)
+                first = self._with_bits(first if tensors else layer.wrap(first), True)
                 if not of_complex:
                     first = functions.view_as_real(functions.contiguous(first))
             full_gradient = functions._replace_strided(g, first, geometry=geometry)

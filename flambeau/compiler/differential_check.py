@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import dtypes
 from .._tensor.creation.random import default_generator
+from ..backends.bit_views import resolve
 from ..ir.graph.target import Target
 from ..ir.graph.value import Value
 from ..ir.schedule.program import Program
@@ -35,7 +36,7 @@ class _RecordingTracer(Tracer):
     def record_results(self, name: str, values: Sequence[Value], outs: Sequence[Any]) -> None:
         location = user_location()
         for value, out in zip(values, outs, strict=True):
-            self.operator_results.append((name, location, value, np.array(out._array, copy=True)))
+            self.operator_results.append((name, location, value, np.array(resolve(out._array), copy=True)))
 
 
 def checked(function: Callable[..., Any], entry: CacheEntry, tensors: Sequence[Any], args: tuple,

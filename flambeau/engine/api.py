@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import dtypes
+from ..backends.bit_views import resolve
 from ..backends.sparse_array import SparseArray
 from ..devices import contiguous_format, preserve_format
 from ..modes import active_tracer, active_transforms, dispatch_in_use, special, transform_stack
@@ -287,7 +288,7 @@ def _own(g: Any) -> Any:
     """An array that the caller may write to; a captured gradient may be a broadcast view or a saved tensor's array."""
     if isinstance(g, SparseArray):
         return g
-    a = np.asarray(g)
+    a = np.asarray(resolve(g))
     if a.base is None and a.flags.owndata and a.flags.writeable:
         return a
     return np.array(a, order="K" if is_dense(a) else "C", copy=True)

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any
 
+from ..backends.bit_views import bits_used, resolve
 from ..backends.errstate import IGNORE, reset_state, set_state
 from ..modes import active_tracer, dispatch_in_use, special
 from .anomaly_mode import Anomaly
@@ -25,6 +26,7 @@ from .nodes.leaf_hooks import LeafHooks
 from .nodes.node import Node
 from .observers import observers
 from .profiler_events import active_timeline
+from .tensor_interface import layer
 
 #: the graph task from whose hooks or rules the current pass was started
 _outer_task: ContextVar[GraphTask | None] = ContextVar("pass_around_this_one", default=None)
@@ -60,6 +62,8 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     tensors = tensors or create
     if targets is None and not tensors and not (LeafHooks.registered and LeafHooks.any()) and not (
             special[0] and (Anomaly.enabled or active_timeline() is not None or observers())):
+        if bits_used[0]:
+            cotangents = [layer.wrap(resolve(g._array)) for g in cotangents]
         run_array_backward(roots, cotangents, retain)
         return {}
     notified = observers() if special[0] else ()
@@ -79,7 +83,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         if accumulate:
             task.needed |= ends
     for (node, output), g in zip(roots, cotangents, strict=True):
-        task.deliver(node, output, g if tensors else g._array)
+        task.deliver(node, output, g if tensors else resolve(g._array))
     grad, outer = grad_mode.get(), current_task.get()
     token = set_state(IGNORE)
     try:  # an interrupt may arrive at any moment

@@ -139,7 +139,6 @@ def load_legacy(file: Any, map_location: Any, module: Any, unsafe_hint: str | No
         if key not in storages:
             dtype = dtypes.uint8 if storage_type is UntypedStorage else storage_type.dtype
             storages[key] = _restored_storage(np.zeros(count, dtype.numpy), dtype, restore, location)
-            storages[key]._untyped_storage._pending_copies = []
         if view is None:
             return storages[key]
         view_key, start, size = view
@@ -153,7 +152,6 @@ def load_legacy(file: Any, map_location: Any, module: Any, unsafe_hint: str | No
             raise AssertionError(f"storage key {key!r} not found in deserialized_objects")
         storage = storages[key]._untyped_storage
         _read_storage(file, storage, storages[key].dtype)
-        pickling.apply_pending_copies(storage)
     return result
 
 

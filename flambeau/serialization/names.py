@@ -109,7 +109,7 @@ def _public_name(function: FunctionType) -> tuple[str, str] | None:
     for public, value in vars(functional).items() if functional is not None else ():  # `__name__` may differ
         if value is function:
             return "torch.nn.functional", public
-    if _get_member(functions, name) is function:
+    if function in (_get_member(functions, name), _get_member(sys.modules[_PACKAGE], name)):
         return "torch", name
     if _get_member(Tensor, name) is function:
         return "torch", f"Tensor.{name}"

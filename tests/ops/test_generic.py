@@ -112,7 +112,7 @@ def like(arrays: Sequence[np.ndarray], random: np.random.Generator) -> list[np.n
 
 
 def arrays_of(tensors: Sequence[Any]) -> list[Any]:
-    return [None if t is None else t.detach().numpy() for t in tensors]
+    return [None if t is None else t.detach().numpy(force=True) for t in tensors]
 
 
 def pulled_back(f: Function, leaves: Sequence[Any], w: Sequence[np.ndarray], **options: Any) -> list[Any]:
@@ -164,7 +164,7 @@ def test_value(name: str) -> None:
             expected = record.reference(*arrays.args, **arrays.kwargs)
             many = isinstance(expected, (list, tuple))
             for have, want in zip(found if many else [found], expected if many else [expected], strict=True):
-                have = have.numpy() if isinstance(have, Tensor) else np.asarray(have)
+                have = have.numpy(force=True) if isinstance(have, Tensor) else np.asarray(have)
                 assert have.shape == np.shape(want)
                 np.testing.assert_allclose(have, want, rtol=1e-10, atol=1e-12)
 
@@ -190,7 +190,7 @@ def test_second_derivative(name: str) -> None:
         leaves = f.leaves()
         w = like(arrays_of(f(leaves)), random)
         first = pulled_back(f, leaves, w, create_graph=True)
-        u = [None if g is None else like([g.detach().numpy()], random)[0] for g in first]
+        u = [None if g is None else like([g.detach().numpy(force=True)], random)[0] for g in first]
 
         def gradient(points: Sequence[np.ndarray], f: Function = f, w: Any = w, u: Any = u) -> list[Any]:
             grads = arrays_of(pulled_back(f, f.leaves(points), w))
@@ -245,7 +245,7 @@ def test_complex_forward_mode_is_the_transpose(name: str) -> None:
 
 def spread(t: Any) -> Any:
     """The same values, every second place of a larger tensor, its dimensions laid backwards."""
-    a = t.detach().numpy()
+    a = t.detach().numpy(force=True)
     if a.dtype.kind == "V":
         return t
     room = np.zeros([2 * s for s in a.shape[::-1]], a.dtype)

@@ -20,7 +20,6 @@ ROOT = HERE.parents[1]
 #: programs that flambeau does not run as PyTorch does yet, and what is missing
 PENDING = {
     "beta_warnings": "index_reduce's warning, nn.TransformerEncoder",
-    "lazy_conjugates": "conj() copies; PyTorch's is a view with a bit set",
     "overloads": "the list of signatures that PyTorch prints",
 }
 

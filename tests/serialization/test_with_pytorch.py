@@ -95,10 +95,14 @@ def test_generator_state_is_interchangeable():
 
 
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}], ids=["zip", "legacy"])
-def test_lazy_conjugates_are_resolved(options):
+def test_conjugate_and_negative_bits(options):
     z = torch.tensor([1 + 2j, 3j])
     back = flambeau.load(written(torch, [z.conj(), z.clone().conj().imag, z], **options))
     assert [x.tolist() for x in back] == [[1 - 2j, -3j], [-2, -3], [1 + 2j, 3j]]
+    assert (back[0].is_conj(), back[1].is_neg()) == (True, True)
+    again = torch.load(written(flambeau, back, **options))
+    assert [(x.tolist(), x.is_conj(), x.is_neg()) for x in again] == [
+        (x.tolist(), x.is_conj(), x.is_neg()) for x in back]
 
 
 def test_mapped_files(tmp_path):

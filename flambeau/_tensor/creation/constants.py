@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import BitView, memory_of
 from ...backends.compiled import empty_array, empty_array_like
 from ...backends.numpy.memory import copy_as, view_memory
 from ...backends.numpy.uninitialized import fill_uninitialized
@@ -46,7 +47,7 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
         warn_of_resize(target.shape, array.shape)
-        if target.base is not None:  # a view: the memory that it shares is written
+        if target.base is not None or isinstance(target, BitView):  # a view: the memory that it shares is written
             resize_(out, array.shape)
             out._array[...] = dtypes.cast(array, target.dtype)
         else:
@@ -245,7 +246,7 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
 
 def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requires_grad: bool,
           memory_format: Any = None, layout: Any = None) -> Tensor:
-    a = input._array
+    a = memory_of(input._array)
     if isinstance(a, SparseArray) or (layout is not None and layout is not strided):
         if memory_format is not None and layout is not strided:
             raise RuntimeError("memory format option is only supported by strided tensors")
@@ -338,7 +339,7 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
 
 def _per_example(self: Tensor, made: Tensor) -> Tensor:
     """The new tensor, expanded to the levels of `self` if that is batched."""
-    if special[0] and self._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(self._array, np.ndarray):
         from ..dispatch.batched_tensor import expand_levels, make_batched
 
         value = expand_levels(made, self._levels).clone()
@@ -386,7 +387,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Ten
     (1, 2)
     """
     named["dtype"] = named.get("dtype") or self.dtype
-    if special[0] and self._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(self._array, np.ndarray):
         from ..dispatch.batched_tensor import make_batched
 
         extent = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
@@ -418,7 +419,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, devi
     >>> torch.tensor([1.]).new_tensor([2, 3])
     tensor([2., 3.])
     """
-    if isinstance(data, Tensor) and data._array.__class__ is not np.ndarray:
+    if isinstance(data, Tensor) and not isinstance(data._array, np.ndarray):
         return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
     return _per_example(self, wrap_new(to_array(data, dtype or self.dtype), device, requires_grad))
 

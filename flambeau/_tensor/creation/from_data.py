@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import config, devices, dtypes
+from ...backends.bit_views import resolve
 from ...backends.errstate import IGNORE, reset_state, set_state
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar
 from ...backends.numpy.uninitialized import fill_uninitialized
@@ -95,7 +96,7 @@ def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:
     if dtype is not None and dtype.__class__ is not dtype_type:
         dtype = dtypes.of_argument(dtype, "tensor")
     if isinstance(data, Tensor):
-        a = data._array
+        a = resolve(data._array)
         return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True, order="K")
     if isinstance(data, (np.ndarray, np.generic)):
         a = np.asarray(data)
@@ -358,7 +359,7 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
                       UserWarning, stacklevel=user_stacklevel())
-        if data._array.__class__ is not np.ndarray:
+        if not isinstance(data._array, np.ndarray):
             copied = data.detach().to(dtype or data.dtype, copy=True)
             return set_requires_grad(copied) if requires_grad else copied
     elif isinstance(data, (TypedStorage, UntypedStorage)):

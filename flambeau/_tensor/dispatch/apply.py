@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, NARROW_CASTS, threshold_of
 from ...backends.errstate import IGNORE, reset_state, run_in_quiet, run_quietly, set_state
@@ -25,6 +26,7 @@ from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..tensor import INFERENCE, Tensor
 from .array_kernels import ROW_MAJOR, kernel_of, row_major
+from .bit_resolution import resolved_inputs
 from .graph_recording import as_view, record, wrap_result
 from .handlers import handlers
 from .interception import intercept, notify_operator, run_with_hooks
@@ -78,6 +80,8 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
     """
     packed = result = None
     intercepted = False
+    if bits_used[0] and op.kind != VIEW and op.kind != COMPOSITE:
+        inputs = resolved_inputs(inputs)
     if not special[0]:
         fast_path = op.fast_path
         if fast_path is None:

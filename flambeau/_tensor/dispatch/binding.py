@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import BitView, with_bits_of
 from ...backends.compiled import copy
 from ...backends.sparse_array import has_sparse
 from ...engine.saved.saved_tensor_mutation import before_write
@@ -238,7 +239,8 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
         return [write_out(op, f, o) for f, o in zip(result, out, strict=True)]
     if isinstance(out, (list, tuple)) and len(out) == 1:
         out = out[0]
-    if special[0] and isinstance(out, Tensor) and not (out._array.__class__ is result._array.__class__ is np.ndarray):
+    if special[0] and isinstance(out, Tensor) and not (
+            isinstance(out._array, np.ndarray) and isinstance(result._array, np.ndarray)):
         raise RuntimeError(f"Batching rule not implemented for aten::{op.name.strip('_')}.out; the fallback path "
                            "doesn't work on out= or view ops.")
     if not isinstance(out, Tensor):
@@ -257,6 +259,9 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     if target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)
         out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
+        if isinstance(target, BitView):
+            out._array = with_bits_of(out._array, target)
+            out._array[...] = a
     else:
         copy(target, dtypes.cast(a, target.dtype))
     if special[0]:

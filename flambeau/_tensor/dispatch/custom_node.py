@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.bit_views import resolve
 from ...backends.sparse_array import as_array
 from ...engine.nodes.node import FREED_MESSAGE, Node
 from ...engine.saved.modified_in_place import modified_input_message, modified_output_message
@@ -242,7 +243,7 @@ class FunctionNode(Node, FunctionCtx):
                 results.append(None)
                 continue
             if edge is None:  # no edge, but the node's hooks get the gradient
-                results.append(g if tensors else g._array)
+                results.append(g if tensors else resolve(g._array))
                 continue
             if g._array.shape != shape:
                 g = self._reduced(g, shape, len(results))
@@ -252,7 +253,7 @@ class FunctionNode(Node, FunctionCtx):
                 from ...dtypes import of
 
                 g = g.to(of(dtype))
-            results.append(g if tensors else g._array)
+            results.append(g if tensors else resolve(g._array))
         return results
 
     def _reduced(self, g: Tensor, shape: tuple[int, ...], index: int) -> Tensor:

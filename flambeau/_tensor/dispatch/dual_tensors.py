@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from ...backends.bit_views import memory_of, with_bits_of
 from ...backends.numpy.memory import address, owner, strided_view
 from ...engine.tensor_interface import layer
 from ...modes import inference
@@ -131,7 +132,7 @@ def make_dual_at_level(tensor: Tensor, tangent: Tensor, level: int) -> Tensor:
     if tangent_of(tangent, level) is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level"
                            f"{_public_level(level)} is not supported.")
-    if tensor._array.__class__ is not ndarray:
+    if not isinstance(tensor._array, ndarray):
         inner = layer.functions.view_as(tensor._value, tensor._value)
         set_tangent(inner, gradient_for_value(tangent, tensor), level)
         return make_batched(inner, tensor._levels)
@@ -148,19 +149,21 @@ def _public_level(level: int) -> int:
 def _with_layout_of(tangent: Tensor, primal: ndarray) -> Tensor:
     """A tangent with the memory layout of its primal, so that every view of the primal is a view of the tangent."""
     a = tangent._array
-    if a.__class__ is not ndarray or a.dtype != primal.dtype:
+    if not isinstance(a, ndarray) or a.dtype != primal.dtype:
         return tangent
     storage = owner(primal)
+    same_bits = a.__class__ is primal.__class__
     dense = a.strides == primal.strides or all(n == 1 or s == t for n, s, t in zip(a.shape, a.strides, primal.strides,
                                                                                    strict=True))
-    if dense and storage.nbytes <= owner(a).nbytes:
+    if same_bits and dense and storage.nbytes <= owner(a).nbytes:
         return tangent
-    if primal.size and (0 in primal.strides or (not primal.flags.forc and storage.nbytes < primal.nbytes)):
+    if same_bits and primal.size and (
+            0 in primal.strides or (not primal.flags.forc and storage.nbytes < primal.nbytes)):
         return tangent
-    memory = np.zeros(storage.nbytes // primal.itemsize, primal.dtype)
+    memory = np.zeros(storage.nbytes // primal.itemsize, memory_of(primal).dtype)
     strides = tuple(s // primal.itemsize for s in primal.strides)
     offset = (address(primal) - address(storage)) // primal.itemsize
-    out: Tensor = wrap(strided_view(memory, primal.shape, strides, offset))
+    out: Tensor = wrap(with_bits_of(strided_view(memory, primal.shape, strides, offset), primal))
     return out.copy_(tangent)
 
 
@@ -177,7 +180,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def unpack_dual_at_level(tensor: Tensor, level: int) -> UnpackedDualTensor:
     """`unpack_dual` at a given level."""
-    if tensor._array.__class__ is not ndarray:
+    if not isinstance(tensor._array, ndarray):
         primal, tangent = unpack_dual_at_level(tensor._value, level)
         return UnpackedDualTensor(make_batched(primal, tensor._levels),
                                   None if tangent is None else gradient_for_batched(tangent, tensor))

@@ -54,8 +54,16 @@ def tangent_of(x: Tensor, level: int) -> Tensor | None:
         return tangents[level]
     base = x._base
     if base is not None and base._tangents and level in base._tangents:
-        return layer.functions._take_strided(base._tangents[level], geometry=Geometry(base._array, x._array))
+        geometry = Geometry(base._array, x._array)
+        return _with_bits(layer.functions._take_strided(base._tangents[level], geometry=geometry), geometry)
     return None
+
+
+def _with_bits(tangent: Tensor, geometry: Geometry) -> Tensor:
+    """A tangent at the elements of a view in its base as one of the view, or the reverse."""
+    if geometry.conjugated:
+        tangent = layer.functions.conj_physical(tangent)
+    return layer.functions.neg(tangent) if geometry.negated else tangent
 
 
 def tangent_levels(inputs: Sequence[Any]) -> list[int]:
@@ -299,7 +307,8 @@ def write_tangents(target: Tensor, written: dict[int, Tensor]) -> None:
             if base_tangent is None:
                 base_tangent = layer.functions.zeros_like(base.detach())
             geometry = Geometry(base._array, target._array)
-            set_tangent(base, layer.functions._replace_strided(base_tangent, tangent, geometry=geometry), level)
+            set_tangent(base, layer.functions._replace_strided(base_tangent, _with_bits(tangent, geometry),
+                                                               geometry=geometry), level)
         else:
             # a copy: later writes to it must not change the tangent that it came from
             set_tangent(target, layer.functions.clone(tangent), level)

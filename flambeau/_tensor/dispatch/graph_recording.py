@@ -31,7 +31,7 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def wrap_result(a: Any, narrow: np.dtype | None) -> Tensor:
-    if a.__class__ is not ndarray:
+    if a.__class__ is not ndarray and not isinstance(a, ndarray):
         a = np.asarray(a)
     if narrow is not None and a.dtype == np.float32:
         a = dtypes.cast(a, narrow)
@@ -62,7 +62,8 @@ def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
         out._creation = source._creation
     array, source_array = out._array, source._array
     if source._view_steps is not None or (
-            array.dtype is not source_array.dtype and array.dtype.kind + source_array.dtype.kind in ("fc", "cf")):
+            array.dtype is not source_array.dtype and array.dtype.kind + source_array.dtype.kind in ("fc", "cf")) or (
+            array.__class__ is not source_array.__class__):
         out._view_steps = view_steps_to(array, source)
     out._requires_grad = base._requires_grad
     register_view(out, counter)

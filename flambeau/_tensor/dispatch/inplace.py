@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import BitView, bits_used, resolve
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
 from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...backends.sparse_array import has_sparse
@@ -30,6 +31,7 @@ from ..view_geometry import Geometry
 from ..view_history import CopySlices, retain_new_history
 from .apply import run_compiled_kernel
 from .array_kernels import kernel_of
+from .bit_resolution import resolved_inputs
 from .forward_mode import tangents_of_write, write_tangents
 from .gradient_edge import gradient_edge
 from .graph_recording import collect_edges, record
@@ -81,6 +83,8 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         RuntimeError: the result's shape or dtype does not fit, or autograd forbids the write.
     """
     try:
+        if bits_used[0]:
+            inputs = [inputs[0], *resolved_inputs(inputs[1:])]
         if active_transforms[0]:
             check_captured_write(op, inputs[0])
         if special[0] and _any_batched(inputs):
@@ -122,6 +126,8 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                                    f"{target.dtype.scalar_name}")
         large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE else None
         values, narrow = promoted_operands(op, inputs, params, large)
+        if isinstance(a, BitView):
+            large, values = None, [resolve(x) for x in values]
         if narrow is not None and op.promoting_params:
             params = round_params(op, params, narrow)
 
@@ -132,7 +138,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                     return
                 operands, _ = promoted_operands(op, inputs, params)
             output = kernel_of(op)(*operands, **params)
-            if output.__class__ is np.ndarray and np.may_share_memory(output, a):
+            if isinstance(output, np.ndarray) and np.may_share_memory(output, a):
                 output = output.copy()
             if op.kind != ELEMENTWISE and np.shape(output) != a.shape:
                 raise RuntimeError(f"Bad in-place call: input tensor size {list(a.shape)} and output tensor size "
@@ -152,6 +158,8 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
     Raises:
         RuntimeError: autograd forbids the write.
     """
+    if bits_used[0]:
+        inputs = [inputs[0], *resolved_inputs(inputs[1:])]
     if active_transforms[0]:
         check_captured_write(op, inputs[0])
     if special[0] and _any_batched(inputs):
@@ -211,7 +219,7 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
         reset_state(token)
     target._bump_version()
     if records:
-        out = wrap(target._array)
+        out = wrap(resolve(target._array))
         out._counter = target._counter
         try:
             record(op, inputs, [out], params, input_edges=input_edges, original=original, packed=packed)

@@ -131,10 +131,10 @@ def check_overlap(a: np.ndarray, *sources: np.ndarray, disjoint: bool = False) -
 
 def check_no_overlap(a: np.ndarray, *sources: np.ndarray, disjoint: bool = True) -> None:
     """`check_overlap` without the check for internal overlap."""
-    if a.__class__ is not np.ndarray:
+    if not isinstance(a, np.ndarray):
         return  # batched: checked when the value is written
     for b in sources:
-        if b.__class__ is not np.ndarray:
+        if not isinstance(b, np.ndarray):
             continue
         if b is a:
             if disjoint:

@@ -109,8 +109,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         name, at, value = (("input", 1, input) if not isinstance(input, Tensor) else ("weight", 2, weight))
         raise TypeError(f"linear(): argument '{name}' (position {at}) must be Tensor, not "
                         f"{type(value).__name__}") from None
-    if special[0] and (x.__class__ is not ndarray or w.__class__ is not ndarray or (
-            bias is not None and bias._array.__class__ is not ndarray)):
+    if special[0] and (not isinstance(x, ndarray) or not isinstance(w, ndarray) or (
+            bias is not None and not isinstance(bias._array, ndarray))):
         return _linear_of_batches(input, weight, bias)
     if w.ndim == 2 and is_fast_mm(x, w.T):
         if bias is None:

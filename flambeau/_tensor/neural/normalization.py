@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, lazy_storages, special
@@ -89,8 +90,8 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                                "forward grad defined")
     statistics: list[Any] = []
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
-        "running_mean": None if running_mean is None or training else dtypes.widen(running_mean._array),
-        "running_var": None if running_var is None or training else dtypes.widen(running_var._array),
+        "running_mean": None if running_mean is None or training else dtypes.widen(resolve(running_mean._array)),
+        "running_var": None if running_var is None or training else dtypes.widen(resolve(running_var._array)),
         "training": training, "eps": eps, "saved": statistics})
     if training and input._array.size:
         _update_running(running_mean, statistics[0], momentum)
@@ -132,7 +133,7 @@ def _batch_norm_of_batches(input: Tensor, weight: Tensor | None, bias: Tensor | 
     x = expand_levels(input, levels)
     x = fn.movedim(fn.reshape(x, (count, *shape)), 0, 1)  # (N, h, C, ...)
     x = fn.reshape(x, (shape[0], count * channels, *shape[2:]))
-    flat = [None if x is None else wrap(np.array(expand_levels(x, levels)._array).reshape(-1))
+    flat = [None if x is None else wrap(np.array(resolve(expand_levels(x, levels)._array)).reshape(-1))
             for x in (running_mean, running_var)]
     out, statistics = _batch_norm(x, None, None, flat[0], flat[1], training, momentum, eps)
     if training:

@@ -200,7 +200,7 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None,
     step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride")
     values, saved = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
                               (0, _single_int(padding, "padding")), (1, _single_int(dilation, "dilation")), ceil_mode)
-    if values._array.__class__ is not np.ndarray:
+    if not isinstance(values._array, np.ndarray):
         return _squeezed(values), _squeezed(_indices(values, saved))
     return _squeezed(values), wrap(saved[0].reshape(values._array.shape[:-2] + values._array.shape[-1:]))
 

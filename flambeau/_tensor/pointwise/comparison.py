@@ -46,7 +46,7 @@ def _check_tensors(name: str, input: Any, other: Any) -> None:
 
 
 def _check_no_batches(text: str, *inputs: Tensor) -> None:
-    if any(x._array.__class__ is not np.ndarray for x in inputs):
+    if any(not isinstance(x._array, np.ndarray) for x in inputs):
         raise RuntimeError(text)
 
 
@@ -111,7 +111,8 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2.000001]))
     True
     """
-    if special[0] and not (input._array.__class__ is other._array.__class__ is np.ndarray):
+    if special[0] and not (
+            isinstance(input._array, np.ndarray) and isinstance(other._array, np.ndarray)):
         raise RuntimeError("vmap over torch.allclose isn't supported yet. Please file an issue at "
                            "https://github.com/pytorch/pytorch/issues if you need this feature.")
     if special[0]:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ...backends.bit_views import bits_of
+from ...engine.tensor_interface import layer
+from ...modes import dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..tensor import Tensor
 
-__all__ = ["conj", "imag", "is_conj", "is_neg", "real"]
+__all__ = ["imag", "is_conj", "is_neg", "real", "resolve_conj", "resolve_neg"]
 
 
 def _component(input: Tensor, index: int) -> Tensor:
-    pairs = apply(REGISTRY["view_as_real"], [input])
+    if bits_of(input._array)[0]:
+        pairs = apply(REGISTRY["view_as_real"], [conj(input)])
+        if index:
+            pairs = apply(REGISTRY["_neg_view"], [pairs])
+    else:
+        pairs = apply(REGISTRY["view_as_real"], [input])
     return apply(REGISTRY["select"], [pairs], {"dim": -1, "index": index})
 
 
@@ -42,35 +52,73 @@ def imag(input: Tensor) -> Tensor:
 
 
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugate; a real tensor itself.
+    """The complex conjugate, a view with the conjugate bit (`is_conj`); a real tensor itself.
+
+    That of a batched tensor is computed, as it is where `__torch_dispatch__` receives operators.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1 + 2j])
+    >>> torch.conj(x), torch.conj(x).is_conj()
+    (tensor([1.-2.j]), True)
+    """
+    if input._array.dtype.kind != "c":
+        return input
+    if not isinstance(input._array, np.ndarray) or (special[0] and dispatch_in_use[0]):
+        return apply(REGISTRY["conj"], [input])
+    return apply(REGISTRY["_conj_view"], [input])
+
+
+_conj = conj
+
+
+def _computed_conj(input: Tensor) -> Tensor:
+    """The complex conjugate in memory of its own; a real tensor itself. Derivatives use it.
 
     >>> import flambeau as torch
     >>> torch.conj(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    if input._array.dtype.kind != "c":
-        return input
-    return apply(REGISTRY["conj"], [input])
+    return apply(REGISTRY["conj"], [input]) if input._array.dtype.kind == "c" else input
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """A copy with the conjugates in its memory if the conjugate bit is set, else the tensor itself.
+
+    >>> import flambeau as torch
+    >>> torch.resolve_conj(torch.tensor([1 + 2j]).conj()).is_conj()
+    False
+    """
+    return layer.functions.clone(input) if bits_of(input._array)[0] else input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """A copy with the negatives in its memory if the negative bit is set, else the tensor itself.
+
+    >>> import flambeau as torch
+    >>> torch.resolve_neg(torch.tensor([1 + 2j]).conj().imag).is_neg()
+    False
+    """
+    return layer.functions.clone(input) if bits_of(input._array)[1] else input
 
 
 def is_conj(input: Tensor) -> bool:
-    """Whether the conjugate bit is set: never; `conj` is computed eagerly.
+    """Whether the conjugate bit is set: the memory holds the conjugates of the elements.
 
     >>> import flambeau as torch
     >>> torch.is_conj(torch.tensor(1j).conj())
-    False
+    True
     """
-    return False
+    return bits_of(input._array)[0]
 
 
 def is_neg(input: Tensor) -> bool:
-    """Whether the negative bit is set: never.
+    """Whether the negative bit is set: the memory holds the negatives of the elements.
 
     >>> import flambeau as torch
-    >>> torch.is_neg(torch.ones(1))
-    False
+    >>> torch.is_neg(torch.tensor(1j).conj().imag)
+    True
     """
-    return False
+    return bits_of(input._array)[1]
 
 
 def _set_real(self: Tensor, value: Any) -> None:
@@ -82,4 +130,5 @@ def _set_imag(self: Tensor, value: Any) -> None:
 
 
 METHODS: dict[str, Any] = {"real": property(real, _set_real), "imag": property(imag, _set_imag), "conj": conj,
-                           "is_conj": is_conj, "is_neg": is_neg}
+                           "_conj": conj, "is_conj": is_conj, "is_neg": is_neg, "resolve_conj": resolve_conj,
+                           "resolve_neg": resolve_neg}

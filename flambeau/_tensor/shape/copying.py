@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import config, devices, dtypes
+from ...backends.bit_views import bits_used, memory_of, resolve, with_bits_of
 from ...backends.compiled import copy, copy_kernels
 from ...backends.compiled.thresholds import COPIES
 from ...backends.numpy.memory import (
@@ -28,6 +29,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
+from ..dispatch.bit_resolution import resolved
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copy_function
@@ -58,6 +60,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
     elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
     if memory_format is None and not special[0]:
+        if bits_used[0]:
+            a = resolve(a)
         try:
             return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
         except SparseAccess:
@@ -197,7 +201,7 @@ def _lazy_clone(self: Tensor) -> Tensor:
 
 
 def _check_memory_format(x: Tensor, memory_format: Any) -> None:
-    if special[0] and x._array.__class__ is not np.ndarray and memory_format not in (None, devices.contiguous_format):
+    if special[0] and not isinstance(x._array, np.ndarray) and memory_format not in (None, devices.contiguous_format):
         raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than "
                            "torch.contiguous_format")
 
@@ -241,7 +245,7 @@ def detach_copy(input: Tensor) -> Tensor:
     >>> torch.detach_copy(torch.ones(1, requires_grad=True))
     tensor([1.])
     """
-    if special[0] and input._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(input._array, np.ndarray):
         return clone(input.detach())
     return wrap(input._array.copy())
 
@@ -293,6 +297,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
                 notify_created(src._array)
         else:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    if bits_used[0]:
+        src = resolved(src)
     check_writable(self, is_tracked((self, src)))
     source = src._array
     same_memory = source.__class__ is a.__class__ is np.ndarray and (
@@ -333,7 +339,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         if value._array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
-        number = value._array
+        number = resolve(value._array)
         check_writable(self, is_tracked((self, value)))
         check_overlap(a)
         if number.dtype.kind == "c" and a.dtype.kind not in "cb" and a.size:
@@ -459,7 +465,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     shape = shape_of(sizes, "resize_")
     if isinstance(self._array, SparseArray):
         raise not_implemented("resize_", self._array.layout)
-    if special[0] and self._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(self._array, np.ndarray):
         return _resize_batched(self, shape, memory_format)
     return _resized(self, shape, memory_format)
 
@@ -508,6 +514,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
         self._bump_version()
     elif memory_format is None:
         return self
+    with_bits, a = a, memory_of(a)
     memory_owner = owner(a)
     offset = (address(a) - address(memory_owner)) // a.itemsize
     count = prod(shape)
@@ -528,6 +535,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
     if memory_format is not None and memory_format.name in CHANNELS_LAST:
         _, order, back = CHANNELS_LAST[memory_format.name]
         self._array = self._array.reshape([shape[i] for i in order]).transpose(back)
+    self._array = with_bits_of(self._array, with_bits)
     return self
 
 
@@ -549,7 +557,7 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
         formats = (devices.channels_last, devices.channels_last_3d)
         a = other._array
         memory_format = None if is_contiguous(a, None) else next((f for f in formats if is_contiguous(a, f)), None)
-    if special[0] and input._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(input._array, np.ndarray):
         return _resize_batched(input, other._array.shape, memory_format)
     return _resized(input, other._array.shape, memory_format)
 
@@ -593,8 +601,9 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
         if source._array.dtype != self._array.dtype:
             raise RuntimeError(f"Could not set tensor of type {dtypes.C_NAMES[source.dtype.name]} to a tensor of type "
                                f"{dtypes.C_NAMES[self.dtype.name]}")
-        self._array = source._array if size is None else strided_view(
-            source._array, tuple(size), tuple(stride) if stride is not None else _row_major(size), storage_offset)
+        array = memory_of(source._array)
+        self._array = array if size is None else strided_view(
+            array, tuple(size), tuple(stride) if stride is not None else _row_major(size), storage_offset)
         return self
     given = getattr(source, "dtype", self.dtype)  # an UntypedStorage has none
     if given is not self.dtype:

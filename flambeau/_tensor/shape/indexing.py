@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import BitView, bits_used, resolve
 from ...backends.numpy.indexing import put_at
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
@@ -22,6 +23,7 @@ from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
+from ..dispatch.bit_resolution import resolved
 from ..dispatch.inplace import overwrite
 from ..dispatch.write_checks import check_no_overlap, check_writable, is_tracked
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
@@ -504,6 +506,8 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
         RuntimeError: the dtypes differ, or the values do not broadcast.
     """
     a = target._array
+    if bits_used[0]:
+        values = resolved(values)
     check_writable(target, is_tracked((target, values)))
     if values._array.dtype != a.dtype:
         raise_dtype_mismatch(target, indices, values)
@@ -512,8 +516,16 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
                       UserWarning, stacklevel=user_stacklevel())
     arrays = [None if i is None else i._array for i in indices]
     check_no_overlap(a, values._array, *(i for i in arrays if i is not None))
-    return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate},
-                     lambda: put_at(a, values._array, arrays, accumulate))
+
+    def compute() -> None:
+        if isinstance(a, BitView):
+            elements = resolve(a)
+            put_at(elements, values._array, arrays, accumulate)
+            a[...] = elements
+        else:
+            put_at(a, values._array, arrays, accumulate)
+
+    return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate}, compute)
 
 
 def is_expanded(a: np.ndarray) -> bool:

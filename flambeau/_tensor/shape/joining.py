@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import bits_used, resolve
 from ...backends.compiled.thresholds import CONCATENATIONS
 from ...backends.numpy.joining import concatenate_arrays, stack_arrays
 from ...backends.sparse_array import SparseAccess
@@ -216,6 +217,8 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
         return None
     try:
         arrays = [x._array for x in tensors]
+        if bits_used[0]:
+            arrays = [resolve(a) for a in arrays]
         dtype = arrays[0].dtype
         for a in arrays:
             if a.dtype is not dtype:

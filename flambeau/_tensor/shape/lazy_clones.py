@@ -41,7 +41,8 @@ _identities: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
 
 def moved_view(array: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """The view of `new` that corresponds to the view `array` of `old`."""
-    return np.ndarray(array.shape, array.dtype, new, address(array) - address(old) if array.size else 0, array.strides)
+    offset = address(array) - address(old) if array.size else 0
+    return array.__class__(array.shape, array.dtype, new, offset, array.strides)  # a `BitView` keeps its bits
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:
@@ -63,7 +64,7 @@ def move_objects(old: np.ndarray, new: np.ndarray, objects: Any = None) -> None:
         for holder, name in HOLDERS:
             if issubclass(kind, holder):
                 array = getattr(each, name, None)
-                if array.__class__ is np.ndarray and owner(array) is old:
+                if isinstance(array, np.ndarray) and owner(array) is old:
                     setattr(each, name, moved_view(array, old, new))
 
 

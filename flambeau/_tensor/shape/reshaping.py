@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
+from ...backends.bit_views import bits_of
 from ...backends.numpy.views import with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
@@ -90,6 +91,10 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     if len(size) == 1 and isinstance(size[0], type) and size[0] in dtypes.OF_PYTHON:
         size = (dtypes.OF_PYTHON[size[0]],)
     if len(size) == 1 and hasattr(size[0], "numpy") and hasattr(size[0], "category"):
+        for bit, name in zip(bits_of(a), ("conjugate view tensors", "tensors with negative bit set"), strict=True):
+            if bit:
+                raise RuntimeError(f"torch.Tensor.view is not supported for {name} when converting to a different "
+                                   "dtype.")
         if size[0] is self.dtype:
             return apply(REGISTRY["_alias"], [self])
         return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
@@ -341,10 +346,10 @@ def _warn_of_no_dimensions(what: str, advice: str) -> None:
 
 def _adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose; of a tensor without dimensions, its conjugate."""
-    from ...engine.tensor_interface import layer
+    from ..pointwise.complex import conj
 
     transposed = transpose(input, -2, -1) if input._array.ndim else input
-    return layer.functions.conj(transposed) if input._array.dtype.kind == "c" else transposed
+    return conj(transposed) if input._array.dtype.kind == "c" else transposed
 
 
 def adjoint(input: Tensor) -> Tensor:

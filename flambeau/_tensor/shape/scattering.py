@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import lazy_storages, special
@@ -174,14 +175,15 @@ def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce:
         raise RuntimeError("reduce argument must be either add or multiply.")
     from ..dispatch.array_kernels import arrays
 
-    if special[0] and any(isinstance(x, Tensor) and x._array.__class__ is not np.ndarray
+    if special[0] and any(isinstance(x, Tensor) and not isinstance(x._array, np.ndarray)
                           for x in (input, index, source)):
         return _scatter_reduce_batched(input, dim, index, source, reduce, inplace)
     value = source
     if isinstance(source, Tensor):
         warn_once(_DEPRECATED_REDUCE)
-        value = source._array
-    result = arrays.scatter_reduce(input._array, index._array, value, dim, "sum" if reduce == "add" else "prod")
+        value = resolve(source._array)
+    result = arrays.scatter_reduce(resolve(input._array), index._array, value, dim,
+                                   "sum" if reduce == "add" else "prod")
     return _without_derivative(input, wrap(result), inplace, out, source)
 
 
@@ -350,7 +352,7 @@ def _overwrite_expanded(op: Op, inputs: list[Any], params: dict[str, Any]) -> Te
     a = inputs[0]._array
 
     def compute() -> None:
-        a[...] = kernel_of(op)(*[x._array if isinstance(x, Tensor) else x for x in inputs], **params)
+        a[...] = kernel_of(op)(*[resolve(x._array) if isinstance(x, Tensor) else x for x in inputs], **params)
 
     return overwrite(op, inputs, params, compute)
 
@@ -412,7 +414,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
             raise RuntimeError("nonzero: Expected out tensor to have scalar type Long but got scalar type"
                                f"{out.dtype.scalar_name}")
     if as_tuple:
-        if special[0] and input._array.__class__ is not np.ndarray:
+        if special[0] and not isinstance(input._array, np.ndarray):
             raise RuntimeError("Batching rule not implemented for aten::nonzero_numpy. We could not generate a "
                                "fallback.")
         source = input if input._array.ndim else unsqueeze(input, 0)
@@ -430,7 +432,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    if special[0] and input._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(input._array, np.ndarray):
         from ..dispatch.batched_tensor import vmap_levels
         from ..dispatch.batching_rules import fallback_loop, warn_fallback
 

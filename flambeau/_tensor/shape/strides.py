@@ -82,7 +82,7 @@ def _narrow_range(input: Tensor, dim: int, start: int, length: int) -> tuple[int
 
 def _strided_params(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
     size, stride = as_ints(size, "as_strided", "size"), as_ints(stride, "as_strided", "stride")
-    if special[0] and input._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(input._array, np.ndarray):
         return _strided_params_batched(input, size, stride, storage_offset)
     array = strided_view(input._array, size, stride, storage_offset)
     return {"size": size, "stride": stride, "storage_offset": storage_offset,
@@ -141,7 +141,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
     >>> torch.as_strided_scatter(torch.zeros(4), torch.ones(2), (2,), (2,))
     tensor([1., 0., 1., 0.])
     """
-    if special[0] and input._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(input._array, np.ndarray):
         _strided_params(input, size, stride, storage_offset)  # raises if the view exceeds an example
         one: Any = input._value._array[(0,) * len(input._levels)]
         params = _strided_params(wrap(one), size, stride, storage_offset)
@@ -248,7 +248,7 @@ def _numel(self: Tensor) -> int:
 
 def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     """Apply a view operator in place: change the shape and strides of the tensor."""
-    if special[0] and self._array.__class__ is not np.ndarray:
+    if special[0] and not isinstance(self._array, np.ndarray):
         return _restride_batched(self, key, params)
     op = REGISTRY[key]
     tracked = is_tracked([self])
@@ -261,6 +261,8 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
         tracer.on_version_bump(self)
     node = record(op, [self], [wrap(array)], params) if tracked else None
     self._array = array
+    if self._view_steps is not None:
+        self._view_steps = (*self._view_steps, array)
     self._bump_version()
     if node is not None:
         set_history(self, node)

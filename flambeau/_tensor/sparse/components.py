@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.bit_views import resolve
 from ...backends.sparse_array import CompressedArray, CooArray, SparseArray, not_implemented
 from ...devices import strided
 from ..tensor import Tensor, wrap
@@ -105,7 +106,7 @@ def with_values(like: Tensor, g: Tensor) -> Tensor:
     a: Any = like._array
     if isinstance(a, CooArray):
         return coo(wrap(a.indices), g, a.shape, coalesced=a.coalesced)
-    return record(make(a.with_values(g._array)), "SparseCompressedTensorBackward0", (g,),
+    return record(make(a.with_values(resolve(g._array))), "SparseCompressedTensorBackward0", (g,),
                   lambda h: (compressed_values_at(h, like),))
 
 

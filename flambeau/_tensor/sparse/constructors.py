@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from ... import devices, dtypes
+from ...backends.bit_views import resolve
 from ...backends.sparse_array import LAYOUT_NAMES, CompressedArray, CooArray
 from ...devices import layout as layout_type
 from ...devices import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ...kernels.sparse import fits_flat
 from ..creation.from_data import tensor
+from ..dispatch.bit_resolution import resolved
 from ..tensor import Tensor
 from .gathering import values_at
 from .invariants import (
@@ -128,6 +130,7 @@ def _inferred_size(indices: np.ndarray, values: np.ndarray) -> tuple[int, ...]:
 def coo(indices: Tensor, values: Tensor, size: tuple[int, ...], *, coalesced: bool | None = None,
         check: bool = False) -> Any:
     """A COO tensor on components, recorded as a function of the values."""
+    values = resolved(values)
     if not values._array.ndim:
         values = values.expand((1,))
     a, v = indices._array, values._array
@@ -153,7 +156,7 @@ def empty_coo(size: tuple[int, ...], sparse_dim: int, dense_dim: int, dtype: Any
 def compressed(kind: layout_type, first: Tensor, second: Tensor, values: Tensor, size: tuple[int, ...]) -> Any:
     """A compressed tensor on components."""
     warn_of_beta(kind)
-    return make(CompressedArray(kind, first._array, second._array, values._array, size))
+    return make(CompressedArray(kind, first._array, second._array, resolve(values._array), size))
 
 
 def empty_compressed(kind: layout_type, size: tuple[int, ...], dtype: Any = None, index_dtype: Any = np.int64,

@@ -21,6 +21,7 @@ from ...kernels.sparse_formats import (
     dense_to_coo,
     nonzero,
 )
+from ..dispatch.bit_resolution import resolved
 from ..tensor import Tensor, wrap
 from .invariants import COMPRESSED, warn_of_beta
 from .recording import is_coo, is_sparse, make, record
@@ -246,6 +247,7 @@ def _back(source: Tensor) -> Any:
 
 
 def _to_coo(self: Tensor, sparse_dim: int | None, node: str) -> Tensor:
+    self = resolved(self)
     a: Any = self._array
     if isinstance(a, CooArray):
         if sparse_dim is not None and sparse_dim != a.sparse_dim:
@@ -298,6 +300,7 @@ def _block_size(name: str, source: str, kind: layout_type, blocksize: Any, sizes
 
 def _to_compressed(self: Tensor, kind: layout_type, name: str, node: str, blocksize: Any = None,
                    dense_dim: int | None = None) -> Tensor:
+    self = resolved(self)
     a: Any = self._array
     if isinstance(blocksize, int):
         blocksize = (blocksize, blocksize)

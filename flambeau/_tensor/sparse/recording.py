@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...backends.bit_views import resolve
 from ...backends.sparse_array import CompressedArray, CooArray, SparseArray
 from ...engine.anomaly_mode import Anomaly, store_traceback
 from ...engine.grad_mode import grad_mode, inference
@@ -67,7 +68,7 @@ class SparseNode(Node):
             grads = self.rule(make(cotangents))
         finally:
             grad_mode.reset(token)
-        return [None if g is None else g._array for g in grads]
+        return [None if g is None else resolve(g._array) for g in grads]
 
     def check_saved(self) -> None:
         for x, version in self.saved:

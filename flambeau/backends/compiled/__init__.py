@@ -17,6 +17,7 @@ import numpy as np
 from ... import dtypes
 from ...kernels import float8
 from ...kernels.random import accelerated
+from ..bit_views import resolve
 from ..errstate import run_quietly
 from .thresholds import (
     CONCATENATIONS,
@@ -216,7 +217,7 @@ def copy(to: np.ndarray, source: Any) -> None:
     is_large = to.size > COPIES[0] or (to.size > PERMUTED_COPIES[0] and is_transposing_copy(to, source))
     kernels = copy_kernels() if is_large else None
     if kernels is None or not kernels.copy(to, source):
-        to[...] = source
+        to[...] = resolve(source)
 
 
 def is_transposing_copy(to: np.ndarray, source: Any) -> bool:
@@ -239,12 +240,14 @@ def copy_with_layout(x: np.ndarray, like: np.ndarray) -> np.ndarray:
         copy(result, x)
         return result
     result = np.empty_like(like, x.dtype)
-    result[...] = x
+    result[...] = resolve(x)
     return result
 
 
 def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     """A copy of an array: C-contiguous, or in the memory order of its elements ("K")."""
+    if x.__class__ is not np.ndarray:
+        x = resolve(x)
     if x.size <= PERMUTED_COPIES[0]:
         return np.array(x, order=order, copy=True)
     is_permuted = order == "C" and x.ndim and (x.strides[-1] != x.itemsize or (

@@ -6,11 +6,13 @@ version 2).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
+from ..bit_views import bits_of, toggle
 from ..compiled import special_function as compiled_special
 from ..compiled.thresholds import SINGLE_USE, threshold_of
 from ..special_functions import SPECIAL
@@ -36,6 +38,10 @@ def _imag(x: Any) -> Any:
 
 
 def _view_as_real(x: Any) -> Any:
+    if bits_of(x)[0]:
+        raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate "
+                           "tensor so you can view it as real, use self.resolve_conj(); however, be warned that the "
+                           "resulting tensor will NOT alias the original.")
     part = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
     return x[..., np.newaxis].view(part)
 
@@ -403,7 +409,9 @@ LIMITED = {name: _limited(function, limit, threshold_of(name)) for name, (functi
 PRIMITIVES |= {name: _round_with(ufunc) for name, ufunc in (
     ("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc), ("round", np.rint))}
 PRIMITIVES |= {
-    "conj": _conj, "real": _real, "imag": _imag, "is_complex": _is_complex, "view_as_real": _view_as_real,
+    "conj": _conj, "toggle_conjugate": partial(toggle, conjugate=True),
+    "toggle_negative": partial(toggle, negative=True), "real": _real, "imag": _imag, "is_complex": _is_complex,
+    "view_as_real": _view_as_real,
     "view_as_complex": _view_as_complex, "complex": _complex, "polar": _polar, "angle": _angle, "sign": _sign,
     "sgn": _sgn, "floor_divide": _floor_divide, "trunc_divide": _trunc_divide,
     "trunc_divide_narrow": _trunc_divide_narrow, "remainder": _remainder,

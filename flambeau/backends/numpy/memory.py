@@ -56,21 +56,21 @@ def view_memory(x: np.ndarray, shape: Any, strides: Any, offset: int = 0) -> np.
     flags = x.flags
     if flags.c_contiguous or flags.f_contiguous:
         try:
-            return ndarray(shape, x.dtype, x, offset, strides)
+            return x.__class__(shape, x.dtype, x, offset, strides)  # a `BitView` keeps its bits
         except (ValueError, TypeError):
             pass  # it exceeds `x`: view the owner instead
     base = owner(x)
     offset += address(x) - address(base)
     if base.flags.c_contiguous or base.flags.f_contiguous:
-        return ndarray(shape, x.dtype, base, offset, strides)
+        return x.__class__(shape, x.dtype, base, offset, strides)
     moved = x
     if offset:
         start, item = divmod(offset - (address(x) - address(base)), x.itemsize)
         if item:
             raise ValueError("offset is not a whole number of elements")
         if start:
-            moved = _as_strided(x, (start + 1,), (x.itemsize,))[start:]
-    return _as_strided(moved, shape, strides)
+            moved = _as_strided(x, (start + 1,), (x.itemsize,), subok=True)[start:]
+    return _as_strided(moved, shape, strides, subok=True)
 
 
 def empty_view(x: np.ndarray, shape: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.tensor import wrap
+from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
 from ...ir.graph.target import Target
@@ -176,7 +177,7 @@ class CompiledFunctionBackward(Node):
                                    f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
                                    f"function, is at version {counter[0]}; expected version {version} instead.")
         by_output = list(cotangents) if self.outputs is not None else [cotangents]
-        arrays = [g._array if tensors and g is not None else g for g in by_output]
+        arrays = [resolve(g._array) if tensors and g is not None else g for g in by_output]
         gradients = backward.run(self.saved, arrays, self.leaves)
         return [None if a is None else wrap(a) if tensors else a for a in gradients]
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor.parameter import Parameter
 from ..._tensor.tensor import INFERENCE, wrap
+from ...backends.bit_views import BitView
 from ...backends.numpy.memory import view_memory
 from ...engine.nodes.leaf_hooks import LeafHooks
 from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
@@ -184,7 +185,7 @@ class CacheEntry:
                 strides = self.trace.grad_strides.get(number)
                 leaf = self.trace.leaf(number)
                 if gradient is None or gradient._array.size != leaf.size or gradient._array.dtype != leaf.dtype or (
-                        gradient._array.strides != strides):
+                        gradient._array.strides != strides or isinstance(gradient._array, BitView)):
                     return None
                 arrays.append(gradient._array)
         return arrays

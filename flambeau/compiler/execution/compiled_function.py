@@ -19,6 +19,7 @@ import numpy as np
 from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor.parameter import Parameter
+from ...backends.bit_views import bits_of
 from ...backends.compiled.allocator import trim
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import record_span
@@ -56,7 +57,8 @@ def argument_signature(x: Any) -> Any:
     """Return the key of an argument: tensor metadata, the value of a constant, the identity of any other object."""
     if isinstance(x, Tensor):
         a = x._array
-        return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x), x._inference)
+        return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x), x._inference,
+                *bits_of(a))
     if isinstance(x, (float, complex, np.generic)):
         return (type(x), repr(x))  # distinguishes 0.0 from -0.0; NaN equals itself
     if isinstance(x, (bool, int, str, bytes, type(None))):

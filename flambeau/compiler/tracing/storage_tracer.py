@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._tensor.dispatch.interception import Interceptor
+from ...backends.bit_views import BitView, bits_of, memory_of
 from ...engine.saved.version_counters import WRITES
 from ...ir.graph.value import Graph, Unsupported, Value
+from ...ir.lowering.namespace import lower_operator
+from ...ops.declare import REGISTRY
 from . import aliasing
 from .aliasing import Storage
 
@@ -37,6 +40,11 @@ class LiftedInput(NamedTuple):
     tensor: Any
     array: np.ndarray
     tensor_array: np.ndarray
+
+
+def _check_no_bits(a: np.ndarray) -> None:
+    if isinstance(a, BitView):
+        raise Unsupported("an argument with a conjugate or negative bit")
 
 
 def _tensor_state(x: Any) -> tuple:
@@ -119,6 +127,7 @@ class StorageTracer(Interceptor):
     def add_input(self, tensor: Any) -> Value:
         """Make a tensor's array an input of the graph."""
         a = tensor._array
+        _check_no_bits(a)
         storage, leaf = aliasing.input_storage(self.graph, a, self.num_leaves)
         self.num_leaves += 1
         if id(aliasing.owner(a)) in self.storages:
@@ -128,6 +137,8 @@ class StorageTracer(Interceptor):
 
     def _add_aliased_inputs(self, tensors: Sequence[Any], positions: Sequence[int]) -> None:
         """Make arguments that share memory views of one input, which spans the memory of all of them."""
+        for x in tensors:
+            _check_no_bits(x._array)
         lowest = min(range(len(tensors)), key=lambda i: aliasing.address(tensors[i]._array))
         span = aliasing.span([x._array for x in tensors])
         storage, _ = aliasing.input_storage(self.graph, span, self.num_leaves)
@@ -151,7 +162,14 @@ class StorageTracer(Interceptor):
             self.note_entry_grad(tensor)
         if tensor._counter is not None:
             self._check_version(tensor)
-        return storage.read(a)
+        return storage.read(a) if a.__class__ is np.ndarray else self._with_bits(storage.read(memory_of(a)), a)
+
+    def _with_bits(self, value: Value, a: np.ndarray) -> Value:
+        """Return the elements of an array with bits for the value in its memory, or the reverse."""
+        for name, bit in zip(("conj", "neg"), bits_of(a), strict=True):
+            if bit:
+                value, = lower_operator(self.graph, REGISTRY[name], [value], {})
+        return value
 
     def known_value(self, a: np.ndarray) -> Value | None:
         """Return the IR value of an array; None if its memory is not known yet."""
@@ -205,6 +223,8 @@ class StorageTracer(Interceptor):
         if value.shape != a.shape:
             value = self.graph.expand(value, a.shape)
         self.value_of(target)
+        if a.__class__ is not np.ndarray:
+            value, a = self._with_bits(value, a), memory_of(a)
         self.storages[id(aliasing.owner(a))].write(a, value)
 
     def on_view(self, tensor: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.parameter import Parameter
+from ...backends.bit_views import BitView, memory_of
 from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.nodes.node import FREED_MESSAGE
 from ...ir.graph.target import Target
@@ -107,6 +108,7 @@ class Trace:
         self.joint: JointGraph | None = None
         self.initial_state = tracer.initial_state
         self._tracer = tracer
+        self._result_memory: dict[int, bool] = {}  # by identity of the owner, whether a result on it has bits
         self._new_indices: dict[int, int] = {}  # by identity of the owner, the index among the new arrays
         self._new_values: list[Value] = []
         if self.failure is None:
@@ -286,6 +288,16 @@ class Trace:
         storage = self._tracer.storages.get(id(root))
         if storage is None:
             raise Unsupported("a result that was not traced")
+        has_bits = isinstance(a, BitView)
+        if id(root) in self._result_memory and (has_bits or self._result_memory[id(root)]):
+            raise Unsupported("results that share memory, one with a conjugate or negative bit")
+        self._result_memory[id(root)] = has_bits
+        if has_bits:
+            if storage.leaf is not None:
+                raise Unsupported("a result that is a view of an input with a conjugate or negative bit")
+            self._new_values.append(self.graph.copy(self._tracer.value_of(tensor)))
+            plain = memory_of(a).dtype
+            return ArrayLayout(len(self._new_values) - 1, a.shape, np.empty(a.shape, plain).strides, 0, plain)
         place = (a.shape, a.strides, aliasing.address(a) - storage.start, a.dtype)
         if storage.value is None:
             number = self._new_indices.get(id(a))

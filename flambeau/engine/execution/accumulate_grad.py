@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import BitView
 from ...backends.compiled import copy_with_layout, new_copy
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess, SparseArray
@@ -145,7 +146,7 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                             or not keeps_layout())):
                     array = g
                 elif type(g) is not np.ndarray:
-                    array = g.copy() if isinstance(g, SparseArray) else np.asarray(g)
+                    array = g.copy() if isinstance(g, (SparseArray, BitView)) else np.asarray(g)
                 elif is_dense(variable._array):
                     array = copy_with_layout(g, variable._array)
                 else:

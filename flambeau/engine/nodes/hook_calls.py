@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import resolve
 from ...backends.sparse_array import as_array
 from ..tensor_interface import layer
 from .hooks import NodeExtra
@@ -27,7 +28,7 @@ def call_tensor_hooks(node: Any, extra: NodeExtra, g: Any, create_graph: bool) -
             if returned is not None:
                 values[output] = _check_replacement(hook, tensor, returned, create_graph)
             elif tensor is not None:
-                values[output] = tensor if create_graph else tensor._array
+                values[output] = tensor if create_graph else resolve(tensor._array)
     for output, reference in (extra.retained or {}).items():
         tensor = reference()
         if tensor is not None and values[output] is not None:
@@ -49,7 +50,7 @@ def call_pre_hooks(node: Any, extra: NodeExtra, g: Any, create_graph: bool) -> A
         returned = hook(grad_outputs)
         if returned is not None:
             grad_outputs = returned if isinstance(returned, tuple) else (returned,)
-    values = [None if v is None else v if create_graph else v._array for v in grad_outputs]
+    values = [None if v is None else v if create_graph else resolve(v._array) for v in grad_outputs]
     if several:
         values = _scatter(values, positions, len(node.outputs or ()))
         return values if any(v is not None for v in values) else None
@@ -80,7 +81,7 @@ def call_post_hooks(node: Any, extra: NodeExtra, grads: Any, g: Any, create_grap
                 raise RuntimeError(f"hook '{getattr(hook, '__name__', hook)}' has returned an incorrect number "
                                    f"of values (got {len(replaced)}, but expected {len(grad_inputs)})")
             grad_inputs = replaced
-    values = [None if v is None else v if create_graph else v._array for v in grad_inputs]
+    values = [None if v is None else v if create_graph else resolve(v._array) for v in grad_inputs]
     return values if edges is None else _scatter(values, edges, len(grads))
 
 
@@ -126,7 +127,7 @@ def _check_replacement(hook: Any, before: Any, returned: Any, create_graph: bool
         raise RuntimeError(f"hook '{name}' has changed the type of value (was {before.type()} got {returned.type()})")
     if returned._array.shape != before._array.shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
-    return returned if create_graph else returned._array
+    return returned if create_graph else resolve(returned._array)
 
 
 __all__ = ["as_tensor", "call_post_hooks", "call_pre_hooks", "call_tensor_hooks", "materialize"]

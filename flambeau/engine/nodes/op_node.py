@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.bit_views import resolve
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import run_in_quiet
 from ...backends.sparse_array import SparseAccess, as_array
@@ -180,7 +181,7 @@ class OpNode(Node):
             return value
         if packed.is_output and self.extra is not None and self.extra.tangents:
             value._tangents = self.extra.tangents.get(packed.number)
-        return value if tensors else value._array
+        return value if tensors else resolve(value._array)
 
     def _output_tensor(self, array: np.ndarray, number: int, counter: list[int]) -> Any:
         """A saved output as a tensor with this node as its history, and its tangent."""
@@ -242,7 +243,7 @@ class OpNode(Node):
             result = self.vjp(gs if several else gs[0], True)
         finally:
             grad_mode.reset(token)
-        return [None if g is None else g._array for g in result]
+        return [None if g is None else resolve(g._array) for g in result]
 
     def _gather_variadic(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.plan.saved_inputs:

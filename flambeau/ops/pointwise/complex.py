@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..declare import composite, elementwise, linear, view
+from ..declare import elementwise, linear, view
 
 
 @linear(holomorphic=False, expose=("torch", "method"), batching_rule="trailing")
@@ -19,6 +19,30 @@ def conj(xp, input):
 conj.vjp(input=lambda xp, g: xp.conj(g))
 
 
+@view(name="conj", key="_conj_view", holomorphic=False, expose=())
+def _conj_view(xp, input):
+    """The complex conjugate, a view with the conjugate bit."""
+    return xp.toggle_conjugate(input)
+
+
+_conj_view.vjp(input=lambda xp, g: xp.conj(g))
+
+
+@view(name="_neg_view", node="NegViewBackward0", expose=("torch", "method"))
+def _neg_view(xp, input):
+    """The negative, a view with the negative bit.
+
+    >>> import flambeau as torch
+    >>> x = torch.tensor([1., 2.])
+    >>> torch._neg_view(x), torch._neg_view(x).is_neg()
+    (tensor([-1., -2.]), True)
+    """
+    return xp.toggle_negative(input)
+
+
+_neg_view.vjp(input=lambda xp, g: -g)
+
+
 @elementwise(holomorphic=False, expose=("torch", "method", "inplace"))
 def conj_physical(xp, input):
     """The complex conjugate, as a new tensor.
@@ -33,28 +57,6 @@ def conj_physical(xp, input):
 conj_physical.vjp(input=lambda xp, g: xp.conj(g))
 conj_physical.jvp(lambda xp, t_input: xp.conj(t_input))
 conj_physical.in_place_node("ConjPhysicalBackward1")
-
-
-@composite(expose=("torch", "method"))
-def resolve_conj(input):
-    """The tensor itself: flambeau has no lazy conjugation.
-
-    >>> import flambeau as torch
-    >>> torch.resolve_conj(torch.tensor([1 + 2j]))
-    tensor([1.+2.j])
-    """
-    return input
-
-
-@composite(expose=("torch", "method"))
-def resolve_neg(input):
-    """The tensor itself: flambeau has no lazy negation.
-
-    >>> import flambeau as torch
-    >>> torch.resolve_neg(torch.tensor([1.]))
-    tensor([1.])
-    """
-    return input
 
 
 @view(holomorphic=False, expose=("torch",), batching_rule="trailing", unsupported_dtypes=dict.fromkeys(

@@ -20,6 +20,7 @@ import numpy as np
 from ... import dtypes
 from ..._tensor.dispatch.interception import Interceptor
 from ..._tensor.tensor import Tensor
+from ...backends.bit_views import resolve
 from ...engine.nodes.op_node import public_node
 from ...engine.observers import Observer
 from ...modes import grad_mode
@@ -170,7 +171,7 @@ class watching(Observer, Interceptor):
         """Statistics, or only shape and dtype, of a tensor or an array."""
         if value is None:
             return None
-        array = np.asarray(getattr(value, "_array", value))
+        array = np.asarray(resolve(getattr(value, "_array", value)))
         if self.values:
             return statistics(array)
         return {"shape": list(array.shape), "dtype": dtypes.of(array.dtype).name}

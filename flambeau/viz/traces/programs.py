@@ -19,6 +19,7 @@ from ..._tensor.creation.from_data import tensor
 from ..._tensor.dispatch.forward_mode import tangents_of
 from ..._tensor.dispatch.interception import Interceptor
 from ..._tensor.tensor import Tensor, wrap
+from ...backends.bit_views import resolve
 from ...engine.api import grad
 from ...engine.grad_mode import no_grad
 from ...ops.declare import Op
@@ -278,7 +279,7 @@ def _leaf(value: Any) -> Any:
 
 def _array_of(x: Any) -> np.ndarray:
     """A copy of a tensor's array; bfloat16 is widened to float32."""
-    a = x._array
+    a = resolve(x._array)
     return dtypes.widen(a) if a.dtype == dtypes.BFLOAT16 else np.array(a)
 
 
@@ -375,7 +376,7 @@ def _recompute(node: Any, recorder: _Recorder) -> None:
         with no_grad():
             found = apply(op, [wrap(x) for x in known], params)
         for number, out in enumerate(found if op.n_outputs > 1 else [found]):
-            recorder.values.setdefault((id(node), number), np.array(out._array))
+            recorder.values.setdefault((id(node), number), np.array(resolve(out._array)))
     for number in range(op.n_outputs):
         outs[number] = recorder.values.get((id(node), number))
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ....codegen.scalar.scalar_ir import BOOL, select, variable
+from ...bit_views import resolve
 from .. import empty_array, empty_array_like
 from ..elementwise import ElementwiseKernel
 
@@ -25,7 +26,7 @@ def copy(to: Any, source: Any) -> bool:
     """Write an array, with broadcasting, or a scalar over an array; whether there is a kernel."""
     x: Any = source
     if x.__class__ is not np.ndarray:
-        x = np.asarray(source, to.dtype if np.isscalar(source) else None)
+        x = np.asarray(resolve(source), to.dtype if np.isscalar(source) else None)
     dtype = None if to.dtype.hasobject or to.dtype != x.dtype else _DTYPE_OF_SIZE.get(to.dtype.itemsize)
     if dtype is None or to.__class__ is not np.ndarray or np.may_share_memory(to, x):
         return False
