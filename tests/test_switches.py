@@ -67,6 +67,7 @@ def test_memory_that_is_filled() -> None:
     assert torch._C._get_deterministic_fill_uninitialized_memory() is True
     torch._C._set_deterministic_fill_uninitialized_memory(False)
     assert torch._C._get_deterministic_fill_uninitialized_memory() is False
+    assert torch.utils.deterministic.fill_uninitialized_memory is False
     torch._C._set_deterministic_fill_uninitialized_memory(True)
 
 

@@ -183,10 +183,9 @@ def _storage_resize_(self: UntypedStorage, size: int) -> UntypedStorage:
     return self
 
 
-def _typed_resize_(self: TypedStorage, size: int) -> TypedStorage:
+def _typed_resize_(self: TypedStorage, size: int) -> None:
     """Change the number of elements, in place."""
     resize_storage(self._untyped_storage, size * self.element_size())
-    return self
 
 
 def _new_shared(cls: type[UntypedStorage], size: int, *, device: Any = "cpu") -> UntypedStorage:
@@ -331,4 +330,5 @@ for _name, _untyped, _typed in (
     setattr(UntypedStorage, _name, _untyped)
     setattr(TypedStorage, _name, _typed)
 TypedStorage._share_memory_ = _typed_share_memory_  # type: ignore[attr-defined]
+TypedStorage._resize_ = _typed_resize_  # type: ignore[attr-defined]
 TypedStorage._is_shared = _typed_is_shared  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 import os
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 from .. import config, devices, dtypes
 from ..backends.numpy.memory import address, owner
 from ..devices import CPU, META
+from ..engine.execution.accumulate_grad import is_dense
 from ..modes import active_tracer, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .meta import NO_DATA, lacks_elements, reserved
@@ -634,6 +636,11 @@ class TypedStorage(_Storage):
         """Write the elements to a file (`UntypedStorage._write_file`)."""
         self._untyped_storage._write_file(*args)
 
+    _element_size, _nbytes, _setitem = element_size, nbytes, __setitem__
+
+    def _deepcopy(self, memo: dict[int, Any]) -> TypedStorage:
+        return copy.deepcopy(self, memo)
+
     def _data_ptr(self) -> int:
         return self.data_ptr()
 
@@ -761,6 +768,24 @@ def storage_type(self: Tensor) -> type:
     return getattr(classes, storage_name(self.dtype))
 
 
+def _typed_storage(self: Tensor) -> TypedStorage:
+    return TypedStorage(untyped_storage(self), self.dtype)
+
+
+def _debug_has_internal_overlap(self: Tensor) -> int:
+    """Whether elements of a tensor share memory: 0 if none does, 1 if some do, 2 if the strides do not tell.
+
+    >>> import flambeau as torch
+    >>> torch._debug_has_internal_overlap(torch.ones(1).expand(3))
+    1
+    """
+    a = self._array
+    if is_dense(a):
+        return 0
+    return int(any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape, strict=True))) or 2
+
+
 METHODS: dict[str, Any] = {
+    "_typed_storage": _typed_storage,
     "untyped_storage": untyped_storage, "storage": storage, "storage_type": storage_type,
     "storage_offset": storage_offset, "data_ptr": data_ptr, "is_set_to": is_set_to}

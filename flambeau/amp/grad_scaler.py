@@ -145,6 +145,8 @@ class GradScaler:
                     continue
                 if not allow_fp16 and grad.dtype is dtypes.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
+                if grad.is_sparse and grad.dtype is dtypes.float16:  # the sum of duplicates may overflow
+                    grad = param.grad = grad.coalesce()
                 grads.append(grad._values() if grad.is_sparse else grad)
         if not grads:
             return {}

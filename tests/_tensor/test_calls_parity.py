@@ -254,8 +254,17 @@ def _partial_mask(t: Any, x: Any) -> Any:
     return mask[1:].masked_fill_(mask[:-1], False)
 
 
+def _unscaled(t: Any, x: Any) -> Any:
+    """Whether the sum of two elements at one place, infinite in float16, is found."""
+    p = t.sparse_coo_tensor([[0, 0]], [1., 1.], (2,), dtype=t.float16)
+    p.grad = t.sparse_coo_tensor([[0, 0]], [64000., 64000.], (2,), dtype=t.float16)
+    found = t.zeros(1)
+    t.amp.GradScaler("cpu")._unscale_grads_(t.optim.SGD([p], lr=1.), t.full((1,), .25), found, True)
+    return found
+
+
 CASES |= {
-    "deterministic put": deterministic(_put(False)), "deterministic sum": deterministic(_put(True)),
+    "overflow of sparse gradients": _unscaled, "deterministic put": deterministic(_put(False)), "deterministic sum": deterministic(_put(True)),
     "warning of put": deterministic(_put(False), True),
     **{f"deterministic unpool {n}": deterministic(lambda t, x, n=n: _unpooled(t, x, n)) for n in (1, 2)},
     "cummax into another dtype": lambda t, x: t.cummax(x, 0, out=(t.empty(0).double(), t.empty(0, dtype=t.int64))),
@@ -283,6 +292,16 @@ CASES |= {
     "subclass of FloatTensor": lambda t, x: type("Mine", (t.FloatTensor,), {}),
     "size of storages": lambda t, x: t.tensor([
         (m.FloatStorage(10).__sizeof__() - m.FloatStorage().__sizeof__()) for m in (t,)]),
+    **{f"accumulated {d}": lambda t, x, d=d: t.linspace(0, 1, 5, dtype=getattr(t, d)).put(
+        t.tensor([1, 1, 4, 1, 4, 0]), t.linspace(1.3, 2.7, 6, dtype=getattr(t, d)), accumulate=True).float()
+       for d in ("float16", "bfloat16")},
+    "overlaps": lambda t, x: t.tensor([t._debug_has_internal_overlap(y) for y in (
+        x, x.mT, x[:, ::2], x[:1].expand(3, 4, 2), x.as_strided([2, 1, 5], [1, 0, 2]), x[:0])]),
+    "private names of storages": lambda t, x: (lambda s: t.tensor([
+        s._element_size(), s._nbytes(), s._setitem(0, 3) or s._deepcopy({})[0], s._resize_(4) or len(s),
+        x._typed_storage()._size()]))(t.FloatStorage(2)),
+    **{f"capsule, copy {c}": lambda t, x, c=c: t.asarray(t.utils.dlpack.to_dlpack(x), copy=c)
+       for c in (None, False, True)},
     "weak references": lambda t, x: t.tensor([x._fix_weakref() is x.untyped_storage()._fix_weakref() is None]),
 }
 

@@ -493,7 +493,8 @@ def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, co
         source = _of_storage(obj, dtype)
     elif isinstance(obj, np.generic) and copy is False:
         raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
-    elif not isinstance(obj, (list, tuple, np.ndarray)) and hasattr(obj, "__dlpack__"):
+    elif not isinstance(obj, (list, tuple, np.ndarray)) and (
+            hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule"):
         source = _of_dlpack(obj)
     elif not isinstance(obj, (list, tuple, np.ndarray, np.generic)) and _has_buffer(obj):
         source = frombuffer(obj, dtype=dtype or dtypes.get_default_dtype())

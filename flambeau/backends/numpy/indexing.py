@@ -502,10 +502,14 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     flat, positions, values = out.reshape(-1), index.reshape(-1), source.reshape(-1)
     if not accumulate:
         flat[positions] = values
-    elif x.dtype in dtypes.NARROW:
-        wide = dtypes.widen(flat)
-        np.add.at(wide, positions, dtypes.widen(values))
-        flat[...] = dtypes.cast(wide, x.dtype)
+    elif x.dtype.kind == "V":  # rounded after each addition: the first elements of all positions, the second ones, ...
+        order = np.argsort(positions, kind="stable")
+        places = positions[order]
+        first = np.concatenate([[True], places[1:] != places[:-1]]) if places.size else np.zeros(0, bool)
+        turn = np.arange(places.size) - np.maximum.accumulate(np.where(first, np.arange(places.size), 0))
+        for k in range(int(turn.max(initial=-1)) + 1):
+            at = order[turn == k]
+            flat[positions[at]] = dtypes.cast(dtypes.widen(flat[positions[at]]) + dtypes.widen(values[at]), x.dtype)
     else:
         np.add.at(flat, positions, values)
     return out
