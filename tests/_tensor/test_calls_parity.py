@@ -258,13 +258,13 @@ def _unscaled(t: Any, x: Any) -> Any:
     """Whether the sum of two elements at one place, infinite in float16, is found."""
     p = t.sparse_coo_tensor([[0, 0]], [1., 1.], (2,), dtype=t.float16)
     p.grad = t.sparse_coo_tensor([[0, 0]], [64000., 64000.], (2,), dtype=t.float16)
-    found = t.zeros(1)
-    t.amp.GradScaler("cpu")._unscale_grads_(t.optim.SGD([p], lr=1.), t.full((1,), .25), found, True)
-    return found
+    scaler = t.amp.GradScaler("cpu")
+    return list(scaler._unscale_grads_(t.optim.SGD([p], lr=1.), t.full((1,), .25), t.zeros(1), True).values())
 
 
 CASES |= {
-    "overflow of sparse gradients": _unscaled, "deterministic put": deterministic(_put(False)), "deterministic sum": deterministic(_put(True)),
+    "overflow of sparse gradients": _unscaled,
+    "deterministic put": deterministic(_put(False)), "deterministic sum": deterministic(_put(True)),
     "warning of put": deterministic(_put(False), True),
     **{f"deterministic unpool {n}": deterministic(lambda t, x, n=n: _unpooled(t, x, n)) for n in (1, 2)},
     "cummax into another dtype": lambda t, x: t.cummax(x, 0, out=(t.empty(0).double(), t.empty(0, dtype=t.int64))),
