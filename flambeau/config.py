@@ -29,6 +29,7 @@ IN_PYTORCH = {
     "_tensor.return_types": "return_types",
     "accelerators.accelerator": "accelerator", "accelerators.cpu": "cpu", "accelerators.mtia": "mtia",
     "autograd.lobpcg": "_lobpcg", "autograd.profiler_util.DeviceType": "_C._autograd",
+    "compiler.module": "_dynamo.eval_frame",
     **dict.fromkeys((f"distributions.constraints.{part}" for part in ("arrays", "base", "composed", "numbers")),
                     "distributions.constraints"),
     **dict.fromkeys((f"distributions.transforms.{part}" for part in

@@ -12,6 +12,7 @@ from typing import Any
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
 from .dispatch.binding import public_function
+from .overriding.entry_points import another_function
 
 _namespace = globals()
 _internal = frozenset(_namespace)  # names of this module that are no functions of tensors
@@ -19,7 +20,7 @@ for _key, _op in REGISTRY.items():
     _call = _namespace[_key] = public_function(_op)
     _call.__module__ = __name__  # pickles refer to a function by its module and name
     for _other_name in _op.aliases:
-        _namespace[_other_name] = _call
+        _namespace[_other_name] = another_function(_call, _other_name)
 
 from .aten_functions import *  # noqa: E402, F403
 from .attributes import *  # noqa: E402, F403

@@ -243,3 +243,19 @@ def test_generated_code_computes_the_same() -> None:
     assert flambeau.equal(flambeau.fx.Interpreter(traced).run(flambeau.tensor(x))["out"], expected)
     transformed = flambeau.fx.Transformer(traced).transform()
     assert flambeau.equal(transformed(flambeau.tensor(x))["out"], expected)
+
+
+@pytest.mark.parametrize("kind", ["ReLU", "Tanh", "Sigmoid"])
+def test_the_forward_of_layers_calls_the_functions_of_pytorch(kind):
+    def table(t: Any) -> str:
+        tracer = t.fx.Tracer()
+        tracer.is_leaf_module = lambda module, name: False
+        return str(tracer.trace(t.nn.Sequential(getattr(t.nn, kind)(), t.nn.LayerNorm(2))))
+
+    assert table(flambeau) == table(pytorch)
+
+
+def test_other_names_of_an_operator_are_functions_of_their_own():
+    codes = [t.fx.symbolic_trace(lambda x: t.atan(t.arctan(t.absolute(x)))).code for t in (flambeau, pytorch)]  # noqa: B023
+    assert codes[0] == codes[1]
+    assert flambeau.arctan is not flambeau.atan

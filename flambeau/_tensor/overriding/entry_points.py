@@ -75,12 +75,17 @@ _PYTHON_OPERATORS = frozenset((
 _MODES_ONLY = frozenset(("torch.tensor", "torch.as_tensor", "torch.asarray"))
 
 
-def another_function(function: Any) -> Any:
-    """A function object of its own with the same code, so that handlers tell `torch.add` from `Tensor.add`."""
-    result = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__,
+def another_function(function: Any, name: str | None = None) -> Any:
+    """A function object of its own with the same code, so that handlers tell `torch.add` from `Tensor.add`.
+
+    Args:
+        function: the original.
+        name: its name, if it is another one (`arctan`).
+    """
+    result = FunctionType(function.__code__, function.__globals__, name or function.__name__, function.__defaults__,
                           function.__closure__)
     result.__kwdefaults__, result.__doc__ = function.__kwdefaults__, function.__doc__
-    result.__qualname__, result.__module__ = function.__qualname__, function.__module__
+    result.__qualname__, result.__module__ = name or function.__qualname__, function.__module__
     if function.__dict__:
         result.__dict__.update(function.__dict__)
     return result

@@ -50,7 +50,7 @@ class ReLU(_InplaceActivation):
     __constants__ = ["inplace"]
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.relu_() if self.inplace else input.relu()
+        return F.relu(input, inplace=self.inplace)
 
 
 class SiLU(_InplaceActivation):
@@ -391,7 +391,7 @@ class Sigmoid(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.sigmoid()
+        return fn.sigmoid(input)
 
 
 class Tanh(Module):
@@ -406,7 +406,7 @@ class Tanh(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return input.tanh()
+        return fn.tanh(input)
 
 
 class LogSigmoid(Module):
