@@ -48,10 +48,10 @@ STAGE_FIELDS = 4
 (STEP_IN, STEP_OUT, STEP_SHARE, STEP_TOTAL, STEP_SOURCE, STEP_LENGTH, STEP_SCALE, STEP_ENDS, STEP_BUFFER, STEP_TABLE,
  STEP_RADIX, STEP_M, STEP_S) = range(13)
 
-#: how the first stage reads: complex numbers, the same with parts exchanged, products with a window, or split parts
-READS = ("complex", "exchanged", "window", "split")
+#: how the first stage reads: complex numbers, the same with parts exchanged, or split parts
+READS = ("complex", "exchanged", "split")
 #: transforms: how the first stage reads
-KINDS = {"c2c": "complex", "c2c_inverse": "exchanged", "r2c": "complex", "r2c_window": "window", "c2r": "split"}
+KINDS = {"c2c": "complex", "c2c_inverse": "exchanged", "r2c": "complex", "c2r": "split"}
 
 
 class Emitter:
@@ -157,7 +157,7 @@ class Emitter:
         lanes = self.lanes
         return (self._shuffle(low, high, range(0, 2 * lanes, 2)), self._shuffle(low, high, range(1, 2 * lanes, 2)))
 
-    def _load_complex(self, base: Any, index: Any, window: Any = None, count: Any = None) -> Complex:
+    def _load_complex(self, base: Any, index: Any, count: Any = None) -> Complex:
         """Complex numbers from element `index` on; only `count` of them if given."""
         b, lanes = self.b, self.lanes
         place = b.shl(index, i64(1))
@@ -165,9 +165,7 @@ class Emitter:
             first_lanes(b, b.sub(b.shl(count, i64(1)), i64(i * lanes)), lanes) for i in range(2)]
         halves = []
         for i, mask in enumerate(masks):
-            here = b.add(place, i64(i * lanes))
-            value = self._load(base, here, mask)
-            halves.append(value if window is None else b.fmul(value, self._load(window, here, mask)))
+            halves.append(self._load(base, b.add(place, i64(i * lanes)), mask))
         return self._split(*halves)
 
     def _store_complex(self, x: Complex, base: Any, index: Any) -> None:
@@ -190,8 +188,8 @@ class Emitter:
         return list(function.args)
 
     def first_stage(self, read: str) -> None:
-        """first(source, window or imaginary parts, out_re, out_im, table, m, begin, end): blocks of p."""
-        source, other, out_re, out_im, table, m, begin, end = self._begin(
+        """first(source, imaginary parts, out_re, out_im, table, m, begin, end): blocks of p. `split` has both."""
+        source, imaginary, out_re, out_im, table, m, begin, end = self._begin(
             f"first_{read}", [POINTER] * 5 + [I64] * 3)
         b, lanes = self.b, self.lanes
         step = i64(2 * (lanes - 1) * lanes * self.size)
@@ -205,9 +203,9 @@ class Emitter:
                 index = b.add(p, b.mul(m, i64(k)))
                 if read == "split":
                     mask = None if count is None else first_lanes(b, count, lanes)
-                    value = self._load(source, index, mask), self._load(other, index, mask)
+                    value = self._load(source, index, mask), self._load(imaginary, index, mask)
                 else:
-                    value = self._load_complex(source, index, other if read == "window" else None, count)
+                    value = self._load_complex(source, index, count)
                 values.append(value[::-1] if read == "exchanged" else value)
             roots = at(b, table, b.mul(j, step))
             results = self._butterfly(values)
@@ -356,8 +354,8 @@ class Emitter:
         body, self.b = kernel_entry.begin(self.module, kind, kernel_entry.BODY)
         b, lanes = self.b, self.lanes
         pointers, plan, chunk = body.args
-        out, source, tables, window, scratch = (
-            b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER) for i in range(5))
+        out, source, tables, scratch = (
+            b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER) for i in range(4))
         (rows, share, inner_rows, outer_stride, inner_stride, out_stride, length, scale, ends, buffer, on_stack,
          real_table, stages) = (word(b, plan, i) for i in range(STAGES + 1))
         bytes_ = b.mul(buffer, i64(4 * self.size))
@@ -380,7 +378,7 @@ class Emitter:
                 self._call("pre", x, c[1], c[0], length, ends, i64(0), length, real_table)
                 self._call("first_split", *c, *a, tables, m, i64(0), self._blocks(m))
             else:
-                self._call(f"first_{KINDS[kind]}", x, window, *a, tables, m, i64(0), self._blocks(m))
+                self._call(f"first_{KINDS[kind]}", x, x, *a, tables, m, i64(0), self._blocks(m))
             for place, value in zip(places, (*a, *c), strict=True):
                 b.store(value, place)
             with loop(b, i64(1), stages) as i:
@@ -405,8 +403,8 @@ class Emitter:
         body, self.b = kernel_entry.begin(self.module, f"step_{name}", kernel_entry.BODY)
         b = self.b
         pointers, plan, chunk = body.args
-        out, source, tables, window, scratch = (
-            b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER) for i in range(5))
+        out, source, tables, scratch = (
+            b.load(b.gep(pointers, [i64(i)], source_etype=POINTER), typ=POINTER) for i in range(4))
         fields = [word(b, plan, i) for i in range(STEP_S + 1)]
         begin = b.mul(chunk, fields[STEP_SHARE])
         end = smaller(b, b.add(begin, fields[STEP_SHARE]), fields[STEP_TOTAL])
@@ -414,39 +412,35 @@ class Emitter:
         read = self._parts(scratch, fields[STEP_BUFFER], which)
         write = self._parts(scratch, fields[STEP_BUFFER], b.xor(which, i64(1)))
         table = at(b, tables, b.mul(fields[STEP_TABLE], i64(self.size)))
-        emit(fields, begin, end, at(b, source, fields[STEP_IN]), at(b, out, fields[STEP_OUT]), window, read, write,
-             table)
+        emit(fields, begin, end, at(b, source, fields[STEP_IN]), at(b, out, fields[STEP_OUT]), read, write, table)
         b.ret_void()
 
     def steps(self) -> None:
         """The bodies of all steps."""
         def first(read_as: str) -> Callable[..., None]:
-            def emit(fields: Any, begin: Any, end: Any, x: Any, y: Any, window: Any, read: Any, write: Any,
+            def emit(fields: Any, begin: Any, end: Any, x: Any, y: Any, read: Any, write: Any,
                      table: Any) -> None:
-                pair = read if read_as == "split" else (x, window)
+                pair = read if read_as == "split" else (x, x)
                 self._call(f"first_{read_as}", *pair, *write, table, fields[STEP_M], begin, end)
 
             return emit
 
-        def stage(fields: Any, begin: Any, end: Any, x: Any, y: Any, window: Any, read: Any, write: Any,
-                  table: Any) -> None:
+        def stage(fields: Any, begin: Any, end: Any, x: Any, y: Any, read: Any, write: Any, table: Any) -> None:
             self._call_stage(fields[STEP_RADIX], [*read, *write, table, fields[STEP_M], fields[STEP_S], begin, end])
 
         def store(exchanged: bool) -> Callable[..., None]:
-            def emit(fields: Any, begin: Any, end: Any, x: Any, y: Any, window: Any, read: Any, write: Any,
+            def emit(fields: Any, begin: Any, end: Any, x: Any, y: Any, read: Any, write: Any,
                      table: Any) -> None:
                 self._call("store", *(read[::-1] if exchanged else read), y, fields[STEP_LENGTH],
                            self._scale(fields[STEP_SCALE]), begin, end)
 
             return emit
 
-        def post(fields: Any, begin: Any, end: Any, x: Any, y: Any, window: Any, read: Any, write: Any,
-                 table: Any) -> None:
+        def post(fields: Any, begin: Any, end: Any, x: Any, y: Any, read: Any, write: Any, table: Any) -> None:
             self._call("post", *read, y, fields[STEP_LENGTH], self._scale(fields[STEP_SCALE]),
                        self._scale(fields[STEP_ENDS]), begin, end, table)
 
-        def pre(fields: Any, begin: Any, end: Any, x: Any, y: Any, window: Any, read: Any, write: Any,
-                table: Any) -> None:
+        def pre(fields: Any, begin: Any, end: Any, x: Any, y: Any, read: Any, write: Any, table: Any) -> None:
             self._call("pre", x, *write[::-1], fields[STEP_LENGTH], self._scale(fields[STEP_ENDS]), begin, end, table)
 
         for each in READS:

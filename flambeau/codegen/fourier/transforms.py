@@ -6,7 +6,7 @@
 >>> x, out = np.arange(64, dtype=np.float32), np.empty(33, np.complex64)
 >>> if codegen.available():
 ...     table = transforms.table("r2c", 64, x.dtype)
-...     launch.run(transforms.launches("r2c", 64, x.dtype, (1, 1), (0, 0), 1.0), [out, x, table, table])
+...     launch.run(transforms.launches("r2c", 64, x.dtype, (1, 1), (0, 0), 1.0), [out, x, table])
 ...     print(bool(np.allclose(out, np.fft.rfft(x), atol=1e-3)))
 True
 """
@@ -22,7 +22,7 @@ from ...runtime.launch import Launch
 from . import twiddles
 
 #: kinds of transforms of rows: complex, and real ones from and to one-sided spectra, with their adjoints
-KINDS = ("c2c", "c2c_inverse", "r2c", "r2c_window", "c2r", "r2c_adjoint", "c2r_adjoint")
+KINDS = ("c2c", "c2c_inverse", "r2c", "c2r", "r2c_adjoint", "c2r_adjoint")
 #: adjoint -> the kind that computes it, the factor of all elements and that of the ends of the spectrum
 _ADJOINTS = {"r2c_adjoint": ("c2r", 0.5, 2.0), "c2r_adjoint": ("r2c", 2.0, 0.5)}
 #: elements of a chunk of rows: about 10 us of one thread's work
@@ -61,7 +61,7 @@ def table(kind: str, length: int, dtype: np.dtype) -> np.ndarray:
 
 def launches(kind: str, length: int, dtype: np.dtype, rows: tuple[int, int], strides: tuple[int, int],
              scale: float) -> list[Launch]:
-    """Launches over the pointers of: result, input, table, window (the table, if there is none).
+    """Launches over the pointers of: result, input, table.
 
     Args:
         kind: one of `KINDS`.
@@ -117,7 +117,7 @@ def _steps(kind: str, library: compilation.Library, stages: tuple[twiddles.Stage
         fields = [*words[:2], share, total, source, *words[5:9], table, *stage, *[0] * (3 - len(stage))]
         result.append(Launch(library, library.symbol(f"step_{name}"), -(-total // share), tuple(fields), 0, scratch))
 
-    reads = {"c2c": "complex", "c2c_inverse": "exchanged", "r2c": "complex", "r2c_window": "window", "c2r": "split"}
+    reads = {"c2c": "complex", "c2c_inverse": "exchanged", "r2c": "complex", "c2r": "split"}
     if kind == "c2r":
         step("pre", n, 1, words[9])
         source ^= 1

@@ -20,7 +20,7 @@ _PARTS: dict[np.dtype, np.dtype] = {np.dtype(kind): np.dtype(part) for kind, par
 _COMPLEX: dict[np.dtype, np.dtype] = {
     np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 _FROM_SPECTRA = ("c2r", "r2c_adjoint")
-_TO_SPECTRA = ("r2c", "r2c_window", "c2r_adjoint")
+_TO_SPECTRA = ("r2c", "c2r_adjoint")
 
 
 def _two_dimensions(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
@@ -40,17 +40,15 @@ def _two_dimensions(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[l
     return [1] * missing + extents, [0] * missing + steps
 
 
-def transform(kind: str, x: ndarray, axis: int, length: int, scale: float,
-              window: ndarray | None = None) -> ndarray | None:
+def transform(kind: str, x: ndarray, axis: int, length: int, scale: float) -> ndarray | None:
     """The transforms along one dimension, contiguous if it is the last one.
 
     Args:
         kind: of `codegen.fourier.transforms.KINDS`.
-        x: complex, or real for "r2c", "r2c_window" and "c2r_adjoint".
+        x: complex, or real for "r2c" and "c2r_adjoint".
         axis: the dimension.
         length: of the signal.
         scale: multiplies the result.
-        window: (length,), multiplies the signal for "r2c_window".
     """
     part = _PARTS.get(x.dtype)
     if part is None or x.__class__ is not ndarray or not transforms.is_supported(kind, length, part):
@@ -73,7 +71,7 @@ def transform(kind: str, x: ndarray, axis: int, length: int, scale: float,
     dtype: np.dtype = part if kind in _FROM_SPECTRA else _COMPLEX[part]
     out = empty_array((*rows.shape[:-1], count), dtype)
     table = transforms.table(kind, length, part)
-    plan.run((out, rows, table, table if window is None else window))
+    plan.run((out, rows, table))
     return out if axis == x.ndim - 1 else out.swapaxes(axis, -1)
 
 
