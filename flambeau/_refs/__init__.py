@@ -100,7 +100,7 @@ def _out_of_place(name: str) -> Callable[..., Tensor]:
 
 #: names that PyTorch spells otherwise, or has as in-place methods only
 _OTHERS: dict[str, Callable[[], Any]] = {
-    "swap_axes": lambda: Tensor.swapaxes,
+    "swap_axes": functools.partial(getattr, Tensor, "swapaxes"),
     **{name: functools.partial(_out_of_place, name) for name in (
         "cauchy", "exponential", "geometric", "log_normal", "zero")},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Tensor
@@ -62,4 +63,51 @@ def assert_eq(a: Any, b: Any) -> None:
         raise AssertionError(f"{a} != {b}")
 
 
-__all__ = ["MetaConverter", "assert_eq", "is_sparse_any", "is_sparse_coo"]
+def assert_metadata_eq(assert_eq: Callable[[object, object], None], m1: Any, m2: Any, *, skip_symbolic: bool = False,
+                       skip_leaf: bool = False) -> None:
+    """Compare what two tensors are, not what they hold: their own data, their gradients' and their bases'.
+
+    Args:
+        assert_eq: compares two values.
+        skip_symbolic: leave out shapes, strides and offsets.
+        skip_leaf: leave out whether they are leaves.
+
+    Raises:
+        AssertionError: one is a view without a base.
+
+    >>> import flambeau as torch
+    >>> from flambeau._subclasses.meta_utils import assert_eq, assert_metadata_eq
+    >>> assert_metadata_eq(assert_eq, torch.ones(2), torch.zeros(2))
+    """
+    names = ["dtype", "requires_grad", "is_sparse"]
+    methods = ["is_inference", "is_conj", "is_neg"]
+    if not skip_symbolic:
+        names.append("shape")
+    if not skip_leaf:
+        names.append("is_leaf")
+    sparse = is_sparse_any(m1)
+    if sparse:
+        names.append("layout")
+        methods += ["dense_dim", "sparse_dim", *(["is_coalesced"] if is_sparse_coo(m1) else [])]
+    else:
+        methods += [*([] if skip_symbolic else ["stride", "storage_offset"]), "_is_view"]
+    for name in names:
+        assert_eq(getattr(m1, name), getattr(m2, name))
+    for name in methods:
+        assert_eq(getattr(m1, name)(), getattr(m2, name)())
+    first, second = safe_grad(m1), safe_grad(m2)
+    assert_eq(first is not None, second is not None)
+    if first is not None:
+        assert_metadata_eq(assert_eq, first, second, skip_symbolic=skip_symbolic, skip_leaf=skip_leaf)
+    if not sparse and m1._is_view():
+        if m1._base is None or m2._base is None:
+            raise AssertionError(f"{'m1' if m1._base is None else 'm2'}._base must not be None for a view tensor")
+        assert_metadata_eq(assert_eq, m1._base, m2._base, skip_symbolic=skip_symbolic, skip_leaf=skip_leaf)
+
+
+def safe_grad(t: Any) -> Any:
+    """The gradient of a tensor; None, without a warning, for results of operators that keep none."""
+    return t.grad if t.is_leaf or t.retains_grad else None
+
+
+__all__ = ["MetaConverter", "assert_eq", "assert_metadata_eq", "is_sparse_any", "is_sparse_coo", "safe_grad"]

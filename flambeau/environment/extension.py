@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import devices
-from .._tensor import Tensor
+from .._tensor import Tensor, functions
 from .._tensor.dispatch.batched_tensor import BatchedTensor, make_batched
 from .._tensor.shape.lazy_clones import identity, is_lazy
 from .._tensor.storage import UntypedStorage
@@ -106,15 +106,29 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     return (device if device is None else devices.device(device), *others)
 
 
+_IN_PLACE = ("elu_", "hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_", "mish_", "silu_")
+
+
+def _gelu_(input: Tensor, *, approximate: str = "none") -> Tensor:
+    return input.copy_(functional.gelu(input, approximate=approximate))
+
+
+def _relu6_(input: Tensor) -> Tensor:
+    return functional.relu6(input, inplace=True)
+
+
 class _NeuralFunctions(ModuleType):
-    """`torch._C._nn`: functions of `torch.nn.functional`."""
+    """`torch._C._nn`: functions of `torch.nn.functional`, and in-place activations."""
 
     _parse_to = staticmethod(_parse_to)
+    gelu_, relu6_ = staticmethod(_gelu_), staticmethod(_relu6_)
 
     def __getattr__(self, name: str) -> Any:
         name = {"log_sigmoid": "logsigmoid"}.get(name, name)
         if not name.startswith("__") and hasattr(functional, name):
             return getattr(functional, name)
+        if name in _IN_PLACE:
+            return getattr(functions, name)
         raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
 
 

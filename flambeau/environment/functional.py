@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from .._tensor import functions
@@ -14,6 +15,8 @@ _NAMES = ("atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_sha
 def __getattr__(name: str) -> Any:
     if name in _NAMES and hasattr(functions, name):
         return getattr(functions, name)
+    if name == "F":  # PyTorch's module imports it under this name
+        return importlib.import_module("..nn.functional", __package__)
     raise AttributeError(f"module 'torch.functional' has no attribute '{name}'")
 
 

@@ -58,3 +58,33 @@ def test_indices_of_different_dimensions_are_refused_with_both_numbers():
     """PyTorch prints the first number twice."""
     with pytest.raises(RuntimeError, match="got 1 and 2 dimensional"):
         flambeau._convert_indices_from_csr_to_coo(flambeau.tensor([0, 1]), flambeau.tensor([[0]]))
+
+
+@pytest.mark.parametrize("name", ["elu_", "gelu_", "hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_", "mish_",
+                                  "relu6_", "silu_"])
+def test_activations_in_place_of_the_extension(name):
+    results = []
+    for m in (flambeau, torch):
+        x = m.tensor([-1., 0.5, 7.])
+        assert getattr(m._C._nn, name)(x) is x
+        results.append(x.tolist())
+    assert results[0] == pytest.approx(results[1])
+
+
+def test_generators_return_themselves_with_their_state():
+    for m in (flambeau, torch):
+        generator = m.Generator()
+        assert generator.set_state(generator.get_state()) is generator
+        assert m.functional.F is m.nn.functional
+
+
+@pytest.mark.parametrize(("change", "equal"), [
+    ("x + 0", True), ("x.double()", False), ("x.requires_grad_()", False), ("x[:1]", False), ("x.view(2)", False),
+    ("x.to_sparse()", False)])
+def test_metadata_is_compared(change, equal):
+    for m in (flambeau, torch):
+        compare = __import__(f"{m.__name__}._subclasses.meta_utils", fromlist=["x"]).assert_metadata_eq
+        different = []
+        compare(lambda a, b, found=different: found.append(a) if a != b else None, m.ones(2),
+                eval(change, {"x": m.ones(2)}))
+        assert (not different) == equal

@@ -8,6 +8,7 @@ kept here.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.metadata
 import os
 from importlib.abc import Loader
@@ -70,6 +71,15 @@ class MachineryLoader(Loader):
         from .loading import execute
 
         execute(module, str(self.path), tolerant=True)
+        if module.__name__ == "torch.testing._internal.common_modules":
+            _name_modules(module)
+
+
+def _name_modules(module: ModuleType) -> None:
+    """Names of tests contain the classes' names in `torch.nn`, also where quantized modules are not there."""
+    nn = importlib.import_module("torch.nn")
+    for name in nn.modules.__all__:
+        module.MODULE_CLASS_NAMES.setdefault(getattr(nn.modules, name), f"nn.{name}")
 
 
 def spec_of(name: str) -> ModuleSpec | None:

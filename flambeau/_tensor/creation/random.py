@@ -83,8 +83,8 @@ class Generator:
         with _lock:
             return wrap(self.engine.get_state())
 
-    def set_state(self, new_state: Tensor) -> None:
-        """Restore a state of `get_state`, flambeau's or PyTorch's.
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Restore a state of `get_state`, flambeau's or PyTorch's, and return the generator.
 
         Raises:
             TypeError: not a uint8 tensor.
@@ -94,6 +94,7 @@ class Generator:
             raise TypeError("RNG state must be a torch.ByteTensor")
         with _lock:
             self.engine.set_state(new_state._array)
+        return self
 
     def clone_state(self) -> Generator:
         """A new generator with the same state."""
