@@ -94,7 +94,7 @@ _OF_OTHER_BACKENDS = """
 
 #: public name -> the module that defines it, imported on first access
 _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": "environment.extension",
-                 "_debug_has_internal_overlap": "_tensor.storage",
+                 "_debug_has_internal_overlap": "_tensor.storage", "Storage": "storage",
                  "autocast": "amp",
                  "_amp_foreach_non_finite_check_and_unscale_": "amp.grad_scaler",
                  "_amp_update_scale_": "amp.grad_scaler", **dict.fromkeys((

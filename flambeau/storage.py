@@ -46,6 +46,12 @@ for _dtype in dtypes.ALL:
                        f"torch\n>>> torch.{_name}(2).size()\n2"})
 
 
+def __getattr__(name: str) -> Any:
+    if name == "Storage":  # the class of the default dtype
+        return globals()[storage_name(dtypes.get_default_dtype())]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 def is_storage(obj: Any) -> bool:
     """Whether an object is a storage.
 

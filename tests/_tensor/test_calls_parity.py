@@ -302,6 +302,9 @@ CASES |= {
         x._typed_storage()._size()]))(t.FloatStorage(2)),
     **{f"capsule, copy {c}": lambda t, x, c=c: t.asarray(t.utils.dlpack.to_dlpack(x), copy=c)
        for c in (None, False, True)},
+    "cummax of a scalar": lambda t, x: t.cummax(x[0, 0, 0], 100),
+    "cummin of a scalar": lambda t, x: x[0, 0, 0].cummin(-2),
+    "default storage": lambda t, x: type(t.Storage(2)) and t.tensor(t.Storage([1.5])),
     "weak references": lambda t, x: t.tensor([x._fix_weakref() is x.untyped_storage()._fix_weakref() is None]),
 }
 

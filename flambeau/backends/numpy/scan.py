@@ -156,9 +156,15 @@ def _cumprod_backward(g: Any, x: Any, out: Any, dim: int) -> Any:
     return _exclusive_cumprod(x, dim) * total
 
 
+def _check_scalar_dim(name: str, x: Any, dim: int) -> None:
+    if not x.ndim and dim not in (0, -1):
+        raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+
+
 def _cummax(x: Any, dim: int) -> Any:
     from ...kernels.linalg import cummax
 
+    _check_scalar_dim("cummax", x, dim)
     axis = wrap_dim(dim, x.ndim)
     return _by_kernel("max", (x,), axis) or cummax(x, axis)
 
@@ -166,6 +172,7 @@ def _cummax(x: Any, dim: int) -> Any:
 def _cummin(x: Any, dim: int) -> Any:
     from ...kernels.linalg import cummin
 
+    _check_scalar_dim("cummin", x, dim)
     axis = wrap_dim(dim, x.ndim)
     return _by_kernel("min", (x,), axis) or cummin(x, axis)
 
