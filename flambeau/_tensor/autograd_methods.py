@@ -157,6 +157,9 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     if active_transforms[0] and transform_stack.get():
         raise RuntimeError(_INSIDE_TRANSFORM.format(
             "requires_grad_() (or perhaps using torch.autograd.functional.* APIs)", "requires_grad_()"))
+    if requires_grad is not True and requires_grad is not False:
+        raise TypeError("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                        f"{type(requires_grad).__name__}")
     self.requires_grad = requires_grad
     return self
 

@@ -57,7 +57,7 @@ def vmap(func: Callable[..., Any], in_dims: Dims = 0, out_dims: Dims = 0, random
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         size, flat_dims, leaves, spec = _process_batched_inputs(in_dims, args, func)
-        if chunk_size is None or size <= chunk_size:
+        if chunk_size is None:
             return _mapped(func, size, flat_dims, leaves, spec, out_dims, randomness, kwargs)
         return _in_chunks(func, size, flat_dims, leaves, spec, out_dims, randomness, kwargs, chunk_size)
 

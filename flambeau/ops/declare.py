@@ -54,6 +54,9 @@ _VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 
 
 #: options that only operators with a kernel of their own use
+#: `exact_out` of most elementwise operators that keep their input's dtype
+FOUND_DTYPE = "Found dtype {out} but expected {result}"
+
 _NOT_OF_COMPOSITES = frozenset(("batching_rule", "check", "disjoint_out", "exact_out", "opmath", "promote",
                                 "unpromoted", "unrounded", "unsupported_dtypes"))
 
@@ -145,7 +148,8 @@ class Op:
         #: arguments are not the inputs followed by the parameters
         self.required_params: int | None = None if self.argument_order or self.spread or self.variadic else max(
             (i + 1 for i, name in enumerate(self.params) if name not in self.defaults), default=0)
-        #: whether `out=` must have the result's dtype; a text is the error of one operator
+        #: whether `out=` must have the result's dtype; a text is the error of one operator, where `{out}` and
+        #: `{result}` stand for the dtypes
         self.exact_out: bool | str = options.pop("exact_out", False)
         #: whether `out=` may share no memory with the inputs, not even be one of them
         self.disjoint_out: bool = options.pop("disjoint_out", False)

@@ -239,6 +239,8 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
         fill_value = fill_value.item()
     if layout is not None and layout is not strided:
         raise RuntimeError("full(...) is not implemented for sparse layout")
+    if fill_value is None or isinstance(fill_value, (str, list, tuple)):
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
     if dtype is None and out is None:
         dtype = dtypes.of_scalar(fill_value)
     return _filled(fill_value, (size,), "full", dtype, device, requires_grad, out)

@@ -187,7 +187,7 @@ def general_function(op: Op) -> Callable[..., Any]:
             return handlers.write_sparse_out(op, apply(op, inputs, params), inputs, out)
         if out is not None:
             outs = out if isinstance(out, (tuple, list)) else (out,)
-            if any(isinstance(x, Tensor) and x._requires_grad for x in (*inputs, *outs)):
+            if op.differentiable and any(isinstance(x, Tensor) and x._requires_grad for x in (*inputs, *outs)):
                 from ...engine.grad_mode import grad_mode
 
                 if grad_mode.get():
@@ -246,7 +246,8 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
     if op.exact_out and result._array.dtype != out._array.dtype:
-        raise RuntimeError(op.exact_out if op.exact_out is not True else
+        raise RuntimeError(op.exact_out.format(out=out.dtype.scalar_name, result=result.dtype.scalar_name)
+                           if op.exact_out is not True else
                            f"Expected out tensor to have dtype {dtypes.C_NAMES[result.dtype.name]}, but got "
                            f"{dtypes.C_NAMES[out.dtype.name]} instead")
     if not dtypes.can_cast(result.dtype, out.dtype):
@@ -258,6 +259,8 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     a, target = result._array, out._array
     if target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)
+        if op.kind == ELEMENTWISE and target.dtype != a.dtype:
+            warn_of_resize(target.shape, a.shape)  # PyTorch computes into a tensor of the result's dtype, and copies
         out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
         if isinstance(target, BitView):
             out._array = with_bits_of(out._array, target)

@@ -42,6 +42,10 @@ from .promotion import promoted_operands, promoted_type, round_params
 from .saved_tensor_packing import pack_inputs
 from .write_checks import check_captured_write, check_overlap, check_writable, is_tracked
 
+#: operators without derivative whose result has the promoted dtype
+_OF_INTEGERS = frozenset(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
+                          "gcd", "lcm"))
+
 
 def rebase_history(x: Tensor, node: Any) -> None:
     """Make `node` the history of `x` after a write to it; for a view, the history of its base (CopySlices)."""
@@ -121,7 +125,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
             result = promoted_type(op, inputs, params)
             if op.promote == "float" and result.category < dtypes.FLOATING:
                 result = dtypes.get_default_dtype()
-            if op.differentiable and not dtypes.can_cast(result, target.dtype):
+            if (op.differentiable or op.name in _OF_INTEGERS) and not dtypes.can_cast(result, target.dtype):
                 raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
                                    f"{target.dtype.scalar_name}")
         large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.compiled.thresholds import MIN_ELEMENTS
-from ...ops.declare import Op
+from ...ops.declare import ELEMENTWISE, Op
+from ...shapes import broadcast_shapes
 from ..tensor import Tensor
 
 ndarray = np.ndarray
@@ -47,6 +49,8 @@ def check_dtype_supported(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params
     if not isinstance(error, Exception):
         error = error(*inputs, **params)
     if error is not None:
+        if op.kind == ELEMENTWISE and isinstance(error, NotImplementedError):  # which PyTorch's kernel raises
+            functools.reduce(broadcast_shapes, [x._array.shape for x in inputs if isinstance(x, Tensor)])
         raise type(error)(str(error).replace("{}", d.scalar_name))
 
 

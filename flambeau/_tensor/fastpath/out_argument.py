@@ -21,7 +21,7 @@ from ..tensor import Tensor
 
 def compute_into_out(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> bool:
     """Let an elementwise operator's compiled kernel write into `out=`; False, nothing written, if it cannot."""
-    if not LARGE_SEEN[0] or special[0] or op.kind != ELEMENTWISE or op.n_outputs != 1 or op.exact_out or len(outs) != 1:
+    if not LARGE_SEEN[0] or special[0] or op.kind != ELEMENTWISE or op.n_outputs != 1 or len(outs) != 1:
         return False
     out, = outs
     target = out._array if isinstance(out, Tensor) else None
@@ -29,7 +29,8 @@ def compute_into_out(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs
         return False
     large: list[np.dtype] = []
     values, narrow = promoted_operands(op, inputs, params, large)
-    if not large or any(a.__class__ is not np.ndarray for a in values):
+    if not large or any(a.__class__ is not np.ndarray for a in values) or (
+            op.exact_out and large[0] != target.dtype):
         return False
     if reduce(broadcast_shapes, (a.shape for a in values)) != target.shape:
         return False

@@ -57,7 +57,7 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         if memory_format is None or memory_format is devices.preserve_format or (
                 a.__class__ is np.ndarray and is_contiguous(a, memory_format)):
             return self
-    elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb":
+    elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb" and a.size:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
     if memory_format is None and not special[0]:
         if bits_used[0]:

@@ -15,6 +15,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import BitView, bits_used, resolve
 from ...backends.numpy.indexing import put_at
+from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
@@ -455,7 +456,11 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         from ..creation.from_data import scalar_array
         from ..tracer_notifications import notify_created
 
-        value = wrap(scalar_array(value.item() if isinstance(value, np.generic) else value, self.dtype))
+        number = value.item() if isinstance(value, np.generic) else value
+        if self._array.dtype in dtypes.NARROW:  # by way of double, so that what is out of range becomes infinite
+            value = wrap(dtypes.cast(scalar_array(number, dtypes.float64), self._array.dtype))
+        else:
+            value = wrap(scalar_array(number, self.dtype))
         if special[0]:
             notify_created(value._array)
     if key is Ellipsis:
@@ -471,13 +476,37 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     elif key.__class__ is slice:
         result, indices = _slice_dim(self, 0, key), []
     else:
-        result, indices = _resolve(self, _as_tuple(key))
+        try:
+            result, indices = _resolve(self, _as_tuple(key))
+        except IndexError as error:
+            if str(error).startswith((INDEX_DTYPE_ERROR, "The shape of the mask")):  # PyTorch checks the write first
+                check_writable(self, is_tracked((self, value)))
+            raise
     if not indices:
         _assign(result, value)
         return
+    if value._array.dtype is not self._array.dtype and value._array.size == 1 and (
+            value._array.__class__ is np.ndarray) and _is_one_mask(key):
+        check_scalar_fits(value.item(), self.dtype)  # PyTorch fills the mask with the number
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = value.to(self.dtype)
     if value._array.shape[:1] == (1,):
         value = view(value, _without_leading_ones(value._array.shape))
     write_at(result, indices, value, False)
+
+
+def _is_one_mask(key: Any) -> bool:
+    """Whether a mask is the only index tensor of a key."""
+    found = 0
+    for part in key if isinstance(key, tuple) else (key,):
+        if isinstance(part, (list, np.ndarray)):
+            part = _as_index(part)
+        if isinstance(part, Tensor):
+            if part._array.dtype != np.bool_ and (part._array.ndim or part._array.dtype.kind not in "iu"):
+                return False
+            found += part._array.dtype == np.bool_ and part._array.ndim > 0
+    return found == 1
 
 
 def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -180,6 +180,8 @@ def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce:
         return _scatter_reduce_batched(input, dim, index, source, reduce, inplace)
     value = source
     if isinstance(source, Tensor):
+        if inplace:
+            check_overlap(input._array, source._array, disjoint=True)
         warn_once(_DEPRECATED_REDUCE)
         value = resolve(source._array)
     result = arrays.scatter_reduce(resolve(input._array), index._array, value, dim,

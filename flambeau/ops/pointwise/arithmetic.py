@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...backends.numpy.memory import scalar_operand
 from ...dtypes import bool_
-from ..declare import composite, elementwise, not_implemented
+from ..declare import FOUND_DTYPE, composite, elementwise, not_implemented
 
 NO_DIFFERENCE = {"bool": RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
                                       "`^` or `logical_xor()` operator instead.")}
@@ -242,7 +242,7 @@ fmod_scalar.vjp(input=lambda g: g)
 fmod.scalar_overload("other", fmod_scalar)
 
 
-@elementwise(aliases=("negative",), unsupported_dtypes={"bool": RuntimeError(
+@elementwise(aliases=("negative",), exact_out=FOUND_DTYPE, unsupported_dtypes={"bool": RuntimeError(
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
     "or `logical_not()` operator instead.")})
 def neg(input):
@@ -396,7 +396,7 @@ abs.vjp(input=lambda xp, g, input: g * xp.sgn(input))
 abs.jvp(lambda xp, t_input, input: xp.real(xp.conj(t_input) * xp.sgn(input)))
 
 
-@elementwise(unsupported_dtypes={"complex": NotImplementedError(
+@elementwise(exact_out=FOUND_DTYPE, unsupported_dtypes={"complex": NotImplementedError(
     "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")})
 def sign(xp, input):
     """-1, 0 or 1 where an element is negative, zero or positive.
@@ -411,7 +411,7 @@ def sign(xp, input):
 sign.vjp(input=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(holomorphic=False)
+@elementwise(holomorphic=False, exact_out=FOUND_DTYPE)
 def sgn(xp, input):
     """input / |input|, and 0 at 0; for real and complex tensors.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..declare import elementwise, not_implemented
+from ..declare import FOUND_DTYPE, elementwise, not_implemented
 
 
 def _unsupported(name):
@@ -10,7 +10,7 @@ def _unsupported(name):
         "complex": NotImplementedError(f"{name} is not supported for complex inputs")}
 
 
-@elementwise(unsupported_dtypes=_unsupported("floor"))
+@elementwise(unsupported_dtypes=_unsupported("floor"), exact_out=FOUND_DTYPE)
 def floor(xp, input):
     """The largest integer ≤ x, ⌊x⌋.
 
@@ -21,7 +21,7 @@ def floor(xp, input):
     return xp.floor(input)
 
 
-@elementwise(unsupported_dtypes=_unsupported("ceil"))
+@elementwise(unsupported_dtypes=_unsupported("ceil"), exact_out=FOUND_DTYPE)
 def ceil(xp, input):
     """The smallest integer ≥ x, ⌈x⌉.
 
@@ -32,7 +32,7 @@ def ceil(xp, input):
     return xp.ceil(input)
 
 
-@elementwise(aliases=("fix",), unsupported_dtypes=_unsupported("trunc"))
+@elementwise(aliases=("fix",), unsupported_dtypes=_unsupported("trunc"), exact_out=FOUND_DTYPE)
 def trunc(xp, input):
     """x rounded towards zero.
 
@@ -43,7 +43,7 @@ def trunc(xp, input):
     return xp.trunc(input)
 
 
-@elementwise(unsupported_dtypes=not_implemented("round_vml_cpu", "bool", "complex"))
+@elementwise(unsupported_dtypes=not_implemented("round_vml_cpu", "bool", "complex"), exact_out=FOUND_DTYPE)
 def round(xp, input):
     """The nearest integer; ties go to the even one.
 
@@ -66,7 +66,7 @@ for _op in (floor, ceil, trunc, round, round_decimals):  # constant almost every
     _op.vjp(input=lambda xp, g: xp.zeros_like(g))
 
 
-@elementwise(unsupported_dtypes=not_implemented("frac_cpu", "bool", "integer", "complex"))
+@elementwise(unsupported_dtypes=not_implemented("frac_cpu", "bool", "integer", "complex"), exact_out=FOUND_DTYPE)
 def frac(xp, input):
     """The fractional part, x - trunc(x).
 

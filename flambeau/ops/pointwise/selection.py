@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ... import dtypes
-from ..declare import elementwise, not_implemented
+from ..declare import FOUND_DTYPE, elementwise, not_implemented
 
 _EXPOSE = ("torch", "method")
 
 
-@elementwise(unpromoted=("condition",), scalar_inputs=("input", "other"), expose=("torch",),
+@elementwise(unpromoted=("condition",), exact_out="Expected out type to be {result} but got {out}",
+             scalar_inputs=("input", "other"), expose=("torch",),
              nondifferentiable_inputs=("condition",))
 def where(xp, condition, input, other):
     """input where the condition is true, else other.
@@ -29,7 +30,8 @@ where.vjp(input=lambda xp, g, condition: xp.where(condition, g, 0),
 _REAL = {"complex": NotImplementedError("clamp is not supported for complex types")}
 
 
-@elementwise(name="clamp", key="_clamp_scalars", node="ClampBackward1", expose=(), promoting_params=("min", "max"),
+@elementwise(name="clamp", key="_clamp_scalars", node="ClampBackward1", exact_out=FOUND_DTYPE,
+             expose=(), promoting_params=("min", "max"),
              unsupported_dtypes=_REAL)
 def clamp_scalars(xp, input, *, min=None, max=None):
     """input clamped to [min, max], scalars."""
@@ -60,14 +62,16 @@ clamp_tensors.vjp(
     max=lambda xp, g, input, min, max: xp.where(xp.logical_or(input > max, max < min), g, 0))
 
 
-@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", expose=(), scalar_inputs=(),
+@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", exact_out=FOUND_DTYPE,
+             expose=(), scalar_inputs=(),
              unsupported_dtypes=_REAL)
 def clamp_below(xp, input, min):
     """max(input, min), with a tensor `min`."""
     return xp.maximum(input, min)
 
 
-@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", expose=(), scalar_inputs=(),
+@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", exact_out=FOUND_DTYPE,
+             expose=(), scalar_inputs=(),
              unsupported_dtypes=_REAL)
 def clamp_above(xp, input, max):
     """min(input, max), with a tensor `max`."""
@@ -96,14 +100,16 @@ def clamp_max(xp, input, max):
     return xp.minimum(input, max)
 
 
-@elementwise(name="clamp_min", key="_clamp_min_scalar", node="ClampMinBackward0", expose=(), promoting_params=("min",),
+@elementwise(name="clamp_min", key="_clamp_min_scalar", node="ClampMinBackward0", exact_out=FOUND_DTYPE,
+             expose=(), promoting_params=("min",),
              unsupported_dtypes=_REAL)
 def clamp_min_scalar(xp, input, *, min):
     """max(input, min), with a scalar `min`."""
     return xp.maximum(input, min)
 
 
-@elementwise(name="clamp_max", key="_clamp_max_scalar", node="ClampMaxBackward0", expose=(), promoting_params=("max",),
+@elementwise(name="clamp_max", key="_clamp_max_scalar", node="ClampMaxBackward0", exact_out=FOUND_DTYPE,
+             expose=(), promoting_params=("max",),
              unsupported_dtypes=_REAL)
 def clamp_max_scalar(xp, input, *, max):
     """min(input, max), with a scalar `max`."""
@@ -298,7 +304,7 @@ heaviside.vjp(input=_heaviside_vjp,
               values=_heaviside_vjp)
 
 
-@elementwise(opmath=False)
+@elementwise(opmath=False, exact_out="nan_to_num: dtype of out: {out} should be same as input: {result}")
 def nan_to_num(xp, input, *, nan=None, posinf=None, neginf=None):
     """input with nan and infinities replaced.
 

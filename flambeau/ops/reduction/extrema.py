@@ -152,7 +152,11 @@ declare_selection(max_dim)
 declare_selection(min_dim)
 
 
-@op(batching_rule="reduce", unsupported_dtypes=not_implemented("max_values_cpu", "complex"))
+_EXACT_OUT = ("Expected the dtype for input and out to match, but got {result} for input's dtype and {out} for out's "
+              "dtype.")
+
+
+@op(batching_rule="reduce", exact_out=_EXACT_OUT, unsupported_dtypes=not_implemented("max_values_cpu", "complex"))
 def amax(xp, input, *, dim=(), keepdim=False):
     """The maximum over the dimensions `dim` (all if empty); ties share the gradient evenly.
 
@@ -167,7 +171,7 @@ def amax(xp, input, *, dim=(), keepdim=False):
     return xp.amax(input, dim, keepdim)
 
 
-@op(batching_rule="reduce", unsupported_dtypes=not_implemented("min_values_cpu", "complex"))
+@op(batching_rule="reduce", exact_out=_EXACT_OUT, unsupported_dtypes=not_implemented("min_values_cpu", "complex"))
 def amin(xp, input, *, dim=(), keepdim=False):
     """The minimum over the dimensions `dim` (all if empty); ties share the gradient evenly.
 
@@ -214,7 +218,7 @@ def _unsupported_in_arg(name):
             "complex": RuntimeError(f"{name}(): does not support complex input")}
 
 
-@op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmax"))
+@op(differentiable=False, exact_out=True, unsupported_dtypes=_unsupported_in_arg("argmax"))
 def argmax(xp, input, *, dim=None, keepdim=False):
     """The index of the maximum along `dim`, or in the flattened input if None; the first one at ties.
 
@@ -225,7 +229,7 @@ def argmax(xp, input, *, dim=None, keepdim=False):
     return xp.argmax(input, dim, keepdim)
 
 
-@op(differentiable=False, unsupported_dtypes=_unsupported_in_arg("argmin"))
+@op(differentiable=False, exact_out=True, unsupported_dtypes=_unsupported_in_arg("argmin"))
 def argmin(xp, input, *, dim=None, keepdim=False):
     """The index of the minimum along `dim`, or in the flattened input if None; the first one at ties.
 

@@ -98,7 +98,7 @@ def _dist_vmap(xp, batch, input, other, p):
 dist.vmap(lambda xp, batch, input, other, *, p=2: _dist_vmap(xp, batch, input, other, p))
 
 
-@op(promote="none", unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, holomorphic=False,
+@op(promote="none", exact_out=True, unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, holomorphic=False,
     expose=("torch", "method", "inplace"))
 def renorm(xp, input, *, p, dim, maxnorm):
     """input with each slice along `dim` scaled down to the p-norm `maxnorm` where its own is larger.

@@ -17,7 +17,7 @@ def _unsupported_in_softmax(name):
     return dict.fromkeys(("bool", "integer", "complex"), error)
 
 
-@op(node="SoftmaxBackward0", unsupported_dtypes=_unsupported_in_softmax("softmax"),
+@op(node="SoftmaxBackward0", exact_out=True, unsupported_dtypes=_unsupported_in_softmax("softmax"),
     expose=("torch", "method", "special"))
 def softmax(xp, input, *, dim, dtype=None):
     """exp(input) / Σ exp(input) along `dim`, without overflow.
@@ -41,7 +41,7 @@ softmax.vjp(input=lambda xp, g, out, dim: xp._softmax_backward(g, out, dim=dim))
 softmax.jvp(lambda xp, t_input, out, dim: _softmax_backward(xp, t_input, out, dim))  # self-adjoint
 
 
-@op(node="LogSoftmaxBackward0", unsupported_dtypes=_unsupported_in_softmax("log_softmax"),
+@op(node="LogSoftmaxBackward0", exact_out=True, unsupported_dtypes=_unsupported_in_softmax("log_softmax"),
     expose=("torch", "method", "special"))
 def log_softmax(xp, input, *, dim, dtype=None):
     """log(softmax(input)) along `dim`, computed without overflow.

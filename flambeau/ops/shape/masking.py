@@ -44,7 +44,8 @@ masked_fill.jvp(lambda xp, input, mask, value, t_input, t_value: xp.masked_fill(
     xp.zeros_like(value) if t_value is None else t_value))
 
 
-@linear("input", disjoint_out=True, **_MASK)
+@linear("input", disjoint_out=True, exact_out="masked_select(): self and result must have the same scalar type",
+        **_MASK)
 def masked_select(xp, input, mask):
     """The elements where the mask is true, as a vector.
 
@@ -102,7 +103,8 @@ _masked_scatter_backward.vjp(input=lambda xp, g, mask, input_shape: xp.masked_sc
 # ----- positions in the flattened tensor ---------------------------------------------------
 
 
-@linear("input", disjoint_out=True, **INDEX_OPTIONS)
+@linear("input", disjoint_out=True, exact_out="take(): self and out expected to have the same dtype, but got "
+        "self.dtype = {result} and out.dtype = {out}", **INDEX_OPTIONS)
 def take(xp, input, index):
     """The elements at positions in the flattened input.
 

@@ -1,0 +1,57 @@
+"""`out=` of other dtypes and shapes, and numbers written to narrow dtypes: errors and warnings are PyTorch's."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.autograd.differential import attempt, same
+
+CALLS = ("floor(x, ", "sgn(x, ", "neg(x, ", "clamp(x, 0, 1, ", "nan_to_num(x, ", "where(x > 0, x, x, ", "amax(x, 0, ",
+         "logcumsumexp(x, 0, ", "take(x, torch.tensor([0]), ", "masked_select(x, x > 0, ", "tril(x[None], ",
+         "softmax(x, 0, ", "argmax(x, ", "sin(x, ", "add(x, 1, ")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_dtypes_and_shapes_of_out(call):
+    def program(torch):
+        did = []
+        for shape, dtype in itertools.product(((3,), (0,), (7,)), ("float32", "float64", "int64", "bool", "complex64")):
+            out = torch.zeros(shape, dtype=getattr(torch, dtype))
+            names = {"torch": torch, "x": torch.tensor([-1.5, 2.0, 3.0], dtype=torch.float64), "o": out}
+            did.append((dtype, attempt(lambda: eval(f"torch.{call}out=o).shape", names))))  # noqa: B023
+        return did
+
+    same(program)
+
+
+STATEMENTS = {
+    "comparisons record nothing": "x = torch.eq(w, 1, out=torch.zeros(3))",
+    "clamp does": "x = torch.clamp(torch.ones(3), 0, 1, out=w)",
+    "shapes before kernels": "x = torch.bitwise_or(torch.ones(3), torch.ones(2))",
+    "results of integers": "x = torch.ones(3); x.bitwise_and_(torch.ones(3, dtype=torch.complex64))",
+    "leaves before indices": "w[torch.tensor(0.5)] = 1",
+    "leaves before masks": "w[torch.zeros(9, dtype=torch.bool)] = 1",
+    "a number at a mask": "x = torch.ones(3); x[[True, False, False]] = torch.tensor(2, dtype=torch.int64)",
+    "a complex number at a mask": "x = torch.ones(3); x[torch.tensor([True, False, True])] = torch.tensor([1j])",
+    "no number at an index": "x = torch.ones(3); x[torch.tensor(True)] = torch.tensor(2, dtype=torch.int64)",
+    "infinity in half": "x = torch.ones(3).half(); x[...] = 1e10",
+    "complex in half": "x = torch.ones(3).half(); x[0] = 1j",
+    "complex as bool": "x = torch.zeros(3, dtype=torch.bool); x[0] = 1j",
+    "no complex elements": "x = torch.zeros(0, dtype=torch.complex64).to(torch.float32)",
+    "out of complex range": "x = torch.full((2,), 1e40, dtype=torch.complex64)",
+    "requires_grad_": "w.requires_grad_('a')",
+    "full": "x = torch.full((2,), None)",
+    "one chunk": "y = torch.ones(1); x = torch.func.vmap(lambda t: t.reshape(-1), chunk_size=4)(y); x.add_(1); x = y",
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_statement(name):
+    def program(torch):
+        names = {"torch": torch, "w": torch.ones(3, requires_grad=True)}
+        exec(STATEMENTS[name], names)
+        return names.get("x")
+
+    same(program)
