@@ -121,3 +121,32 @@ def test_a_tensor_written_to_keeps_its_tangent_object():
             return out is x, forward_ad.unpack_dual(out).tangent is t, t, t._version, x._version
 
     same(program)
+
+
+def test_a_saved_output_has_its_tangents_in_backward():
+    def program(t):
+        class Exp(t.autograd.Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(x):
+                return x.exp()
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(output)
+                ctx.save_for_forward(output)
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * ctx.saved_tensors[0]
+
+            @staticmethod
+            def jvp(ctx, tangent):
+                return tangent * ctx.saved_tensors[0]
+
+        f = lambda x: Exp.apply(x).sum()
+        x = t.tensor([0.5, 1.0])
+        return t.func.jvp(t.func.grad(f), (x,), (x,)), t.func.hessian(f)(x)
+
+    same(program)

@@ -87,6 +87,7 @@ class FunctionNode(Node, FunctionCtx):
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
     _freed = False
+    _output_tangents: dict[int, dict[int, Any] | None] | None = None  # of the saved outputs, by number
     _materialize_non_diff_grads = True
     _metas: tuple[Meta, ...]  # of the outputs
     _live: list[bool]  # which outputs have a gradient
@@ -100,6 +101,7 @@ class FunctionNode(Node, FunctionCtx):
     def release_variables(self) -> None:
         if self._saved:
             self._saved = ()
+            self._output_tangents = None
             self._freed = True
 
     @property
@@ -122,6 +124,8 @@ class FunctionNode(Node, FunctionCtx):
             tensor._requires_grad = self._live[number]
             if not tensor._requires_grad:
                 tensor._node = None
+            if self._output_tangents is not None:
+                tensor._tangents = self._output_tangents.get(number)
             return tensor
         current = version if value._inference else 0 if value._counter is None else value._counter[0]
         if (current ^ version) & WRITES:  # one that was detached is returned as it is

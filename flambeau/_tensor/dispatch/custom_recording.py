@@ -59,6 +59,8 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if levels:
         for level in levels:
             push_function_tangents(cls, node, level, args, forward_args, outputs)
+        if executable:
+            node._output_tangents = {k: x._tangents for k, x in enumerate(outputs) if isinstance(x, Tensor)}
     if special[0] and executable:
         if dispatch_in_use[0]:
             hold_handlers(node, (*args, *outputs))
