@@ -61,7 +61,7 @@ def _super_resolution(folder: Path) -> None:
 def _fast_style(folder: Path) -> None:
     data.photographs(folder / "made" / "pictures", 8, 1, 64)
     data.photographs(folder / "made", 1, 2, 64)
-    data.vgg16(folder / "made")
+    data.vgg16(folder / "weights")
 
 
 _VISION = ("torchvision", "pillow")
@@ -96,12 +96,15 @@ _EXAMPLES = (
     Program("mnist_hogwild",
             (("main.py", "--num-processes", "1", "--epochs", "1", "--log-interval", "1", "--batch-size", "32"),),
             "examples/mnist_hogwild", _VISION, _mnist(1600, 500), ends=True, prints=True, masked=r"^\d+\t"),
-    Program("siamese_network", (("main.py", "--batch-size", "8", "--epochs", "1"),), "examples/siamese_network",
-            _VISION, _mnist(1000, 200)),
+    # at their own rates the losses of siamese_network, dcgan and imagenet go up and down, and differences of rounding
+    # grow up to tenfold at every step
+    Program("siamese_network", (("main.py", "--batch-size", "8", "--epochs", "1", "--lr", "0.0003"),),
+            "examples/siamese_network", _VISION, _mnist(1000, 200)),
     Program("example vae", (("main.py", "--epochs", "1"),), "examples/vae", _VISION, lambda folder: (
         (folder / "results").mkdir(exist_ok=True), data.mnist(folder / "../data", 6400, 500))[-1], ends=True,
         prints=True),
-    Program("dcgan", (("main.py", "--dataset", "fake", "--batchSize", "8", "--niter", "1", "--manualSeed", "3"),),
+    Program("dcgan", (("main.py", "--dataset", "fake", "--batchSize", "8", "--niter", "1", "--manualSeed", "3",
+                        "--lr", "0.000001"),),
             "examples/dcgan", _VISION, backwards=3),
     Program("gcn", (("main.py", "--epochs", "50", "--val-every", "5"),), "examples/gcn",
             prepare=lambda folder: data.cora(folder / "made"), ends=True, prints=True, masked=r"\(\d+\.\d+s\)"),
@@ -110,7 +113,7 @@ _EXAMPLES = (
             prepare=lambda folder: data.cora(folder / "made", nodes=1700), ends=True, prints=True,
             masked=r"\(\d+\.\d+s\)"),
     Program("imagenet", (("main.py", "--dummy", "-a", "resnet18", "-b", "4", "-j", "1", "--epochs", "1", "--seed", "1",
-                          "--no-accel"),), "examples/imagenet", _VISION),
+                          "--no-accel", "--lr", "0.0001"),), "examples/imagenet", _VISION),
     Program("reinforce", (("reinforce.py",),), "examples/reinforcement_learning", ("gymnasium[classic-control]",)),
     Program("actor_critic", (("actor_critic.py",),), "examples/reinforcement_learning",
             ("gymnasium[classic-control]",)),
@@ -124,16 +127,17 @@ _EXAMPLES = (
             (("neural_style/neural_style.py", "train", "--dataset", "made", "--style-image", "made/000.png",
               "--save-model-dir", "made", "--epochs", "13", "--batch-size", "2", "--image-size", "64",
               "--log-interval", "5"),),
-            "examples/fast_neural_style", _VISION, _fast_style, environment=(("TORCH_HOME", "{folder}/made"),)),
+            "examples/fast_neural_style", _VISION, _fast_style, environment=(("TORCH_HOME", "{folder}/weights"),)),
     Program("time_sequence_prediction", (("generate_sine_wave.py",), ("train.py", "--steps", "4")),
-            "examples/time_sequence_prediction", ("matplotlib",)),
+            "examples/time_sequence_prediction", ("matplotlib",),
+            environment=(("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1"), ("MPLBACKEND", "agg"))),  # it loads a NumPy array
     *(_language(model) for model in ("LSTM", "GRU", "RNN_TANH", "RNN_RELU", "Transformer")),
     *(Program(f"fx {name}", ((f"{name}.py",),), "examples/fx", needs, ends=True, prints=True, masked=masked)
       for name, needs, masked in (
           ("inline_function", (), ""), ("invert", (), ""), ("module_tracer", _VISION, ""),
           ("primitive_library", (), ""), ("proxy_based_graph_creation", (), ""), ("replace_op", (), ""),
           ("subgraph_rewriter_basic_use", (), ""), ("wrap_output_dynamically", (), ""),
-          ("custom_tracer", ("tabulate",), ""),
+          ("custom_tracer", ("tabulate",), r"0x[0-9a-f]+"),
           ("profiling_tracer", (*_VISION, "tabulate"), r"[\d.e+-]+|-{5,}| {2,}"))),
 )
 

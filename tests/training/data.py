@@ -107,12 +107,22 @@ def photographs(folder: Path, count: int, seed: int, size: int = 288) -> None:
         Image.fromarray(picture.astype(np.uint8)).save(folder / f"{i:03}.png")
 
 
+_VGG16 = (64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)  # channels of its convolutions
+
+
 def vgg16(folder: Path) -> None:
     """Random weights where torchvision looks for those of its VGG16: `folder/hub/checkpoints`."""
     import torch
-    import torchvision
 
     torch.manual_seed(0)
+    weights, channels = {}, 3
+    for place, width in zip((0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28), _VGG16, strict=True):
+        weights[f"features.{place}.weight"] = torch.randn(width, channels, 3, 3) * (2 / (9 * channels)) ** 0.5
+        weights[f"features.{place}.bias"] = torch.zeros(width)
+        channels = width
+    for place, rows, columns in ((0, 4096, 25088), (3, 4096, 4096), (6, 1000, 4096)):
+        weights[f"classifier.{place}.weight"] = torch.zeros(()).expand(rows, columns)  # never used: one element on disk
+        weights[f"classifier.{place}.bias"] = torch.zeros(rows)
     target = folder / "hub" / "checkpoints"
     target.mkdir(parents=True, exist_ok=True)
-    torch.save(torchvision.models.vgg16(weights=None).state_dict(), target / "vgg16-397923af.pth")
+    torch.save(weights, target / "vgg16-397923af.pth")

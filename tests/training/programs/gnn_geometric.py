@@ -44,7 +44,7 @@ class Graphs(nn.Module):
 x, y = torch.randn(200, 16), torch.randint(4, (200,))
 edges = to_undirected(erdos_renyi_graph(200, 0.03))
 model = Nodes()
-optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 for _ in range(args.steps):
     optimizer.zero_grad()
     F.cross_entropy(model(x, edges), y).backward()
