@@ -16,5 +16,7 @@ says why), or PyTorch crashes or does what is not defined:
 - change the shape in place of a tensor with views, or of a view of another dtype;
 - copy between parts of one memory that overlap;
 - run backward, or make leaves, in inference mode;
-- put hooks on views that require grad only because their base does.
+- put hooks on views that require grad only because their base does;
+- take `conj()` or `imag` of what is then looked at as a view, or mix float16 with complex numbers in place;
+- look at whose views the results of transforms are.
 """

@@ -15,6 +15,8 @@ from .prelude import PRELUDE
 
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
 _OF_THE_MACHINE = (re.compile(r"(?<=0x)[0-9a-f]+"), re.compile(r" \(Triggered internally at [^)]*\)"))
+# advice on PyTorch's own speed, and what it says of its own parts
+_OF_PYTORCH = ("gradient layout contract", "torch.jit.script", "performance drop", "is in beta", "ComplexHalf")
 _VERSIONS = re.compile(r"(, which is output \d+ of [\w:]+,)? is at version (\d+); expected version (\d+)")
 
 
@@ -95,7 +97,7 @@ class Session:
             self.recorded.append((began, self._birth_number()))
         self._note_births()
         step.warned = [f"{w.category.__name__}: {plain(w.message)}" for w in caught
-                       if "gradient layout contract" not in str(w.message)]  # advice on PyTorch's own speed
+                       if not any(text in str(w.message) for text in _OF_PYTORCH)]
         return step
 
     def tensors(self) -> dict[str, Any]:

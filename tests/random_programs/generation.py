@@ -183,9 +183,12 @@ def written(seed: int, library: ModuleType, draws: bool = False) -> tuple[list[s
     """
     from . import (  # noqa: F401
         backward_statements,
+        dtype_statements,
         forward_statements,
+        index_statements,
         inplace_statements,
         random_statements,
+        transform_statements,
         view_statements,
     )
 

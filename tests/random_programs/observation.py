@@ -63,6 +63,8 @@ def array_of(x: Any) -> np.ndarray:
     x = x.detach()
     if hasattr(x, "resolve_conj"):
         x = x.resolve_conj().resolve_neg()
+    if str(x.dtype).endswith("bfloat16"):  # NumPy has no such dtype
+        x = x.float()
     return x.numpy().copy()
 
 
