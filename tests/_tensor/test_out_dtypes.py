@@ -31,6 +31,7 @@ STATEMENTS = {
     "clamp does": "x = torch.clamp(torch.ones(3), 0, 1, out=w)",
     "shapes before kernels": "x = torch.bitwise_or(torch.ones(3), torch.ones(2))",
     "results of integers": "x = torch.ones(3); x.bitwise_and_(torch.ones(3, dtype=torch.complex64))",
+    "operators of integers": "x = torch.ones(3); x |= x.clone()",
     "leaves before indices": "w[torch.tensor(0.5)] = 1",
     "leaves before masks": "w[torch.zeros(9, dtype=torch.bool)] = 1",
     "a number at a mask": "x = torch.ones(3); x[[True, False, False]] = torch.tensor(2, dtype=torch.int64)",

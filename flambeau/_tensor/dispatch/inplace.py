@@ -239,6 +239,8 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
 
 def inplace_fast_path(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     """The in-place function of a binary elementwise operator, with a fast path where nothing is recorded."""
+    if op.unsupported_dtypes.keys() & {"float32", "float64"}:
+        return general
     kernel, limit = kernel_of(op), threshold_of(op.name)
     f32, f64 = np.dtype(np.float32), np.dtype(np.float64)
     enabled = grad_mode.get
