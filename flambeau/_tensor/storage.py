@@ -7,6 +7,7 @@ import mmap
 import os
 import sys
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -105,7 +106,16 @@ for _name, _dtype in {
     setattr(_Storage, _name, _conversion(_name, _dtype))
 
 
-class UntypedStorage(_Storage):
+class StorageBase:
+    """The base of storages of bytes, for subclasses; `torch._C.StorageBase`."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is StorageBase:
+            raise RuntimeError("Cannot directly construct StorageBase; subclass it and then construct that")
+        return object.__new__(cls)
+
+
+class UntypedStorage(_Storage, StorageBase):
     """The bytes that a tensor and its views share.
 
     Args:
@@ -675,6 +685,10 @@ def _check_not_batched(self: Tensor) -> None:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
+#: storages of tensors that are alive, by the id of the array that owns their memory
+_storages: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
+
+
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The storage of this tensor and of all tensors that share its memory.
 
@@ -683,7 +697,11 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     8
     """
     _check_not_batched(self)
-    out = UntypedStorage.of(self._array)
+    memory = owner(self._array)
+    known = _storages.get(id(memory))
+    if known is not None and owner(known._memory) is memory:
+        return known
+    out = _storages[id(memory)] = UntypedStorage.of(self._array)
     if special[0] and lacks_elements(self):
         out._device = META
     return out

@@ -11,7 +11,7 @@ from .. import devices
 from .._tensor import Tensor, functions
 from .._tensor.dispatch.batched_tensor import BatchedTensor, make_batched
 from .._tensor.shape.lazy_clones import identity, is_lazy
-from .._tensor.storage import UntypedStorage
+from .._tensor.storage import StorageBase
 from ..amp import state as autocast_state
 from ..amp.state import _is_any_autocast_enabled
 from ..amp.state import is_autocast_available as _is_autocast_available
@@ -175,7 +175,6 @@ def maybe_get_bdim(x: Tensor) -> int:
     return 0 if isinstance(x, BatchedTensor) else -1
 
 
-StorageBase = UntypedStorage
 _functorch = LeftOut("torch._C._functorch", "the interpreters of transforms are internal to flambeau",
                      functions="_vmap_increment_nesting _vmap_decrement_nesting _unwrap_for_grad _wrap_for_grad",
                      classes="CInterpreter TransformType",
@@ -200,7 +199,13 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard", "_get_default_device",
-    "_get_deterministic_fill_uninitialized_memory", "_is_any_autocast_enabled", "_is_autocast_available",
+    "DispatchKey",
+    "DispatchKeySet",
+    "StorageBase",
+    "_ExcludeDispatchKeyGuard",
+    "_get_default_device",
+    "_get_deterministic_fill_uninitialized_memory",
+    "_is_any_autocast_enabled",
+    "_is_autocast_available",
     "_set_deterministic_fill_uninitialized_memory",
 ]

@@ -17,7 +17,7 @@ CALLS = [
     lambda m: m.TypedStorage(wrap_storage=m.UntypedStorage(4), dtype=0),
     lambda m: m.TypedStorage(wrap_storage=m.UntypedStorage(4), dtype=m.float32, device="cpu"),
     lambda m: m.TypedStorage(wrap_storage=m.FloatStorage(1), dtype=m.float32),
-    lambda m: m.TypedStorage(m.ones(1), dtype=m.float32),
+    lambda m: m._C.StorageBase(), lambda m: m.TypedStorage(m.ones(1), dtype=m.float32),
 ]
 
 
@@ -30,6 +30,23 @@ def test_errors(call):
         text = str(error.value).replace("flambeau._tensor.storage", "torch.storage").replace("flambeau", "torch")
         found.append((error.type, text))
     assert found[0] == found[1]
+
+
+def test_storage_is_one_object_while_it_is_referred_to():
+    x = flambeau.ones(4)
+    storage = x.untyped_storage()
+    storage.note = "kept"
+    assert x[1:].untyped_storage() is storage
+    assert flambeau.ones(4).untyped_storage() is not storage
+    x.share_memory_()
+    assert x.untyped_storage().data_ptr() == storage.data_ptr() == x.data_ptr()
+    assert isinstance(storage, flambeau._C.StorageBase)
+
+    class Mine(flambeau._C.StorageBase):
+        def __new__(cls, of):
+            return super().__new__(cls, of)
+
+    assert isinstance(Mine(storage), flambeau._C.StorageBase)
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "int8", "bool", "bfloat16", "complex64"])
