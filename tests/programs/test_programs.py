@@ -19,7 +19,6 @@ ROOT = HERE.parents[1]
 
 #: programs that flambeau does not run as PyTorch does yet, and what is missing
 PENDING = {
-    "beta_warnings": "index_reduce's warning, nn.TransformerEncoder",
     "overloads": "the list of signatures that PyTorch prints",
 }
 

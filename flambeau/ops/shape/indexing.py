@@ -7,6 +7,7 @@ accumulating are each other's transposes, and so each other's derivative formula
 from __future__ import annotations
 
 from ...modes import is_grad_enabled
+from ...warning_location import warn_once
 from ..declare import linear, not_implemented_error, op
 
 DATA_MOVEMENT = {"opmath": False, "holomorphic": False}
@@ -350,6 +351,7 @@ def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    warn_once("index_reduce() is in beta and the API may change at any time.")
     return xp.index_reduce_kernel(input, index, source, dim, reduce, include_self)
 
 
