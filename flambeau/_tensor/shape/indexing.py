@@ -502,10 +502,13 @@ def _is_one_mask(key: Any) -> bool:
     for part in key if isinstance(key, tuple) else (key,):
         if isinstance(part, (list, np.ndarray)):
             part = _as_index(part)
+        if part is True or part is False:
+            return False
         if isinstance(part, Tensor):
-            if part._array.dtype != np.bool_ and (part._array.ndim or part._array.dtype.kind not in "iu"):
+            is_mask = part._array.dtype == np.bool_
+            if is_mask != (part._array.ndim > 0) or (not is_mask and part._array.dtype.kind not in "iu"):
                 return False
-            found += part._array.dtype == np.bool_ and part._array.ndim > 0
+            found += is_mask
     return found == 1
 
 
