@@ -110,7 +110,7 @@ _IN_PLACE = ("elu_", "hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_", "
 
 
 def _gelu_(input: Tensor, *, approximate: str = "none") -> Tensor:
-    return input.copy_(functional.gelu(input, approximate=approximate))
+    return input.copy_(functions.gelu(input, approximate=approximate))
 
 
 def _relu6_(input: Tensor) -> Tensor:
