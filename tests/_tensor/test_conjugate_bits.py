@@ -132,7 +132,7 @@ torch.nn.functional.conv1d(y.imag[None, None], torch.ones(1, 1, 1)), torch.nn.fu
 torch.nn.functional.pad(y, (1, 1))
 torch.vmap(lambda a: a * 2)(y), torch.vmap(lambda a: a.conj() * 1j)(x), torch.vmap(lambda a: a.conj().imag)(y)
 torch.vmap(lambda a: (a.conj() * y).sum())(m)
-torch.func.jvp(lambda a: a.conj() * a, (x,), (y,)), torch.func.grad(lambda a: (a.conj() * a).real.sum())(y)
+torch.func.grad(lambda a: (a.conj() * a).real.sum())(y)
 torch.func.vjp(lambda a: a.conj(), x)[1](y)
 torch.func.jacrev(lambda a: (a * a.conj()).real)(y), torch.func.jacfwd(lambda a: (a.conj() * 2).imag)(y)
 torch.autograd.functional.jacobian(lambda a: a.conj() * a, y)
@@ -471,6 +471,13 @@ def test_hooks_and_saved_tensors_with_bits():
             flambeau.autograd.set_detect_anomaly(True)):
         (x.conj() * x * c).abs().sum().backward()
     flambeau.testing.assert_close(x.grad, expected)
+
+
+def test_tangents_with_bits():
+    x, t = flambeau.tensor([1 + 2j]), flambeau.tensor([3 - 1j])
+    for convert in (lambda v: v, with_bits):
+        out, tangent = flambeau.func.jvp(lambda a: a.conj().imag * a.real, (convert(x),), (with_bits(t),))
+        assert (out.tolist(), tangent.tolist()) == ([-2.0], [-5.0])
 
 
 def test_tensors_with_bits_are_sent_to_processes():
