@@ -98,7 +98,7 @@ _EXAMPLES = (
             "examples/mnist_hogwild", _VISION, _mnist(1600, 500), ends=True, prints=True, masked=r"^\d+\t"),
     # at their own rates the losses of siamese_network, dcgan and imagenet go up and down, and differences of rounding
     # grow up to tenfold at every step
-    Program("siamese_network", (("main.py", "--batch-size", "8", "--epochs", "1", "--lr", "0.0003"),),
+    Program("siamese_network", (("main.py", "--batch-size", "8", "--epochs", "1", "--lr", "0.0001"),),
             "examples/siamese_network", _VISION, _mnist(1000, 200)),
     Program("example vae", (("main.py", "--epochs", "1"),), "examples/vae", _VISION, lambda folder: (
         (folder / "results").mkdir(exist_ok=True), data.mnist(folder / "../data", 6400, 500))[-1], ends=True,
