@@ -292,6 +292,22 @@ def tangents_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> 
     return written or None
 
 
+def copy_tangents(x: Tensor, other: Tensor) -> None:
+    """Give `other`, which holds a copy of the values of `x`, copies of its tangents."""
+    for level in tangent_levels((x,)):
+        tangent = tangent_of(x, level)
+        if tangent is not None:
+            set_tangent(other, layer.functions.clone(tangent), level)
+
+
+def save_output_tangents(node: OpNode, target: Tensor) -> None:
+    """Keep copies of the tangents that an in-place operator has written, where its node saves the result."""
+    if 0 in node.plan.saved_outputs:
+        result = wrap(target._array)
+        copy_tangents(target, result)
+        node.make_extra().tangents = {0: result._tangents}
+
+
 def write_tangents(target: Tensor, written: dict[int, Tensor]) -> None:
     """Set the target's tangents after a write, in place where they share memory with other tangents."""
     for level, new in written.items():

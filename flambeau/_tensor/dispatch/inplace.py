@@ -32,7 +32,7 @@ from ..view_history import CopySlices, retain_new_history
 from .apply import run_compiled_kernel
 from .array_kernels import kernel_of
 from .bit_resolution import resolved_inputs
-from .forward_mode import tangents_of_write, write_tangents
+from .forward_mode import copy_tangents, save_output_tangents, tangents_of_write, write_tangents
 from .gradient_edge import gradient_edge
 from .graph_recording import collect_edges, record
 from .handlers import handlers
@@ -210,6 +210,8 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
         tracer = active_tracer.get()
         if tracer is not None and original is not None:
             tracer.on_copy(target, original)
+        if original is not None:
+            copy_tangents(target, original)
         packed = pack_inputs(op, inputs, original)
         intercept(op, inputs, params, True)
         tangents = tangents_of_write(op, inputs, params)
@@ -226,12 +228,14 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
         out = wrap(resolve(target._array))
         out._counter = target._counter
         try:
-            record(op, inputs, [out], params, input_edges=input_edges, original=original, packed=packed)
+            node = record(op, inputs, [out], params, input_edges=input_edges, original=original, packed=packed)
         finally:  # a hook may raise while it packs the result, which is already written
             if out._node is not None:
                 rebase_history(target, out._node)
     if tangents is not None:
         write_tangents(target, tangents)
+        if records:
+            save_output_tangents(node, target)
     if special[0]:
         notify_operator(op, inputs, params, [target], True)
     return target
