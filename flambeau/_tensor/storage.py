@@ -107,7 +107,15 @@ for _name, _dtype in {
 
 
 class StorageBase:
-    """The base of storages of bytes, for subclasses; `torch._C.StorageBase`."""
+    """The base of storages of bytes, for subclasses; `torch._C.StorageBase`.
+
+    Raises:
+        RuntimeError: this class itself is constructed.
+
+    >>> import flambeau as torch
+    >>> isinstance(torch.ones(2).untyped_storage(), torch._C.StorageBase)
+    True
+    """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is StorageBase:

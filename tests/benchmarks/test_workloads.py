@@ -77,9 +77,9 @@ def test_missing_results_are_found():
 def test_a_reset_runner_starts_again():
     workload = ROWS["mlp-sgd"]
     runner = variants(EAGER, workload, workload.data(workload.tiny), workload.tiny)[""]()
-    first = [float(runner.run()) for _ in range(3)]
+    first = [runner.run().item() for _ in range(3)]
     runner.reset()
-    assert [float(runner.run()) for _ in range(3)] == first
+    assert [runner.run().item() for _ in range(3)] == first
 
 
 def test_the_rows_are_those_of_the_table():

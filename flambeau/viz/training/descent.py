@@ -64,7 +64,7 @@ def descend(objective: Callable[[Any], Any], start: Any, *, step_size: float = 0
     for step in range(steps + 1):
         x.grad = None
         value = objective(x)
-        heights.append(float(value))
+        heights.append(float(value.detach()))
         if step == steps:
             break
         value.backward()

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(not codegen.available(), reason="no machine code
 @pytest.fixture
 def planned_and_polymorphic(monkeypatch):
     """Run a function with planned programs, then with polymorphic ones; also give the titles of the latter."""
+    gc.unfreeze()  # objects of modules are frozen, and not listed (tests/conftest.py)
     caches = [each for each in gc.get_objects() if type(each) is composites.ProgramCache]
+    gc.freeze()
     titles: list[str] = []
     build = polymorphic_programs.build_polymorphic_program
 
