@@ -240,6 +240,9 @@ def test_errors() -> None:
         torch.cat([x, torch.ones(2, 2)])
     with pytest.raises(RuntimeError, match=r"stack expects each tensor to be equal size, but got \[2, 3\] at entry 0"):
         torch.stack([x, torch.ones(2, 2)])
+    for dim, other in ((0, torch.tensor(1.)), (1, torch.ones(2)), (-1, torch.ones(2))):
+        with pytest.raises(RuntimeError, match=r"stack expects each tensor to be equal size, but got \[2, 3\] at entry"):
+            torch.stack([x, other], dim)
 
 
 def test_the_shape_of_T_of_a_batch_is_deprecated(monkeypatch: pytest.MonkeyPatch) -> None:

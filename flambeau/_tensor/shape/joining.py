@@ -199,10 +199,9 @@ def _stack(arrays: list[np.ndarray], dim: int) -> np.ndarray:
     at = dim + ndim + 1 if dim < 0 else dim
     if not 0 <= at < ndim:
         return np.stack(arrays, dim)
-    # concatenated along `dim`, each array is one block of rows of that dimension; NumPy compares the other dimensions
-    if [a.shape[at] for a in arrays].count(shape[at]) != len(arrays) if at else (
-            list(map(len, arrays)).count(shape[0]) != len(arrays)):
+    if [a.shape for a in arrays].count(shape) != len(arrays):
         raise ValueError("all input arrays must have the same shape")
+    # concatenated along `dim`, each array is one block of rows of that dimension
     return np.concatenate(arrays, at).reshape(*shape[:at], len(arrays), *shape[at:])
 
 
