@@ -57,13 +57,13 @@ def bincount(x: np.ndarray, weights: np.ndarray | None = None, minlength: int = 
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if x.ndim != 1 or (x.size and x.min() < 0):
-        if x.ndim == 1 or x.size:
-            raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if not x.size:
         return np.zeros(minlength, np.int64)
     if weights is not None and (weights.ndim != 1 or weights.size != x.size):
         raise RuntimeError("weights should be 1-d and have the same length as input")
-    length = max(int(x.max()) + 1, minlength) if x.size else minlength
-    if weights is None or not x.size:
+    length = max(int(x.max()) + 1, minlength)
+    if weights is None:
         return np.bincount(x.astype(np.int64, copy=False), minlength=length).astype(np.int64, copy=False)
     dtype = np.dtype(np.float32 if weights.dtype == np.float32 else np.float64)
     out = np.zeros(length, dtype)

@@ -35,6 +35,32 @@ def not_implemented(kernel: str, *categories: str, empty: bool = True) -> dict[s
     return dict.fromkeys(categories, error if empty else unless_empty)
 
 
+def after_shapes(errors: dict[str, UnsupportedDtype], unless_empty: str | None = "tensor", scalars: bool = True) -> (
+        dict[str, UnsupportedDtype]):
+    """Return errors that come after those of `dim`, of `k` and of empty tensors, for which the forward runs and raises.
+
+    Args:
+        unless_empty: what must be empty for the forward to run: the "tensor", or the dimension "dim".
+        scalars: whether 0-d tensors raise the error.
+    """
+
+    def after(error: Exception) -> Callable[..., Exception | None]:
+        def if_shapes_fit(input: Any, *, dim: Any = None, k: int | None = None, **_: Any) -> Exception | None:
+            shape = input.shape
+            rank = len(shape) or 1
+            if not all(-rank <= d < rank for d in (() if dim is None else (dim,) if dim.__class__ is int else dim)):
+                return None
+            if k is not None and k > (shape[-1 if dim is None else dim] if shape else 1):
+                return None
+            if unless_empty and 0 in (shape if unless_empty == "tensor" or dim is None else shape[dim:][:1]):
+                return None
+            return error if scalars or shape else None
+
+        return if_shapes_fit
+
+    return {name: after(error) if isinstance(error, Exception) else error for name, error in errors.items()}
+
+
 def not_implemented_error(kernel: str) -> NotImplementedError:
     """Return PyTorch's error for a kernel that lacks a dtype; `{}` in its text stands for the dtype's name."""
     return NotImplementedError(f"\"{kernel}\" not implemented for '{{}}'")

@@ -94,6 +94,8 @@ def converted(input: Tensor, dtype: Any) -> tuple[Tensor, Any]:
     if dtype is None:
         return input, None
     if dtype.numpy.kind in "biu":
+        if input._array.dtype.kind == "c":
+            input = input.to(dtype)  # which warns
         return input, dtype  # also the dtype of the result
     if input.dtype is dtype:
         return input, None

@@ -85,6 +85,8 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         dtype = dtypes.of_argument(dtype, "nansum")
         if dtype.is_complex:
             raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{dtype.scalar_name}'")
+    if input._array.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     input, dtype = converted(input, dtype)
     if out is not None:
         _check_nansum_out(input, out)
@@ -228,6 +230,9 @@ def logsumexp(input: Any, dim: Any = _MISSING, keepdim: bool = False, *, out: An
         if "axis" not in numpy_names:
             raise TypeError('logsumexp() missing 1 required positional arguments: "dim"')
         dim = None
+    elif dim.__class__ in (tuple, list) and not dim and not keepdim and out is None and input._array.ndim and (
+            input._array.size):
+        raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {[1] * input._array.ndim}")
     return _logsumexp(input, dim, keepdim, out=out, **numpy_names)
 
 
@@ -291,9 +296,10 @@ def _moment(name: str, with_mean: bool) -> Any:
         else:
             result = apply(op, [input], {"dim": dim, "correction": correction, "keepdim": keep})
         if degrees_of_freedom <= 0:
-            warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
-                          "reduction factor (input numel divided by output numel).",
-                          UserWarning, stacklevel=user_stacklevel())
+            for _ in range(2 if a.dtype.kind == "c" else 1):  # PyTorch computes real and imaginary parts apart
+                warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+                              "reduction factor (input numel divided by output numel).",
+                              UserWarning, stacklevel=user_stacklevel())
         if out is not None:
             check_out_records_nothing(name, input, out)
             return write_out(op, result, out)

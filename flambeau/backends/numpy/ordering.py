@@ -179,9 +179,9 @@ def _median_of(ignore_nan: bool) -> Any:
         from ...kernels.sorting import median
 
         if not x.size:
-            if x.dtype.kind in "iu":
-                return np.array(np.iinfo(x.dtype).min, x.dtype)
-            return dtypes.cast(np.array(np.nan), x.dtype)
+            if x.dtype.kind == "i":  # what NaN is as an integer
+                return np.array(np.iinfo(x.dtype).min if x.dtype.itemsize >= 4 else 0, x.dtype)
+            return np.zeros((), x.dtype) if x.dtype.kind == "u" else dtypes.cast(np.array(np.nan), x.dtype)
         flat = x.reshape(-1)
         if x.dtype.kind == "V" or (x.dtype.kind == "f" and np.isnan(flat).any()):
             return median(flat, 0, ignore_nan)[0]
@@ -202,7 +202,7 @@ def _unique_dim(x: Any, dim: int) -> Any:
 
     axis = wrap_dim(dim, x.ndim)
     if not x.ndim:
-        return _unique_all(x.reshape(1))
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if not x.size and (x.shape[axis] or any(s == 0 for i, s in enumerate(x.shape) if i != axis)):
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
     return unique_slices(x, axis)
@@ -211,8 +211,10 @@ def _unique_dim(x: Any, dim: int) -> Any:
 def _unique_consecutive(x: Any, dim: int | None = None) -> Any:
     from ...kernels.unique import unique_consecutive
 
-    if dim is None or not x.ndim:
+    if dim is None:
         return unique_consecutive(x)
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = wrap_dim(dim, x.ndim)
     if not x.size and (x.shape[axis] or any(s == 0 for i, s in enumerate(x.shape) if i != axis)):
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")

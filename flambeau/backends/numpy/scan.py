@@ -165,6 +165,8 @@ def _cummax(x: Any, dim: int) -> Any:
     from ...kernels.linalg import cummax
 
     _check_scalar_dim("cummax", x, dim)
+    if not x.size:
+        return x.copy(), np.zeros(x.shape, np.int64)  # for any `dim`, as in PyTorch
     axis = wrap_dim(dim, x.ndim)
     return _by_kernel("max", (x,), axis) or cummax(x, axis)
 
@@ -173,6 +175,8 @@ def _cummin(x: Any, dim: int) -> Any:
     from ...kernels.linalg import cummin
 
     _check_scalar_dim("cummin", x, dim)
+    if not x.size:
+        return x.copy(), np.zeros(x.shape, np.int64)
     axis = wrap_dim(dim, x.ndim)
     return _by_kernel("min", (x,), axis) or cummin(x, axis)
 

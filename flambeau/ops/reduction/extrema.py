@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..declare import linear, not_implemented, op
+from ..unsupported_dtypes import after_shapes
 from .reductions import restore_keepdim
 
 # ----- operators of the gradients --------------------------------------------------------------
@@ -98,14 +99,14 @@ def declare_ties_in_rows(operator):
 # ----- extrema -----------------------------------------------------------------------------------
 
 @op(name="max", key="_max_all", node="MaxBackward1", expose=(),
-    unsupported_dtypes=not_implemented("max_all", "unsigned", "complex"))
+    unsupported_dtypes=after_shapes(not_implemented("max_all", "unsigned", "complex")))
 def max_all(xp, input):
     """The maximum of all elements."""
     return xp._max_all(input)
 
 
 @op(name="min", key="_min_all", node="MinBackward1", expose=(),
-    unsupported_dtypes=not_implemented("min_all", "unsigned", "complex"))
+    unsupported_dtypes=after_shapes(not_implemented("min_all", "unsigned", "complex")))
 def min_all(xp, input):
     """The minimum of all elements."""
     return xp._min_all(input)
@@ -130,8 +131,8 @@ declare_ties_in_rows(min_of_rows)
 
 
 def _unsupported_in_dim(name):
-    return not_implemented(f"{name}_cpu", "unsigned") | {
-        "complex": RuntimeError(f"{name}(): does not support complex input")}
+    return after_shapes(not_implemented(f"{name}_cpu", "unsigned") | {
+        "complex": RuntimeError(f"{name}(): does not support complex input")}, "dim")
 
 
 @op(name="max", key="_max_dim", outputs=("values", "indices"), expose=(),
@@ -156,7 +157,8 @@ _EXACT_OUT = ("Expected the dtype for input and out to match, but got {result} f
               "dtype.")
 
 
-@op(batching_rule="reduce", exact_out=_EXACT_OUT, unsupported_dtypes=not_implemented("max_values_cpu", "complex"))
+@op(batching_rule="reduce", exact_out=_EXACT_OUT,
+    unsupported_dtypes=after_shapes(not_implemented("max_values_cpu", "complex")))
 def amax(xp, input, *, dim=(), keepdim=False):
     """The maximum over the dimensions `dim` (all if empty); ties share the gradient evenly.
 
@@ -171,7 +173,8 @@ def amax(xp, input, *, dim=(), keepdim=False):
     return xp.amax(input, dim, keepdim)
 
 
-@op(batching_rule="reduce", exact_out=_EXACT_OUT, unsupported_dtypes=not_implemented("min_values_cpu", "complex"))
+@op(batching_rule="reduce", exact_out=_EXACT_OUT,
+    unsupported_dtypes=after_shapes(not_implemented("min_values_cpu", "complex")))
 def amin(xp, input, *, dim=(), keepdim=False):
     """The minimum over the dimensions `dim` (all if empty); ties share the gradient evenly.
 
@@ -190,7 +193,17 @@ declare_ties(amax)
 declare_ties(amin)
 
 
-@op(outputs=("min", "max"), undefined_gradients=True, unsupported_dtypes=not_implemented("aminmax_cpu", "complex"))
+def _unsupported_in_aminmax(input, *, dim=None, keepdim=False):
+    """Return PyTorch's error for complex inputs; it has another text for 0-d tensors."""
+    if dim is not None and not input.shape and dim in (0, -1):
+        return RuntimeError("aminmax not implemented for {}")
+    return _AMINMAX_ERRORS["complex"](input, dim=dim)
+
+
+_AMINMAX_ERRORS = after_shapes(not_implemented("aminmax_cpu", "complex"), "dim")
+
+
+@op(outputs=("min", "max"), undefined_gradients=True, unsupported_dtypes={"complex": _unsupported_in_aminmax})
 def aminmax(xp, input, *, dim=None, keepdim=False):
     """The minima and maxima along `dim`, or of all elements if None.
 

@@ -98,8 +98,14 @@ def _dist_vmap(xp, batch, input, other, p):
 dist.vmap(lambda xp, batch, input, other, *, p=2: _dist_vmap(xp, batch, input, other, p))
 
 
-@op(promote="none", exact_out=True, unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, holomorphic=False,
-    expose=("torch", "method", "inplace"))
+def _unsupported_in_renorm(input, *, p, dim, maxnorm):
+    """Return the error of the norm inside; None for what the forward refuses."""
+    rank = len(input.shape)
+    return _NORM_ERROR if p > 0 and maxnorm >= 0 and rank > 1 and -rank <= dim < rank else None
+
+
+@op(promote="none", exact_out=True, holomorphic=False, expose=("torch", "method", "inplace"),
+    unsupported_dtypes=dict.fromkeys(("bool", "integer"), _unsupported_in_renorm))
 def renorm(xp, input, *, p, dim, maxnorm):
     """input with each slice along `dim` scaled down to the p-norm `maxnorm` where its own is larger.
 

@@ -6,6 +6,7 @@ from math import prod
 
 from ...backends.numpy.memory import check_scalar_fits
 from ..declare import composite, not_implemented, not_implemented_error, op
+from ..unsupported_dtypes import after_shapes
 from .extrema import declare_selection, declare_ties_in_rows, declare_ties_over_all
 
 _PAIR = ("values", "indices")
@@ -13,7 +14,7 @@ _PAIR = ("values", "indices")
 
 # ----- sorting -----------------------------------------------------------------------------
 
-_SORT_ERRORS = {"complex": RuntimeError(" Sort does not support complex dtypes on CPU")}
+_SORT_ERRORS = after_shapes({"complex": RuntimeError(" Sort does not support complex dtypes on CPU")}, None)
 
 
 @op(name="sort", key="_sort", outputs=_PAIR, expose=(), opmath=False, unsupported_dtypes=_SORT_ERRORS)
@@ -59,9 +60,9 @@ def msort(xp, input):
     return xp.sort(input, 0)[0]
 
 
-@op(outputs=_PAIR, opmath=False, unsupported_dtypes={
+@op(outputs=_PAIR, opmath=False, unsupported_dtypes=after_shapes({
     "bool": RuntimeError("topk does not support bool dtypes on CPU"),
-    "complex": RuntimeError(" topk does not support complex dtypes on CPU")})
+    "complex": RuntimeError(" topk does not support complex dtypes on CPU")}, unless_empty=None))
 def topk(xp, input, *, k, dim=-1, largest=True, sorted=True):
     """The k largest (or smallest) elements along `dim`, and their indices.
 
@@ -82,7 +83,8 @@ declare_selection(topk)
 # ----- order statistics ----------------------------------------------------------------------------------
 
 
-@op(outputs=_PAIR, opmath=False, unsupported_dtypes=not_implemented("kthvalue_cpu", "bool", "complex"))
+@op(outputs=_PAIR, opmath=False, unsupported_dtypes=after_shapes(
+    not_implemented("kthvalue_cpu", "bool", "complex"), "dim", scalars=False))
 def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
     """The k-th smallest element along `dim`, counted from 1, and its index.
 
@@ -93,7 +95,7 @@ def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
     return xp.kthvalue(input, k, dim, keepdim)
 
 
-@op(outputs=_PAIR, opmath=False, unsupported_dtypes=not_implemented("mode_cpu", "complex"))
+@op(outputs=_PAIR, opmath=False, unsupported_dtypes=after_shapes(not_implemented("mode_cpu", "complex"), scalars=False))
 def mode(xp, input, *, dim=-1, keepdim=False):
     """The most frequent element along `dim`, the smallest of several, and its index.
 
@@ -107,8 +109,8 @@ def mode(xp, input, *, dim=-1, keepdim=False):
 declare_selection(kthvalue)
 declare_selection(mode)
 
-_MEDIAN_ERRORS = not_implemented("median_cpu", "bool", "unsigned", "complex")
-_MEDIAN_DIM_ERRORS = not_implemented("median_out", "bool", "unsigned", "complex")
+_MEDIAN_ERRORS = after_shapes(not_implemented("median_cpu", "bool", "unsigned", "complex"))
+_MEDIAN_DIM_ERRORS = after_shapes(not_implemented("median_out", "bool", "unsigned", "complex"), "dim")
 
 
 @op(name="median", key="_median_all", node="MedianBackward0", expose=(), opmath=False,
@@ -169,22 +171,24 @@ def _vjp_not_implemented(name):
 
 
 _UNIQUE = {"outputs": ("output", "inverse_indices", "counts"), "returns_namedtuple": False, "expose": (),
-             "opmath": False, "unsupported_dtypes": not_implemented("unique", "complex")}
+             "opmath": False}
 
 
-@op(name="_unique2", key="_unique_all", node="Unique2Backward0", **_UNIQUE)
+@op(name="_unique2", key="_unique_all", node="Unique2Backward0",
+    unsupported_dtypes=not_implemented("unique", "complex"), **_UNIQUE)
 def unique_all(xp, input):
     """The sorted unique elements, the index of each element among them, and their counts."""
     return xp._unique_all(input)
 
 
-@op(name="unique_dim", key="_unique_dim", **_UNIQUE)
+@op(name="unique_dim", key="_unique_dim", unsupported_dtypes=not_implemented("unique_dim", "complex"), **_UNIQUE)
 def unique_dim(xp, input, *, dim):
     """The sorted unique slices along `dim`, the index of each slice among them, and their counts."""
     return xp._unique_dim(input, dim)
 
 
-@op(name="unique_consecutive", key="_unique_consecutive", **_UNIQUE)
+@op(name="unique_consecutive", key="_unique_consecutive", unsupported_dtypes={
+    "complex": lambda input, *, dim=None: not_implemented_error("unique" if dim is None else "unique_dim")}, **_UNIQUE)
 def unique_consecutive(xp, input, *, dim=None):
     """One element of each run of equal adjacent elements, each element's run, and the runs' lengths."""
     return xp._unique_consecutive(input, dim)
@@ -276,7 +280,12 @@ def _unsupported_in_histc(input, *, min=0, max=0, **_):
     """Return PyTorch's error for integer and complex inputs; it depends on whether the range is given."""
     for limit in (min, max):
         check_scalar_fits(float(limit), input.dtype)
-    return not_implemented_error("aminmax_cpu" if min == max and input.dtype.is_complex else "histogram_cpu")
+    if min == max:
+        if input.dtype.is_complex and 0 not in input.shape:
+            return not_implemented_error("aminmax_cpu")
+        if input.dtype.name == "uint8" and not min and (0 in input.shape or not input.any()):  # widened to -1
+            return RuntimeError("value cannot be converted to type uint8_t without overflow")
+    return not_implemented_error("histogram_cpu")
 
 
 @op(differentiable=False, opmath=False,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..declare import composite, linear, not_implemented, not_implemented_error, op
+from ..declare import composite, linear, not_implemented, op
+from ..unsupported_dtypes import after_shapes
 
 _SCAN = {"expose": ("torch", "method", "inplace")}
 
@@ -117,8 +118,7 @@ cumprod.jvp(lambda xp, t_input, input, dim: t_input if not input.shape else xp._
 
 def _unsupported_in_cummax(kernel):
     """Return PyTorch's error for complex inputs; empty ones raise none."""
-    error = not_implemented_error(kernel)
-    return {"complex": lambda input, **_: error if input.shape and 0 not in input.shape else None}
+    return after_shapes(not_implemented(kernel, "complex"), scalars=False)
 
 
 @op(outputs=("values", "indices"), unsupported_dtypes=_unsupported_in_cummax("cummax_cpu"),

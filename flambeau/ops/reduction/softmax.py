@@ -10,7 +10,8 @@ def _unsupported_in_softmax(name):
     last, other = not_implemented_error(f"{name}_lastdim_kernel_impl"), not_implemented_error(f"{name}_kernel_impl")
 
     def error(input, *, dim, dtype=None):
-        if 0 in input.shape:
+        rank = input.ndim or 1
+        if 0 in input.shape or not -rank <= dim < rank:
             return None
         return last if dim in (-1, max(input.ndim - 1, 0)) else other
 

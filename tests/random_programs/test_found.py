@@ -1,0 +1,67 @@
+"""Statements that differed once, under both libraries: by topic, several a test."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from .differential import libraries
+from .shrinking import disagreement
+
+pytestmark = [
+    pytest.mark.parity,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle"),
+    pytest.mark.usefixtures("every_warning"),
+]
+
+#: statements, each of which assigns `r` and is a program by itself after its topic's first lines
+FOUND = {
+    "reductions check dims before dtypes": """
+        c, e, s, b = (torch.zeros(n, dtype=torch.complex64) for n in ((2, 0), 0, (), 2))
+        r = c.amax(0), c.mode(0), s.mode(), s.kthvalue(1), e.median(), e.nanmedian(), e.cummax(9), e.cummin(9)
+        r = c.max(9)
+        r = c.max()
+        r = c.max(0)
+        r = c.max(1)
+        r = c.aminmax(dim=0)
+        r = c.aminmax(dim=1)
+        r = s.aminmax(dim=0)
+        r = c.median(9)
+        r = c.sort(9)
+        r = e.sort()
+        r = b.topk(3)
+        r = b.kthvalue(3)
+        r = b.bool().kthvalue(1)
+        r = c.log_softmax(9)
+        r = c.cummax(9), b.cummax(9)
+        r = torch.zeros(0, dtype=torch.bool).median(), torch.zeros(0, dtype=torch.int16).median()
+        r = s.unique(dim=0)
+        r = s.real.unique(dim=0)
+        r = s.real.unique_consecutive(dim=0)
+        r = c.unique_consecutive(dim=0)
+        r = torch.zeros(2, 0, dtype=torch.int64).bincount()
+        r = torch.zeros(0, dtype=torch.uint8).histc()
+        r = b.norm("nuc")
+        r = b.norm("other")
+        r = torch.zeros(2, 2, dtype=torch.float16).norm("nuc")
+        r = b.long().renorm(2, 0, 1.0)
+        r = torch.zeros(2, 2, dtype=torch.int64).renorm(2, 9, 1.0)
+        r = torch.ones(2, 3).logsumexp(()), torch.ones(()).logsumexp(())
+        r = b.var(), s.std(0), torch.var_mean(s)
+        r = b.prod(dtype=torch.int32)
+        r = b.nansum(dtype=torch.int64)
+    """,
+}
+
+
+#: what `look()` sees of a tuple
+_NAMED = "globals().update({f'r{i}': v for i, v in enumerate(r)} if isinstance(r, tuple) else {})"
+
+
+@pytest.mark.parametrize("topic", FOUND)
+def test_statements_do_what_they_do_under_pytorch(topic):
+    first, *statements = (line.strip() for line in FOUND[topic].strip().split("\n"))
+    for statement in statements:
+        found = disagreement([first, statement.replace("; ", "\n"), _NAMED, "look()"], *libraries())
+        assert found is None, f"\n{found}"
