@@ -103,7 +103,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     kind = A._array.dtype.kind
     if kind not in "fcV":
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {A.dtype.scalar_name}")
-    if A._array.dtype in dtypes.NARROW:
+    if A._array.dtype in dtypes.NARROW and (ord == "nuc" or ord in (2, -2)):
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {A.dtype.scalar_name}")
     dim = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dim) != 2:
