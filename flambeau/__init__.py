@@ -94,6 +94,9 @@ _OF_OTHER_BACKENDS = """
 
 #: public name -> the module that defines it, imported on first access
 _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": "environment.extension",
+                 "DispatchKey": "environment.dispatch_keys", "Tag": "environment.dispatch_keys",
+                 "CompilationUnit": "jit", "JITException": "jit", "fork": "jit", "wait": "jit",
+                 "thread_safe_generator": "random",
                  "_debug_has_internal_overlap": "_tensor.storage", "Storage": "storage",
                  "autocast": "amp",
                  "_amp_foreach_non_finite_check_and_unscale_": "amp.grad_scaler",
@@ -121,7 +124,8 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
          "sym_constrain_range_for_size": "environment.symbolic",
          **dict.fromkeys(_OF_OTHER_BACKENDS, "environment.other_backends"), **dict.fromkeys((
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
-    "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage", "from_file",
+    "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt8Storage", "QInt32Storage",
+    "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage", "ShortStorage", "from_file",
     "is_storage"), "storage"), "load": "serialization", "save": "serialization",
          "vmap": "func", "compile": "compiler", **dict.fromkeys((
     "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
@@ -185,6 +189,7 @@ _MODULE_ALIASES = {
                  for name in ("functional", "futures", "hub", "monitor", "torch_version", "types")},
               "__config__": "environment.build_config", "__future__": "environment.future_behavior",
               "_VF": "variable_functions", "_export": "export", "_jit_internal": "jit.internal",
+              "_classes": "environment.script_classes", "classes": "environment.script_classes",
               "_lobpcg": "autograd.lobpcg",
               "_guards": "_subclasses.guards",
               "_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",

@@ -63,6 +63,11 @@ class dtype:
     def __reduce__(self) -> str:
         return self.name
 
+    @property
+    def abbr(self) -> str:
+        """A short name, as in the display of graphs: "f32"."""
+        return _ABBREVIATIONS.get(self.name, self.name)
+
     def __copy__(self) -> dtype:
         return self
 
@@ -79,6 +84,15 @@ class dtype:
             return self
         return complex128 if self is float64 else complex64
 
+
+#: names that `dtype.abbr` shortens
+_ABBREVIATIONS = {
+    **{f"{kind}{bits}": f"{kind[0]}{bits}" for kind in ("uint", "int", "float", "complex")
+       for bits in (8, 16, 32, 64, 128)},
+    "bool": "b8", "bfloat16": "bf16", "bits1x8": "b1x8", "bits2x4": "b2x4", "bits4x2": "b4x2", "bits8": "b8x1",
+    "bits16": "b16x1", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "float8_e4m3fnuz": "f8e4m3fnuz",
+    "float8_e5m2fnuz": "f8e5m2fnuz", "float8_e8m0fnu": "f8e8m0fnu", "float4_e2m1fn_x2": "f4e2m1fnx2",
+}
 
 bool_ = dtype("bool", np.bool_, BOOL, 0, "BoolTensor", "Bool")
 uint8 = dtype("uint8", np.uint8, INTEGER, 1, "ByteTensor", "Byte")
@@ -435,8 +449,9 @@ def _limits_dtype(type: object, caller: str) -> dtype:
 
 
 class _Limits:
-    """The base of `finfo` and `iinfo`: compared by value, unhashable."""
+    """The base of `finfo` and `iinfo`: compared by value, unhashable, not writable."""
 
+    __slots__ = ("bits", "dtype", "max", "min")
     bits: int
     min: float
     max: float
@@ -445,7 +460,15 @@ class _Limits:
     def __eq__(self, other: object) -> bool:
         if self.__class__ is not other.__class__:
             return NotImplemented
-        return self.__dict__ == other.__dict__
+        return self.dtype == other.dtype
+
+    def __setattr__(self, name: str, value: object) -> None:
+        kind = f"'torch.{_type(self).__name__}'"
+        if hasattr(self, name):
+            raise AttributeError(f"attribute '{name}' of {kind} objects is not writable")
+        if not hasattr(_type(self), name):
+            raise AttributeError(f"{kind} object has no attribute '{name}'")
+        object.__setattr__(self, name, value)
 
 
 class finfo(_Limits):
@@ -455,6 +478,8 @@ class finfo(_Limits):
     >>> torch.finfo(torch.float32).eps
     1.1920928955078125e-07
     """
+
+    __slots__ = ("eps", "resolution", "smallest_normal", "tiny")
 
     def __init__(self, type: dtype = _DEFAULT) -> None:  # type: ignore[assignment]
         d = _default if type is _DEFAULT else _limits_dtype(type, "finfo")
@@ -496,6 +521,8 @@ class iinfo(_Limits):
     >>> torch.iinfo(torch.int8).max
     127
     """
+
+    __slots__ = ()
 
     def __init__(self, type: dtype = _DEFAULT) -> None:  # type: ignore[assignment]
         if type is _DEFAULT:

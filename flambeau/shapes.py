@@ -18,8 +18,8 @@ class Size(tuple):
 
     __slots__ = ()
 
-    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
-        return tuple.__new__(cls, [_dimension(s, i) for i, s in enumerate(sizes)])
+    def __new__(cls, iterable: Iterable[SupportsIndex] = (), /) -> Size:
+        return tuple.__new__(cls, [_dimension(s, i) for i, s in enumerate(iterable)])
 
     def __repr__(self) -> str:
         return f"{config.module_name}.Size([{', '.join(map(str, self))}])"

@@ -8,6 +8,7 @@ from . import dtypes
 from ._tensor import Tensor
 from ._tensor.creation.from_data import asarray
 from ._tensor.storage import TypedStorage, UntypedStorage, check_storage_arguments, storage_name
+from .environment.left_out import refusing_class
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -44,6 +45,10 @@ for _dtype in dtypes.ALL:
             "dtype": _dtype, "__module__": __name__.rpartition(".")[0],
             "__doc__": f"A typed storage of {_dtype.name}; deprecated, use `UntypedStorage`.\n\n>>> import flambeau as "
                        f"torch\n>>> torch.{_name}(2).size()\n2"})
+
+
+for _name in ("QInt8Storage", "QInt32Storage", "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage"):
+    globals()[_name] = refusing_class(f"torch.{_name}", "flambeau has no quantized tensors")
 
 
 def __getattr__(name: str) -> Any:

@@ -15,9 +15,17 @@ class NamedResult(tuple):
 
     __slots__ = ()
     _fields: tuple[str, ...] = ()
+    n_fields = 0
 
-    def __new__(cls, values: Any, more: Any = None) -> NamedResult:
-        return tuple.__new__(cls, values)
+    def __new__(cls, iterable: Any = (), /, dict: Any = {}) -> NamedResult:  # noqa: B006
+        try:
+            result = tuple.__new__(cls, iterable)
+        except TypeError:
+            raise TypeError("constructor requires a sequence") from None
+        if len(result) != cls.n_fields:
+            raise TypeError(f"torch.return_types.{cls.__name__}() takes a {cls.n_fields}-sequence "
+                            f"({len(result)}-sequence given)")
+        return result
 
     def __repr__(self) -> str:
         lines = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))

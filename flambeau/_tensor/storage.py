@@ -39,6 +39,14 @@ class _Storage:
         """
         raise AssertionError("Torch not compiled with CUDA enabled")
 
+    def mps(self) -> Any:
+        """Not supported.
+
+        Raises:
+            RuntimeError: always (PyTorch's text).
+        """
+        raise RuntimeError("torch.UntypedStorage(): Storage device not recognized: mps")
+
     def cpu(self) -> Any:
         """This storage.
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from ..devices import device as _device
 
+_NO_IPC = "torch.Event ipc is not supported yet, please open an issue if you need this!"
+
 
 class Stream:
     """A queue of work of a device. Work of the CPU is done when a call returns, so there is nothing to wait for.
@@ -19,6 +21,7 @@ class Stream:
     """
 
     __module__ = "torch"
+    __slots__ = ("__weakref__", "device", "device_index", "device_type", "stream_id")
 
     def __init__(self, device: Any = None, *, priority: int = 0, stream_id: int = 0, device_index: int = -1,
                  device_type: int = 0) -> None:
@@ -33,6 +36,19 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait for the work: none is pending."""
+
+    def is_capturing(self) -> bool:
+        """Whether the stream is recorded as a graph: False."""
+        return False
+
+    @property
+    def native_handle(self) -> int:
+        """The handle of the stream, of which the CPU has none.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError("Backend doesn't support getting stream native handle.")
 
     def wait_event(self, event: Any) -> None:
         """Let later work wait for an event: none is pending."""
@@ -79,13 +95,14 @@ class Event:
     """
 
     __module__ = "torch"
+    __slots__ = ("__weakref__", "_timed", "device", "event_id")
 
     def __init__(self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False,
                  interprocess: bool = False) -> None:
         self.device = _device("cpu" if device is None else device)
         if self.device.type != "cpu":
             raise RuntimeError(f"PyTorch is not linked with support for {self.device.type} devices")
-        self.event_id, self.enable_timing = 0, enable_timing
+        self.event_id, self._timed = 0, enable_timing
 
     def record(self, stream: Any = None) -> None:
         """Record the event.
@@ -94,6 +111,33 @@ class Event:
             RuntimeError: always: the CPU has no events.
         """
         raise RuntimeError("cpu backend doesn't support events.")
+
+    def elapsed_time(self, end_event: Any) -> float:
+        """The milliseconds between two events, which the CPU does not measure.
+
+        Raises:
+            RuntimeError: always.
+        """
+        timed = self._timed and end_event._timed
+        raise ValueError("Both events must be recorded before calculating elapsed time." if timed else
+                         "Both events must be created with argument 'enable_timing=True'.")
+
+    def ipc_handle(self) -> bytes:
+        """The handle of the event for other processes, which PyTorch lacks, too.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(_NO_IPC)
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, ipc_handle: bytes) -> Event:
+        """The event of a handle, which PyTorch lacks, too.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(_NO_IPC)
 
     def query(self) -> bool:
         """Whether all work before the event is done: True."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .._tensor.dispatch.custom_function import Function, FunctionCtx, FunctionMeta, FunctionNode, once_differentiable
 
 
@@ -13,9 +15,22 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
+class NestedIOFunction(Function):
+    """Deprecated base class of functions with `forward_extended` and `backward_extended`; use `Function`."""
+
+    def forward_extended(self, *input: Any) -> None:
+        """The operator."""
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output: Any) -> None:
+        """The gradients of the inputs."""
+        raise NotImplementedError
+
+
 for _class in (Function, FunctionCtx, FunctionMeta):
     _class.__module__ = __name__
 
 BackwardCFunction = FunctionNode
 
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "NestedIOFunction",
+           "once_differentiable"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .._tensor.dispatch import profiling as _profiling  # noqa: F401  (imported now, not during the first operator)
 from ..engine.profiler_events import USER, Timeline, active_timeline, record_span
 from .composite_spans import CompositeSpans
-from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, write_trace
+from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, write_trace
 
 _STEP = "ProfilerStep#"
 
@@ -56,7 +56,9 @@ class profile:
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.entered = False
-        self.function_events: EventList | None = None
+        self._function_events: EventList | None = None
+        self._custom_trace_id_callback = custom_trace_id_callback
+        self.trace_id = ""
         self._timeline: Timeline | None = None
         self._composite_spans = CompositeSpans()
         if not enabled:
@@ -80,6 +82,7 @@ class profile:
         timeline = Timeline(shapes=self.record_shapes, memory=self.profile_memory, stacks=self.with_stack)
         timeline.begin()
         self.entered = True
+        self.trace_id = self.create_trace_id()
         self._timeline = timeline
         self._composite_spans.install()
         return self
@@ -89,7 +92,40 @@ class profile:
             return
         self._timeline.finish()
         self._composite_spans.remove()
-        self.function_events = _events(self._timeline, self.profile_memory, self.with_flops)
+        self._function_events = _events(self._timeline, self.profile_memory, self.with_flops)
+
+    @property
+    def function_events(self) -> EventList | None:
+        """The recorded events; None before the end of the block."""
+        return self._function_events
+
+    def default_trace_id(self) -> str:
+        """A new random name of a trace."""
+        import uuid
+
+        return f"{uuid.uuid4().int:032X}"
+
+    def create_trace_id(self) -> str:
+        """A new name of a trace: what `custom_trace_id_callback` returns, or a random one."""
+        make = self._custom_trace_id_callback
+        return self.default_trace_id() if make is None else make()
+
+    def config(self, create_trace_id: bool = False) -> dict[str, Any]:
+        """What is recorded, by name."""
+        if create_trace_id:
+            self.trace_id = self.create_trace_id()
+        return {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory,
+                "with_stack": self.with_stack, "with_flops": self.with_flops, "trace_id": self.trace_id}
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[Any]) -> None:
+        """Stop recording operators, or start it again, inside the block.
+
+        Args:
+            enabled: False to stop.
+            activities: what is meant; only that of the CPU has an effect.
+        """
+        if self._timeline is not None and 0 in set(activities):
+            self._timeline.resume() if enabled else self._timeline.pause()
 
     def _finished(self) -> EventList:
         return EventList(profile_memory=self.profile_memory) if self.function_events is None else self.function_events
@@ -257,4 +293,116 @@ def _profiler_enabled() -> bool:
     return active_timeline() is not None
 
 
-__all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
+class EnforceUnique:
+    """Raises an error for a key that it has seen before.
+
+    >>> from flambeau.autograd.profiler import EnforceUnique
+    >>> keys = EnforceUnique()
+    >>> keys.see("a", 1)
+    >>> keys.see("a", 1)
+    Traceback (most recent call last):
+      ...
+    RuntimeError: duplicate key: ('a', 1)
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def see(self, *key: Any) -> None:
+        """Note a key.
+
+        Raises:
+            RuntimeError: it was noted before.
+        """
+        if key in self.seen:
+            raise RuntimeError("duplicate key: " + str(key))
+        self.seen.add(key)
+
+
+class KinetoStepTracker:
+    """The number of steps that a program has taken: the largest of those that profilers and optimizers report.
+
+    >>> from flambeau.autograd.profiler import KinetoStepTracker
+    >>> KinetoStepTracker.init_step_count("loop")
+    >>> KinetoStepTracker.increment_step("loop") - KinetoStepTracker.current_step()
+    0
+    >>> KinetoStepTracker.erase_step_count("loop")
+    True
+    """
+
+    _current_step = 0
+    _step_dict: dict[str, int] = {}  # noqa: RUF012
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Start to count the steps of a requester, from the current step on."""
+        cls._step_dict[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Forget a requester; whether it was known."""
+        return cls._step_dict.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """Count a step of a requester; the current step."""
+        if requester not in cls._step_dict:
+            cls.init_step_count(requester)
+        cls._step_dict[requester] += 1
+        newest = max(cls._step_dict.values())
+        if newest - cls._current_step > 1:
+            warnings.warn("Profiler step count has increased more than 1 - current_step = "
+                          f"{cls._current_step} step dict =  {cls._step_dict}", stacklevel=2)
+        cls._current_step = max(newest, cls._current_step)
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The current step."""
+        return cls._current_step
+
+
+def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
+    """The events of a trace file of NVIDIA's nvprof, a database of SQLite, by their start.
+
+    Args:
+        path: the file.
+
+    Raises:
+        sqlite3.OperationalError: not such a file.
+    """
+    import sqlite3
+
+    with sqlite3.connect(path) as database:
+        names = dict(database.execute("SELECT _id_, value FROM StringTable"))
+        unique = EnforceUnique()
+        events: dict[int, FunctionEvent] = {}
+        for marker, name, start, end in database.execute(
+                "SELECT first.id, first.name, first.timestamp, last.timestamp "
+                "FROM CUPTI_ACTIVITY_KIND_MARKER AS first "
+                "JOIN CUPTI_ACTIVITY_KIND_MARKER AS last ON first.id = last.id "
+                "WHERE first.name != 0 AND last.name = 0"):
+            unique.see(marker)
+            events[marker] = FunctionEvent(marker, names[name], 0, start, end, node_id=0)
+        unique = EnforceUnique()
+        for marker, launch, kind, kernel, start, end in database.execute(
+                "SELECT first.id, call._id_, call.cbid, kernel.name, kernel.start, kernel.end "
+                "FROM CUPTI_ACTIVITY_KIND_MARKER AS first "
+                "JOIN CUPTI_ACTIVITY_KIND_MARKER AS last ON first.id = last.id "
+                "JOIN CUPTI_ACTIVITY_KIND_RUNTIME AS call "
+                "ON first.timestamp < call.start AND call.end < last.timestamp "
+                "JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS kernel ON kernel.correlationId = call.correlationId"):
+            unique.see(marker, launch)
+            if kind != 211:  # a launch of a kernel
+                raise AssertionError(f"Expected cbid to be 211, but got {kind}")
+            events[marker].append_kernel(kernel, 0, end - start)
+    return sorted(events.values(), key=lambda event: event.time_range.start)
+
+
+def load_nvprof(path: Any) -> EventList:
+    """The events of a trace file of NVIDIA's nvprof, as a list that prints as a table."""
+    return EventList(parse_nvprof_trace(path))
+
+
+__all__ = ["EnforceUnique", "EventList", "FunctionEvent", "KinetoStepTracker", "MemRecordsAcc", "emit_itt", "emit_nvtx",
+           "load_nvprof", "parse_nvprof_trace", "profile", "record_function"]

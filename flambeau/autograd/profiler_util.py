@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from .profiler_table import format_memory, format_share, format_time, render
 
@@ -23,6 +25,26 @@ class DeviceType(IntEnum):
     """
 
     CPU = 0
+    CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
+    XPU = 12
+    MPS = 13
+    Meta = 14
+    HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
+    MTIA = 19
+    PrivateUse1 = 20
 
     def __repr__(self) -> str:
         return f"<DeviceType.{self.name}: {self.value}>"
@@ -43,12 +65,80 @@ class Interval:
         return self.end - self.start
 
 
+class Kernel(NamedTuple):
+    """A kernel of a device that an event launched."""
+
+    name: str
+    device: int
+    duration: float
+
+
+class EventMetadata(NamedTuple):
+    """What a device's profiler knows of an event: launch parameters, memory traffic, collective communication."""
+
+    registers_per_thread: int | None = None
+    shared_memory: int | None = None
+    grid: list[int] | None = None
+    block: list[int] | None = None
+    priority: int | None = None
+    blocks_per_sm: float | None = None
+    warps_per_sm: float | None = None
+    occupancy: dict[str, Any] | None = None
+    est_occupancy_pct: float | None = None
+    queued: int | None = None
+    graph_id: int | None = None
+    graph_node_id: int | None = None
+    stream: int | None = None
+    context: int | None = None
+    channel: int | None = None
+    channel_type: int | None = None
+    bytes: int | None = None
+    bandwidth_gb_s: float | None = None
+    collective_name: str | None = None
+    dtype: str | None = None
+    in_msg_nelems: int | None = None
+    out_msg_nelems: int | None = None
+    in_split_size: str | None = None
+    out_split_size: str | None = None
+    global_rank_start: int | None = None
+    global_rank_stride: int | None = None
+    group_size: int | None = None
+    process_group_name: str | None = None
+    process_group_desc: str | None = None
+    group_ranks: str | None = None
+    rank: int | None = None
+    src_rank: int | None = None
+    dst_rank: int | None = None
+    seq: int | None = None
+    is_async: bool | None = None
+
+
+class MemRecordsAcc:
+    """Records of memory by the time at which they start.
+
+    Args:
+        mem_records: tuples whose first element has a method `start_ns`.
+    """
+
+    def __init__(self, mem_records: Sequence[Any]) -> None:
+        self._records = sorted(mem_records, key=lambda record: record[0].start_ns())
+        self._starts = [record[0].start_ns() for record in self._records]
+
+    def in_interval(self, start_ns: int, end_ns: int) -> Iterator[Any]:
+        """The records that start in an interval."""
+        yield from self._records[bisect_left(self._starts, start_ns):bisect_right(self._starts, end_ns)]
+
+
 class StringTable(defaultdict[str, str]):
     """Demangled names by mangled names: names are not mangled here."""
 
     def __missing__(self, key: str) -> str:
         self[key] = key
         return key
+
+
+def _warn_of_old_name(message: str) -> None:
+    warnings.warn(message, FutureWarning, stacklevel=3)
 
 
 def _formatted(name: str) -> property:
@@ -98,8 +188,16 @@ class FunctionEvent(FormattedTimesMixin):
                  input_shapes: list[list[int]] | None = None, stack: list[str] | None = None, scope: int = 0,
                  use_device: str | None = None, cpu_memory_usage: int = 0, device_memory_usage: int = 0,
                  is_async: bool = False, is_remote: bool = False, sequence_nr: int = -1, node_id: int = -1,
-                 device_type: DeviceType = DeviceType.CPU, device_index: int = 0, is_legacy: bool = False,
-                 flops: int | None = None, trace_name: str | None = None, is_user_annotation: bool = False) -> None:
+                 device_type: DeviceType = DeviceType.CPU, device_index: int = 0,
+                 device_resource_id: int | None = None, is_legacy: bool = False, flops: int | None = None,
+                 trace_name: str | None = None, concrete_inputs: list[Any] | None = None,
+                 kwinputs: dict[str, Any] | None = None, is_user_annotation: bool = False,
+                 is_python_function: bool = False, activity_type: str | None = None, metadata_json: str | None = None,
+                 flow_id: int | None = None, flow_type: int | None = None, flow_start: bool | None = None,
+                 external_id: int = 0, linked_correlation_id: int = 0, extra_meta: dict[str, Any] | None = None,
+                 structured_input_shapes: list[Any] | None = None, structured_input_strides: list[Any] | None = None,
+                 input_dtypes: list[str] | None = None, python_id: int = -1, python_parent_id: int = -1,
+                 python_module_id: int = -1) -> None:
         self.id = id
         self.node_id = node_id
         self.name = name
@@ -125,7 +223,18 @@ class FunctionEvent(FormattedTimesMixin):
         self.is_legacy = is_legacy
         self.flops = flops
         self.is_user_annotation = is_user_annotation
-        self.kernels: list[Any] = []
+        self.kernels: list[Kernel] = []
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.concrete_inputs, self.kwinputs = concrete_inputs, kwinputs
+        self.is_python_function, self.activity_type = is_python_function, activity_type
+        self._metadata_json = metadata_json
+        self.event_metadata: EventMetadata | None = None
+        self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
+        self.external_id, self.linked_correlation_id = external_id, linked_correlation_id
+        self.structured_input_shapes, self.structured_input_strides = structured_input_shapes, structured_input_strides
+        self.input_dtypes = input_dtypes
+        self.python_id, self.python_parent_id, self.python_module_id = python_id, python_parent_id, python_module_id
+        self.self_cpu_percent = self.total_cpu_percent = self.total_device_percent = -1
         #: of a compiled function's kernel: (bytes, flops, whether float64) -> number of runs
         self.kernel_costs: Counter[tuple[int, int, bool]] = Counter()
 
@@ -152,6 +261,36 @@ class FunctionEvent(FormattedTimesMixin):
         if self.is_async:
             return 0
         return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def metadata_json(self) -> str | None:
+        """Deprecated: what a device's profiler knows of the event, as JSON; use `event_metadata`."""
+        _warn_of_old_name("`metadata_json` is deprecated. Use `event_metadata` instead.")
+        return self._metadata_json
+
+    @property
+    def self_cuda_memory_usage(self) -> int:
+        """Deprecated name of `self_device_memory_usage`."""
+        _warn_of_old_name("`self_cuda_memory_usage` is deprecated. Use `self_device_memory_usage` instead.")
+        return self.self_device_memory_usage
+
+    @property
+    def self_cuda_time_total(self) -> float:
+        """Deprecated name of `self_device_time_total`."""
+        _warn_of_old_name("`self_cuda_time_total` is deprecated. Use `self_device_time_total` instead.")
+        return self.self_device_time_total
+
+    @property
+    def cuda_time_total(self) -> float:
+        """Deprecated name of `device_time_total`."""
+        _warn_of_old_name("`cuda_time_total` is deprecated. Use `device_time_total` instead.")
+        return self.device_time_total
+
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """Add a kernel that the event launched on a device."""
+        if self.device_type != DeviceType.CPU:
+            raise AssertionError("Expected device_type to be CPU")
+        self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
         """Add an event that is nested in this one."""
@@ -432,4 +571,5 @@ def write_trace(path: str | os.PathLike[str], events: Iterable[FunctionEvent], p
         json.dump(trace, file)
 
 
-__all__ = ["EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval", "StringTable"]
+__all__ = ["EventList", "EventMetadata", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval",
+           "Kernel", "MemRecordsAcc", "StringTable"]

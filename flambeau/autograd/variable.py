@@ -23,12 +23,14 @@ class Engine:
         return reaches_all_leaves()
 
 
-class _VariableType(type):
+class VariableMeta(type):
+    """The class of `Variable`: every tensor is an instance."""
+
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor)
 
 
-class Variable(metaclass=_VariableType):
+class Variable(metaclass=VariableMeta):
     """Deprecated: `Variable(data, requires_grad)` returns a tensor, and every tensor is an instance.
 
     >>> import flambeau as torch
@@ -45,4 +47,4 @@ class Variable(metaclass=_VariableType):
         return tensor.requires_grad_(requires_grad)
 
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "VariableMeta"]

@@ -88,10 +88,10 @@ class _NoArgumentMode(_Mode):
     @overload
     def __new__(cls) -> Self: ...
     @overload
-    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, orig_func: F) -> F: ...  # type: ignore[misc]
+    def __new__(cls, orig_func: Any = None) -> Any:
         self = object.__new__(cls)
-        return self if function is None else self(function)
+        return self if orig_func is None else self(orig_func)
 
 
 class no_grad(_NoArgumentMode):

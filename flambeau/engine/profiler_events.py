@@ -73,12 +73,24 @@ class Timeline:
     def finish(self) -> None:
         """Stop recording."""
         self.end = perf_counter_ns()
+        self.pause()
+        self.live_arrays.clear()
+
+    def pause(self) -> None:
+        """Record nothing for a while."""
         running = _running.get(self.thread, [])
         if self in running:
             running.remove(self)
             special[0] -= 1
             active_profilers[0] -= 1
-        self.live_arrays.clear()
+
+    def resume(self) -> None:
+        """Record again after a pause."""
+        running = _running.setdefault(self.thread, [])
+        if self not in running:
+            running.append(self)
+            special[0] += 1
+            active_profilers[0] += 1
 
     def enter(self, name: str, scope: int = FUNCTION, *, inputs: Sequence[Any] = (), n_parameters: int = 0) -> Span:
         """Open a span.

@@ -24,16 +24,42 @@ _KEYS = (
 _KINDS = ("Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "AutogradFunctionality")
 
 
-def _all_names() -> list[str]:
-    names = _KEYS.split()
-    for kind in _KINDS:
+#: PyTorch's numbers of `_KEYS` and of `_KINDS`, in their order; those of the kinds' backends follow each other
+_NUMBERS = (0, 155, 154, 153, 151, 22, 20, 150, 16, 18, 17, 11, 19, 41, 13, 42, 14, 152, 34, 36, 39, 46, 45, 15,
+            24, 31, 27, 29, 28, 32, 33)
+_NUMBERS_OF_KINDS = (1, 5, 8, 9, 10, 21)
+
+
+def _all_numbers() -> dict[str, int]:
+    numbers = dict(zip(_KEYS.split(), _NUMBERS, strict=True))
+    start = 48
+    for kind, number in zip(_KINDS, _NUMBERS_OF_KINDS, strict=True):
         prefix = {"Dense": "", "AutogradFunctionality": "Autograd"}.get(kind, kind)
-        names += [kind, f"StartOf{kind}Backends", *(prefix + backend for backend in _BACKENDS.split())]
-        names.append(f"EndOf{kind}Backends")
-    return names
+        backends = [f"StartOf{kind}Backends", *(prefix + backend for backend in _BACKENDS.split())]
+        numbers |= {kind: number} | {name: start + i for i, name in enumerate(backends)}
+        start += len(backends)
+        numbers[f"EndOf{kind}Backends"] = start - 1
+    return numbers
 
 
-DispatchKey = enum.IntEnum("DispatchKey", _all_names(), module="torch._C", start=0)  # type: ignore[misc]
+class _Numbered(enum.Enum):
+    """The base of PyTorch's enumerations: members convert to int, and are equal to members only."""
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
+
+
+_enumeration: Any = _Numbered
+DispatchKey = _enumeration("DispatchKey", _all_numbers(), module="torch")
+
+#: what `torch.ops` operators are marked with
+Tag = _enumeration("Tag", """
+    core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated inplace inplace_view
+    maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order
+    nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy
+""", module="torch", start=0)
 
 
 class DispatchKeySet:

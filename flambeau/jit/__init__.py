@@ -45,7 +45,7 @@ from .scripting import (
 )
 
 importlib.import_module(f"{__name__}.annotations")  # instead of the name that `from __future__` leaves here
-Error = RuntimeError
+Error = JITException = RuntimeError
 _script_if_tracing = script_if_tracing
 
 
@@ -75,6 +75,31 @@ class CompilationUnit:
     def define(self, lang: str, rcb: Any = None, _frames_up: int = 0) -> None:
         """Compile source code, which is refused."""
         raise TorchScriptUnsupported("CompilationUnit.define")
+
+    def create_function(self, *args: Any) -> Any:
+        """Add a function of a graph, which is refused."""
+        raise TorchScriptUnsupported("CompilationUnit.create_function")
+
+    def find_function(self, name: str) -> None:
+        """The function of a name: None, the unit is empty."""
+
+    def get_functions(self) -> list[Any]:
+        """The functions: none."""
+        return []
+
+    def get_class(self, name: str) -> Any:
+        """The class of a name: there is none."""
+        raise TorchScriptUnsupported("CompilationUnit.get_class")
+
+    def get_interface(self, name: str) -> Any:
+        """The interface of a name: there is none."""
+        raise TorchScriptUnsupported("CompilationUnit.get_interface")
+
+    def set_optimized(self, optimized: bool) -> None:
+        """Whether functions are optimized; no effect."""
+
+    def drop_all_functions(self) -> None:
+        """Remove all functions: there are none."""
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:

@@ -77,7 +77,6 @@ class ScriptFunction:
         functools.update_wrapper(self, function)
         self._torchdynamo_inline = function
         self.name = getattr(function, "__name__", type(function).__name__)
-        self.qualified_name = f"__torch__.{getattr(function, '__qualname__', self.name)}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._torchdynamo_inline(*args, **kwargs)
@@ -94,6 +93,30 @@ class ScriptFunction:
     def graph(self) -> Any:
         """The TorchScript graph: there is none."""
         raise TorchScriptUnsupported("ScriptFunction.graph")
+
+    inlined_graph = graph
+
+    @property
+    def schema(self) -> Any:
+        """The TorchScript schema: there is none."""
+        raise TorchScriptUnsupported("ScriptFunction.schema")
+
+    @property
+    def qualified_name(self) -> str:
+        """The name, with that of the namespace of TorchScript before it."""
+        return f"__torch__.{getattr(self, '__qualname__', self.name)}"
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> Any:
+        """The optimized graph for some arguments: there is none."""
+        raise TorchScriptUnsupported("ScriptFunction.graph_for")
+
+    def get_debug_state(self) -> Any:
+        """The state of TorchScript's executor: there is none."""
+        raise TorchScriptUnsupported("ScriptFunction.get_debug_state")
+
+    def save_to_buffer(self, *args: Any, **kwargs: Any) -> bytes:
+        """The bytes of a TorchScript file, which is refused."""
+        raise TorchScriptUnsupported("ScriptFunction.save_to_buffer")
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Write a TorchScript file, which is refused."""
@@ -122,6 +145,39 @@ class ScriptModule(Module):  # type: ignore[misc]
         raise TorchScriptUnsupported("ScriptModule.graph")
 
     inlined_graph = graph
+
+    @property
+    def code_with_constants(self) -> Any:
+        """The TorchScript code and its constants: there is none."""
+        raise TorchScriptUnsupported("ScriptModule.code_with_constants")
+
+    @property
+    def original_name(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+    def define(self, src: str) -> None:
+        """Compile source code as a method, which is refused."""
+        raise TorchScriptUnsupported("ScriptModule.define")
+
+    def graph_for(self, *args: Any, **kwargs: Any) -> Any:
+        """The optimized graph for some arguments: there is none."""
+        raise TorchScriptUnsupported("ScriptModule.graph_for")
+
+    def get_debug_state(self, *args: Any, **kwargs: Any) -> Any:
+        """The state of TorchScript's executor: there is none."""
+        raise TorchScriptUnsupported("ScriptModule.get_debug_state")
+
+    def forward_magic_method(self, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a special method of the class.
+
+        Raises:
+            NotImplementedError: the class has none.
+        """
+        method = getattr(type(self), method_name, None)
+        if method is None:
+            raise NotImplementedError
+        return method(self, *args, **kwargs)
 
     def save(self, f: Any, **kwargs: Any) -> None:
         """Write a TorchScript file, which is refused."""

@@ -27,6 +27,7 @@ class ProfilerAction(Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4
 
 
 class ProfilerActivity(IntEnum):
@@ -201,6 +202,7 @@ class profile:
         self._active_trace: autograd_profiler.profile | None = None
         self._step: record_function | None = None
         self._metadata: dict[str, Any] = {}
+        self.custom_trace_id_callback = custom_trace_id_callback
 
     def _scheduled_action(self) -> ProfilerAction:
         return ProfilerAction.RECORD if self.schedule is None else self.schedule(self.step_num)
@@ -260,12 +262,17 @@ class profile:
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
+    def prepare_trace(self) -> None:
+        """Make ready for a trace."""
+        self.profiler = autograd_profiler.profile(
+            record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack,
+            with_flops=self.with_flops, custom_trace_id_callback=self.custom_trace_id_callback)
+
     def start_trace(self) -> None:
         """Start a trace."""
-        self._active_trace = self.profiler = autograd_profiler.profile(
-            record_shapes=self.record_shapes, profile_memory=self.profile_memory, with_stack=self.with_stack,
-            with_flops=self.with_flops)
-        self._active_trace.__enter__()
+        self.prepare_trace()
+        self._active_trace = self.profiler
+        self._recorded("starting trace").__enter__()
 
     def stop_trace(self) -> None:
         """End the trace."""
@@ -308,6 +315,75 @@ class profile:
 
     preset_metadata_json = add_metadata_json
 
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Set the function that names the next traces."""
+        self.custom_trace_id_callback = callback
 
-__all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "itt", "kineto_available", "profile", "record_function",
-           "schedule", "supported_activities", "tensorboard_trace_handler"]
+    def get_trace_id(self) -> str | None:
+        """The name of the current trace; None before the first."""
+        return None if self.profiler is None else self.profiler.trace_id
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stop recording activities, or start it again, inside the block.
+
+        Args:
+            enable: False to stop.
+            activities: which; only `ProfilerActivity.CPU` has an effect.
+
+        >>> import flambeau as torch
+        >>> cpu = [torch.profiler.ProfilerActivity.CPU]
+        >>> with torch.profiler.profile() as prof:
+        ...     prof.toggle_collection_dynamic(False, cpu)
+        ...     x = torch.ones(2).sin()
+        ...     prof.toggle_collection_dynamic(True, cpu)
+        ...     y = x.cos()
+        >>> [event.name for event in prof.events()]
+        ['aten::cos']
+        """
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Write memory by category over time, which is left out: operators' memory has no categories here.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError("export_memory_timeline: flambeau records the bytes of operators, not categories of "
+                                  "memory; see profile(profile_memory=True)")
+
+
+class ExecutionTraceObserver:
+    """A recorder of all operators with their arguments, for replay, which is left out.
+
+    Raises:
+        NotImplementedError: it is registered.
+
+    >>> import flambeau as torch
+    >>> torch.profiler.ExecutionTraceObserver().is_registered
+    False
+    """
+
+    is_registered = False
+
+    def register_callback(self, output_file_path: str) -> ExecutionTraceObserver:
+        """Record to a file, which is refused."""
+        raise NotImplementedError("ExecutionTraceObserver: flambeau writes no execution traces; see "
+                                  "torch.profiler.profile and export_chrome_trace")
+
+    def get_resources_dir(self, can_create: bool = False) -> str | None:
+        """The folder with the recorded data: None."""
+        return None
+
+    def get_output_file_path(self) -> str | None:
+        """The file that is written: None."""
+        return None
+
+    def unregister_callback(self) -> None:
+        """Stop: nothing is recorded."""
+
+    start = stop = cleanup = unregister_callback
+
+
+__all__ = ["DeviceType", "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "itt", "kineto_available",
+           "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]

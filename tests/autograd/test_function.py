@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 import flambeau as torch
@@ -205,3 +207,39 @@ def test_nothing_is_recorded_without_grad():
         y = Square.apply(torch.tensor([1.0], requires_grad=True))
     assert y.grad_fn is None
     assert not y.requires_grad
+
+
+def test_gradients_come_as_one_list_and_saved_tensors_are_read_once():
+    class Product(torch.autograd.Function):
+        boxed_grads_call = clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x * y, x + y
+
+        @staticmethod
+        def backward(ctx, grads):
+            x, y = ctx.saved_tensors
+            with pytest.raises(RuntimeError, match="saved_tensors can only be accessed once when"):
+                ctx.saved_tensors
+            a, b = grads
+            grads.clear()
+            return a * y + b, a * x + b
+
+    x, y = torch.tensor([1.], requires_grad=True), torch.tensor([3.], requires_grad=True)
+    a, b = Product.apply(x, y)
+    (2 * a + b).sum().backward()
+    assert (x.grad.item(), y.grad.item()) == (7, 3)
+    with pytest.raises(RuntimeError, match="saved_tensors can only be accessed once when"):
+        a.grad_fn.saved_tensors
+    node = Product.apply(x, y)[0].grad_fn
+    assert [g.item() for g in node.apply(torch.ones(1), torch.ones(1))] == [4, 2]
+
+
+def test_legacy_names_of_contexts():
+    with pytest.warns(FutureWarning, match="`mark_shared_storage` is deprecated"):
+        torch.autograd.function.FunctionCtx().mark_shared_storage((1, 2))
+    with pytest.raises(NotImplementedError):
+        torch.autograd.function.NestedIOFunction.forward_extended(None)
+    assert type(torch.autograd.Variable) is importlib.import_module("flambeau.autograd.variable").VariableMeta

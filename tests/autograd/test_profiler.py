@@ -377,3 +377,49 @@ def test_without_a_schedule_all_is_recorded_and_optimizers_are_named(tmp_path):
         profile().key_averages()
     with pytest.raises(AssertionError, match="No valid profiler activities found"):
         profile(activities=[])
+
+
+def test_names_of_traces_and_pauses():
+    from flambeau.profiler import ProfilerActivity, profile
+    with profile(custom_trace_id_callback=lambda: "mine") as prof:
+        torch.ones(1)
+        prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        torch.ones(1).sin()
+        prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        torch.zeros(1)
+    assert [event.name for event in prof.events()] == ["aten::ones", "aten::zeros"]
+    assert prof.get_trace_id() == "mine"
+    assert len(torch.autograd.profiler.profile().default_trace_id()) == 32
+
+
+def test_events_of_devices(tmp_path):
+    import sqlite3
+
+    from flambeau.autograd import profiler, profiler_util
+    event = profiler_util.FunctionEvent(1, "a", 2, 0, 1, metadata_json="{}")
+    event.append_kernel("k", 0, 5)
+    assert (event.kernels[0].duration, event.device_resource_id) == (5, 2)
+    with pytest.warns(FutureWarning, match="`metadata_json` is deprecated"):
+        assert event.metadata_json == "{}"
+    with sqlite3.connect(tmp_path / "trace.db") as db:
+        db.executescript("""
+            CREATE TABLE StringTable (_id_, value);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (id, name, timestamp);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (_id_, cbid, start, end, correlationId);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (correlationId, name, start, end);
+            INSERT INTO StringTable VALUES (1, 'conv'), (2, 'first');
+            INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES (7, 1, 10), (7, 0, 20), (8, 2, 1), (8, 0, 3);
+            INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 211, 12, 13, 5);
+            INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (5, 'gemm', 30, 34);
+        """)
+    events = profiler.load_nvprof(tmp_path / "trace.db")
+    assert [(e.name, [tuple(k) for k in e.kernels]) for e in events] == [("first", []), ("conv", [("gemm", 0, 4)])]
+
+
+def test_steps_are_those_of_the_fastest_requester(monkeypatch):
+    tracker = torch.autograd.profiler.KinetoStepTracker
+    monkeypatch.setattr(tracker, "_step_dict", {})
+    monkeypatch.setattr(tracker, "_current_step", 0)
+    assert [tracker.increment_step(name) for name in ("a", "a", "b", "a")] == [1, 2, 3, 3]
+    tracker.init_step_count("c")
+    assert tracker._step_dict == {"a": 3, "b": 3, "c": 3}

@@ -55,6 +55,8 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    clear_saved_tensors_on_access = False  #: whether `ctx.saved_tensors` can be read only once, and lets go of them
+    boxed_grads_call = False  #: whether `backward` gets the gradients as one list, from which it may remove them
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         import warnings
@@ -136,7 +138,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-for _method in ("mark_dirty", "mark_non_differentiable", "save_for_backward", "save_for_forward",
+for _method in ("mark_dirty", "mark_non_differentiable", "mark_shared_storage", "save_for_backward", "save_for_forward",
                 "set_materialize_grads"):
     setattr(Function, _method, vars(FunctionCtx)[_method])  # programs find them on the class, too
 

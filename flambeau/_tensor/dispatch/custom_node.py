@@ -39,6 +39,10 @@ NO_BACKWARD = ("You must implement either the backward or vjp method for your cu
                "backward mode AD.")
 
 
+_READ_TWICE = ("saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+               "autograd.Function. Either access saved_tensors only once, or set clear_saved_tensors_on_access=False.")
+
+
 class FunctionCtx:
     """The methods of `ctx` that `forward` calls."""
 
@@ -62,6 +66,13 @@ class FunctionCtx:
     def mark_dirty(self, *args: Tensor) -> None:
         """Declare inputs that were modified in place; they must be returned."""
         self.dirty_tensors = args
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Deprecated, without effect: shared memory is tracked."""
+        import warnings
+
+        warnings.warn("`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. "
+                      "Note that calls to `set_()` are not tracked", FutureWarning, stacklevel=2)
 
     def mark_non_differentiable(self, *args: Tensor) -> None:
         """Declare outputs that are not differentiable."""
@@ -87,6 +98,7 @@ class FunctionNode(Node, FunctionCtx):
     needs_input_grad: tuple[bool, ...] = ()
     _saved: Any = ()
     _freed = False
+    _freed_message = FREED_MESSAGE
     _output_tangents: dict[int, dict[int, Any] | None] | None = None  # of the saved outputs, by number
     _materialize_non_diff_grads = True
     _metas: tuple[Meta, ...]  # of the outputs
@@ -108,8 +120,11 @@ class FunctionNode(Node, FunctionCtx):
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors that were passed to `save_for_backward`."""
         if self._freed:
-            raise RuntimeError(FREED_MESSAGE)
-        return tuple([self._read(*entry) for entry in self._saved])
+            raise RuntimeError(self._freed_message)
+        result = tuple([self._read(*entry) for entry in self._saved])
+        if self._forward_cls.clear_saved_tensors_on_access:
+            self._saved, self._freed, self._freed_message = (), True, _READ_TWICE
+        return result
 
     def _read(self, kind: str, value: Any, counter: list[int] | None, version: int, number: int) -> Any:
         """One saved value, after a check of its version."""
@@ -212,8 +227,22 @@ class FunctionNode(Node, FunctionCtx):
                     notify_created(arguments[-1]._array)
             else:
                 arguments.append(None)
-        result = self._backward()(self, *arguments)
+        result = self.apply(*arguments)
         return self._checked(list(result) if isinstance(result, tuple) else [result], tensors)
+
+    def apply(self, *args: Any) -> Any:
+        """Call the user's `backward`, with the gradients of the outputs."""
+        if self._forward_cls.boxed_grads_call:
+            args = list(args),
+        return self._backward()(self, *args)
+
+    def apply_boxed(self, *args: Any) -> Any:
+        """Call the user's `backward` with one list of gradients."""
+        return self._backward()(self, *args)
+
+    def apply_jvp(self, *args: Any) -> Any:
+        """Call the user's `jvp`, with the tangents of the inputs."""
+        return self._forward_cls.jvp(self, *args)
 
     def _backward(self) -> Any:
         """The user's `backward`, or `vjp`, its alias."""

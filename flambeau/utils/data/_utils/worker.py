@@ -10,6 +10,7 @@ from typing import Any
 
 from ...._tensor.reductions import Kept
 from ....exception_wrapper import ExceptionWrapper
+from ....random import worker_info as _asked_by_generators
 from . import IS_WINDOWS, MP_STATUS_CHECK_INTERVAL, fetch, signal_handling
 
 _MASK = 0xFFFFFFFF
@@ -86,6 +87,9 @@ def get_worker_info() -> WorkerInfo | None:
     True
     """
     return _worker_info
+
+
+_asked_by_generators[:] = [get_worker_info]
 
 
 # ----- messages ----------------------------------------------------------------------------

@@ -5,10 +5,23 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
-from ..devices import device as _device
-from .absent import dummy_class, refusing
-
-_NONE = "Cannot access accelerator device when none is available."
+from ...devices import device as _device
+from ..absent import refusing
+from . import graphs, memory
+from .absence import NONE as _NONE
+from .graphs import Graph
+from .memory import (
+    empty_cache,
+    empty_host_cache,
+    get_memory_info,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+)
 
 
 def is_available() -> bool:
@@ -28,10 +41,7 @@ def current_accelerator(check_available: bool = False) -> _device | None:
 
 current_device_index = current_device_idx = current_stream = set_device_index = set_device_idx = set_stream = refusing(
     RuntimeError, _NONE)
-synchronize = get_device_capability = empty_cache = empty_host_cache = get_memory_info = refusing(RuntimeError, _NONE)
-memory_allocated = max_memory_allocated = memory_reserved = max_memory_reserved = refusing(RuntimeError, _NONE)
-memory_stats = reset_accumulated_memory_stats = reset_peak_memory_stats = refusing(RuntimeError, _NONE)
-Graph = dummy_class("Graph", "torch.accelerator", _NONE)
+synchronize = get_device_capability = refusing(RuntimeError, _NONE)
 
 
 class device_index:
@@ -74,3 +84,10 @@ def device_module(device: Any = None) -> Any:
 
 
 get_device_module = device_module
+
+__all__ = ["Graph", "current_accelerator", "current_device_idx", "current_device_index", "current_stream",
+           "device_count", "device_index", "device_module", "empty_cache", "empty_host_cache", "get_device_capability",
+           "get_device_module", "get_memory_info", "graphs", "is_available", "max_memory_allocated",
+           "max_memory_reserved", "memory", "memory_allocated", "memory_reserved", "memory_stats",
+           "reset_accumulated_memory_stats", "reset_peak_memory_stats", "set_device_idx", "set_device_index",
+           "set_stream", "synchronize"]

@@ -1,0 +1,3 @@
+"""The error of functions that need an accelerator."""
+
+NONE = "Cannot access accelerator device when none is available."

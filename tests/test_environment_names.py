@@ -1,0 +1,70 @@
+"""Names for devices, extensions and TorchScript: they answer, or refuse as PyTorch's CPU build does."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import flambeau
+
+EVENT = "Event('cpu', enable_timing=True)"
+NAMES = ("accelerator.memory.empty_cache()", "accelerator.graphs.Graph()", "accelerator.Graph.pool",
+         "Event('cpu').elapsed_time(Event('cpu'))", f"{EVENT}.elapsed_time({EVENT})",
+         "Event('cpu').ipc_handle()", "Event.from_ipc_handle('cpu', b'')", "Stream('cpu').native_handle",
+         "Stream('cpu').is_capturing()", "UntypedStorage(4).mps()", "classes.foo.Bar",
+         "classes.loaded_libraries", "wait(fork(int, 3))", "thread_safe_generator()",
+         "setattr(finfo(float32), 'min', 1)", "setattr(iinfo(int8), 'foo', 1)", "finfo(float32) == finfo(float32)",
+         "DispatchKey.CPU", "int(DispatchKey.AutogradMeta)", "str(Tag.core)", "int(Tag.view_copy)",
+         "return_types.max((1,))", "return_types.max(1)", "return_types.max((1, 2))",
+         "enable_grad(orig_func=abs)(-1)", "[d.abbr for d in (int8, bool, bfloat16, complex32, float8_e5m2, uint3)]")
+
+
+def outcome(module, source):
+    try:
+        value = eval(source, dict.fromkeys(("__builtins__",), __builtins__), NamesOf(module))
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return repr(value) if not callable(value) else "callable"
+
+
+class NamesOf(dict):
+    """The names of a module, as the locals of an expression."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def __missing__(self, name):
+        if name in ("setattr", "int", "str", "abs"):
+            raise KeyError(name)
+        return getattr(self.module, name)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("source", NAMES)
+def test_answers_and_refusals_are_those_of_pytorch(source):
+    torch = pytest.importorskip("torch")
+    mine, theirs = outcome(flambeau, source), outcome(torch, source)
+    assert str(mine).replace("flambeau.", "torch.") == str(theirs)
+
+
+@pytest.mark.parity
+def test_dispatch_keys_and_tags_have_the_numbers_of_pytorch():
+    torch = pytest.importorskip("torch")
+    for name in ("DispatchKey", "Tag"):
+        mine, theirs = ({k: int(v) for k, v in getattr(m, name).__members__.items()} for m in (flambeau, torch))
+        assert mine == theirs
+
+
+@pytest.mark.parametrize("member", ["schema", "inlined_graph", "save_to_buffer()", "graph_for()"])
+def test_what_needs_torchscript_is_refused(member):
+    function = flambeau.jit.script(abs)
+    assert function.qualified_name == "__torch__.abs"
+    with pytest.raises(NotImplementedError, match="has no TorchScript"):
+        eval(f"function.{member}", {"function": function})
+
+
+def test_modules_of_the_accelerator_are_found():
+    assert importlib.import_module("flambeau.alias").flambeau_module("torch.accelerator.memory") is \
+        flambeau.accelerator.memory
