@@ -52,6 +52,46 @@ FOUND = {
         r = b.prod(dtype=torch.int32)
         r = b.nansum(dtype=torch.int64)
     """,
+    "operands that do not fit each other": """
+        f, c, i = torch.tensor([1.5, -0.5, 0.0]), torch.tensor([1 + 1j, 0, 0]), torch.tensor([1, 0, 2])
+        r = f.masked_fill(f, 1)
+        r = f.masked_fill(torch.ones(7), 1)
+        r = torch.heaviside(f, i)
+        r = torch.heaviside(f, c)
+        r = torch.nn.functional.kl_div(f, i)
+        r = torch.nn.functional.kl_div(f, c)
+        r = torch.dist(f, i.bool())
+        r = torch.ldexp(f, i.bool())
+        r = torch.nn.functional.huber_loss(f, f.double())
+        r = torch.nn.functional.huber_loss(i, f)
+        r = torch.cross(f, i)
+        r = torch.isin(f, True)
+        r = torch.isin(f, 1j)
+        r = torch.isin(i.bool(), f)
+        r = torch.clamp(f, c)
+        r = torch.clamp(c, f)
+        r = torch.clamp(f, max=c)
+        r = torch.clamp(f, c, c)
+        r = torch.clamp(f, 1j)
+        r = torch.clamp_min(f, 1j)
+        r = f.clamp_(1j)
+        r = torch.clamp(i.bool(), True)
+        r = torch.clamp(i.bool(), max=True)
+        r = torch.clamp(i.bool(), True, False)
+        r = i.bool().clamp_(0, 1)
+        r = i.byte() % -1, torch.fmod(i.byte(), -2), torch.rsub(i.byte(), -1), torch.clamp(i.byte(), -1)
+        r = torch.clamp(i.byte(), max=300)
+        r = i.byte() % 300
+        r = torch.searchsorted(f, c)
+        r = torch.searchsorted(i.bool(), i.bool())
+        r = torch.searchsorted(f, i.bool()), torch.searchsorted(i, 0.5)
+        r = torch.searchsorted(f, 1j)
+        r = torch.searchsorted(f[0], 2)
+        r = torch.bucketize(f, c)
+        r = torch.sub(i, True, alpha=0.5)
+        r = torch.sub(i.bool(), i.bool(), alpha=0.5)
+        r = torch.pow(c, c), torch.pow(c, f), torch.pow(0, c), torch.pow(0j, f), c ** 0, c ** 1j
+    """,
 }
 
 

@@ -31,7 +31,7 @@ from .graph_recording import as_view, record, wrap_result
 from .handlers import handlers
 from .interception import intercept, notify_operator, run_with_hooks
 from .profiling import run_in_span
-from .promotion import NO_PARAMS, promoted_operands, round_params
+from .promotion import NO_PARAMS, converted_params, promoted_operands
 from .saved_tensor_packing import pack_inputs
 
 ndarray = np.ndarray
@@ -135,7 +135,9 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
         for a in values:
             if a is not None:
                 shape = a.shape if shape is None or shape == a.shape else broadcast_shapes(shape, a.shape)
-    run_params = params if narrow is None or not op.promoting_params else round_params(op, params, narrow)
+    run_params = params
+    if op.promoting_params:
+        run_params = converted_params(op, params, narrow, values[0])
     if large is not None and not large and narrow is None and len(values) > 1 and shape is not None and (
             prod(shape) > MIN_ELEMENTS[0]):  # only the broadcast result is large
         large = [a.dtype for a, name in zip(values, op.inputs, strict=False)

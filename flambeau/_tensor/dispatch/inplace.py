@@ -38,7 +38,7 @@ from .graph_recording import collect_edges, record
 from .handlers import handlers
 from .interception import intercept, notify_operator, run_with_hooks
 from .profiling import run_in_span
-from .promotion import promoted_operands, promoted_type, round_params
+from .promotion import converted_params, promoted_operands, promoted_type
 from .saved_tensor_packing import pack_inputs
 from .write_checks import check_captured_write, check_overlap, check_writable, is_tracked
 
@@ -126,14 +126,14 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
             if op.promote == "float" and result.category < dtypes.FLOATING:
                 result = dtypes.get_default_dtype()
             if (op.differentiable or op.name in _OF_INTEGERS) and not dtypes.can_cast(result, target.dtype):
-                raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type "
-                                   f"{target.dtype.scalar_name}")
+                to = dtypes.C_NAMES[target.dtype.name] if op.name.startswith("clamp") else target.dtype.scalar_name
+                raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type {to}")
         large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE else None
         values, narrow = promoted_operands(op, inputs, params, large)
         if isinstance(a, BitView):
             large, values = None, [resolve(x) for x in values]
-        if narrow is not None and op.promoting_params:
-            params = round_params(op, params, narrow)
+        if op.promoting_params:
+            params = converted_params(op, params, narrow, values[0])
 
         def compute() -> None:
             operands = values

@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.compiled.thresholds import MIN_ELEMENTS
+from ...backends.numpy.memory import check_scalar_fits
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..tensor import Tensor
@@ -155,6 +156,30 @@ def round_params(op: Op, params: dict[str, Any], narrow: np.dtype) -> dict[str, 
     rounded = {name: float(round_scalar(params[name], narrow)) for name in op.promoting_params
                if params.get(name).__class__ is float}
     return {**params, **rounded}
+
+
+def converted_params(op: Op, params: dict[str, Any], narrow: np.dtype | None, operand: Any) -> dict[str, Any]:
+    """The parameters, those that take part in promotion converted to the dtype that is computed in.
+
+    Raises:
+        RuntimeError: a bound of `clamp` is out of the range of an integer dtype (PyTorch's text).
+    """
+    if narrow is not None:
+        return round_params(op, params, narrow)
+    kind = operand.dtype.kind
+    if kind not in "iu":
+        return params
+    result = params
+    for name in op.promoting_params:
+        value = params.get(name)
+        if value.__class__ is not int:
+            continue
+        limits = np.iinfo(operand.dtype)
+        if not limits.min <= value <= limits.max:
+            if op.name.startswith("clamp"):
+                check_scalar_fits(value, dtypes.of(operand.dtype))
+            result = {**result, name: int(scalar_operand(value, operand.dtype))}
+    return result
 
 
 def scalar_operand(value: Any, to: np.dtype) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...ops.declare import REGISTRY
+from ...ops.pointwise.arithmetic import no_bool_operand
 from ...warning_location import always, user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
@@ -31,8 +32,12 @@ def _write(key: str, *inputs: Any, **params: Any) -> Any:
     return inplace_function(REGISTRY[key])(*inputs, **params)
 
 
-def _checked_alpha(input: Any, other: Any, alpha: Any) -> Any:
+def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) -> Any:
     """`alpha`, converted to the result's dtype after a check that it fits."""
+    if subtracts:
+        no_bool_operand(input, other)
+        if result_type([input, other]) is dtypes.bool_:
+            return 1  # which is refused
     if isinstance(alpha, Tensor):
         alpha = alpha.item()
     d = result_type([input, other])
@@ -102,7 +107,7 @@ def sub(input: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Any = None) -
         _LegacyArgumentOrder.warn("sub", "alpha", "Tensor other")
     if alpha == 1:
         return _sub(input, other, out=out)
-    return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
+    return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha, True), out=out)
 
 
 subtract = sub
@@ -115,7 +120,7 @@ def _sub_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
         _LegacyArgumentOrder.warn("sub", "alpha", "Tensor other")
     if alpha == 1:
         return _write("sub", self, other)
-    return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
+    return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha, True))
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:

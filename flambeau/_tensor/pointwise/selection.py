@@ -106,6 +106,8 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     tensor([0., 1.])
     """
     key, bounds, params = _clamp_operator(min, max)
+    if complex in map(type, params.values()) and self.is_floating_point():
+        raise RuntimeError("value cannot be converted to type double without overflow")
     return inplace_function(REGISTRY[key])(self, *bounds, **params)
 
 

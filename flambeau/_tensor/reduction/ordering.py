@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
@@ -164,13 +165,15 @@ def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = F
     if isinstance(input, Tensor):
         values = input
     else:
-        values = wrap(np.asarray(input, edges.dtype if edges.dtype.kind in "fi" else None))
+        scalar = dtypes.of_scalar(input).numpy
+        values = wrap(np.asarray(input, edges.dtype if edges.dtype.kind in ("fi" if scalar.kind in "bi" else "f" if (
+            scalar.kind == "f") else "") else scalar))
     shape = values._array.shape
-    if edges.ndim == 0:
-        raise RuntimeError(f"{name}: boundaries tensor should have positive dimension, but got 0 dimension")
     if values._array.ndim == 0 and edges.ndim != 1:
         raise RuntimeError(f"{name}: input value can be a scalar only when boundaries tensor dimension is 1, but we "
                            f"got boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)")
+    if edges.ndim == 0:
+        raise RuntimeError(f"{name}: boundaries tensor should have positive dimension, but got 0 dimension")
     if edges.ndim > 1 and edges.shape[:-1] != shape[:-1]:
         raise RuntimeError(f"{name}: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
                            f"tensor and input value tensor must match, but we got boundaries tensor "

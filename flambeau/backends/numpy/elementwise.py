@@ -192,6 +192,8 @@ def _pow(x: Any, y: Any, out: Any = None) -> Any:
         return _into(_pow_scalar(x, y), out)
     if x.dtype.kind in "iu" and y.dtype.kind in "iu":
         return _into(_integer_pow(x, y), out)
+    if x.dtype.kind == "c" and not np.all(x):  # 0ʸ = exp(y log 0) is NaN for y = 0, as in PyTorch's vectors
+        return _into(np.where(x == 0, np.exp(y * np.log(x)), np.power(x, y)), out)
     return np.power(x, y, out)
 
 
@@ -239,6 +241,8 @@ def _scalar_pow(base: Any, exponent: Any) -> Any:
         return _integer_pow(np.asarray(base).astype(exponent.dtype), exponent)
     if base == 2 and kind == "f":
         return np.exp2(exponent)
+    if kind == "c" and not base:
+        return np.exp(exponent * np.log(exponent.dtype.type(0)))
     return np.power(exponent.dtype.type(base), exponent)
 
 

@@ -416,8 +416,9 @@ def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
 
 
 def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    shape = x.shape if mask.shape == x.shape else broadcast_shapes(mask.shape, x.shape)
     if mask.dtype != np.bool_:
-        raise RuntimeError("masked_fill only supports boolean masks, but got mask with dtype "
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
                            f"{dtypes.C_NAMES[dtypes.of(mask.dtype).name]}")
     if value.__class__ is np.ndarray and value.ndim:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
@@ -426,7 +427,6 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
         check_scalar_fits(value, dtypes.of(x.dtype))
     elif value.dtype.kind == "c" and x.dtype.kind != "c":
         check_scalar_fits(value.item(), dtypes.of(x.dtype))
-    shape = x.shape if mask.shape == x.shape else broadcast_shapes(x.shape, mask.shape)
     out = np.empty_like(x) if shape == x.shape else np.empty(shape, x.dtype)
     kernels = copy_kernels() if out.size > MASKING[0] else None
     if kernels is not None and kernels.fill_masked(

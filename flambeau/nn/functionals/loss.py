@@ -7,6 +7,7 @@ import warnings
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ...dtypes import can_cast, promote_types
 from .reduction import check_reduction, legacy_reduction, reduce_loss, warn_if_broadcast
 
 __all__ = [
@@ -108,6 +109,13 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     """
     warn_if_broadcast(input, target)
     input, target = fn.broadcast_tensors(input, target)
+    if input.dtype is not target.dtype:
+        common = promote_types(input.dtype, target.dtype)
+        if not can_cast(common, input.dtype):
+            raise RuntimeError(f"result type {common.scalar_name} can't be cast to the desired output type "
+                               f"{input.dtype.scalar_name}")
+        if weight is None and common is not input.dtype:
+            return fn.huber_loss(input, target, reduction=check_reduction(reduction), delta=delta).to(input.dtype)
     if weight is None:
         return fn.huber_loss(input, target, reduction=check_reduction(reduction), delta=delta)
     return _weighted_reduction(fn.huber_loss(input, target, reduction="none", delta=delta), weight, input, reduction)
@@ -252,6 +260,9 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
                       "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
                       "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
                       stacklevel=2)
+    for kind in ("complex", "integral"):
+        if any(x.is_complex() if kind == "complex" else not x.is_floating_point() for x in (input, target)):
+            raise RuntimeError(f"kl_div: {kind.capitalize()} inputs not supported.")
     loss = target.exp() * (target - input) if log_target else fn.xlogy(target, target) - target * input
     if reduction == "batchmean":
         total = loss.sum()

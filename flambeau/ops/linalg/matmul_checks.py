@@ -147,3 +147,5 @@ def check_cross(input: Any, other: Any) -> None:
     """Raise PyTorch's error unless the inputs of `cross` have the right dimensions, sizes and dtypes."""
     if len(input.shape) != len(other.shape):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if input.dtype is not other.dtype and 3 in input.shape:
+        raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {other.dtype.scalar_name}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...backends.numpy.memory import scalar_operand
 from ...dtypes import bool_
 from ..declare import FOUND_DTYPE, composite, elementwise, not_implemented
@@ -11,7 +13,8 @@ NO_DIFFERENCE = {"bool": RuntimeError("Subtraction, the `-` operator, with two b
 _BOTH = ("input", "other")
 
 
-def _no_bool_operand(input, other):
+def no_bool_operand(input: Any, other: Any) -> None:
+    """Raise PyTorch's error for the subtraction of a bool and another dtype."""
     bools = [isinstance(x, bool) or getattr(x, "dtype", None) is bool_ for x in (input, other)]
     if bools[0] != bools[1]:
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
@@ -43,7 +46,7 @@ add_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: g * alpha)
 
 
-@elementwise(scalar_inputs=_BOTH, check=_no_bool_operand, unsupported_dtypes=NO_DIFFERENCE)
+@elementwise(scalar_inputs=_BOTH, check=no_bool_operand, unsupported_dtypes=NO_DIFFERENCE)
 def sub(input, other):
     """The difference, input - other.
 
@@ -58,7 +61,7 @@ sub.vjp(input=lambda g: g,
         other=lambda g: -g)
 
 
-@elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), check=_no_bool_operand,
+@elementwise(name="sub", key="_sub_scaled", node="SubBackward0", expose=(), check=no_bool_operand,
              unsupported_dtypes=NO_DIFFERENCE)
 def sub_scaled(input, other, *, alpha):
     """input - alpha · other."""
@@ -69,7 +72,7 @@ sub_scaled.vjp(input=lambda g: g,
                other=lambda g, alpha: -(g * alpha))
 
 
-@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=_no_bool_operand,
+@elementwise(name="rsub", key="_rsub", node="RsubBackward0", expose=(), check=no_bool_operand,
              unsupported_dtypes=NO_DIFFERENCE)
 def rsub(input, other, *, alpha=1):
     """other - alpha · input."""

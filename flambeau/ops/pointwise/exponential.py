@@ -205,7 +205,12 @@ logaddexp2.vjp(input=lambda xp, g, input, other: g / (1 + xp.exp2(other - input)
                other=lambda xp, g, input, other: g / (1 + xp.exp2(input - other)))
 
 
-@elementwise(promote="float", scalar_inputs=(), unrounded=("other",))
+def _check_ldexp(input, other):
+    if other.dtype.name == "bool" and input.dtype.is_floating_point:
+        raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
+
+
+@elementwise(promote="float", scalar_inputs=(), unrounded=("other",), check=_check_ldexp)
 def ldexp(xp, input, other):
     """input · 2ʸ.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import dtypes
-from ..declare import FOUND_DTYPE, elementwise, not_implemented
+from ..declare import FOUND_DTYPE, elementwise, not_implemented, not_implemented_error
 
 _EXPOSE = ("torch", "method")
 
@@ -27,12 +27,32 @@ where.vjp(input=lambda xp, g, condition: xp.where(condition, g, 0),
 
 # ----- clamping -----
 
-_REAL = {"complex": NotImplementedError("clamp is not supported for complex types")}
+_NO_CLAMP = NotImplementedError("clamp is not supported for complex types")
+
+
+def _unsupported_in_clamp(kernel):
+    """Return PyTorch's errors: complex bounds of a real tensor reach a kernel that lacks them."""
+    error = not_implemented_error(kernel)
+    return {"complex": lambda input, *bounds: _NO_CLAMP if input.dtype.is_complex else error}
+
+
+def _complex_bound(input, **bounds):
+    if input.dtype.is_floating_point:  # PyTorch compares with the bound as a real number
+        return RuntimeError("value cannot be converted to type double without overflow")
+    return _NO_CLAMP
+
+
+def _unsupported_bools(input, *, min=None, max=None):
+    kernel = "clamp_min" if max is None else "clamp_max" if min is None else "clamp"
+    return not_implemented_error(f"{kernel}_scalar_cpu")
+
+
+_UNSUPPORTED_BY_SCALARS = {"complex": _complex_bound, "bool": _unsupported_bools}
 
 
 @elementwise(name="clamp", key="_clamp_scalars", node="ClampBackward1", exact_out=FOUND_DTYPE,
              expose=(), promoting_params=("min", "max"),
-             unsupported_dtypes=_REAL)
+             unsupported_dtypes=_UNSUPPORTED_BY_SCALARS)
 def clamp_scalars(xp, input, *, min=None, max=None):
     """input clamped to [min, max], scalars."""
     if min is not None:
@@ -50,7 +70,7 @@ clamp_scalars.vjp(input=_clamp_scalars_vjp)
 
 
 @elementwise(name="clamp", key="_clamp_tensors", node="ClampBackward0", expose=(), scalar_inputs=(),
-             unsupported_dtypes=_REAL | not_implemented("clamp_cpu", "bool"))
+             unsupported_dtypes=_unsupported_in_clamp("clamp_cpu") | not_implemented("clamp_cpu", "bool"))
 def clamp_tensors(xp, input, min, max):
     """input clamped to [min, max], tensors; max where min > max."""
     return xp.minimum(xp.maximum(input, min), max)
@@ -64,7 +84,7 @@ clamp_tensors.vjp(
 
 @elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", exact_out=FOUND_DTYPE,
              expose=(), scalar_inputs=(),
-             unsupported_dtypes=_REAL)
+             unsupported_dtypes=_unsupported_in_clamp("maximum_cpu"))
 def clamp_below(xp, input, min):
     """max(input, min), with a tensor `min`."""
     return xp.maximum(input, min)
@@ -72,7 +92,7 @@ def clamp_below(xp, input, min):
 
 @elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", exact_out=FOUND_DTYPE,
              expose=(), scalar_inputs=(),
-             unsupported_dtypes=_REAL)
+             unsupported_dtypes=_unsupported_in_clamp("minimum_cpu"))
 def clamp_above(xp, input, max):
     """min(input, max), with a tensor `max`."""
     return xp.minimum(input, max)
@@ -102,7 +122,7 @@ def clamp_max(xp, input, max):
 
 @elementwise(name="clamp_min", key="_clamp_min_scalar", node="ClampMinBackward0", exact_out=FOUND_DTYPE,
              expose=(), promoting_params=("min",),
-             unsupported_dtypes=_REAL)
+             unsupported_dtypes={"complex": _NO_CLAMP, "bool": _unsupported_bools})
 def clamp_min_scalar(xp, input, *, min):
     """max(input, min), with a scalar `min`."""
     return xp.maximum(input, min)
@@ -110,7 +130,7 @@ def clamp_min_scalar(xp, input, *, min):
 
 @elementwise(name="clamp_max", key="_clamp_max_scalar", node="ClampMaxBackward0", exact_out=FOUND_DTYPE,
              expose=(), promoting_params=("max",),
-             unsupported_dtypes=_REAL)
+             unsupported_dtypes={"complex": _NO_CLAMP, "bool": _unsupported_bools})
 def clamp_max_scalar(xp, input, *, max):
     """min(input, max), with a scalar `max`."""
     return xp.minimum(input, max)
@@ -284,8 +304,14 @@ nextafter.vjp(input=lambda xp, g, input, other: xp.where(input == other, 0, g),
               other=lambda xp, g, input, other: xp.where(input == other, g, 0))
 
 
-@elementwise(scalar_inputs=(), node="torch::autograd::NotImplemented",
-             unsupported_dtypes={"complex": RuntimeError("heaviside is not yet implemented for complex tensors.")})
+def _check_heaviside(input, values):
+    if input.dtype.is_complex or values.dtype.is_complex:
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if input.dtype is not values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+
+
+@elementwise(scalar_inputs=(), node="torch::autograd::NotImplemented", check=_check_heaviside)
 def heaviside(xp, input, values):
     """The Heaviside step function: 0 where input < 0, 1 where input > 0, `values` where input = 0.
 

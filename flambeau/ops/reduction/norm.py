@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..declare import op
-from ..pointwise.arithmetic import NO_DIFFERENCE
+from ..pointwise.arithmetic import NO_DIFFERENCE, no_bool_operand
 from .reductions import restore_keepdim
 
 _NORM_ERROR = RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}")
@@ -65,7 +65,8 @@ linalg_vector_norm.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: norm_t
 _DIST_ERROR = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")
 
 
-@op(promote="common", holomorphic=False, unsupported_dtypes={"integer": _DIST_ERROR, **NO_DIFFERENCE})
+@op(promote="common", holomorphic=False, check=no_bool_operand,
+    unsupported_dtypes={"integer": _DIST_ERROR, **NO_DIFFERENCE})
 def dist(xp, input, other, *, p=2):
     """The p-norm of input - other.
 

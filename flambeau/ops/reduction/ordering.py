@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ...backends.numpy.memory import check_scalar_fits
+from ...dtypes import bool_, complex128
 from ..declare import composite, not_implemented, not_implemented_error, op
 from ..unsupported_dtypes import after_shapes
 from .extrema import declare_selection, declare_ties_in_rows, declare_ties_over_all
@@ -213,7 +214,14 @@ unique_consecutive.vjp(input=_vjp_not_implemented("unique_consecutive"))
 # ----- searching -------------------------------------------------------------------------------------
 
 
-@op(name="searchsorted", key="_searchsorted", expose=(), differentiable=False, scalar_inputs=("input",))
+def _check_searchsorted(sorted_sequence, input, sorter=None):
+    for d in (sorted_sequence.dtype, input.dtype):
+        if d.is_complex or (sorted_sequence.dtype is input.dtype is bool_):
+            raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{d.scalar_name}'")
+
+
+@op(name="searchsorted", key="_searchsorted", expose=(), differentiable=False, scalar_inputs=("input",),
+    check=_check_searchsorted)
 def searchsorted(xp, sorted_sequence, input, sorter=None, *, right=False, out_int32=False):
     """The index at which each value would be inserted to keep the sequence sorted."""
     return xp._searchsorted(sorted_sequence, input, sorter, right, out_int32)
@@ -234,10 +242,16 @@ searchsorted.vmap(lambda xp, batch, sorted_sequence, input, sorter=None, **optio
     xp, batch, sorted_sequence, input, sorter, options))
 
 
-@op(name="isin", key="_isin", expose=(), differentiable=False, promote="common",
-    scalar_inputs=("elements", "test_elements"),
-    unsupported_dtypes=dict.fromkeys(("bool", "complex"), RuntimeError(
-        "Unsupported input type encountered for isin(): {}")))
+def _check_isin(elements, test_elements):
+    for x in (elements, test_elements):
+        d = getattr(x, "dtype", None) or (bool_ if isinstance(x, bool) else complex128 if isinstance(x, complex)
+                                          else None)
+        if d is not None and (d.is_complex or d is bool_):
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {d.scalar_name}")
+
+
+@op(name="isin", key="_isin", expose=(), differentiable=False, promote="common", check=_check_isin,
+    scalar_inputs=("elements", "test_elements"))
 def isin(xp, elements, test_elements, *, assume_unique=False, invert=False):
     """Whether each element is one of the test elements."""
     return xp._isin(elements, test_elements, assume_unique, invert)
