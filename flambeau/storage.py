@@ -8,7 +8,6 @@ from . import dtypes
 from ._tensor import Tensor
 from ._tensor.creation.from_data import asarray
 from ._tensor.storage import TypedStorage, UntypedStorage, check_storage_arguments, storage_name
-from .environment.left_out import refusing_class
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -47,8 +46,19 @@ for _dtype in dtypes.ALL:
                        f"torch\n>>> torch.{_name}(2).size()\n2"})
 
 
-for _name in ("QInt8Storage", "QInt32Storage", "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage"):
-    globals()[_name] = refusing_class(f"torch.{_name}", "flambeau has no quantized tensors")
+class _QuantizedStorage(_LegacyStorage):
+    """The base of storages of quantized dtypes, which have no instances."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"torch.{cls.__name__}: flambeau has no quantized tensors")
+
+
+for _dtype in dtypes.WITHOUT_DATA:
+    if _dtype.name.startswith(("q", "quint")):
+        _name = f"{_dtype.scalar_name}Storage"
+        globals()[_name] = _LegacyStorageMeta(_name, (_QuantizedStorage,), {
+            "dtype": _dtype, "__module__": __name__.rpartition(".")[0],
+            "__doc__": f"A typed storage of {_dtype.name}, which is left out."})
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,20 @@ NAMES = ("accelerator.memory.empty_cache()", "accelerator.graphs.Graph()", "acce
          "classes.loaded_libraries", "wait(fork(int, 3))", "thread_safe_generator()",
          "setattr(finfo(float32), 'min', 1)", "setattr(iinfo(int8), 'foo', 1)", "finfo(float32) == finfo(float32)",
          "DispatchKey.CPU", "int(DispatchKey.AutogradMeta)", "str(Tag.core)", "int(Tag.view_copy)",
+         "backends.cuda.preferred_linalg_library()", "backends.cuda.preferred_linalg_library('magma')",
+         "backends.cuda.preferred_linalg_library('x')", "backends.cuda.preferred_linalg_library(3)",
+         "backends.cuda.preferred_blas_library()", "backends.cuda.preferred_blas_library('cublaslt')",
+         "backends.cuda.preferred_rocm_fa_library(3)", "backends.cuda.blas_workspace_size()",
+         "backends.cuda.blas_workspace_size(1, 'ck')", "backends.cuda.cublaslt_workspace_size(1)",
+         "backends.cuda.cufft_plan_cache[0]", "backends.cuda.cufft_plan_cache.size",
+         "backends.cuda.cuFFTPlanCache(0).size", "backends.cuda.cuFFTPlanCache(0).clear()",
+         "setattr(backends.cuda.cuFFTPlanCache(0), 'size', 1)", "setattr(backends.cuda.cufft_plan_cache, 'size', 1)",
+         "backends.cuda.can_use_flash_attention(backends.cuda.SDPAParams(ones(1), ones(1), ones(1), None, 0, True, "
+         "True))", "backends.cuda.is_ck_sdpa_available()", "backends.cuda.fp16_bf16_reduction_math_sdp_allowed()",
+         "backends.mps.get_name()", "backends.mps.is_macos_or_newer(13, 0)",
+         "isinstance(ones(1).storage(), QUInt8Storage)", "nn.functional.assert_int_or_pair([1], 'a', 'not {}')",
+         "signal.windows.windows.hann(3)",
+         "nn.Buffer.register_hook", "nn.functional.boolean_dispatch",
          "return_types.max((1,))", "return_types.max(1)", "return_types.max((1, 2))",
          "enable_grad(orig_func=abs)(-1)", "[d.abbr for d in (int8, bool, bfloat16, complex32, float8_e5m2, uint3)]")
 
@@ -36,7 +50,7 @@ class NamesOf(dict):
         self.module = module
 
     def __missing__(self, name):
-        if name in ("setattr", "int", "str", "abs"):
+        if name in ("setattr", "int", "str", "abs", "isinstance"):
             raise KeyError(name)
         return getattr(self.module, name)
 

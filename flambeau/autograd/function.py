@@ -18,6 +18,11 @@ class InplaceFunction(Function):
 class NestedIOFunction(Function):
     """Deprecated base class of functions with `forward_extended` and `backward_extended`; use `Function`."""
 
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors that were saved: none, an instance cannot be called."""
+        return ()
+
     def forward_extended(self, *input: Any) -> None:
         """The operator."""
         raise NotImplementedError

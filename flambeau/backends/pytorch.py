@@ -15,6 +15,7 @@ from typing import Any
 from ..settings import Settings
 from .attention_kernels import enabled as enabled_kernels
 from .attention_kernels import set_enabled
+from .cuda_settings import NAMES as _CUDA_NAMES
 
 
 def _no() -> bool:
@@ -123,7 +124,22 @@ generic = _switches("generic", {"fp32_precision": "none"}, {"fp32_precision": "n
 nnpack = _switches("nnpack", {"enabled": True}, {"enabled": False}, is_available=_no)
 opt_einsum = _library("opt_einsum", {"enabled": False, "strategy": None}, is_available=_no, get_opt_einsum=_none)
 openmp = _library("openmp", is_available=_no)
-mps = _library("mps", is_available=_no, is_built=_no)
+
+
+def _without_mps(*args: Any) -> Any:
+    raise RuntimeError("Cannot execute isOnMacOSorNewer() without MPS backend.")
+
+
+def _get_core_count() -> int:
+    raise AttributeError("module 'torch._C' has no attribute '_mps_get_core_count'")
+
+
+def _get_name() -> str:
+    raise AttributeError("module 'torch._C' has no attribute '_mps_get_name'")
+
+
+mps = _library("mps", is_available=_no, is_built=_no, is_macos_or_newer=_without_mps, is_macos13_or_newer=_without_mps,
+               get_core_count=_get_core_count, get_name=_get_name)
 kleidiai = _library("kleidiai", is_available=_no)
 cusparselt = _library("cusparselt", is_available=_no, version=_none, get_max_alg_id=_none)
 quantized = _library("quantized", {"engine": "none", "supported_engines": ["none"]})
@@ -166,8 +182,8 @@ def _switch(name: str, value: bool) -> tuple[Callable[[], bool], Callable[[bool]
     def read() -> bool:
         return state[0]
 
-    def write(enabled: bool) -> None:
-        state[0] = bool(enabled)
+    def write(value: bool) -> None:
+        state[0] = bool(value)
 
     read.__name__, write.__name__ = name, f"set_{name}"
     return read, write
@@ -210,9 +226,7 @@ def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_e
 cuda = _library("cuda", is_built=_no, is_flash_attention_available=_no, sdp_kernel=sdp_kernel,
              **{f"{name}_sdp_enabled": read for name, (read, _) in _sdp.items()},
              **{f"enable_{name}_sdp": write for name, (_, write) in _sdp.items()})
-vars(cuda)["matmul"] = Settings("torch.backends.cuda.matmul", {
-    "allow_tf32": False, "allow_fp16_reduced_precision_reduction": True, "allow_bf16_reduced_precision_reduction": True,
-    "allow_fp16_accumulation": False, "fp32_precision": "none"})
+vars(cuda).update(_CUDA_NAMES)
 mha_enabled, set_mha = _switch("fastpath_enabled", True)
 mha = _library("mha", get_fastpath_enabled=mha_enabled, set_fastpath_enabled=set_mha)
 

@@ -6,6 +6,9 @@ compositions of operators, argument checks, deprecated arguments.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from .._tensor import functions as _fn
 from .._tensor.overriding.entry_points import register_namespace
 from . import grad as grad
@@ -40,11 +43,36 @@ _OPERATORS = (
 globals().update({name: getattr(_fn, name) for name in _OPERATORS if hasattr(_fn, name)})
 unfold, fold = _fn.unfolded, _fn.folded  # `fn.unfold` is Tensor.unfold, which differs
 
+#: names that TorchScript's annotations have here -> the module below the package that defines them
+_DEFINED_IN = {**dict.fromkeys(("BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "boolean_dispatch"),
+                               "jit.internal"),
+               **dict.fromkeys(("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"),
+                               "overrides")}
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """Raise AssertionError unless an argument is an int or has two elements.
+
+    Args:
+        arg: the argument.
+        arg_name: its name, for the message.
+        message: a text with a place for the name.
+    """
+    if not (isinstance(arg, int) or len(arg) == 2):
+        raise AssertionError(message.format(arg_name))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _DEFINED_IN:
+        return getattr(importlib.import_module(f"{__name__.partition('.')[0]}.{_DEFINED_IN[name]}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 #: numbers of the modes of `grid_sample`
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 __all__ = sorted(  # noqa: PLE0605
     name for name, value in globals().items() if callable(value) and not name.startswith("_")
-    and name != "register_namespace")
+    and name not in ("Any", "assert_int_or_pair", "register_namespace"))
 register_namespace("torch.nn.functional.", lambda: {name: globals()[name] for name in __all__})

@@ -24,6 +24,9 @@ class _BufferType(type):
             return True
         return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
 
+    def __getattr__(cls, name: str) -> Any:  # the methods of tensors, as functions of the class
+        return getattr(Tensor, name)
+
 
 class Buffer(metaclass=_BufferType):
     """A tensor that a module registers as a buffer on assignment.

@@ -364,7 +364,25 @@ class ExecutionTraceObserver:
     False
     """
 
-    is_registered = False
+    is_registered = is_running = False
+
+    @staticmethod
+    def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
+        """The recorder that the environment variable ENABLE_PYTORCH_EXECUTION_TRACE asks for: None unless it is 1."""
+        if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
+            return None
+        return ExecutionTraceObserver().register_callback("")
+
+    @staticmethod
+    def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
+        """The folder beside a file of a trace, with what the trace refers to; None if there is none."""
+        folder = f"{os.path.splitext(trace_path)[0]}_resources"
+        if create_dir:
+            os.makedirs(folder, exist_ok=True)
+        return folder if os.path.isdir(folder) else None
+
+    def set_extra_resource_collection(self, val: bool) -> None:
+        """Set whether what operators refer to is recorded, too; no effect."""
 
     def register_callback(self, output_file_path: str) -> ExecutionTraceObserver:
         """Record to a file, which is refused."""

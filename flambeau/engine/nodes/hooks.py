@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from itertools import count
 from typing import Any
 
 from ...modes import module_changes
@@ -23,10 +22,11 @@ class RemovableHandle:
     >>> (x * 3).backward()
     """
 
-    _next_id = count().__next__
+    next_id = 0  #: the id of the next hook
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.id = RemovableHandle._next_id()
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
         self.hooks_dict_ref = weakref.ref(hooks_dict)
         others = extra_dict if isinstance(extra_dict, list) else [extra_dict] if extra_dict is not None else []
         self.extra_dict_ref = tuple(weakref.ref(d) for d in others)
@@ -46,7 +46,7 @@ class RemovableHandle:
         hooks, self.id, *others = state
         self.hooks_dict_ref = weakref.ref(HookDict() if hooks is None else hooks)
         self.extra_dict_ref = tuple(weakref.ref(HookDict() if d is None else d) for d in (others[0] if others else ()))
-        RemovableHandle._next_id = count(max(self.id + 1, RemovableHandle._next_id())).__next__
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ...engine.grad_mode import is_grad_enabled
 from ..modules.module import Module
+from .parallel_apply import parallel_apply
+from .replicate import replicate
+from .scatter_gather import gather, scatter_kwargs
 
 
 class DataParallel(Module):
@@ -32,11 +36,28 @@ class DataParallel(Module):
                  dim: int = 0) -> None:
         super().__init__()
         self.module = module
+        self.dim = dim
         self.device_ids: list[Any] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the wrapped module."""
         return self.module(*inputs, **kwargs)
+
+    def replicate(self, module: Module, device_ids: Sequence[Any]) -> list[Module]:
+        """Copies of a module on several devices (`nn.parallel.replicate`)."""
+        return replicate(module, device_ids, not is_grad_enabled())
+
+    def scatter(self, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, device_ids: Sequence[Any]) -> Any:
+        """Arguments divided among devices (`nn.parallel.scatter`)."""
+        return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
+
+    def parallel_apply(self, replicas: Sequence[Module], inputs: Sequence[Any], kwargs: Any) -> list[Any]:
+        """The results of copies of a module (`nn.parallel.parallel_apply`)."""
+        return parallel_apply(replicas, inputs, kwargs, self.device_ids[:len(replicas)])
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """Results on one device (`nn.parallel.gather`)."""
+        return gather(outputs, output_device, dim=self.dim)
 
 
 def data_parallel(module: Module, inputs: Any, device_ids: Sequence[Any] | None = None, output_device: Any = None,

@@ -132,9 +132,9 @@ class BackwardHook:
     all inputs and runs the backward hooks.
     """
 
-    def __init__(self, module: Any, hooks: Sequence[Callable], pre_hooks: Sequence[Callable]) -> None:
-        self.hooks = hooks
-        self.pre_hooks = pre_hooks
+    def __init__(self, module: Any, user_hooks: Sequence[Callable], user_pre_hooks: Sequence[Callable]) -> None:
+        self.user_hooks = user_hooks
+        self.user_pre_hooks = user_pre_hooks
         self.module = module
         self.grad_outputs: tuple | None = None
         self.output_positions: list[int] | None = None
@@ -194,7 +194,7 @@ class BackwardHook:
         node.register_hook(after_inputs)
 
     def _run_hooks(self, grad_input: tuple, grad_output: tuple, expected: int) -> tuple:
-        for hook in self.hooks:
+        for hook in self.user_hooks:
             out = hook(self.module, grad_input, grad_output)
             if out is None:
                 continue
@@ -209,7 +209,7 @@ class BackwardHook:
     def _register_output_prehook(self, node: Any) -> None:
         def before_outputs(grad_output: tuple) -> tuple:
             grads = self._pack_with_none(self.output_positions, grad_output, self.n_outputs)
-            for pre_hook in self.pre_hooks:
+            for pre_hook in self.user_pre_hooks:
                 out = pre_hook(self.module, grads)
                 if out is None:
                     continue
@@ -227,12 +227,12 @@ class BackwardHook:
         node.register_prehook(before_outputs)
 
     def _run_hooks_without_inputs(self) -> None:
-        if self.hooks:
+        if self.user_hooks:
             warnings.warn("Full backward hook is firing when gradients are computed with respect to module "
                           f"outputs since no inputs require gradients. See {FULL_HOOK_URL} for more details.",
                           stacklevel=user_stacklevel())
         none = (None,) * self.n_inputs
-        for hook in self.hooks:
+        for hook in self.user_hooks:
             out = hook(self.module, none, self.grad_outputs)
             if out is not None and not (isinstance(out, tuple) and all(grad is None for grad in out)):
                 raise RuntimeError("Backward hook for Modules where no input requires "

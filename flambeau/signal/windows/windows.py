@@ -1,4 +1,4 @@
-"""`torch.signal.windows`: window functions, symmetric or periodic, in float32 or float64."""
+"""`torch.signal.windows.windows`: window functions, symmetric or periodic, in float32 or float64."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from math import pi, sqrt
 from typing import Any
 
-from .. import dtypes
-from .._tensor import Tensor
-from .._tensor import functions as fn
-from ..devices import strided
+from ... import dtypes
+from ..._tensor import Tensor
+from ..._tensor import functions as fn
+from ...devices import strided
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
            "hann", "kaiser", "nuttall"]
