@@ -6,9 +6,11 @@ import contextlib
 import gc
 import importlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,6 +30,15 @@ def pytest_collection_finish() -> None:
     """Collected tests and imported modules stay: no later collection has to walk through them."""
     gc.collect()
     gc.freeze()
+    seed_without_tracebacks()
+
+
+def seed_without_tracebacks() -> None:
+    """Without a GPU, PyTorch formats the whole stack three times at each `manual_seed`: most of the time of a test."""
+    for name in ("torch.cuda", "torch.xpu", "torch.mtia"):
+        device = sys.modules.get(name)
+        if device is not None:
+            device.traceback = SimpleNamespace(format_stack=list)
 
 
 @pytest.fixture(scope="module")
