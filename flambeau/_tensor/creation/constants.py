@@ -15,6 +15,7 @@ from ...backends.sparse_array import SparseArray, not_implemented
 from ...devices import ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...engine.saved.saved_tensor_mutation import before_write
+from ...kernels.memory_format import with_preserved_strides
 from ...modes import filled_memory, lazy_storages, special
 from ..dispatch.write_checks import warn_of_resize
 from ..meta import reserved
@@ -266,7 +267,7 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         strides = None if a.flags.c_contiguous or 0 in a.strides else [s // a.itemsize for s in a.strides]
         return wrap_new(reserved(a.shape, d, strides), device, requires_grad)
     if memory_format is None or memory_format.name == "preserve_format":
-        array = empty_array_like(a, d, "C" if 0 in a.strides else "K")
+        array = with_preserved_strides(empty_array_like(a, d, "C" if 0 in a.strides else "K"), a)
     else:
         array = _laid_out(empty_array(a.shape, d), memory_format)
     if fill is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from ...backends.compiled import new_copy
 from ...backends.numpy import ArrayNamespace, primitives
 from ...engine.tensor_interface import layer
 from ...ir.decompositions.composites import declarations_with_programs, with_programs
+from ...kernels.memory_format import is_channels_last, to_channels_last
 from ...ops.declare import REGISTRY, Op
 
 ndarray = np.ndarray
@@ -27,6 +29,10 @@ def kernel_of(op: Op) -> Any:
             kernel = getattr(arrays, name)
         else:
             kernel = partial(op.forward, arrays) if op.takes_xp else op.forward
+        if name in IN_FORMAT_OF_INPUT:
+            kernel = _in_format_of_input(kernel)
+        elif name == "cat":
+            kernel = _in_format_of_pieces(kernel)
         op.kernel = kernel  # type: ignore[attr-defined]
     return kernel
 
@@ -35,7 +41,7 @@ def kernel_of(op: Op) -> Any:
 ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
-    "logcumsumexp", "cat", "stack", "roll", "masked_fill", "repeat", "index", "tril", "triu",
+    "logcumsumexp", "stack", "roll", "masked_fill", "repeat", "index", "tril", "triu",
 ))
 
 
@@ -49,3 +55,40 @@ def row_major(result: Any) -> Any:
                 return result.reshape(-1).reshape(result.shape)
         return result
     return [row_major(a) for a in result] if result.__class__ in (tuple, list) else result
+
+
+# ----- memory formats of results ---------------------------------------------------------
+
+
+#: operators whose results are channels-last if their first input is
+IN_FORMAT_OF_INPUT = frozenset((
+    "constant_pad_nd", "reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d", "_group_norm",
+    "_max_unpool2d",
+))
+
+
+def _in_format_of_input(kernel: Any) -> Any:
+    def run(x: Any, *rest: Any, **params: Any) -> Any:
+        result = kernel(x, *rest, **params)
+        if x.ndim in (4, 5) and result.ndim == x.ndim and is_channels_last(x.shape, x.strides):
+            return to_channels_last(result)
+        return result
+
+    return run
+
+
+def _in_format_of_pieces(kernel: Any) -> Any:
+    def run(*pieces: Any, **params: Any) -> Any:
+        result = kernel(*pieces, **params)
+        arrays = pieces[0] if pieces[0].__class__ is list else pieces
+        return joined(result, arrays)
+
+    return run
+
+
+def joined(result: ndarray, arrays: Sequence[ndarray]) -> ndarray:
+    """A concatenation in PyTorch's layout: channels-last if all pieces are, row-major otherwise."""
+    if result.ndim in (4, 5) and result.size and all(
+            is_channels_last(a.shape, a.strides) for a in arrays if a.ndim == result.ndim):
+        return to_channels_last(result)
+    return row_major(result)

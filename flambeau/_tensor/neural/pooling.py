@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.memory_format import channels_last_strides, is_channels_last
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...warning_location import alert_not_deterministic
@@ -348,7 +349,12 @@ def _adaptive_avg(rank: int) -> Any:
         _check_adaptive(input, output, rank, function, "")
         if output == (1,) * rank:
             dims = tuple(range(-rank, 0)) if rank == 3 else (-1, -2)
-            return apply(REGISTRY["mean"], [input], {"dim": dims, "keepdim": True})
+            result = apply(REGISTRY["mean"], [input], {"dim": dims, "keepdim": True})
+            a = input._array
+            if a.__class__ is np.ndarray and is_channels_last(a.shape, a.strides):
+                item = a.itemsize
+                result.as_strided_(result.shape, [s // item for s in channels_last_strides(result._array.shape, item)])
+            return result
         return apply(REGISTRY["_" + function], [input], {"output_size": output})
 
     pool.__name__ = pool.__qualname__ = function

@@ -20,10 +20,12 @@ from ...backends.numpy.memory import (
     is_contiguous,
     owner,
     strided_view,
+    suggested_memory_format,
 )
 from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name, not_implemented
 from ...dtypes import dtype as dtype_type
+from ...kernels.memory_format import with_preserved_strides
 from ...modes import active_tracer, filled_memory, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
@@ -55,7 +57,7 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
     a = self._array
     if a.dtype == dtype.numpy and not copy:
         if memory_format is None or memory_format is devices.preserve_format or (
-                a.__class__ is np.ndarray and is_contiguous(a, memory_format)):
+                a.__class__ is np.ndarray and suggested_memory_format(a) == memory_format.name):
             return self
     elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb" and a.size:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
@@ -63,7 +65,8 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         if bits_used[0]:
             a = resolve(a)
         try:
-            return _cast(self, copy_as(a) if a.dtype == dtype.numpy else dtypes.cast(a, dtype.numpy))
+            return _cast(self, copy_as(a) if a.dtype == dtype.numpy else with_preserved_strides(
+                dtypes.cast(a, dtype.numpy), a))
         except SparseAccess:
             pass  # `apply` dispatches to the sparse implementation
     if self._requires_grad and dtype.numpy.kind not in "fcV":  # PyTorch records no history

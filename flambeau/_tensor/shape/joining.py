@@ -21,7 +21,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
-from ..dispatch.array_kernels import row_major
+from ..dispatch.array_kernels import joined, row_major
 from ..dispatch.binding import public_function
 from ..tensor import Tensor, wrap
 from .reshaping import as_ints, expand, reshape, unsqueeze, view
@@ -227,10 +227,12 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
         small, large = kernels
         size = len(arrays) * arrays[0].size if small is _stack else sum([a.size for a in arrays])
         if size <= CONCATENATIONS[0]:
-            return wrap(row_major(small(arrays, dim)))  # arrays of several ranks are a ValueError
+            result = small(arrays, dim)  # arrays of several ranks are a ValueError
+            return wrap(row_major(result) if small is _stack else joined(result, arrays))
         if len({a.ndim for a in arrays}) > 1:
             return None
-        return wrap(row_major(large(arrays, dim)))
+        result = large(arrays, dim)
+        return wrap(row_major(result) if small is _stack else joined(result, arrays))
     except (AttributeError, ValueError, SparseAccess):
         return None  # the general path raises PyTorch's error, or dispatches to the sparse implementation
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ... import dtypes
+from ...kernels.memory_format import is_channels_last, with_preserved_strides
 from ...runtime.numpy_abi import DATA, readable
 from ...shapes import contiguous_strides
 from ..compiled import copy, new_copy
@@ -129,10 +130,18 @@ def is_contiguous(x: Any, memory_format: Any = None) -> bool:
     return x.flags.c_contiguous
 
 
+def suggested_memory_format(x: np.ndarray) -> str:
+    """Return the name of the format that operators on images give their results: that of the strides of `x`."""
+    if not is_channels_last(x.shape, x.strides):
+        return "contiguous_format"
+    return "channels_last" if x.ndim == 4 else "channels_last_3d"
+
+
 def copy_as(x: Any, memory_format: Any = None) -> Any:
     """Return a copy in the format; None and `preserve_format` keep the order of strides."""
     if memory_format is None and x.flags.c_contiguous:
-        return new_copy(x) if x.size > COPIES[0] else x.copy()
+        result = new_copy(x) if x.size > COPIES[0] else x.copy()
+        return result if result.strides == x.strides else with_preserved_strides(result, x)
     name = "preserve_format" if memory_format is None else memory_format.name
     if name in CHANNELS_LAST:
         ndim, order, back = CHANNELS_LAST[name]
@@ -141,7 +150,9 @@ def copy_as(x: Any, memory_format: Any = None) -> Any:
         return new_copy(x.transpose(order)).transpose(back)
     if name == "contiguous_format":
         return new_copy(x)
-    return new_copy(x, "C" if 0 in x.strides else "K")  # "K" would put expanded dimensions last
+    if 0 in x.strides:
+        return new_copy(x)  # "K" would put expanded dimensions last
+    return with_preserved_strides(new_copy(x, "K"), x)
 
 
 def match_layout(result: Any, *operands: Any) -> Any:

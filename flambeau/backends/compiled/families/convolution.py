@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .... import codegen, dtypes
+from ....kernels.memory_format import channels_last_strides, is_channels_last, to_channels_last
 from ...errstate import run_quietly
 
 ndarray = np.ndarray
@@ -20,36 +21,13 @@ MIN_MULTIPLICATIONS = [1 << 15]
 
 
 def channels_last(x: ndarray) -> bool:
-    """Whether an array (N, C, *spatial) is channels-last and not also C-contiguous."""
-    if x.flags.c_contiguous or x.ndim < 3:
-        return False
-    return x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous
+    """Whether an image (N, C, *spatial) of two or three spatial dimensions has channels-last strides."""
+    return is_channels_last(x.shape, x.strides)
 
 
 def match_channels_last(x: ndarray, *others: ndarray) -> ndarray:
     """`x` (N, C, *spatial), channels-last if one of the others is."""
-    return to_channels_last(x) if x.ndim > 3 and any(map(channels_last, others)) else x
-
-
-def to_channels_last(x: ndarray) -> ndarray:
-    """A channels-last copy of `x` (N, C, *spatial)."""
-    result = np.ndarray(x.shape, x.dtype, np.empty(x.shape, x.dtype), 0, channels_last_strides(x.shape, x.itemsize))
-    result[...] = x
-    return result
-
-
-def channels_last_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Strides of a channels-last array of this shape.
-
-    >>> channels_last_strides((2, 3, 5), 4)
-    (60, 4, 12)
-    """
-    _, c, *spatial = shape
-    strides, stride = [], c * itemsize
-    for extent in reversed(spatial):
-        strides.append(stride)
-        stride *= extent
-    return stride, itemsize, *reversed(strides)
+    return to_channels_last(x) if any(map(channels_last, others)) else x
 
 
 class ConvolutionKernels:
@@ -209,5 +187,5 @@ def _multiplications(first: int, second: int, sizes: tuple[int, ...]) -> int:
     return total
 
 
-__all__ = ["MIN_MULTIPLICATIONS", "ConvolutionKernels", "channels_last", "channels_last_strides", "forward",
-           "input_gradient", "match_channels_last", "to_channels_last", "weight_gradient"]
+__all__ = ["MIN_MULTIPLICATIONS", "ConvolutionKernels", "channels_last", "forward", "input_gradient",
+           "match_channels_last", "weight_gradient"]

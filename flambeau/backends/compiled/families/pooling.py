@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from .... import codegen, dtypes
+from ....kernels.memory_format import channels_last_strides, to_channels_last
 from ...errstate import run_quietly
-from .convolution import channels_last, channels_last_strides, to_channels_last
+from .convolution import channels_last
 
 ndarray = np.ndarray
 _INT64 = np.dtype(np.int64)
