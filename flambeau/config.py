@@ -66,9 +66,9 @@ IN_PYTORCH = {
     "utils.benchmark.timer": "utils.benchmark.utils.timer",
     "utils.data.datapipes.iter.splitting": "utils.data.datapipes.iter.combining",
     "utils.data.datapipes.iterator_hooks": "utils.data.datapipes._hook_iterator",
-    "utils.data.iterators": "utils.data.dataloader", "utils.pytree_paths": "utils._pytree",
-    "utils.pytree_registration": "utils._pytree", "utils.pytree_serialization": "utils._pytree",
-    "utils.recomputation": "utils.checkpoint", "utils.selective": "utils.checkpoint",
+    "utils.data.iterators": "utils.data.dataloader", "utils.pytrees.paths": "utils._pytree",
+    "utils.pytrees.registration": "utils._pytree", "utils.pytrees.serialization": "utils._pytree",
+    "utils.checkpointing.recomputation": "utils.checkpoint", "utils.checkpointing.selective": "utils.checkpoint",
 }
 
 #: the classes that have PyTorch's module now -> their module in flambeau

@@ -24,8 +24,8 @@ NAMES = ("accelerator.memory.empty_cache()", "accelerator.graphs.Graph()", "acce
          "backends.cuda.cufft_plan_cache[0]", "backends.cuda.cufft_plan_cache.size",
          "backends.cuda.cuFFTPlanCache(0).size", "backends.cuda.cuFFTPlanCache(0).clear()",
          "setattr(backends.cuda.cuFFTPlanCache(0), 'size', 1)", "setattr(backends.cuda.cufft_plan_cache, 'size', 1)",
-         "backends.cuda.can_use_flash_attention(backends.cuda.SDPAParams(ones(1), ones(1), ones(1), None, 0, True, "
-         "True))", "backends.cuda.is_ck_sdpa_available()", "backends.cuda.fp16_bf16_reduction_math_sdp_allowed()",
+         "backends.cuda.can_use_flash_attention(backends.cuda.SDPAParams(*3 * [ones(1)], None, 0, True, True))",
+         "backends.cuda.is_ck_sdpa_available()", "backends.cuda.fp16_bf16_reduction_math_sdp_allowed()",
          "backends.mps.get_name()", "backends.mps.is_macos_or_newer(13, 0)",
          "isinstance(ones(1).storage(), QUInt8Storage)", "nn.functional.assert_int_or_pair([1], 'a', 'not {}')",
          "signal.windows.windows.hann(3)",

@@ -31,7 +31,7 @@ class FileCheck:
     RuntimeError: Expected to find "div" but did not find it
     Searched string:
     mul
-    ~ <--- HERE
+    ~~~ <--- HERE
     From CHECK: div
     <BLANKLINE>
     """

@@ -28,7 +28,7 @@ from ..trees import (
     tree_unflatten,
 )
 from ..trees import broadcast_to as _broadcast_to_and_flatten
-from .pytree_paths import (
+from .pytrees.paths import (
     GetAttrKey,
     KeyPath,
     MappingKey,
@@ -40,7 +40,7 @@ from .pytree_paths import (
     tree_leaves_with_path,
     tree_map_with_path,
 )
-from .pytree_registration import (
+from .pytrees.registration import (
     CONSTANT_NODES,
     SUPPORTED_NODES,
     ConstantNode,
@@ -58,7 +58,7 @@ from .pytree_registration import (
     treespec_dict,
     treespec_tuple,
 )
-from .pytree_serialization import (
+from .pytrees.serialization import (
     DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL,
     EnumEncoder,
     enum_object_hook,

@@ -18,8 +18,8 @@ from .._tensor.dispatch.custom_function import Function
 from ..engine.api import backward as run_backward
 from ..engine.engine import reaches_all_leaves
 from ..engine.grad_mode import enable_grad, grad_mode
-from .recomputation import CheckpointError, GraphExecGroup, Region
-from .selective import (
+from .checkpointing.recomputation import CheckpointError, GraphExecGroup, Region
+from .checkpointing.selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
     SelectiveCheckpointContext,
@@ -199,7 +199,7 @@ def _checkpoint_non_reentrant(function: Callable[..., Any], args: tuple[Any, ...
     if debug if _Settings.debug is None else _Settings.debug:
         if context_fn is not noop_context_fn:
             raise ValueError("debug=True is incompatible with non-default context_fn")
-        from .operator_log import comparing_logs
+        from .checkpointing.operator_log import comparing_logs
 
         context_fn, explain = comparing_logs()
     metadata_of = _METADATA_FNS.get(determinism_check)

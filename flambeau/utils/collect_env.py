@@ -115,8 +115,8 @@ def get_pip_packages(run_lambda: Run, patterns: Sequence[str] | None = None) -> 
     return "pip3", None if output is None else _lines_with(output, wanted)
 
 
-_PACKAGE_QUERIES = {"dpkg": (2, "dpkg -l | grep {}"), "dnf": (1, "dnf list | grep {}"), "yum": (1, "yum list | grep {}"),
-                    "zypper": (2, "zypper info {} | grep Version")}
+_PACKAGE_QUERIES = {"dpkg": (2, "dpkg -l | grep {}"), "dnf": (1, "dnf list | grep {}"),
+                    "yum": (1, "yum list | grep {}"), "zypper": (2, "zypper info {} | grep Version")}
 
 
 def _package_manager() -> str:

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..trees import LEAF, TreeSpec, deregister, registered, tree_unflatten
-from ..trees import register as _register
-from .pytree_paths import GetAttrKey, keyed_flattens
-from .pytree_serialization import SerializedNode, serialized
+from ...trees import LEAF, TreeSpec, deregister, registered, tree_unflatten
+from ...trees import register as _register
+from .paths import GetAttrKey, keyed_flattens
+from .serialization import SerializedNode, serialized
 
 
 class NodeDef(NamedTuple):

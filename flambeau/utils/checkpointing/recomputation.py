@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from .._tensor import Tensor
-from ..autograd.graph import saved_tensors_hooks
-from ..engine.engine import current_graph_task_id
-from ..engine.grad_mode import enable_grad
-from ..engine.saved.modified_in_place import modified_input_message
-from ..engine.saved.saved_tensors import Packed, innermost_hooks
+from ..._tensor import Tensor
+from ...autograd.graph import saved_tensors_hooks
+from ...engine.engine import current_graph_task_id
+from ...engine.grad_mode import enable_grad
+from ...engine.saved.modified_in_place import modified_input_message
+from ...engine.saved.saved_tensors import Packed, innermost_hooks
 
 TIP = """
 Tip: To see a more detailed error message, either pass `debug=True` to

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..trees import TreeSpec, is_container, tree_structure
+from ...trees import TreeSpec, is_container, tree_structure
 
 
 @dataclass(frozen=True)

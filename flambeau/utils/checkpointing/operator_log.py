@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._tensor import Tensor
-from .._tensor.dispatch.interception import Interceptor
-from ..ops.aten import overload_of
-from ..ops.declare import Op
+from ..._tensor import Tensor
+from ..._tensor.dispatch.interception import Interceptor
+from ...ops.aten import overload_of
+from ...ops.declare import Op
 from .recomputation import CheckpointError
 
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parent.parent)

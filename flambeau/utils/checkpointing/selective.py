@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._tensor.dispatch.interception import Interceptor
-from ..engine.grad_mode import no_grad
-from ..ops.aten import OpOverload, OpOverloadPacket, overload_of
-from ..ops.declare import REGISTRY, VIEW, Op
+from ..._tensor.dispatch.interception import Interceptor
+from ...engine.grad_mode import no_grad
+from ...ops.aten import OpOverload, OpOverloadPacket, overload_of
+from ...ops.declare import REGISTRY, VIEW, Op
 
 _MISMATCH = ("This can happen if the operations in the checkpointed region are nondeterministic or depend on global "
              "state that changed between forward and backward.")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ..trees import LEAF, TreeSpec
+from ...trees import LEAF, TreeSpec
 
 DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = 1
 

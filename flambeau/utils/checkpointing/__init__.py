@@ -1,0 +1,1 @@
+"""What `torch.utils.checkpoint` is made of: recomputation, selective policies, logs of operators."""

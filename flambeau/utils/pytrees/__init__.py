@@ -1,0 +1,1 @@
+"""What `torch.utils._pytree` is made of: paths, the registration of types, specs as JSON."""
