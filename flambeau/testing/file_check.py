@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 class _Check(NamedTuple):
     kind: str  # of the directive: "CHECK", "CHECK-NOT", ...
     text: str
-    count: int = 1
+    times: int = 1
 
     @property
     def label(self) -> str:
-        return f"{self.kind}-{self.count}" if self.kind == "CHECK-COUNT" else self.kind
+        return f"{self.kind}-{self.times}" if self.kind == "CHECK-COUNT" else self.kind
 
 
 _DIRECTIVE = re.compile(r"^\s*#\s*(CHECK(?:-NEXT|-SAME|-NOT|-DAG|-COUNT(?:-EXACTLY)?-(\d+))?):[ \t]*(.*)$",
@@ -118,7 +118,7 @@ def _find(check: _Check, text: str, start: int) -> tuple[int, int]:
                                f"From {check.label}: {check.text}\n")
         return match.span()
     position, end = start, start
-    for number in range(check.count):
+    for number in range(check.times):
         found = text.find(check.text, end)
         if found < 0:
             raise RuntimeError(_not_found(check, text, end))

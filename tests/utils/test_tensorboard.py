@@ -63,3 +63,64 @@ def test_images(tmp_path):
     assert pixels.shape == (4, 5, 3)
     assert (pixels == 127).all()
     assert (events.Images("batch")[0].width, events.Images("batch")[0].height) == (10, 8)
+
+
+def layout_of_charts():
+    return {"a": {"b": ["Multiline", ["x", "y"]], "c": ["Margin", ["x", "y", "z"]]}}
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("make", [
+    lambda s, t: s.custom_scalars(layout_of_charts()),
+    lambda s, t: s.mesh("m", t.arange(12.).reshape(1, 4, 3), t.arange(12).reshape(1, 4, 3), None, {"camera": 1}),
+    lambda s, t: s.pr_curve_raw("c", *(t.arange(4.).numpy() + k for k in range(6)), num_thresholds=4),
+    lambda s, t: s.pr_curve("c", np.array([1, 0, 1]), np.array([.9, .2, .6]), 5, np.array([1., 2., 3.])),
+    lambda s, t: s.histogram("h", t.arange(20.), [0., 5., 6., 7., 30., 31.], 2),
+    lambda s, t: s.make_histogram(np.arange(10.), 4), lambda s, t: s.image("i", t.ones(2, 3, 4, 5) / 2),
+    lambda s, t: s.image_boxes("i", t.ones(3, 20, 30), t.tensor([[1, 2, 9, 9]]), labels=["x"]),
+    lambda s, t: s.image("i", t.arange(60.).reshape(3, 4, 5) / 60, 2, "CHW"), lambda s, t: s.half_to_int(0.5),
+    lambda s, t: s.int_to_half(3),
+])
+def test_summaries_are_those_of_pytorch(make):
+    theirs = pytest.importorskip("torch.utils.tensorboard.summary")
+    pytest.importorskip("PIL")
+    import torch as pytorch
+
+    from flambeau.utils.tensorboard import summary
+    mine, other = make(summary, torch), make(theirs, pytorch)
+    assert mine == other
+
+
+def test_videos_are_animated_pictures():
+    image_module = pytest.importorskip("PIL.Image")
+    import io
+
+    from flambeau.utils.tensorboard import summary
+    proto = summary.video("v", torch.rand(3, 2, 1, 4, 6)).value[0].image
+    picture = image_module.open(io.BytesIO(proto.encoded_image_string))
+    assert (picture.size, picture.n_frames, proto.width, proto.height) == ((24, 4), 2, 24, 4)
+
+
+@pytest.mark.parity
+def test_embeddings_are_written_as_by_pytorch(tmp_path, capsys):
+    theirs = pytest.importorskip("torch.utils.tensorboard")
+    pytest.importorskip("PIL")
+    import torch as pytorch
+
+    from flambeau.utils.tensorboard import SummaryWriter
+    files = []
+    for kind, module in ((SummaryWriter, torch), (theirs.SummaryWriter, pytorch)):
+        folder = tmp_path / kind.__module__.split(".")[0]
+        with kind(str(folder)) as writer:
+            vectors, pictures = module.arange(6.).reshape(3, 2), module.ones(3, 1, 4, 4) / 3
+            writer.add_embedding(vectors, [["a", 1], ["b", 2], ["c", 3]], pictures, 2, "my/tag", ["name", "number"])
+            writer.add_embedding(vectors.numpy(), ["x", "y", "z"])
+            writer.add_embedding(vectors)
+            for arguments in ((vectors, ["x"]), (vectors, None, pictures[:1]), (vectors[0],)):
+                with pytest.raises(AssertionError):
+                    writer.add_embedding(*arguments)
+        files.append({str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+                      and "events" not in path.name})
+    assert files[0] == files[1]
+    assert len(files[0]) == 6
+    assert "warning: Embedding dir exists" in capsys.readouterr().out

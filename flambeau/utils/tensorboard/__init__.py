@@ -8,6 +8,8 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("torch.utils.tensorboard needs the package tensorboard: pip install tensorboard",
                               name=error.name) from error
 
+from tensorboard.summary.writer.record_writer import RecordWriter
+
 from .writer import FileWriter, SummaryWriter
 
-__all__ = ["FileWriter", "SummaryWriter"]
+__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import wave
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,10 +69,23 @@ def _default_bins() -> list[float]:
 
 def histogram(name: str, values: Any, bins: Any = "tensorflow", max_bins: int | None = None) -> Any:
     """A histogram of values."""
-    array = as_array(values).ravel().astype(float)
+    bins = _default_bins() if isinstance(bins, str) and bins == "tensorflow" else bins
+    counted = make_histogram(as_array(values).astype(float), bins, max_bins)
+    return Summary(value=[Summary.Value(tag=name, histo=counted)])
+
+
+def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -> Any:
+    """The numbers of values in bins, without the empty ones at both ends.
+
+    Args:
+        values: an array.
+        bins: as for `numpy.histogram`.
+        max_bins: the number of bins from which on neighbours are joined.
+    """
+    array = values.reshape(-1)
     if not array.size:
         raise ValueError("The input has no element.")
-    counts, limits = np.histogram(array, bins=_default_bins() if bins == "tensorflow" else bins)
+    counts, limits = np.histogram(array, bins=bins)
     if max_bins is not None and len(counts) > max_bins:
         step = len(counts) // max_bins
         padded = np.pad(counts, (0, -len(counts) % step))
@@ -83,8 +97,8 @@ def histogram(name: str, values: Any, bins: Any = "tensorflow", max_bins: int | 
     start, stop = filled[0], filled[-1] + 1
     counts = np.concatenate([[0], counts[:stop]] if start == 0 else [counts[start - 1:stop]])
     limits = limits[start:stop + 1]
-    return histogram_raw(name, array.min(), array.max(), len(array), array.sum(), array @ array, limits.tolist(),
-                         counts.tolist())
+    return HistogramProto(min=array.min(), max=array.max(), num=len(array), sum=array.sum(), sum_squares=array @ array,
+                          bucket_limit=limits.tolist(), bucket=counts.tolist())
 
 
 def histogram_raw(name: str, min: float, max: float, num: float, sum: float, sum_squares: float,
@@ -119,18 +133,84 @@ def to_hwc(array: np.ndarray, dataformats: str) -> np.ndarray:
     return np.repeat(image, 3, 2) if image.shape[2] == 1 else image
 
 
-def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "CHW") -> Any:
+def _in_bytes(array: np.ndarray) -> np.ndarray:
+    """Pixels of uint8, of those or of floats from 0 to 1."""
+    return array if array.dtype == np.uint8 else np.clip(array.astype(np.float32) * 255, 0, 255).astype(np.uint8)
+
+
+def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:
     """An image, or a batch of images, as a PNG file; `rescale` is the factor of its size."""
+    proto = make_image(_in_bytes(to_hwc(as_array(tensor), dataformats)), rescale)
+    return Summary(value=[Summary.Value(tag=tag, image=proto)])
+
+
+def image_boxes(tag: str, tensor_image: Any, tensor_boxes: Any, rescale: float = 1, dataformats: str = "CHW",
+                labels: Sequence[str] | None = None) -> Any:
+    """An image with boxes, (xmin, ymin, xmax, ymax) in each row of `tensor_boxes`, and their labels."""
+    pixels = _in_bytes(to_hwc(as_array(tensor_image), dataformats))
+    proto = make_image(pixels, rescale, rois=as_array(tensor_boxes), labels=labels)
+    return Summary(value=[Summary.Value(tag=tag, image=proto)])
+
+
+def make_image(tensor: np.ndarray, rescale: float = 1, rois: np.ndarray | None = None,
+               labels: Sequence[str] | None = None) -> Any:
+    """Pixels as a PNG file.
+
+    Args:
+        tensor: (height, width, channels), of uint8.
+        rescale: the factor of the size.
+        rois, labels: boxes that are drawn into it, and their labels.
+    """
     from PIL import Image
 
-    array = to_hwc(as_array(tensor), dataformats)
-    array = array if array.dtype == np.uint8 else np.clip(array.astype(np.float32) * 255, 0, 255).astype(np.uint8)
+    height, width, channels = tensor.shape
+    picture = Image.fromarray(tensor)
+    if rois is not None:
+        draw_boxes(picture, rois, labels)
+    if rescale != 1:
+        picture = picture.resize((int(width * rescale), int(height * rescale)), Image.Resampling.LANCZOS)
     file = io.BytesIO()
-    height, width, channels = int(array.shape[0] * rescale), int(array.shape[1] * rescale), array.shape[2]
-    picture = Image.fromarray(array)
-    (picture if rescale == 1 else picture.resize((width, height))).save(file, format="PNG")
-    proto = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=file.getvalue())
-    return Summary(value=[Summary.Value(tag=tag, image=proto)])
+    picture.save(file, format="PNG")
+    return Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=file.getvalue())
+
+
+def draw_boxes(disp_image: Any, boxes: np.ndarray, labels: Sequence[str] | None = None) -> Any:
+    """Draw red boxes, with their labels at the bottom, into an image of Pillow."""
+    from PIL import ImageDraw, ImageFont
+
+    draw, font = ImageDraw.Draw(disp_image), ImageFont.load_default()
+    for number, (left, top, right, bottom) in enumerate(boxes):
+        draw.line([(left, top), (left, bottom), (right, bottom), (right, top), (left, top)], width=2, fill="Red")
+        label = "" if labels is None else labels[number]
+        if label:
+            x0, y0, x1, y1 = font.getbbox(label)
+            margin = np.ceil(0.05 * (y1 - y0))
+            draw.rectangle([(left, bottom - (y1 - y0) - 2 * margin), (left + x1 - x0, bottom)], fill="Red")
+            draw.text((left + margin, bottom - (y1 - y0) - margin), label, fill="black", font=font)
+    return disp_image
+
+
+def video(tag: str, tensor: Any, fps: float = 4) -> Any:
+    """Videos side by side as an animated GIF file; `tensor` is (number, frames, channels, height, width)."""
+    array = as_array(tensor)
+    number, frames, channels, height, width = array.shape
+    padded = 1 << (number - 1).bit_length() if number > 1 else 1
+    rows = 1 << ((number.bit_length() - 1) // 2)
+    array = np.concatenate([array, np.zeros((padded - number, *array.shape[1:]), array.dtype)])
+    grid = array.reshape(rows, padded // rows, frames, channels, height, width).transpose(2, 0, 4, 1, 5, 3)
+    pixels = _in_bytes(grid.reshape(frames, rows * height, padded // rows * width, channels))
+    return Summary(value=[Summary.Value(tag=tag, image=make_video(pixels, fps))])
+
+
+def make_video(tensor: np.ndarray, fps: float) -> Any:
+    """Frames, (time, height, width, channels) of uint8, as an animated GIF file."""
+    from PIL import Image
+
+    first, *others = [Image.fromarray(np.repeat(each, 3, 2) if each.shape[2] == 1 else each) for each in tensor]
+    file = io.BytesIO()
+    first.save(file, format="GIF", save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+    _, height, width, channels = tensor.shape
+    return Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=file.getvalue())
 
 
 def figure_to_image(figures: Any, close: bool = True) -> np.ndarray:
@@ -175,23 +255,110 @@ def text(tag: str, text: str) -> Any:
     return Summary(value=[Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=proto)])
 
 
-def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
-    """Precision and recall at thresholds from 0 to 1."""
+def _curve(tag: str, curve: np.ndarray, num_thresholds: int) -> Any:
     from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 
+    content = PrCurvePluginData(version=0, num_thresholds=num_thresholds).SerializeToString()
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="pr_curves", content=content))
+    proto = TensorProto(dtype="DT_FLOAT", float_val=curve.ravel().tolist(), tensor_shape=_shape(*curve.shape))
+    return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=proto)])
+
+
+def pr_curve(tag: str, labels: Any, predictions: Any, num_thresholds: int = 127, weights: Any = None) -> Any:
+    """Precision and recall at thresholds from 0 to 1."""
     number = min(num_thresholds, 127)
-    truth, scores = as_array(labels).ravel().astype(bool), as_array(predictions).ravel()
-    weight = np.ones_like(scores) if weights is None else as_array(weights).ravel()
-    at = np.clip(np.floor(scores * (number - 1)).astype(int), 0, number - 1)
-    hits = np.bincount(at, weight * truth, number)[::-1].cumsum()[::-1]
-    false = np.bincount(at, weight * ~truth, number)[::-1].cumsum()[::-1]
+    weight = None if weights is None else as_array(weights)
+    return _curve(tag, compute_curve(as_array(labels), as_array(predictions), number, weight), number)
+
+
+def pr_curve_raw(tag: str, tp: Any, fp: Any, tn: Any, fn: Any, precision: Any, recall: Any, num_thresholds: int = 127,
+                 weights: Any = None) -> Any:
+    """Precision and recall that are counted already: six arrays, one element for each threshold."""
+    return _curve(tag, np.stack([as_array(each) for each in (tp, fp, tn, fn, precision, recall)]),
+                  min(num_thresholds, 127))
+
+
+def compute_curve(labels: np.ndarray, predictions: np.ndarray, num_thresholds: int = 127,
+                  weights: np.ndarray | None = None) -> np.ndarray:
+    """True and false positives, true and false negatives, precision and recall: a row each, a column a threshold.
+
+    Args:
+        labels: whether each element is positive.
+        predictions: its probability.
+        num_thresholds: how many thresholds there are between 0 and 1.
+        weights: of the elements; 1 each by default.
+    """
+    truth, scores = labels.ravel().astype(bool), predictions.ravel()
+    weight = np.ones_like(scores) if weights is None else weights.ravel()
+    at = np.clip(np.floor(scores * (num_thresholds - 1)).astype(int), 0, num_thresholds - 1)
+    hits = np.bincount(at, weight * truth, num_thresholds)[::-1].cumsum()[::-1]
+    false = np.bincount(at, weight * ~truth, num_thresholds)[::-1].cumsum()[::-1]
     precision = hits / np.maximum(1e-7, hits + false)
     recall = hits / np.maximum(1e-7, hits[0])
-    curve = np.stack([hits, false, false[0] - false, hits[0] - hits, precision, recall])
-    content = PrCurvePluginData(version=0, num_thresholds=number).SerializeToString()
-    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="pr_curves", content=content))
-    proto = TensorProto(dtype="DT_FLOAT", float_val=curve.ravel().tolist(), tensor_shape=_shape(6, number))
-    return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=proto)])
+    return np.stack([hits, false, false[0] - false, hits[0] - hits, precision, recall])
+
+
+def custom_scalars(layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> Any:
+    """A layout of charts: category -> title -> ("Multiline" or "Margin", tags of numbers)."""
+    from tensorboard.plugins.custom_scalar import layout_pb2
+
+    categories = []
+    for category, charts in layout.items():
+        protos = []
+        for title, (kind, tags) in charts.items():
+            if kind == "Margin":
+                if len(tags) != 3:
+                    raise AssertionError("len(tags) != 3")
+                value, lower, upper = tags
+                series = layout_pb2.MarginChartContent.Series(value=value, lower=lower, upper=upper)
+                protos.append(layout_pb2.Chart(title=title, margin=layout_pb2.MarginChartContent(series=[series])))
+            else:
+                lines = layout_pb2.MultilineChartContent(tag=tags)
+                protos.append(layout_pb2.Chart(title=title, multiline=lines))
+        categories.append(layout_pb2.Category(title=category, chart=protos))
+    content = layout_pb2.Layout(category=categories).SerializeToString()
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="custom_scalars"))
+    proto = TensorProto(dtype="DT_STRING", string_val=[content], tensor_shape=TensorShapeProto())
+    return Summary(value=[Summary.Value(tag="custom_scalars__config__", tensor=proto, metadata=metadata)])
+
+
+def mesh(tag: str, vertices: Any, colors: Any, faces: Any, config_dict: Mapping[str, Any] | None,
+         display_name: str | None = None, description: str | None = None) -> Any:
+    """A mesh, or a cloud of points.
+
+    Args:
+        tag: its name.
+        vertices: their coordinates, (batch, number, 3).
+        colors: of the vertices, of the same shape; None for none.
+        faces: the numbers of the vertices of triangles; None for none.
+        config_dict: camera and lights of three.js.
+        display_name, description: what is shown beside it.
+    """
+    from tensorboard.plugins.mesh import metadata
+    from tensorboard.plugins.mesh.plugin_data_pb2 import MeshPluginData
+
+    config = "{}" if config_dict is None else json.dumps(config_dict, sort_keys=True)
+    parts = [(as_array(each), kind) for each, kind in (
+        (vertices, MeshPluginData.VERTEX), (faces, MeshPluginData.FACE), (colors, MeshPluginData.COLOR))
+        if each is not None]
+    components = metadata.get_components_bitmask([kind for _, kind in parts])
+    values = []
+    for array, kind in parts:
+        about = metadata.create_summary_metadata(tag, display_name, kind, components, array.shape, description,
+                                                 json_config=config)
+        proto = TensorProto(dtype="DT_FLOAT", float_val=array.ravel().tolist(), tensor_shape=_shape(*array.shape))
+        values.append(Summary.Value(tag=metadata.get_instance_name(tag, kind), tensor=proto, metadata=about))
+    return Summary(value=values)
+
+
+def half_to_int(f: float) -> int:
+    """The bits of a number in float32, as an int."""
+    return int(np.float32(f).view(np.int32))
+
+
+def int_to_half(i: int) -> float:
+    """The number of which `half_to_int` gave the bits."""
+    return float(np.int32(i).view(np.float32))
 
 
 def hparams(hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
@@ -235,5 +402,6 @@ def hparams(hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
                 status=Status.Value("STATUS_SUCCESS"))))
 
 
-__all__ = ["as_array", "audio", "figure_to_image", "histogram", "histogram_raw", "hparams", "image", "pr_curve",
-           "scalar", "tensor_proto", "text"]
+__all__ = ["as_array", "audio", "compute_curve", "custom_scalars", "draw_boxes", "figure_to_image", "half_to_int",
+           "histogram", "histogram_raw", "hparams", "image", "image_boxes", "int_to_half", "make_histogram",
+           "make_image", "make_video", "mesh", "pr_curve", "pr_curve_raw", "scalar", "tensor_proto", "text", "video"]

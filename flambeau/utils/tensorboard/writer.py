@@ -10,7 +10,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog, TaggedRunMetadata
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from . import summary
@@ -52,6 +52,17 @@ class FileWriter:
         """Write a summary."""
         self.add_event(Event(summary=summary), global_step, walltime)
 
+    def add_graph(self, graph_profile: tuple[Any, Any], walltime: float | None = None) -> None:
+        """Write a graph of TensorBoard's format and the statistics of its run."""
+        graph, statistics = graph_profile
+        self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
+        run = TaggedRunMetadata(tag="step1", run_metadata=statistics.SerializeToString())
+        self.add_event(Event(tagged_run_metadata=run), None, walltime)
+
+    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Write a graph of TensorBoard's format, made of one of ONNX."""
+        self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
+
     def flush(self) -> None:
         """Write what waits."""
         self.event_writer.flush()
@@ -90,6 +101,7 @@ class SummaryWriter:
         self._options = (max_queue, flush_secs, filename_suffix)
         self.file_writer: FileWriter | None = None
         self.all_writers: dict[str, FileWriter] | None = None
+        self._projector_config: Any = None
         self._get_file_writer()
 
     def _get_file_writer(self) -> FileWriter:
@@ -155,6 +167,20 @@ class SummaryWriter:
         """Write a batch of images as one image."""
         self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
+    def add_image_with_boxes(self, tag: str, img_tensor: Any, box_tensor: Any, global_step: int | None = None,
+                             walltime: float | None = None, rescale: float = 1, dataformats: str = "CHW",
+                             labels: Any = None) -> None:
+        """Write an image with boxes: rows (xmin, ymin, xmax, ymax) of `box_tensor`, and a label for each."""
+        labels = [labels] if isinstance(labels, str) else labels
+        if labels is not None and len(labels) != box_tensor.shape[0]:
+            labels = None
+        self._add(summary.image_boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels), global_step, walltime)
+
+    def add_video(self, tag: str, vid_tensor: Any, global_step: int | None = None, fps: float = 4,
+                  walltime: float | None = None) -> None:
+        """Write videos, (number, frames, channels, height, width), side by side; of uint8, or of floats from 0 to 1."""
+        self._add(summary.video(tag, vid_tensor, fps), global_step, walltime)
+
     def add_figure(self, tag: str, figure: Any, global_step: int | None = None, close: bool = True,
                    walltime: float | None = None) -> None:
         """Write a figure of Matplotlib, or several, as an image."""
@@ -175,6 +201,87 @@ class SummaryWriter:
                      num_thresholds: int = 127, weights: Any = None, walltime: float | None = None) -> None:
         """Write precision and recall of predictions from 0 to 1."""
         self._add(summary.pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+
+    def add_pr_curve_raw(self, tag: str, true_positive_counts: Any, false_positive_counts: Any,
+                         true_negative_counts: Any, false_negative_counts: Any, precision: Any, recall: Any,
+                         global_step: int | None = None, num_thresholds: int = 127, weights: Any = None,
+                         walltime: float | None = None) -> None:
+        """Write precision and recall that the caller has counted, an element for each threshold."""
+        self._add(summary.pr_curve_raw(tag, true_positive_counts, false_positive_counts, true_negative_counts,
+                                       false_negative_counts, precision, recall, num_thresholds, weights),
+                  global_step, walltime)
+
+    def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+        """Write a layout of charts: category -> title -> ["Multiline" or "Margin", tags of numbers]."""
+        self._add(summary.custom_scalars(layout), None, None)
+
+    def add_custom_scalars_multilinechart(self, tags: Sequence[str], category: str = "default",
+                                          title: str = "untitled") -> None:
+        """Write the layout of one chart with several numbers."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(self, tags: Sequence[str], category: str = "default",
+                                       title: str = "untitled") -> None:
+        """Write the layout of one chart with a number and its lower and upper bounds."""
+        if len(tags) != 3:
+            raise AssertionError(f"Expected 3 tags, got {len(tags)}.")
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
+
+    def add_mesh(self, tag: str, vertices: Any, colors: Any = None, faces: Any = None,
+                 config_dict: Mapping[str, Any] | None = None, global_step: int | None = None,
+                 walltime: float | None = None) -> None:
+        """Write a mesh, or a cloud of points: coordinates, colors and triangles, (batch, number, 3) each."""
+        self._add(summary.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
+
+    def add_embedding(self, mat: Any, metadata: Sequence[Any] | None = None, label_img: Any = None,
+                      global_step: int | None = None, tag: str = "default",
+                      metadata_header: Sequence[Any] | None = None) -> None:
+        """Write vectors for TensorBoard's projector.
+
+        Args:
+            mat: the vectors, (number, size).
+            metadata: their labels, or with `metadata_header` rows of several columns.
+            label_img: their pictures, (number, channels, height, width).
+            global_step: the step.
+            tag: the name.
+            metadata_header: the names of the columns of `metadata`.
+
+        Raises:
+            AssertionError: the numbers of vectors, labels and pictures differ, or `mat` is no matrix.
+            NotADirectoryError: a file is where the directory of the embedding should be.
+        """
+        from google.protobuf import text_format
+        from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
+
+        from . import embedding
+
+        vectors, step = summary.as_array(mat), 0 if global_step is None else global_step
+        encoded = tag.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")
+        subdir = f"{str(step).zfill(5)}/{encoded}"
+        logdir = self._get_file_writer().get_logdir()
+        folder = os.path.join(logdir, subdir)
+        if os.path.isdir(folder):
+            print("warning: Embedding dir exists, did you set global_step for add_embedding()?")
+        elif os.path.exists(folder):
+            raise NotADirectoryError(f"Path: `{folder}` exists, but is a file. Cannot proceed.")
+        else:
+            os.makedirs(folder)
+        if metadata is not None:
+            if len(vectors) != len(metadata):
+                raise AssertionError("#labels should equal with #data points")
+            embedding.write_labels(metadata, folder, metadata_header)
+        if label_img is not None:
+            if len(vectors) != len(label_img):
+                raise AssertionError("#images should equal with #data points")
+            embedding.write_pictures(label_img, folder)
+        if vectors.ndim != 2:
+            raise AssertionError("mat should be 2D, where mat.size(0) is the number of data points")
+        embedding.write_vectors(vectors, folder)
+        if self._projector_config is None:
+            self._projector_config = ProjectorConfig()
+        self._projector_config.embeddings.append(embedding.info(metadata, label_img, subdir, step, tag))
+        with open(os.path.join(logdir, "projector_config.pbtxt"), "w", encoding="utf-8") as file:
+            file.write(text_format.MessageToString(self._projector_config))
 
     def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any],
                     hparam_domain_discrete: dict[str, list[Any]] | None = None, run_name: str | None = None,
@@ -198,6 +305,19 @@ class SummaryWriter:
         """
         raise NotImplementedError("SummaryWriter.add_graph writes a TorchScript graph, which flambeau has not: "
                                   "flambeau.viz draws graphs")
+
+    def add_onnx_graph(self, prototxt: Any) -> None:
+        """Write the graph of an ONNX model.
+
+        Args:
+            prototxt: the path of the model.
+
+        Raises:
+            ModuleNotFoundError: the package onnx is not installed.
+        """
+        from .onnx_graph import load_onnx_graph
+
+        self._get_file_writer().add_onnx_graph(load_onnx_graph(prototxt))
 
     def flush(self) -> None:
         """Write what waits."""
