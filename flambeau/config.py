@@ -62,6 +62,9 @@ IN_PYTORCH = {
                     "serialization"),
     "sparse.checks": "sparse", "sparse.legacy": "sparse", "trees": "utils._pytree",
     "utils.benchmark.compare": "utils.benchmark.utils.compare",
+    **dict.fromkeys((f"utils.benchmark.fuzzer.{name}" for name in (
+        "FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias")), "utils.benchmark.utils.fuzzer"),
+    "utils.benchmark.fuzzer.FuzzedSparseTensor": "utils.benchmark.utils.sparse_fuzzer",
     "utils.benchmark.measurement": "utils.benchmark.utils.common",
     "utils.benchmark.timer": "utils.benchmark.utils.timer",
     "utils.data.datapipes.iter.splitting": "utils.data.datapipes.iter.combining",

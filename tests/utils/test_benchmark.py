@@ -62,3 +62,45 @@ def test_what_is_refused():
         benchmark.Timer(language="c++")
     with pytest.raises(ValueError, match="Expected an instance of `Measurement`"):
         benchmark.Compare([3])
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore:Sparse invariant")
+@pytest.mark.parametrize("seed", range(3))
+def test_drawn_arguments_are_those_of_pytorch(seed):
+    theirs = pytest.importorskip("torch.utils.benchmark")
+    drawn = []
+    for module in (benchmark, theirs):
+        parameters = [module.FuzzedParameter("k", 2, 9, "uniform"), [module.FuzzedParameter("n", 1, 30, "loguniform")],
+                      module.FuzzedParameter("f", 0.0, 1.0, "uniform", strict=True),
+                      module.FuzzedParameter("dim", 1, 3, "uniform"),
+                      module.FuzzedParameter("sparse_dim", 1, 2, "uniform"),
+                      module.FuzzedParameter("density", 0.1, 0.9, "uniform"),
+                      module.FuzzedParameter("coalesced", 0, 1, "uniform")]
+        tensors = [module.FuzzedTensor("x", ("k", "n", 3), ("n", 1), 0.3, 4, 200, dim_parameter="dim"),
+                   [module.FuzzedSparseTensor("s", ("k", "n"), sparse_dim="sparse_dim")]]
+        fuzzer = module.Fuzzer(parameters, tensors, [lambda p: p["k"] != p["n"]], seed)
+        rows = [([(t.to_dense() if t.is_sparse else t).tolist() for t in made.values()], made["x"].stride(),
+                 {name: {key: str(value).replace("flambeau", "torch") for key, value in each.items()}
+                  for name, each in properties.items()}, params) for made, properties, params in fuzzer.take(4)]
+        drawn.append((rows, fuzzer.rejection_rate))
+    assert drawn[0] == drawn[1]
+
+
+def test_aliases_and_choices_of_arguments():
+    choice = benchmark.FuzzedParameter("b", distribution={1: 0.5, benchmark.ParameterAlias("a"): 0.5})
+    fuzzer = benchmark.Fuzzer([benchmark.FuzzedParameter("a", 3, 3, "uniform"), choice], [], seed=1)
+    assert {params["b"] for _, _, params in fuzzer.take(20)} == {1, 3}
+    cycle = benchmark.FuzzedParameter("c", distribution={benchmark.ParameterAlias("c"): 1.0})
+    with pytest.raises(ValueError, match="ParameterAlias cycle detected"):
+        next(benchmark.Fuzzer([cycle], [], seed=1).take(1))
+    with pytest.raises(ValueError, match="Failed to generate"):
+        next(benchmark.Fuzzer([benchmark.FuzzedParameter("a", 3, 3, "uniform")], [], [lambda p: False], 1).take(1))
+    with pytest.raises(ValueError, match="Duplicate names"):
+        benchmark.Fuzzer([choice], [benchmark.FuzzedTensor("b", (1,))])
+    for arguments in (("x", 1, 2, "normal"), ("x", None, None, {1: -1.0}), ("x", None, None, {1: 0.5}),
+                      ("x", 1, None, {1: 1.0})):
+        with pytest.raises(AssertionError):
+            benchmark.FuzzedParameter(*arguments)
+    with pytest.raises(NotImplementedError, match="counts no instructions"):
+        benchmark.CallgrindStats()

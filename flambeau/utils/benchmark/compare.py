@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 
 from .measurement import Measurement, select_unit
+
+
+class Colorize(enum.Enum):
+    """Which measurements are compared by color."""
+
+    NONE = "none"
+    COLUMNWISE = "columnwise"
+    ROWWISE = "rowwise"
 
 
 class Compare:
@@ -91,4 +100,4 @@ class Compare:
         return "\n".join([f"[{title}]", header, *body, "", f"Times are in {names[unit]}.", ""])
 
 
-__all__ = ["Compare"]
+__all__ = ["Colorize", "Compare"]

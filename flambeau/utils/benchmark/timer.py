@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import timeit
 from collections.abc import Callable
 from time import perf_counter
@@ -9,6 +10,13 @@ from typing import Any
 
 from ...switches import get_num_threads, set_num_threads
 from .measurement import Measurement, TaskSpec
+
+
+class Language(enum.Enum):
+    """The language of a statement."""
+
+    PYTHON = 0
+    CPP = 1
 
 
 class Timer:
@@ -31,7 +39,7 @@ class Timer:
     def __init__(self, stmt: str = "pass", setup: str = "pass", global_setup: str = "",
                  timer: Callable[[], float] = perf_counter, globals: dict[str, Any] | None = None,
                  label: str | None = None, sub_label: str | None = None, description: str | None = None,
-                 env: str | None = None, num_threads: int = 1, language: str = "python") -> None:
+                 env: str | None = None, num_threads: int = 1, language: str | Language = "python") -> None:
         if str(language).lower() not in ("python", "py", "language.python"):
             raise NotImplementedError("Timer: statements in C++ need PyTorch's C++ interface")
         if global_setup:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import common, compare, timer
+from . import common, compare, fuzzer, sparse_fuzzer, timer
 
-__all__ = ["common", "compare", "timer"]
+__all__ = ["common", "compare", "fuzzer", "sparse_fuzzer", "timer"]

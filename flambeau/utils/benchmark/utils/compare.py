@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..compare import Compare
+from ..compare import Colorize, Compare
 
-__all__ = ["Compare"]
+__all__ = ["Colorize", "Compare"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from ..timer import Timer
+from time import perf_counter as timer
 
-__all__ = ["Timer"]
+from ..timer import Language, Timer
+
+__all__ = ["Language", "Timer", "timer"]
