@@ -76,3 +76,31 @@ def test_copies_of_arrays_with_gaps_are_dense():
     for order in ((0, 2, 1), (1, 2, 0), (2, 1, 0)):
         x = np.zeros((4, 6, 8))[::2, ::3].transpose(order)
         assert preserved_strides(x, 8) == x.copy("K").strides
+
+
+RESAMPLED = {
+    "nearest": lambda F, x: F.interpolate(x, scale_factor=2.0),
+    "nearest-exact": lambda F, x: F.interpolate(x, size=(3, 5), mode="nearest-exact"),
+    "bilinear": lambda F, x: F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+    "bilinear with aligned corners": lambda F, x: F.interpolate(x, size=(7, 4), mode="bilinear", align_corners=True),
+    "bicubic": lambda F, x: F.interpolate(x, size=(6, 3), mode="bicubic"),
+    "antialiased": lambda F, x: F.interpolate(x, size=(3, 2), mode="bilinear", antialias=True),
+    "the same size": lambda F, x: F.interpolate(x, size=(4, 6), mode="bilinear"),
+    "pixel_shuffle": lambda F, x: F.pixel_shuffle(x, 2),
+    "pixel_unshuffle": lambda F, x: F.pixel_unshuffle(x, 2),
+    "channel_shuffle": lambda F, x: F.channel_shuffle(x, 2),
+}
+
+
+@pytest.mark.parametrize("memory_format", ["contiguous_format", "channels_last"])
+@pytest.mark.parametrize("operator", RESAMPLED)
+def test_resampled_images(operator, memory_format):
+    def program(torch):
+        torch.manual_seed(0)
+        x = torch.rand(2, 4, 4, 6, dtype=torch.float64).to(memory_format=getattr(torch, memory_format))
+        x.requires_grad_()
+        y = RESAMPLED[operator](torch.nn.functional, x)
+        (y * y.detach()).sum().backward()
+        return y.detach(), y.stride(), y.grad_fn.name(), x.grad, x.grad.stride()
+
+    same(program)

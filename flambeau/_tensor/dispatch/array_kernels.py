@@ -14,6 +14,7 @@ from ...engine.tensor_interface import layer
 from ...ir.decompositions.composites import declarations_with_programs, with_programs
 from ...kernels.memory_format import is_channels_last, to_channels_last
 from ...ops.declare import REGISTRY, Op
+from ...ops.neural.resampling import UPSAMPLING
 
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
@@ -63,7 +64,7 @@ def row_major(result: Any) -> Any:
 #: operators whose results are channels-last if their first input is
 IN_FORMAT_OF_INPUT = frozenset((
     "constant_pad_nd", "reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d", "_group_norm",
-    "_max_unpool2d",
+    "_max_unpool2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", *UPSAMPLING.values(),
 ))
 
 

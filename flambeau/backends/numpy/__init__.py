@@ -23,6 +23,7 @@ from . import (
     rearranging,
     recurrent,
     reduction,
+    resampling,
     scan,
     segments,
     softmax,
@@ -32,7 +33,7 @@ from . import (
 )
 
 FAMILIES = (elementwise, summation, reduction, scan, softmax, ordering, memory, views, rearranging, padding, joining,
-            indexing, linalg, neural, recurrent, segments, spectral)
+            indexing, linalg, neural, recurrent, resampling, segments, spectral)
 
 
 class ArrayNamespace:

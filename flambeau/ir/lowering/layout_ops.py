@@ -83,6 +83,34 @@ class LayoutOps(DataGuards):
             x = self._scatter_add_axis(x, self.graph.constant(indices), shape, axis)
         return x
 
+    # ----- resampling -----
+
+    def resample(self, x: Value, dim: int, size: int, positions: Any, weights: Any) -> Value:
+        axis = wrap_dim(dim, x.ndim)
+        total = None
+        for i, row in enumerate(positions):
+            term = self._gather_axis(x, self.graph.constant(np.array(row, np.int64)), axis)
+            if weights is not None:
+                term = term * self._weights_along(weights[i], x, axis)
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    def resample_backward(self, x: Value, dim: int, size: int, positions: Any, weights: Any) -> Value:
+        axis = wrap_dim(dim, x.ndim)
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1:])
+        total = None
+        for i, row in enumerate(positions):
+            source = x if weights is None else x * self._weights_along(weights[i], x, axis)
+            term = self._scatter_add_axis(source, self.graph.constant(np.array(row, np.int64)), shape, axis)
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    def _weights_along(self, weights: Any, x: Value, axis: int) -> Value:
+        values = np.array(weights, x.dtype).reshape((1,) * axis + (-1,) + (1,) * (x.ndim - 1 - axis))
+        return self.graph.constant(values)
+
     # ----- gradients of views -----
 
     def embed_diagonal(self, x: Value, size: Any, offset: int, dim1: int, dim2: int) -> Value:

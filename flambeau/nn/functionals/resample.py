@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ...ops.neural.resampling import UPSAMPLING
 from . import pooling
 
 __all__ = [
@@ -78,12 +79,20 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         raise RuntimeError("Input and output sizes should be greater than 0, but got "
                            f"input {_format_sizes(input.shape[2:])}{conjunction} output {_format_sizes(sizes)}")
     _check_dtype(input, sizes, mode, antialias)
+    steps = []
     for i in reversed(range(rank)):
-        if antialias:
-            input = _resample_antialiased(input, 2 + i, sizes[i], factors[i], mode, align)
+        n, factor = input.size(2 + i), factors[i]
+        if n == sizes[i] and (factor is None or factor == 1 or align):
             continue
-        input = _resample(input, 2 + i, sizes[i], factors[i], mode, align)
-    return input
+        positions, taps = (_antialiased_taps if antialias else _taps)(n, sizes[i], factor, mode, align)
+        steps.append((i - rank, n, positions, taps))
+    if input.dtype.name == "uint8" and not mode.startswith("nearest"):
+        for dim, _, positions, taps in steps:
+            input = _resample_bytes(input, 2 + rank + dim, positions, taps)
+        return input
+    return getattr(fn, UPSAMPLING[mode, rank, antialias])(input, steps=tuple([
+        (dim, n, tuple(map(tuple, positions)), tuple(map(tuple, taps)) if len(taps) > 1 else None)
+        for dim, n, positions, taps in steps]))
 
 
 def _format_sizes(sizes: Any) -> str:
@@ -143,21 +152,6 @@ def _check_dtype(input: Tensor, sizes: list[int], mode: str, antialias: bool) ->
     raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.scalar_name}'")
 
 
-def _resample_antialiased(input: Tensor, dim: int, size: int, factor: float | None, mode: str, align: bool) -> Tensor:
-    """Resample dimension `dim` to `size` by a filter that covers the input elements of each output element."""
-    n = input.size(dim)
-    if n == size and (factor is None or factor == 1 or align):
-        return input
-    positions, taps = _antialiased_taps(n, size, factor, mode, align)
-    if input.dtype.name == "uint8":
-        return _resample_bytes(input, dim, positions, taps)
-    weights = np.zeros((n, size))
-    for row, column in zip(positions, taps, strict=True):
-        np.add.at(weights, (np.array(row), np.arange(size)), column)
-    matrix = fn.tensor(weights, dtype=input.dtype, device=input.device)
-    return fn.matmul(input.transpose(dim, -1), matrix).transpose(dim, -1)
-
-
 def _antialiased_taps(n: int, size: int, factor: float | None, mode: str,
                       align: bool) -> tuple[list[list[int]], list[list[float]]]:
     """Input indices and weights of each output element, one list per tap: (taps, size) each."""
@@ -175,8 +169,10 @@ def _antialiased_taps(n: int, size: int, factor: float | None, mode: str,
         last = min(int(center + support + 0.5), n)
         weights = [_filter((j - center + 0.5) / stretch, mode) for j in range(first, last)]
         total = math.fsum(weights) or 1.0
-        for k, weight in enumerate(weights):
-            positions[k][i], taps[k][i] = first + k, weight / total
+        for k, row in enumerate(positions):
+            row[i] = min(first + k, last - 1)  # positions of a tap do not decrease
+            if k < len(weights):
+                taps[k][i] = weights[k] / total
     return positions, taps
 
 
@@ -195,27 +191,6 @@ def _filter(x: float, mode: str) -> float:
         return 0.0
     outer, inner, _, _ = _cubic(x % 1, -0.5)
     return inner if x < 1 else outer
-
-
-def _resample(input: Tensor, dim: int, size: int, factor: float | None, mode: str, align: bool) -> Tensor:
-    """Resample dimension `dim` to `size`."""
-    n = input.size(dim)
-    if n == size and (factor is None or factor == 1 or align):
-        return input
-    positions, taps = _taps(n, size, factor, mode, align)
-    if len(taps) > 1 and input.dtype.name == "uint8":
-        return input if n == size else _resample_bytes(input, dim, positions, taps)
-    index = fn.tensor(positions, device=input.device)
-    if len(taps) == 1:
-        return input.index_select(dim, index[0])
-    shape = [1] * input.dim()
-    shape[dim] = size
-    total: Any = None
-    for i, weights in enumerate(taps):
-        weight = fn.tensor(weights, dtype=input.dtype, device=input.device).reshape(shape)
-        term = input.index_select(dim, index[i]) * weight
-        total = term if total is None else total + term
-    return total
 
 
 def _resample_bytes(input: Tensor, dim: int, positions: list[list[int]], taps: list[list[float]]) -> Tensor:
@@ -360,14 +335,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
                            f"{input.dim()} dimension(s)")
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *batch, channels, height, width = input.shape
+    channels = input.shape[-3]
     if channels % (r * r):
         raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square "
                            f"of upscale_factor, but input.size(-3)={channels} is not divisible by {r * r}")
-    split = input.reshape(*batch, channels // (r * r), r, r, height, width)
-    k = len(batch)
-    moved = split.permute(*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return moved.reshape(*batch, channels // (r * r), height * r, width * r)
+    return fn._pixel_shuffle(input, factor=r)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -390,17 +362,14 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                            f"{input.dim()} dimension(s)")
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *batch, channels, height, width = input.shape
+    height, width = input.shape[-2:]
     if height % r:
         raise RuntimeError("pixel_unshuffle expects height to be divisible by downscale_factor, but "
                            f"input.size(-2)={height} is not divisible by {r}")
     if width % r:
         raise RuntimeError("pixel_unshuffle expects width to be divisible by downscale_factor, but "
                            f"input.size(-1)={width} is not divisible by {r}")
-    split = input.reshape(*batch, channels, height // r, r, width // r, r)
-    k = len(batch)
-    moved = split.permute(*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return moved.reshape(*batch, channels * r * r, height // r, width // r)
+    return fn._pixel_unshuffle(input, factor=r)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
@@ -422,8 +391,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
                            f"{list(input.shape)}")
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    batch, channels, *space = input.shape
+    channels = input.shape[1]
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and "
                            f"{groups} groups.")
-    return input.reshape(batch, groups, channels // groups, *space).transpose(1, 2).reshape(input.shape)
+    return fn._channel_shuffle(input, groups=groups)

@@ -27,3 +27,6 @@ from . import (
 from . import (
     recurrent as recurrent,
 )
+from . import (
+    resampling as resampling,
+)

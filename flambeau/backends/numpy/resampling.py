@@ -1,0 +1,59 @@
+"""Resampling of one dimension of arrays by weighted taps, and its transpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .indexing import _index_select
+
+Taps = tuple[tuple[int, ...], ...]
+Weights = tuple[tuple[float, ...], ...] | None
+
+#: the number of taps from which a matrix product is faster than a sum over taps
+MATRIX_TAPS = 6
+
+
+def _matrix(dtype: np.dtype, size: int, positions: Taps, weights: tuple[tuple[float, ...], ...]) -> np.ndarray:
+    """Return the weights as a matrix (size, outputs)."""
+    matrix = np.zeros((size, len(positions[0])), dtype)
+    for row, column in zip(positions, weights, strict=True):
+        np.add.at(matrix, (np.array(row), np.arange(len(row))), column)
+    return matrix
+
+
+def _resample(x: Any, dim: int, size: int, positions: Taps, weights: Weights) -> Any:
+    """Return the sums over taps of `weights · x[positions]` along a dimension."""
+    if weights is None:
+        return _index_select(x, np.array(positions[0]), dim)
+    if len(positions) >= MATRIX_TAPS:
+        product = np.matmul(np.moveaxis(x, dim, -1), _matrix(x.dtype, size, positions, weights))
+        return np.ascontiguousarray(np.moveaxis(product, -1, dim))
+    along = (-1, *(1,) * (-dim - 1))
+    total = None
+    for row, column in zip(positions, weights, strict=True):
+        term = _index_select(x, np.array(row), dim)
+        np.multiply(term, np.array(column, x.dtype).reshape(along), out=term)
+        total = term if total is None else np.add(total, term, out=total)
+    return total
+
+
+def _resample_backward(g: Any, dim: int, size: int, positions: Taps, weights: Weights) -> Any:
+    """Return the transpose of `_resample`: each element, times its weights, added at its positions."""
+    if weights is not None and len(positions) >= MATRIX_TAPS:
+        product = np.matmul(np.moveaxis(g, dim, -1), _matrix(g.dtype, size, positions, weights).T)
+        return np.ascontiguousarray(np.moveaxis(product, -1, dim))
+    axis = g.ndim + dim
+    out = np.zeros((*g.shape[:axis], size, *g.shape[axis + 1:]), g.dtype)
+    along = (-1, *(1,) * (-dim - 1))
+    for i, row in enumerate(positions):
+        rows = np.array(row)
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))  # positions do not decrease: each run is one sum
+        values = g if weights is None else g * np.array(weights[i], g.dtype).reshape(along)
+        key = (slice(None),) * axis + (rows[starts],)
+        out[key] += np.add.reduceat(values, starts, axis)
+    return out
+
+
+PRIMITIVES = {"resample": _resample, "resample_backward": _resample_backward}
