@@ -448,6 +448,15 @@ def _limits_dtype(type: object, caller: str) -> dtype:
     return d
 
 
+#: the dtypes whose tensor types C++ prints by their legacy name
+_LEGACY_NAMED = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))
+
+
+def stream_type_name(d: dtype) -> str:
+    """The name of a tensor's type as PyTorch's C++ prints it, in some errors."""
+    return f"torch.{d.legacy}" if d.scalar_name in _LEGACY_NAMED else f"CPU{d.scalar_name}Type"
+
+
 class _Limits:
     """The base of `finfo` and `iinfo`: compared by value, unhashable, not writable."""
 

@@ -35,7 +35,6 @@ def regenerate_grad_fn(view: Tensor) -> None:
         raise_view_error(view, indirect=True)
     retained = view._retains_grad
     old, number = view._node, view._output_nr
-    view._view_version = counter[0]
     if view._view_steps is not None:
         node = replay_view(view)
     else:
@@ -49,13 +48,14 @@ def regenerate_grad_fn(view: Tensor) -> None:
         node.plan = plan
         node.saved = ()
         node.run = None
-        node.seq = next_number()
+        node.seq = base._node.regenerated_number(view) if base._node.__class__ is CopySlices else next_number()
         node.fix = None
         if base._array.dtype.kind == "V" or base._array.dtype.kind == "c":
             types = (base._array.dtype,)
             node.fix = (None, types, False, base._array.dtype.kind == "V")
         node.consts = (geometry,)
     view._node = node
+    view._view_version = counter[0]
     view._output_nr = 0
     view._requires_grad = True
     view._hooks = None
@@ -93,7 +93,7 @@ class CopySlices(Node):
     previous history of the base.
     """
 
-    __slots__ = ("drawn", "fn", "geometry")
+    __slots__ = ("drawn", "fn", "geometry", "reserved")
 
     def __init__(self, base_edge: Node | None, base_nr: int, geometry: Geometry, fn: OpNode) -> None:
         self.fn: Any = fn  # None once freed
@@ -103,7 +103,20 @@ class CopySlices(Node):
         numbers = (base_nr, *(fn.edge_outputs or (0,) * len(fn.edges))[1:])
         self.edge_outputs = numbers if any(numbers) else None
         self.outputs = self.extra = self.run = None
+        self.reserved: tuple[int, int] | None = None
         self.seq = next_number()
+
+    def reserve_number(self, view: Tensor) -> None:
+        """Take the number of the written view's own node now: PyTorch makes that node at once, flambeau on access."""
+        self.reserved = id(view), next_number()
+
+    def regenerated_number(self, view: Tensor) -> int:
+        """The number of a view's regenerated node: the reserved one if it is the view that was written."""
+        reserved = self.reserved
+        if reserved is None or view._view_version != -1 or reserved[0] != id(view):
+            return next_number()
+        self.reserved = None
+        return reserved[1]
 
     def release_variables(self) -> None:
         if self.fn is not None:

@@ -15,6 +15,7 @@ from .._tensor import functions as fn
 from .._tensor.dispatch.batched_tensor import BatchedTensor, active_levels, add_levels
 from .._tensor.dispatch.dual_tensors import make_dual_at_level, unpack_dual_at_level
 from .._tensor.dispatch.forward_mode import close_level, detach_keeping_tangents, open_level
+from .._tensor.shape.indexing import is_expanded
 from .._tensor.tensor import set_requires_grad
 from ..engine.api import grad as gradients
 from ..engine.execution.accumulate_grad import AccumulateGrad
@@ -371,6 +372,11 @@ def jvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any,
     return jvp_of(func, primals, tangents, primals, strict, has_aux)
 
 
+def _have_one_layout(x: Tensor, t: Tensor) -> bool:
+    """Whether a tangent has its primal's strides; else PyTorch copies it to memory with the primal's strides."""
+    return x._array.strides == t._array.strides
+
+
 def jvp_of(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, strict: bool = False,
                    has_aux: bool = False) -> Any:
     """`jvp`; `args` are all arguments of `func`, including those that it is not differentiated by."""
@@ -394,6 +400,9 @@ def jvp_of(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, str
             raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original "
                                f"Tensor, this is not supported. Tensor is of size {list(x.shape)} while the given "
                                f"forward gradient is of size {list(t.shape)}.")
+        if is_expanded(x._array) and not _have_one_layout(x, t):
+            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a "
+                               "single memory location. Please clone() the tensor before performing the operation.")
     aux = None
     level = open_level()
     enabled = forward_mode.set(True)

@@ -100,4 +100,5 @@ def _out_of_range(w: Writer) -> str:
                    "{}")
     if w.chance(0.3):
         raise Unfit
-    return f"{w.fresh()} = {x}[{key}]" if w.chance(0.6) else f"{x}[{key}] = 1"
+    # a copy is written to: PyTorch may write to some elements before it raises
+    return f"{w.fresh()} = {x}[{key}]" if w.chance(0.6) else f"{x}.clone()[{key}] = 1"

@@ -65,7 +65,7 @@ def array_of(x: Any) -> np.ndarray:
         x = x.resolve_conj().resolve_neg()
     if str(x.dtype).endswith("bfloat16"):  # NumPy has no such dtype
         x = x.float()
-    return x.numpy().copy()
+    return x.numpy(force=True).copy()  # zeros without memory too, in PyTorch
 
 
 def snapshot(value: Any) -> Any:

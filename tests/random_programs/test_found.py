@@ -52,6 +52,40 @@ FOUND = {
         r = b.prod(dtype=torch.int32)
         r = b.nansum(dtype=torch.int64)
     """,
+    "shapes and types in errors": """
+        x, m, f = torch.ones(4, 3, dtype=torch.bfloat16), torch.tensor(1.0), torch.tensor([0.5, 2.0, 3.0])
+        r = x.expand(3)
+        r = x.bool().expand(3)
+        r = torch.meshgrid(f[None], f)
+        r = torch.meshgrid(f, f.double())
+        r = torch.meshgrid(x.view(2, 2, 3) * 0.3, x)
+        r = torch.meshgrid(torch.arange(60.0).view(2, 30).sin() * 1e6, f)
+        r = torch.meshgrid(torch.tensor([[1.0, float("inf")]]), f)
+        r = torch.meshgrid(torch.tensor([[1e-7, 1e3]]), f)
+        r = torch.meshgrid(torch.zeros(0, 3), f)
+        r = torch.nn.functional.linear(m, x)
+        r = torch.nn.functional.linear(f, f, f)
+        r = torch.addmm(f[:1], f[None], f[:, None].double())
+        r = torch.cross(m, m, dim=0)
+        r = torch.zeros(2, 0)[torch.tensor([5])]
+        r = torch.zeros(2, 0).index_put_((torch.tensor([5]),), m)
+        r = torch.all(f.requires_grad_(), out=m.bool()), torch.any(f, 0, out=m.bool())
+    """,
+    "transforms": """
+        f = torch.tensor([1.5, -0.5, 0.3])
+        r = torch.func.hessian(lambda t: t.clone().cumprod_(0).sum())(f)
+        r = torch.func.jacfwd(torch.func.grad(lambda t: t.clone().cumprod_(0).sum()))(f).contiguous().clone()
+        r = torch.func.jacrev(torch.func.jacfwd(lambda t: t.clone().sin_().mul_(t).exp_()))(f).contiguous().clone()
+        r = torch.func.grad(lambda u: torch.func.jvp(lambda t: t.clone().tanh_(), (u,), (u,))[1].sum())(f)
+        r = torch.func.grad(lambda u: torch.func.jvp(lambda t: t.mul(2).pow_(3), (u,), (u,))[1].sum())(f)
+        r = torch.func.vmap(torch.func.grad(lambda t: t.clone().cumprod_(0).sum()))(f[None])
+        r = torch.func.jvp(lambda t: t.sum(), (f.expand(2, 3),), (torch.ones(2, 3),))
+        r = torch.func.jacfwd(lambda t: t.sum())(f.expand(2, 3))
+    """,
+    "the node of a view that was written to is older than what follows": """
+        a = torch.ones(2, 3, requires_grad=True) * 2; v = a.logsumexp(0).unsqueeze(0)
+        v.sub_(v, alpha=2); b = a.sin(); c = b + v; note(v.grad_fn._sequence_nr() < b.grad_fn._sequence_nr()); r = c
+    """,
     "operands that do not fit each other": """
         f, c, i = torch.tensor([1.5, -0.5, 0.0]), torch.tensor([1 + 1j, 0, 0]), torch.tensor([1, 0, 2])
         r = f.masked_fill(f, 1)
@@ -103,5 +137,6 @@ _NAMED = "globals().update({f'r{i}': v for i, v in enumerate(r)} if isinstance(r
 def test_statements_do_what_they_do_under_pytorch(topic):
     first, *statements = (line.strip() for line in FOUND[topic].strip().split("\n"))
     for statement in statements:
-        found = disagreement([first, statement.replace("; ", "\n"), _NAMED, "look()"], *libraries())
+        program = [first, statement, _NAMED, "look()"]
+        found = disagreement([text.replace("; ", "\n") for text in program], *libraries())
         assert found is None, f"\n{found}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.grad_mode import grad_mode
 from ...modes import forward_levels
 from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ...shapes import broadcast_shapes, wrap_dim
@@ -310,6 +311,8 @@ def write_batched(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     if op.kind == VIEW:
         raise RuntimeError(f"vmap: {op.name.strip('_')}_ changes the shape of a batched tensor in place; use "
                            f"{op.name.strip('_')} instead.")
+    if target._requires_grad and op.differentiable and grad_mode.get():
+        inputs = [target.clone(), *inputs[1:]]  # what the operator saves is not what is written to
     result = apply_batched(op, inputs, params)
     target._value.copy_(expand_levels(result, levels))
     return target

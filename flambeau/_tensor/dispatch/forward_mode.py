@@ -285,6 +285,10 @@ def tangents_of_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> 
     for level in levels:
         tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
         values = [strip_levels(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        if grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in (*values, *tangents)):
+            # what is saved must not be what is written to: the value, and the tangent that it has now
+            values[0] = layer.functions.clone(values[0])
+            tangents[0] = None if tangents[0] is None else layer.functions.clone(tangents[0])
         out = apply(op, values, params)
         t = tangents_of(op, values, tangents, [out], params)[0]
         if t is not None:

@@ -58,6 +58,7 @@ def rebase_history(x: Tensor, node: Any) -> None:
     if isinstance(node, OpNode) and node.plan.saved_outputs:
         extra = node.make_extra()
         extra.written_view, extra.copy_slices = weakref.ref(x), weakref.ref(slices)
+    slices.reserve_number(x)
     set_history(base, slices)
     x._requires_grad = True
     x._view_version = -1  # stale: regenerated from the base on access

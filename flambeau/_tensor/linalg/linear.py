@@ -124,6 +124,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
             if not mask or not recording or mask == 5 or mask == 7:
                 return _fast_linear(input, weight, bias, mask if recording else 0, x, w, b)
     rank = x.ndim
+    if not rank or not w.ndim:
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {rank}D and {w.ndim}D")
+    if bias is not None and w.ndim == 1:
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     if bias is None:
         return matmul(input, _transposed(weight))
     if rank == 2:

@@ -59,13 +59,8 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
         "sparse": bool(sparse)})
 
 
-#: dtypes that PyTorch's older checks name by the legacy tensor type
-_WITH_LEGACY_NAME = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double"))
-
-
 def raise_dtype_error(function: str, name: str, x: Tensor, types: str) -> NoReturn:
-    d = x.dtype
-    got = f"torch.{d.legacy}" if d.scalar_name in _WITH_LEGACY_NAME else f"CPU{d.scalar_name}Type"
+    got = dtypes.stream_type_name(x.dtype)
     raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: {types}; "
                        f"but got {got} instead (while checking arguments for {function})")
 

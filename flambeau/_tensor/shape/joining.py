@@ -23,6 +23,7 @@ from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
 from ..dispatch.binding import public_function
+from ..stream_printing import stream_text
 from ..tensor import Tensor, wrap
 from .reshaping import as_ints, expand, reshape, unsqueeze, view
 
@@ -336,11 +337,12 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if any(x._array.dtype != inputs[0]._array.dtype for x in inputs):
+        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     for x in inputs:
         if x._array.ndim > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
-        if x._array.dtype != inputs[0]._array.dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                               f"{stream_text(x)}")
     swapped = indexing == "xy" and len(inputs) >= 2
     if swapped:
         inputs[0], inputs[1] = inputs[1], inputs[0]

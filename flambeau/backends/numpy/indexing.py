@@ -356,7 +356,9 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
             if not size and x.size == 0:
                 raise IndexError("index is out of bounds for dimension with size 0")
             low, high = index.min(), index.max()
-            if low < -size or high >= size:
+            if (low < -size or high >= size) and x.size == 0:
+                index = np.zeros_like(index)  # of no elements: PyTorch does not look
+            elif low < -size or high >= size:
                 raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {position} with "
                                  f"size {size}")
         key.append(index)

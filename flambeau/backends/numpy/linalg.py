@@ -122,6 +122,8 @@ def _cross(x: Any, y: Any, dim: int) -> Any:
     """
     from ...shapes import broadcast_shapes, wrap_dim
 
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = wrap_dim(dim, x.ndim)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {x.shape[axis]} and "

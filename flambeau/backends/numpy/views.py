@@ -124,9 +124,10 @@ def _permute(x: Any, dims: tuple[int, ...]) -> Any:
 def _expand(x: Any, size: tuple[int, ...], implicit: bool = False) -> Any:
     lead = len(size) - x.ndim
     if lead < 0:
-        raise RuntimeError(f"expand({_type_of(x)}{{{list(x.shape)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the "
-                           f"tensor ({x.ndim})")
+        kind = dtypes.stream_type_name(dtypes.of(x.dtype))
+        raise RuntimeError(f"expand({kind}{{{list(x.shape)}}}, size={list(size)}): the number of sizes provided "
+                           f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+                           f"({x.ndim})")
     full, strides = [], []
     for i in range(len(size) - 1, lead - 1, -1):  # PyTorch's message names the last mismatch
         old_size, s = x.shape[i - lead], size[i]
@@ -161,11 +162,6 @@ def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
         if 1 not in size:  # a NumPy scalar, e.g. a sum's gradient
             return np.ndarray(size, x.dtype, x, 0, (0,) * len(size))
     return x if x.shape == tuple(size) else _expand(x, tuple(size))
-
-
-def _type_of(x: Any) -> str:
-    legacy = dtypes.of(x.dtype).legacy
-    return f"CPU{legacy.removesuffix('Tensor')}Type" if x.dtype.kind in "cb" else f"torch.{legacy}"
 
 
 def _squeeze(x: Any, dim: Any = None) -> Any:

@@ -52,9 +52,7 @@ def _message(array: np.ndarray, origin: str, version: int, expected: int) -> str
 
 
 def _type_text(array: np.ndarray) -> str:
-    d = dtypes.of(array.dtype)
-    name = f"CPU{d.legacy.removesuffix('Tensor')}Type" if array.dtype.kind == "c" else f"torch.{d.legacy}"
-    return f"{name} {list(array.shape)}"
+    return f"{dtypes.stream_type_name(dtypes.of(array.dtype))} {list(array.shape)}"
 
 
 __all__ = ["modified_input_message", "modified_output_message", "operator_of"]

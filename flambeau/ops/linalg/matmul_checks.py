@@ -75,9 +75,9 @@ def _check_expands(input: Any, size: tuple[int, ...]) -> None:
     shape = tuple(input.shape)
     lead = len(size) - len(shape)
     if lead < 0:
-        raise RuntimeError(f"expand({input.dtype.legacy}{{{list(shape)}}}, size={list(size)}): the number of sizes "
-                           f"provided ({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({len(shape)})")
+        raise RuntimeError(f"expand({dtypes.stream_type_name(input.dtype)}{{{list(shape)}}}, size={list(size)}): the "
+                           f"number of sizes provided ({len(size)}) must be greater or equal to the number of "
+                           f"dimensions in the tensor ({len(shape)})")
     for i in range(len(shape) - 1, -1, -1):
         if shape[i] not in (1, size[i + lead]):
             raise RuntimeError(f"The expanded size of the tensor ({size[i + lead]}) must match the existing size "
@@ -95,7 +95,7 @@ def check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
         _check_expands(input, (n, p))
     else:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
-    for name, x, y in (("mat1 and mat2", mat1, mat2), ("self and mat2", input, mat2)):
+    for name, x, y in (("self and mat2", input, mat2), ("mat1 and mat2", mat1, mat2)):
         if x.dtype is not y.dtype:
             raise RuntimeError(f"{name} must have the same dtype, but got {x.dtype.scalar_name} and "
                                f"{y.dtype.scalar_name}")
