@@ -35,11 +35,18 @@ OUT_OF_SCOPE = (
     "torch.sparse.semi_structured", "torch.utils.debug_log", "torch.headeronly",
     "torch.jit.frontend", "torch.jit.annotations", "torch.jit.quantized", "torch.jit.generate_bytecode",
     "torch.jit.unsupported_tensor_ops", "torch.export.pt2_archive", "torch.backends.python_native",
-    "torch.utils.benchmark.utils.cpp_jit", "torch.utils.benchmark.utils.valgrind_wrapper",
+    "torch.nn.cpp", "torch.utils.benchmark.utils.cpp_jit", "torch.utils.benchmark.utils.valgrind_wrapper",
 )
 
-#: members of instances, and of devices that no program of a CPU has
-_OF_INSTANCES = ("name", "value", "hpu")
+#: members of instances, of devices that no program of a CPU has, and of functorch's named dimensions
+_OF_INSTANCES = ("name", "value", "hpu", "index")
+
+#: namespace -> names that are in it by accident: imports of the module itself, and parts of docstrings
+_BY_ACCIDENT = {
+    "torch.fft": ("Tensor",), "torch.linalg": ("common_notes",), "torch.monitor": ("TYPE_CHECKING",),
+    "torch.nn.functional": ("Optional", "TYPE_CHECKING", "Tensor", "reproducibility_notes", "sparse_support_notes",
+                            "tf32_notes"),
+}
 
 
 def namespaces(package: Any) -> Iterator[str]:
@@ -87,7 +94,7 @@ def public(module: Any) -> list[str]:
         if module.__name__ == "torch" and (name in _IN_TORCH_BY_ACCIDENT or is_compilers(value)):
             continue
         names.append(name)
-    return names
+    return [name for name in names if name not in _BY_ACCIDENT.get(module.__name__, ())]
 
 
 #: names that `torch` shows of TorchScript's compiler, of quantization, and of Python modules that it imports

@@ -30,6 +30,15 @@ NAMES = ("accelerator.memory.empty_cache()", "accelerator.graphs.Graph()", "acce
          "isinstance(ones(1).storage(), QUInt8Storage)", "nn.functional.assert_int_or_pair([1], 'a', 'not {}')",
          "signal.windows.windows.hann(3)",
          "nn.Buffer.register_hook", "nn.functional.boolean_dispatch",
+         "sparse.to_sparse_semi_structured(ones(4, 4))", "monitor.STAT_EVENT", "monitor.MEAN",
+         "serialization.storage_to_tensor_type(ones(1).untyped_storage())",
+         "export.AdditionalInputs().verify(export.export(nn.ReLU(), (ones(1),)))",
+         *(f"func.rearrange(arange(6).reshape(2, 3), {pattern!r})" for pattern in (
+             "a b -> b a", "a b -> b", "a ... -> ... a", "a b", "a a -> a", "a b c -> c b a", "a (b c -> a", "a 2 -> a",
+             "a b) -> a", "a _b -> a", "a . -> a", "a b -> a ...", "a b -> b 1 a", "a (...) -> a ...", "a b* -> a",
+             "((a) b) -> a b")),
+         "func.rearrange([ones(2), zeros(2)], 'a b -> b a')", "func.rearrange(ones(2), 'a -> a', c=2)",
+         "func.rearrange(ones(2), 'a -> a', a=2.5)", "func.debug_unwrap(ones(2))",
          "return_types.max((1,))", "return_types.max(1)", "return_types.max((1, 2))",
          "enable_grad(orig_func=abs)(-1)", "[d.abbr for d in (int8, bool, bfloat16, complex32, float8_e5m2, uint3)]")
 
@@ -82,3 +91,46 @@ def test_what_needs_torchscript_is_refused(member):
 def test_modules_of_the_accelerator_are_found():
     assert importlib.import_module("flambeau.alias").flambeau_module("torch.accelerator.memory") is \
         flambeau.accelerator.memory
+
+
+def test_dimensions_are_split_and_joined():
+    x = flambeau.arange(24).reshape(2, 3, 4)
+    joined = flambeau.func.rearrange(x, "a b (c d) -> (d a) (b c)", c=2)
+    assert joined.tolist() == x.reshape(2, 3, 2, 2).permute(3, 0, 1, 2).reshape(4, 6).tolist()
+    assert flambeau.func.rearrange(x, "(a z) ... -> z (a ...)", z=1).shape == (1, 24)
+    with pytest.raises(ValueError, match="can't divide axis of length 4 in chunks"):
+        flambeau.func.rearrange(x, "a b (c d) -> a b c d", c=3)
+
+
+def test_a_batched_tensor_is_unwrapped():
+    seen = []
+
+    def function(x):
+        seen.extend(flambeau.func.debug_unwrap(x, recurse=recurse).shape for recurse in (True, False))
+        return x.sum()
+
+    flambeau.vmap(flambeau.vmap(function))(flambeau.ones(2, 3, 4))
+    assert seen == [(2, 3, 4), (3, 4)]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("make", [lambda x: x.to_sparse(), lambda x: x.to_sparse_csr(), lambda x: x.to_sparse_csc()])
+def test_sparse_tensors_are_reduced_to_their_parts(make):
+    from flambeau.multiprocessing import reductions
+
+    x = make(flambeau.eye(3))
+    rebuild, arguments = reductions.reduce_sparse_tensor(x)
+    again = rebuild(*arguments)
+    assert again.layout is x.layout
+    assert again.to_dense().tolist() == flambeau.eye(3).tolist()
+    meta = reductions.rebuild_meta_tensor(flambeau.Tensor, (2, 3), (3, 1), 0, flambeau.float64, 48, True)
+    assert (meta.device.type, meta.shape, meta.requires_grad) == ("meta", (2, 3), True)
+
+
+def test_compilers_are_recognized():
+    extension = importlib.import_module("flambeau.utils.cpp_extension")
+    assert not extension.check_compiler_ok_for_platform("no such compiler")
+    assert not extension.check_compiler_is_gcc("no such compiler")
+    assert extension.get_default_build_root().endswith("torch_extensions")
+    with pytest.raises(NotImplementedError, match="has no C"):
+        extension.BuildExtension.with_options()

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import config
 from ..ops.declare import REGISTRY, Op
+from ..trees import register
 
 
 class NamedResult(tuple):
@@ -75,6 +76,15 @@ def result_class(name: str, fields: tuple[str, ...]) -> type:
             members[field] = property(itemgetter(i))
         result = _made[name] = config.made(type(name, (NamedResult,), members))
     return result
+
+
+def pytree_register_structseq(cls: type) -> None:
+    """Register a class of named tuples as a container.
+
+    Args:
+        cls: the class, made of an iterable of its elements.
+    """
+    register(cls, lambda values: (list(values), None), lambda values, context: cls(values))
 
 
 def named_result(op: Op) -> Callable[[Any], Any]:

@@ -21,11 +21,15 @@ class Aggregation(enum.Enum):
     """
 
     VALUE = 0
-    MEAN = 1
-    COUNT = 2
-    SUM = 3
-    MAX = 4
-    MIN = 5
+    MEAN = 2
+    COUNT = 3
+    SUM = 4
+    MAX = 5
+    MIN = 6
+
+
+VALUE, MEAN, COUNT, SUM, MAX, MIN = Aggregation
+STAT_EVENT = "torch.monitor.Stat"  #: the name of events that a `Stat` logs
 
 
 class Event:
@@ -36,6 +40,8 @@ class Event:
     >>> torch.monitor.Event("loss", datetime(2020, 1, 1), {"value": 0.5}).name
     'loss'
     """
+
+    __slots__ = ("data", "name", "timestamp")
 
     def __init__(self, name: str, timestamp: datetime, data: dict[str, data_value_t]) -> None:
         self.name, self.timestamp, self.data = name, timestamp, data

@@ -60,7 +60,7 @@ def export(mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
 
 def draft_export(mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
                  preserve_module_call_signature: tuple[str, ...] = (), strict: bool = False,
-                 prefer_deferred_runtime_asserts: bool = False) -> ExportedProgram:
+                 prefer_deferred_runtime_asserts_over_guards: bool = False) -> ExportedProgram:
     """`export`, in which sizes that turn out to be constants are not an error.
 
     Raises:

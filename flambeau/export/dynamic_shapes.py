@@ -206,6 +206,19 @@ class AdditionalInputs:
         """Add an example."""
         self._examples.append((tuple(args), kwargs or {}))
 
+    def verify(self, ep: Any) -> None:
+        """Check that a program takes each example.
+
+        Args:
+            ep: the exported program.
+
+        Raises:
+            RuntimeError: an example has a size that the program does not take.
+        """
+        module = ep.module()
+        for args, kwargs in self._examples:
+            module(*args, **kwargs)
+
     def dynamic_shapes(self, m: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """The argument `dynamic_shapes` for arguments of a module."""
         from ..utils._pytree import tree_map

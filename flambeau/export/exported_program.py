@@ -40,6 +40,12 @@ class ModuleCallSignature:
     out_spec: TreeSpec
     forward_arg_names: list[str] | None = None
 
+    def replace_all_uses_with(self, original_node: Any, new_node: Any) -> None:
+        """Name another node where one is named."""
+        for each in (*self.inputs, *self.outputs):
+            if each.name == original_node.name:
+                each.name = new_node.name
+
 
 @dataclasses.dataclass
 class ModuleCallEntry:

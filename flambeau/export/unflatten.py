@@ -7,6 +7,7 @@ from typing import Any
 import flambeau as torch
 
 from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .exported_program import ExportedProgram
@@ -32,6 +33,10 @@ class FlatArgsAdapter:
         """The leaves of arguments in the program's order."""
         raise NotImplementedError
 
+    def get_flat_arg_paths(self) -> list[str]:
+        """The paths of the arguments' leaves that are used: none are named."""
+        return []
+
 
 class InterpreterModule(torch.nn.Module):  # type: ignore[misc]
     """A module that runs a graph, whose placeholders are its arguments.
@@ -41,6 +46,23 @@ class InterpreterModule(torch.nn.Module):  # type: ignore[misc]
     """
 
     graph: Graph
+    _original_class: str | None = None
+
+    def type_name(self) -> str | None:
+        """The name of the class of the module that was exported; None where it is not known."""
+        return self._original_class
+
+    def finalize(self) -> None:
+        """Check the graph, after it was changed."""
+        self.graph.lint()
+
+    def print_readable(self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
+                       colored: bool = False) -> str:
+        """The code of the graph and of those below it; printed, too, by default."""
+        code = GraphModule(self, self.graph).print_readable(False, include_stride, include_device, colored)
+        if print_output:
+            print(code)
+        return str(code)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph."""
@@ -71,7 +93,7 @@ class UnflattenedModule(InterpreterModule):
     """The root of the modules of a program; called like the module that was exported.
 
     Args:
-        program: the program.
+        export_module: the program.
         flat_args_adapter: takes arguments of another structure.
 
     >>> import flambeau as torch
@@ -82,8 +104,9 @@ class UnflattenedModule(InterpreterModule):
     )
     """
 
-    def __init__(self, program: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> None:
+    def __init__(self, export_module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> None:
         super().__init__()
+        program = export_module
         entry = program.module_call_graph[0].signature
         assert entry is not None
         self.in_spec, self.out_spec, self.flat_args_adapter = entry.in_spec, entry.out_spec, flat_args_adapter

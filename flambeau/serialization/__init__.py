@@ -10,6 +10,7 @@ from __future__ import annotations
 from .legacy import SourceChangeWarning
 from .loading import get_unsafe_globals_in_checkpoint, load
 from .locations import (
+    MAP_LOCATION,
     default_restore_location,
     location_tag,
     register_package,
@@ -18,6 +19,7 @@ from .locations import (
 )
 from .module_versions import check_module_version_greater_or_equal
 from .names import StorageType, _get_layout
+from .old_names import mkdtemp, normalize_storage_type, storage_to_tensor_type
 from .options import (
     LoadEndianness,
     get_crc32_options,
@@ -32,10 +34,10 @@ from .pickling import DEFAULT_PROTOCOL
 from .safe_globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .saving import save
 
-__all__ = ["DEFAULT_PROTOCOL", "LoadEndianness", "SourceChangeWarning", "StorageType", "_get_layout",
+__all__ = ["DEFAULT_PROTOCOL", "MAP_LOCATION", "LoadEndianness", "SourceChangeWarning", "StorageType", "_get_layout",
            "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
            "default_restore_location", "get_crc32_options", "get_default_load_endianness",
            "get_default_mmap_options", "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load",
-           "location_tag", "register_package", "safe_globals", "save", "set_crc32_options",
-           "set_default_load_endianness", "set_default_mmap_options", "skip_data", "validate_cuda_device",
-           "validate_hpu_device"]
+           "location_tag", "mkdtemp", "normalize_storage_type", "register_package", "safe_globals", "save",
+           "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data",
+           "storage_to_tensor_type", "validate_cuda_device", "validate_hpu_device"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from .._tensor.storage import UntypedStorage
 from ..devices import device
+
+MAP_LOCATION: TypeAlias = Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None
 
 _CPU_HINT = ("If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') "
              "to map your storages to the CPU.")

@@ -21,6 +21,12 @@ from .legacy import (
     LongTensor,
     ShortTensor,
 )
+from .semi_structured import (
+    SparseSemiStructuredTensor,
+    SparseSemiStructuredTensorCUSPARSELT,
+    SparseSemiStructuredTensorCUTLASS,
+    to_sparse_semi_structured,
+)
 
 for _name, _function in (("addmm", addmm), ("mm", mm), ("sum", sum), ("softmax", softmax),
                          ("log_softmax", log_softmax)):
@@ -29,5 +35,6 @@ for _name, _function in (("addmm", addmm), ("mm", mm), ("sum", sum), ("softmax",
 from .gradchecks import as_sparse_gradcheck  # noqa: E402
 
 __all__ = ["BFloat16Tensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
-           "LongTensor", "ShortTensor", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax",
-           "mm", "sampled_addmm", "softmax", "spdiags", "spsolve", "sum"]
+           "LongTensor", "ShortTensor", "SparseSemiStructuredTensor", "SparseSemiStructuredTensorCUSPARSELT",
+           "SparseSemiStructuredTensorCUTLASS", "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants",
+           "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "spsolve", "sum", "to_sparse_semi_structured"]

@@ -61,7 +61,7 @@ class FakeClass:
         return FakeObject(self.module, self.name, args[1:])
 
 
-_UnpicklerInPython: Any = pickle._Unpickler  # type: ignore[attr-defined]  # the one in C cannot be changed
+_UnpicklerInPython: Any = pickle._Unpickler  # the one in C cannot be changed
 
 
 class DumpUnpickler(_UnpicklerInPython):  # type: ignore[misc]

@@ -86,10 +86,19 @@ class SequentialLR(_CompositeLR):
         # each scheduler took its initial step when it was created: undo all, and repeat that of the first one
         for group in optimizer.param_groups:
             set_option(group, "lr", group["initial_lr"])
-        _undo_first_step(self)
+        self.recursive_undo()
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
+
+    def recursive_undo(self, sched: Any = None) -> None:
+        """Undo the initial step of a scheduler, or of all schedulers that it combines; by default of this one's."""
+        scheduler = self if sched is None else sched
+        if hasattr(scheduler, "_schedulers"):
+            for inner in scheduler._schedulers:
+                self.recursive_undo(inner)
+        elif hasattr(scheduler, "last_epoch"):
+            scheduler.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
         """Advance to the next epoch, and set the learning rates."""
@@ -101,14 +110,6 @@ class SequentialLR(_CompositeLR):
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
-
-
-def _undo_first_step(scheduler: Any) -> None:
-    if isinstance(scheduler, _CompositeLR):
-        for inner in scheduler._schedulers:
-            _undo_first_step(inner)
-    elif hasattr(scheduler, "last_epoch"):
-        scheduler.last_epoch -= 1
 
 
 class ChainedScheduler(_CompositeLR):

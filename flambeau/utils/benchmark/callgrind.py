@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import namedtuple
 
-from ...environment.left_out import refusing_class
+from ...environment.left_out import refusing_class, refusing_function
 
 _REASON = "flambeau counts no instructions of C++; use Timer.timeit"
 
 
-class FunctionCount(NamedTuple):
-    """How many instructions a function ran."""
-
-    count: int
-    function: str
+#: how many instructions a function ran
+FunctionCount = namedtuple("FunctionCount", ["count", "function"])
 
 
-CallgrindStats = refusing_class("torch.utils.benchmark.CallgrindStats", _REASON)
-CopyIfCallgrind = refusing_class("torch.utils.benchmark.CopyIfCallgrind", _REASON)
-FunctionCounts = refusing_class("torch.utils.benchmark.FunctionCounts", _REASON)
+def _left_out(name: str, members: str) -> type:
+    """A class without instances, with functions that refuse."""
+    full = f"torch.utils.benchmark.{name}"
+    result = refusing_class(full, _REASON)
+    for each in members.split():
+        setattr(result, each, refusing_function(f"{full}.{each}", _REASON))
+    return result
+
+
+CallgrindStats = _left_out("CallgrindStats", "as_standardized counts delta stats")
+CopyIfCallgrind = _left_out("CopyIfCallgrind", "serialization setup unwrap_all")
+FunctionCounts = _left_out("FunctionCounts", "denoise filter sum transform truncate_rows")
 
 __all__ = ["CallgrindStats", "CopyIfCallgrind", "FunctionCount", "FunctionCounts"]

@@ -1,0 +1,251 @@
+"""The types of TorchScript, `torch.TensorType` and others: programs name them in annotations and compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["AnyType", "BoolType", "ComplexType", "DeviceObjType", "DictType", "FloatType", "FutureType", "IntType",
+           "ListType", "NoneType", "NumberType", "OptionalType", "PyObjectType", "StreamObjType", "StringType",
+           "TensorType", "TupleType", "Type"]
+
+
+class Type:
+    """A type of TorchScript. Types are equal if they print the same.
+
+    >>> import flambeau as torch
+    >>> torch.ListType(torch.IntType.get())
+    List[int]
+    >>> torch.OptionalType(torch.TensorType.get()).kind()
+    'OptionalType'
+    """
+
+    _name = ""
+
+    def kind(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+    def str(self) -> str:
+        """The type as TorchScript's intermediate representation writes it."""
+        return self._name
+
+    @property
+    def annotation_str(self) -> Any:
+        """The type as an annotation."""
+        return repr(self)
+
+    def isSubtypeOf(self, other: Type) -> bool:
+        """Whether values of this type are of the other type, too."""
+        if self == other or isinstance(other, AnyType):
+            return True
+        if isinstance(other, OptionalType):
+            return isinstance(self, NoneType) or self.isSubtypeOf(other._element)
+        return isinstance(other, NumberType) and isinstance(self, (IntType, FloatType, ComplexType))
+
+    def __repr__(self) -> Any:
+        return self._name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Type) and type(self) is type(other) and repr(self) == repr(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Simple(Type):
+    """A type without parameters, of which there is one object."""
+
+    _instance: Any = None
+
+    @classmethod
+    def get(cls) -> Any:
+        """The type."""
+        if cls.__dict__.get("_instance") is None:
+            cls._instance = cls.__new__(cls)
+        return cls._instance
+
+    def __init__(self) -> None:
+        raise TypeError(f"torch._C.{type(self).__name__}: No constructor defined!")
+
+
+class AnyType(_Simple):
+    """The type of all values."""
+
+    _name = "Any"
+
+
+class NumberType(_Simple):
+    """The type of integers, floats and complex numbers."""
+
+    _name = "number"
+
+    def str(self) -> Any:
+        return "Scalar"
+
+
+class IntType(_Simple):
+    """The type of integers."""
+
+    _name = "int"
+
+
+class FloatType(_Simple):
+    """The type of floats."""
+
+    _name = "float"
+
+
+class ComplexType(_Simple):
+    """The type of complex numbers."""
+
+    _name = "complex"
+
+
+class BoolType(_Simple):
+    """The type of booleans."""
+
+    _name = "bool"
+
+
+class StringType(_Simple):
+    """The type of strings."""
+
+    _name = "str"
+
+
+class NoneType(_Simple):
+    """The type of None."""
+
+    _name = "NoneType"
+
+
+class TensorType(_Simple):
+    """The type of tensors."""
+
+    _name = "Tensor"
+
+
+class DeviceObjType(_Simple):
+    """The type of devices."""
+
+    _name = "Device"
+
+
+class StreamObjType(_Simple):
+    """The type of streams."""
+
+    _name = "Stream"
+
+
+class PyObjectType(_Simple):
+    """The type of Python objects that TorchScript does not know."""
+
+    _name = "PyObject"
+
+
+class _WithElement(Type):
+    """A type with one parameter."""
+
+    _written = ""
+
+    def __init__(self, element: Type, /) -> None:
+        if not isinstance(element, Type):
+            raise TypeError("__init__(): incompatible constructor arguments. The following argument types are "
+                            f"supported:\n    1. torch._C.{self.kind()}(arg0: torch._C.Type)\n\n"
+                            f"Invoked with: {element!r}")
+        self._element = element
+
+    def getElementType(self) -> Type:
+        """The parameter."""
+        return self._element
+
+    def __repr__(self) -> Any:
+        return f"{self._name}[{self._element!r}]"
+
+    def str(self) -> Any:
+        return self._written.format(self._element.str())
+
+
+class ListType(_WithElement):
+    """The type of lists."""
+
+    _name, _written = "List", "{}[]"
+
+    @staticmethod
+    def ofInts() -> ListType:
+        """The type of lists of integers."""
+        return ListType(IntType.get())
+
+    @staticmethod
+    def ofFloats() -> ListType:
+        """The type of lists of floats."""
+        return ListType(FloatType.get())
+
+    @staticmethod
+    def ofBools() -> ListType:
+        """The type of lists of booleans."""
+        return ListType(BoolType.get())
+
+    @staticmethod
+    def ofTensors() -> ListType:
+        """The type of lists of tensors."""
+        return ListType(TensorType.get())
+
+
+class FutureType(_WithElement):
+    """The type of futures."""
+
+    _name, _written = "Future", "Future({})"
+
+
+class OptionalType(_WithElement):
+    """The type of values that may be None."""
+
+    _name, _written = "Optional", "{}?"
+
+    @staticmethod
+    def ofTensor() -> OptionalType:
+        """The type of tensors that may be None."""
+        return OptionalType(TensorType.get())
+
+
+class _WithMembers(Type):
+    """A type with several parameters."""
+
+    _written = ""
+
+    def __init__(self, members: Sequence[Type], /) -> None:
+        self._members = list(members)
+
+    def __repr__(self) -> Any:
+        return f"{self._name}[{', '.join(map(repr, self._members))}]"
+
+    def str(self) -> Any:
+        return f"{self._written}({', '.join(member.str() for member in self._members)})"
+
+
+class TupleType(_WithMembers):
+    """The type of tuples."""
+
+    _name = "Tuple"
+
+    def elements(self) -> list[Type]:
+        """The types of the elements."""
+        return self._members
+
+
+class DictType(_WithMembers):
+    """The type of dictionaries."""
+
+    _name = _written = "Dict"
+
+    def __init__(self, key: Type, value: Type, /) -> None:
+        super().__init__((key, value))
+
+    def getKeyType(self) -> Type:
+        """The type of the keys."""
+        return self._members[0]
+
+    def getValueType(self) -> Type:
+        """The type of the values."""
+        return self._members[1]
