@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc as _gc
 import importlib
+import sys as _sys
 from math import e, inf, nan, pi
 from typing import Any
 
@@ -96,6 +97,11 @@ _OF_OTHER_BACKENDS = """
 _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": "environment.extension",
                  "DispatchKey": "environment.dispatch_keys", "Tag": "environment.dispatch_keys",
                  "CompilationUnit": "jit", "JITException": "jit", "fork": "jit", "wait": "jit",
+                 **dict.fromkeys((
+    "AnyType", "BoolType", "ComplexType", "DeviceObjType", "DictType", "FloatType", "FutureType", "IntType",
+    "ListType", "NoneType", "NumberType", "OptionalType", "PyObjectType", "StreamObjType", "StringType", "TensorType",
+    "TupleType", "Type",
+), "environment.script_types"),
                  "thread_safe_generator": "random",
                  "_debug_has_internal_overlap": "_tensor.storage", "Storage": "storage",
                  "autocast": "amp",
@@ -226,7 +232,7 @@ def _overridable() -> dict[str, Any]:
              if _is_public(name) and name not in _NEVER_OVERRIDDEN}
     names.update((name, name.replace("_", ".", 1)) for name in vars(functions) if name.startswith(_PREFIXES))
     found = {public: getattr(functions, name) for name, public in names.items() if hasattr(functions, name)}
-    return found | {"conj": importlib.import_module(f"{__name__}._tensor.pointwise.complex").conj}
+    return found | {"conj": importlib.import_module(f"{__package__}._tensor.pointwise.complex").conj}
 
 
 _register_namespace("torch.", _overridable)
@@ -234,7 +240,7 @@ _register_namespace("torch.", _overridable)
 
 def _composite_operators() -> dict[str, Any]:
     """The kernels of overloads that are composed of `nn.functional`, imported when one is called."""
-    kernels: dict[str, Any] = importlib.import_module(f"{__name__}._library.composite_operators").KERNELS
+    kernels: dict[str, Any] = importlib.import_module(f"{__package__}._library.composite_operators").KERNELS
     return kernels
 
 
@@ -243,19 +249,21 @@ _overload_runner.composites = _composite_operators
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_foreach_"):
-        return getattr(importlib.import_module(f"{__name__}._tensor.foreach"), name)
+        return getattr(importlib.import_module(f"{__package__}._tensor.foreach"), name)
     if name in _DEFINED_IN:
-        return getattr(importlib.import_module(f"{__name__}.{_DEFINED_IN[name]}"), name)
+        return getattr(importlib.import_module(f"{__package__}.{_DEFINED_IN[name]}"), name)
     if name in _MODULE_ALIASES:
-        return importlib.import_module(f"{__name__}.{_MODULE_ALIASES[name]}")
+        return importlib.import_module(f"{__package__}.{_MODULE_ALIASES[name]}")
     if name in _LAZY:
         try:
-            return importlib.import_module(f"{__name__}.{name}")
+            return importlib.import_module(f"{__package__}.{name}")
         except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
+            if error.name != f"{__package__}.{name}":
                 raise
+    elif name == "torch":  # PyTorch's module imports itself
+        return _sys.modules[__package__]
     elif name in _LEFT_OUT:
-        return importlib.import_module(f"{__name__}.environment.absent_modules").MODULES[name]
+        return importlib.import_module(f"{__package__}.environment.absent_modules").MODULES[name]
     elif _is_public(name):
         try:
             value = getattr(functions, name)

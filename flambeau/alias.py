@@ -6,8 +6,8 @@
 
 `torch.x.y` and `flambeau.x.y` are one module object: there are no copies of classes or state. Importing a module that
 flambeau lacks raises ModuleNotFoundError. While the alias is installed, dtypes and classes print with the prefix
-`torch.`, classes with the module in which PyTorch has them (see `config`), and `__version__` is the version of
-PyTorch that flambeau models, followed by flambeau's own, because programs compare it.
+`torch.`, classes with the module in which PyTorch has them (see `config`), the package's `__name__` is "torch", and its
+`__version__` is the version of PyTorch that flambeau models, followed by flambeau's own, because programs compare them.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def install() -> None:
     for name, module in sorted(sys.modules.items()):
         if name.startswith(_PACKAGE + "."):
             _rename(module)
-    vars(package)["__version__"] = TorchVersion(f"{PYTORCH}+flambeau.{__version__}")
+    vars(package).update(__name__=_ALIAS, __version__=TorchVersion(f"{PYTORCH}+flambeau.{__version__}"))
 
 
 def uninstall() -> None:
@@ -166,7 +166,7 @@ def uninstall() -> None:
     config.module_name = _PACKAGE
     config.prepare_child = None
     config.name_as_defined()
-    vars(importlib.import_module(_PACKAGE))["__version__"] = __version__
+    vars(importlib.import_module(_PACKAGE)).update(__name__=_PACKAGE, __version__=__version__)
 
 
 class alias:

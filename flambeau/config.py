@@ -42,6 +42,7 @@ IN_PYTORCH = {
     "environment.dispatch_keys": "_C", "environment.dispatch_keys.DispatchKeySet": "", "environment.futures": "futures",
     "environment.hub": "hub", "environment.monitor": "_C._monitor",
     "environment.monitor.TensorboardEventHandler": "monitor", "environment.other_backends": "",
+    "environment.script_types": "",
     "environment.shared_functions": "_utils", "exception_wrapper": "_utils",
     "export.decomposition": "export.decomp_utils", "fx.code.generated_code": "fx.graph_module",
     "fx.code.namespace": "fx.graph", "fx.code.stack_traces": "fx.graph", "fx.tracing.patching": "fx._symbolic_trace",
@@ -79,6 +80,7 @@ _renamed: dict[type, str] = {}
 #: classes that are not attributes of a module
 _made: list[type] = []
 _as_pytorch = False
+_NAMES_OF_MODULE = vars(ModuleType)["__dict__"]
 
 
 def module_of(cls: type) -> str:
@@ -131,7 +133,9 @@ def name_as_defined() -> None:
 
 
 def _rename_all(space: Any) -> None:
-    for value in list(vars(space).values()):
+    # what a module imports on first use is not imported now
+    names = _NAMES_OF_MODULE.__get__(space) if isinstance(space, ModuleType) else vars(space)
+    for value in list(names.values()):
         if isinstance(value, type) and _is_named_as_defined(value):
             _rename(value)
             _rename_all(value)

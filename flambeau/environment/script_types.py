@@ -195,7 +195,7 @@ class ListType(_WithElement):
 class FutureType(_WithElement):
     """The type of futures."""
 
-    _name, _written = "Future", "Future({})"
+    _name, _written = "Future", "Future[{}]"
 
 
 class OptionalType(_WithElement):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,3 +62,16 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Optimizers(ModuleType):
+    """The type of this module: programs look for optimizers in `torch.optim.__dict__`, which imports them."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        for name in __all__:
+            getattr(self, name)
+        return globals()
+
+
+sys.modules[__name__].__class__ = _Optimizers

@@ -198,6 +198,8 @@ def _apply_on_tensors(rule: Callable[..., None], operands: tuple, scalars: tuple
 def _apply_on_arrays(rule: Callable[..., None], operands: tuple, flags: int, scalars: tuple) -> None:
     """Apply the rule with NumPy; large C-contiguous arrays block by block."""
     values: list[Any] = [None if t is None else t._array for t in operands]
+    if not values[0].ndim:  # NumPy's functions make numbers of such arrays, to which nothing can be written
+        values = [None if a is None else a.reshape(1) for a in values]
     size = values[0].size
     if size <= BLOCK or not flags & _C_CONTIGUOUS:
         rule(arrays, *values, *scalars)

@@ -79,6 +79,7 @@ def test_torch_is_flambeau(installed):
         assert torch is flambeau and F is flambeau.nn.functional and functorch is flambeau.functorch
         assert sys.modules["torch"] is flambeau and sys.modules["torch.nn"] is flambeau.nn
         assert importlib.util.find_spec("torch").name == "flambeau"
+        assert torch.__name__ == "torch" and torch.torch is torch and torch.IntType.__module__ == "torch"
         print(torch.float32, torch.__version__.split("+")[0])
     """) == "torch.float32 2.13.0\n"
 

@@ -35,6 +35,19 @@ def test_descends(cls):
 
 
 @pytest.mark.parametrize("cls", ALL)
+def test_a_parameter_without_dims_takes_the_steps_of_one_with_one_element(cls):
+    results = []
+    for shape in ((), (1,)):
+        p = nn.Parameter(torch.full(shape, 1.5))
+        optimizer = cls([p], lr=0.1)
+        for _ in range(3):
+            p.grad = 2 * p.detach()
+            optimizer.step()
+        results.append(p.detach().reshape(1).tolist())
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("cls", ALL)
 def test_maximize_negates_the_gradient(cls):
     results = []
     for sign, maximize in ((1, False), (-1, True)):
@@ -224,3 +237,9 @@ def test_subclass_is_an_optimizer():
     p.grad = torch.full((1,), 3.0)
     optimizer.step()
     assert p.item() == 0.75
+
+
+def test_the_namespace_lists_its_optimizers():
+    found = {name for name, value in torch.optim.__dict__.items()
+             if isinstance(value, type) and issubclass(value, torch.optim.Optimizer)}
+    assert found >= {"Optimizer", "SGD", "LBFGS", *(cls.__name__ for cls in ALL)}

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import switches
+from ... import config, switches
 from ..._tensor import Tensor
 from ...autograd.composite_spans import unwrap as unwrap_profiled
 from ...config import module_of
@@ -310,7 +310,7 @@ class GuardSet:
         own, is_stable = module.__dict__, is_stable_module(module.__name__)
         for name in self.names.intersection(own):
             value = own[name]
-            if module.__name__.partition(".")[0] == PACKAGE:
+            if module.__name__.partition(".")[0] in (PACKAGE, config.module_name):
                 if isinstance(value, (types.FunctionType, type)):  # which users replace
                     self._add(ITEM, own, name, unwrap_profiled(value), f"{path}.{name}")
                 elif isinstance(value, types.ModuleType):
