@@ -15,8 +15,8 @@ __all__ = ["NAdam", "nadam"]
 
 def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, lr: float, beta1: float, beta2: float,
          eps: float, weight_decay: float, decoupled: bool, maximize: bool, step: float, mu: float, mu_next: float,
-         mu_product: float) -> None:
-    """Update one parameter and its state in place."""
+         mu_product: Any) -> None:
+    """Update one parameter and its state in place; a tensor `mu_product` is recorded in the graph."""
     grad = descent_gradient(xp, grad, maximize)
     if weight_decay != 0:
         if decoupled:
@@ -26,8 +26,17 @@ def rule(xp: Any, param: Any, grad: Any, exp_avg: Any, exp_avg_sq: Any, lr: floa
     xp.lerp_(exp_avg, grad, 1 - beta1)
     xp.addcmul_(xp.mul_(exp_avg_sq, beta2), grad, grad, value=1 - beta2)
     denominator = xp.add(xp.sqrt(xp.div(exp_avg_sq, 1 - beta2**step)), eps)
+    if isinstance(mu_product, Tensor):
+        xp.addcdiv_(param, grad * (-lr * (1.0 - mu) / (1.0 - mu_product)), denominator, value=1.0)
+        xp.addcdiv_(param, exp_avg * ((-lr * mu_next) / (1.0 - mu_product * mu_next)), denominator, value=1.0)
+        return
     xp.addcdiv_(param, grad, denominator, value=-lr * (1.0 - mu) / (1.0 - mu_product))
     xp.addcdiv_(param, exp_avg, denominator, value=(-lr * mu_next) / (1.0 - mu_product * mu_next))
+
+
+def _scaled_product(product: Tensor, mu: float) -> Any:
+    """Multiply Πμ by μ in place; its value, or the tensor where gradients flow to it."""
+    return product.mul_(mu) if product.requires_grad else scale_state(product, mu)
 
 
 class NAdam(FirstOrder):
@@ -87,7 +96,7 @@ class NAdam(FirstOrder):
             step = advance_step(state["step"])
             mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
             mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))
-            product = scale_state(state["mu_product"], mu)
+            product = _scaled_product(state["mu_product"], mu)
             apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), scalar_value(group["lr"]), beta1,
                          beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],
                          step, mu, mu_next, product, differentiable=group["differentiable"])
@@ -105,5 +114,5 @@ def nadam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor], exp
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * momentum_decay)))
         mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * momentum_decay)))
         apply_update(rule, param, grad, (exp_avg, exp_avg_sq), scalar_value(lr), beta1, beta2, eps, weight_decay,
-                     decoupled_weight_decay, maximize, step, mu, mu_next, scale_state(mu_product, mu),
+                     decoupled_weight_decay, maximize, step, mu, mu_next, _scaled_product(mu_product, mu),
                      differentiable=differentiable)

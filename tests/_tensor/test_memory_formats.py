@@ -21,6 +21,7 @@ COPIES = {
     "clone": lambda torch, x: x.clone(),
     "empty_like": lambda torch, x: torch.empty_like(x),
     "zeros_like": lambda torch, x: torch.zeros_like(x, dtype=torch.int64),
+    "rand_like": lambda torch, x: torch.rand_like(x),
     "double": lambda torch, x: x.double(),
     "to channels last": lambda torch, x: x.to(memory_format=torch.channels_last),
     "to contiguous": lambda torch, x: x.to(memory_format=torch.contiguous_format),

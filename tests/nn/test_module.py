@@ -533,6 +533,18 @@ def test_pickle():
     assert all(torch.equal(x, y) for x, y in zip(a.state_dict().values(), b.state_dict().values(), strict=True))
 
 
+def _ignore(module, *args):
+    pass
+
+
+def test_pickle_with_a_hook_that_gets_the_module():
+    a = nn.Linear(2, 2)
+    a._register_load_state_dict_pre_hook(_ignore, with_module=True)
+    b = pickle.loads(pickle.dumps(a))
+    hook, = b._load_state_dict_pre_hooks.values()
+    assert hook.module() is b
+
+
 def test_repr():
     assert repr(nn.Module()) == "Module()"
     assert repr(Net()) == ("Net(\n  (first): Linear(in_features=2, out_features=3, bias=True)\n  (act): ReLU()\n"

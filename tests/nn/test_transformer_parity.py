@@ -222,3 +222,27 @@ def test_attention(options, call):
 ])
 def test_error(source):
     assert run(lambda lib: eval(source)) is not None
+
+
+@pytest.mark.parametrize("options", [{}, {"need_weights": False}, {"average_attn_weights": False}], ids=str)
+def test_attention_of_nested_tensors(options):
+    def program(lib):
+        mha = lib.nn.MultiheadAttention(4, 2, batch_first=True).eval()
+        x = lib.nested.nested_tensor([lib.randn(3, 4), lib.randn(2, 4)])
+        with lib.no_grad():
+            output, weights = mha(x, x, x, **options)
+        return output.is_nested, *output.unbind(), weights
+
+    run(program)
+
+
+@pytest.mark.parametrize("why", ["grad", "mask", "other value", "training"])
+def test_attention_of_nested_tensors_is_refused(why):
+    def program(lib):
+        mha = lib.nn.MultiheadAttention(4, 2, batch_first=True).train(why == "training")
+        x = lib.nested.nested_tensor([lib.randn(3, 4), lib.randn(2, 4)])
+        with lib.set_grad_enabled(why == "grad"):
+            mask = lib.zeros(2, 3).bool() if why == "mask" else None
+            return mha(x, x, x.clone() if why == "other value" else x, key_padding_mask=mask)
+
+    run(program)

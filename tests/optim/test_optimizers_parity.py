@@ -249,3 +249,20 @@ def test_scheduler_warnings():
         caught.append([(w.category, str(w.message).replace("flambeau.", "torch.")) for w in records])
     assert len(caught[0]) == 3
     assert caught[1] == caught[0]
+
+
+def test_gradients_of_the_momentum_product_of_nadam():
+    found = []
+    for lib in (torch, flambeau):
+        p = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
+        product = lib.tensor(0.5, dtype=lib.float64, requires_grad=True)
+        q = p.clone()
+        q.grad = lib.tensor([0.5, 0.25], dtype=lib.float64)
+        optimizer = lib.optim.NAdam([q], lr=0.1, differentiable=True)
+        optimizer.state[q].update(step=lib.tensor(3.0, dtype=lib.float64), mu_product=product.clone(),
+                                  exp_avg=lib.ones(2, dtype=lib.float64), exp_avg_sq=lib.ones(2, dtype=lib.float64))
+        optimizer.step()
+        q.sum().backward()
+        found.append((q.tolist(), product.grad.item()))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-12)
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-12)

@@ -18,6 +18,7 @@ from ...backends.errstate import run_in_quiet
 from ...dtypes import dtype as dtype_type
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...kernels import random as kernels
+from ...kernels.memory_format import with_preserved_strides
 from ...modes import lazy_storages, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
@@ -417,9 +418,8 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
     contiguous = (a if over else empty).flags.c_contiguous
     with _lock:
         stream = sampler(a.size, contiguous)
-    if contiguous:
-        return stream.reshape(a.shape)
-    return kernels.place(stream, empty)
+    result = stream.reshape(a.shape) if contiguous else kernels.place(stream, empty)
+    return result if order == "C" else with_preserved_strides(result, a)
 
 
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype_type | None = None,
@@ -464,7 +464,7 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     return _wrap_sample(array, None, device, requires_grad)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, generator: Generator | None = None,
+def randint_like(input: Tensor, low: int | None = None, high: int | None = None, *, generator: Generator | None = None,
                  dtype: dtype_type | None = None, layout: Any = None, device: Any = None,
                  requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
     """`randint` with the shape and dtype of `input`.
@@ -473,8 +473,10 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
     >>> torch.randint_like(torch.ones(2), 1)
     tensor([0., 0.])
     """
-    if high is None:
-        low, high = 0, low
+    if low is None or high is None:
+        low, high = 0, low if high is None else high
+        if high is None:
+            raise TypeError('randint_like() missing 1 required positional arguments: "high"')
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randint_like")
     d = dtype or input.dtype

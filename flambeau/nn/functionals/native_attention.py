@@ -100,6 +100,9 @@ def native_multi_head_attention(
     Raises:
         RuntimeError: a shape does not match.
     """
+    if query.is_nested:
+        return _nested_attention(query, num_head, (qkv_weight, qkv_bias, proj_weight, proj_bias), need_weights,
+                                 average_attn_weights)
     _check(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias)
     batch, length, _ = query.shape
     head_dim = embed_dim // num_head
@@ -117,6 +120,25 @@ def native_multi_head_attention(
     output = fn.linear(heads, proj_weight, proj_bias)
     if not need_weights:
         return output, None
+    return output, weights.sum(1) / num_head if average_attn_weights else weights
+
+
+def _nested_attention(x: Tensor, num_head: int, projections: tuple[Tensor, Tensor, Tensor, Tensor], need_weights: bool,
+                      average_attn_weights: bool) -> tuple[Tensor, Tensor | None]:
+    """`native_multi_head_attention` of a nested tensor with itself; the weights are padded with zeros."""
+    qkv_weight, qkv_bias, proj_weight, proj_bias = projections
+    sizes = fn.tensor([len(part) for part in x.unbind()])
+    embed_dim = x.size(-1)
+    q, k, v = [each.contiguous().view(len(sizes), -1, num_head, embed_dim // num_head).transpose(1, 2)
+               for each in fn.linear(x, qkv_weight, qkv_bias).chunk(3, -1)]
+    heads = fn.scaled_dot_product_attention(q, k, v).transpose(1, 2).contiguous().view(len(sizes), -1, embed_dim)
+    output = fn.linear(heads, proj_weight, proj_bias)
+    if not need_weights:
+        return output, None
+    q, k = q.to_padded_tensor(0.0), k.to_padded_tensor(0.0)
+    absent = fn.arange(q.shape[2]) >= sizes[:, None]
+    scores = fn.matmul(q / q.shape[-1]**0.5, k.mT).masked_fill(absent[:, None, None], float("-inf"))
+    weights = fn.softmax(scores, -1).masked_fill(absent[:, None, :, None], 0.0)
     return output, weights.sum(1) / num_head if average_attn_weights else weights
 
 

@@ -30,7 +30,7 @@ from .base.hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .base.state_dict import EXTRA_STATE, StateDictMixin, _IncompatibleKeys
+from .base.state_dict import EXTRA_STATE, StateDictMixin, _IncompatibleKeys, _WrappedHook
 
 _EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE
 
@@ -62,6 +62,7 @@ sys.modules[__name__].__class__ = _ModuleWithHooks
 __all__ = [
     "Module",
     "_IncompatibleKeys",
+    "_WrappedHook",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",

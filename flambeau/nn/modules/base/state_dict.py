@@ -33,7 +33,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-class _HookWithModule:
+class _WrappedHook:
     """A hook bound to its module by weak reference; the module is its first argument."""
 
     def __init__(self, hook: Callable, module: Any) -> None:
@@ -97,7 +97,7 @@ class StateDictMixin:
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> RemovableHandle:
-        return add_hook(self._load_state_dict_pre_hooks, _HookWithModule(hook, self) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, _WrappedHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,

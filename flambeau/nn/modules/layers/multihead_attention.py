@@ -6,6 +6,7 @@ from typing import Any
 
 from ...._tensor import Parameter, Tensor
 from ...._tensor import functions as fn
+from ....backends.pytorch import mha_enabled
 from ... import functional as F
 from ... import init
 from ...functionals.native_attention import native_multi_head_attention, why_not_inference
@@ -131,16 +132,19 @@ class MultiheadAttention(Module):
             average_attn_weights: average the weights over the heads; else they are (N, num_heads, L, S).
             is_causal: hint that `attn_mask` is the causal mask.
         """
-        has_float_mask = any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask))
+        why = self._why_not_inference(query, key, value, attn_mask, key_padding_mask)
         key_padding_mask = F._canonical_mask(key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask),
                                              "attn_mask", query.dtype)
         attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
-        if not has_float_mask and query is key and key is value and not self._why_not_inference(query):
+        if not why:
             mask, mask_type = self.merge_masks(attn_mask, key_padding_mask, query)
             return native_multi_head_attention(
                 query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
                 self.out_proj.weight, self.out_proj.bias, mask, need_weights,  # type: ignore[arg-type]
                 average_attn_weights, mask_type)
+        if query.is_nested or key.is_nested or value.is_nested:
+            raise AssertionError("MultiheadAttention does not support NestedTensor outside of its fast path. "
+                                 f"The fast path was not hit because {why}")
         swap = self.batch_first and query.dim() == 3
         if swap:
             # transpose each object once: self-attention is detected by identity
@@ -158,26 +162,44 @@ class MultiheadAttention(Module):
             is_causal=is_causal, **separate)
         return (output.transpose(1, 0) if swap else output), weights
 
-    def _why_not_inference(self, query: Tensor) -> str:
-        """Why self-attention is not computed as PyTorch's fused operator does: "" if it is."""
+    def _why_not_inference(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None,
+                           key_padding_mask: Tensor | None) -> str:
+        """Why attention is not computed as PyTorch's fused operator does: "" if it is."""
+        if not mha_enabled():
+            return "torch.backends.mha.get_fastpath_enabled() was not True"
         if query.dim() != 3:
             return f"input not batched; expected query.dim() of 3 but got {query.dim()}"
+        if query is not key or key is not value:
+            return "non-self attention was used (query, key, and value are not the same Tensor)"
+        for name in ("in_proj_bias", "in_proj_weight"):
+            parameter = getattr(self, name)
+            if parameter is None:
+                if name == "in_proj_bias":
+                    continue
+                return "in_proj_weight was None"
+            if query.dtype != parameter.dtype:
+                return f"dtypes of query ({query.dtype}) and self.{name} ({parameter.dtype}) don't match"
         if self.training:
             return "training is enabled"
-        if not self.batch_first:
-            return "batch_first was not True"
-        if self.in_proj_weight is None or not self._qkv_same_embed_dim:
-            return "_qkv_same_embed_dim was not True"
-        if self.in_proj_bias is None:
-            return "self.in_proj_bias was None"
-        if query.dtype != self.in_proj_weight.dtype or query.dtype != self.in_proj_bias.dtype:
-            return f"dtypes of query ({query.dtype}) and parameters don't match"
         if self.num_heads % 2:
             return "self.num_heads is not even"
-        if self.bias_k is not None or self.bias_v is not None:
+        if not self.batch_first:
+            return "batch_first was not True"
+        if self.bias_k is not None:
             return "self.bias_k was not None"
+        if self.bias_v is not None:
+            return "self.bias_v was not None"
         if self.add_zero_attn:
             return "add_zero_attn was enabled"
+        if not self._qkv_same_embed_dim:
+            return "_qkv_same_embed_dim was not True"
+        if query.is_nested and (attn_mask is not None or key_padding_mask is not None):
+            return ("supplying both src_key_padding_mask and src_mask at the same time "
+                    "                                 is not supported with NestedTensor input")
+        if any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask)):
+            return "floating-point masks are not supported for fast path."
+        if self.in_proj_bias is None:
+            return "self.in_proj_bias was None"
         return why_not_inference((query, self.in_proj_weight, self.in_proj_bias, self.out_proj.weight,
                                   self.out_proj.bias))
 
