@@ -20,6 +20,9 @@ try:
     from . import _tensor_display, autograd
 finally:
     if _collects_garbage:
+        if not _gc.get_freeze_count():  # all objects to the oldest generation: else the next allocation visits them
+            _gc.freeze()
+            _gc.unfreeze()
         _gc.enable()
 
 from . import config, devices, dtypes, shapes
