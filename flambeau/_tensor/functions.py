@@ -11,6 +11,7 @@ from typing import Any
 
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
+from .argument_errors import guards
 from .dispatch.binding import public_function
 from .overriding.entry_points import another_function
 
@@ -20,7 +21,7 @@ for _key, _op in REGISTRY.items():
     _call = _namespace[_key] = public_function(_op)
     _call.__module__ = __name__  # pickles refer to a function by its module and name
     for _other_name in _op.aliases:
-        _namespace[_other_name] = another_function(_call, _other_name)
+        _namespace[_other_name] = another_function(_call, _other_name, _other_name)
 
 from .aten_functions import *  # noqa: E402, F403
 from .attributes import *  # noqa: E402, F403
@@ -71,6 +72,9 @@ from .spectral.fourier import *  # noqa: E402, F403
 from .spectral.frequencies import *  # noqa: E402, F403
 from .spectral.stft import *  # noqa: E402, F403
 from .spectral.windows import *  # noqa: E402, F403
+
+for _key in guards.GUARDED_FUNCTIONS:
+    guards.guard(_namespace[_key], "torch", _key)
 
 layer.functions = sys.modules[__name__]
 

@@ -29,6 +29,7 @@ from . import (
     view_history,
 )
 from . import reductions as process_reductions
+from .argument_errors import guards
 from .creation import constants, from_data, random
 from .dispatch.apply import apply
 from .dispatch.binding import inplace_function, public_function
@@ -62,14 +63,17 @@ def _install() -> None:
         if "method" in op.expose:
             call = getattr(functions, op.name)
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name, another_function(call))
+                setattr(Tensor, name, another_function(call, None, f"Tensor.{name}"))
         if "inplace" in op.expose:
             inplace = inplace_function(op)
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name + "_", another_function(inplace))
+                setattr(Tensor, name + "_", another_function(inplace, None, f"Tensor.{name}_"))
     for family in _FAMILIES:
         for name, method in getattr(family, "METHODS", {}).items():
-            setattr(Tensor, name, another_function(method) if method.__class__ is FunctionType else method)
+            setattr(Tensor, name, another_function(method, None, f"Tensor.{name}")
+                    if method.__class__ is FunctionType else method)
+    for name in guards.GUARDED_METHODS:
+        guards.guard(vars(Tensor)[name], "Tensor", name)
 
 
 # ----- operators -----

@@ -17,18 +17,8 @@ from tests.programs.transcript import EXPECTED, HERE, PROGRAMS, transcript
 
 ROOT = HERE.parents[1]
 
-#: programs that flambeau does not run as PyTorch does yet, and what is missing
-PENDING = {
-    "overloads": "the list of signatures that PyTorch prints",
-}
 
-
-def _param(program):
-    marks = [pytest.mark.xfail(reason=PENDING[program.stem], strict=False)] if program.stem in PENDING else []
-    return pytest.param(program, id=program.stem, marks=marks)
-
-
-@pytest.mark.parametrize("program", [_param(program) for program in PROGRAMS])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_program_prints_what_it_prints_under_pytorch(program):
     done = subprocess.run([sys.executable, "-W", "default", "-m", "flambeau", "run", str(program)],
                           capture_output=True, cwd=ROOT, env=dict(os.environ, PYTHONIOENCODING="utf-8"))

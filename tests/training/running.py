@@ -40,13 +40,16 @@ def here(oracle: bool) -> Interpreter:
     return Interpreter("flambeau", (sys.executable, "-m", "flambeau", "run"))
 
 
-def run(program: Program, interpreter: Interpreter, work: Path, sources: Path, steps: int, timeout: int) -> Run:
+def run(program: Program, interpreter: Interpreter, work: Path, sources: Path, steps: int, timeout: int, *,
+        threads: int = 1, perturbed: int | None = None) -> Run:
     """Run a program in a fresh folder, `work/NAME/LIBRARY`.
 
     Args:
         sources: the folder of the repositories.
         steps: after so many steps the program is cut off, unless it ends by itself.
         timeout: in seconds.
+        threads: of the library.
+        perturbed: the seed of a change of all parameters by rounding (see `recorder`); None: they are not changed.
     """
     top = work / program.name.replace(" ", "-") / interpreter.name
     shutil.rmtree(top, ignore_errors=True)
@@ -68,8 +71,10 @@ def run(program: Program, interpreter: Interpreter, work: Path, sources: Path, s
         paths.append(ROOT)
     if "torchvision" in program.needs and interpreter.name == "pytorch":
         paths.append(STUBS.with_name("stubs_torchvision"))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1",
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1",
                    "PYTHONPATH": os.pathsep.join(map(str, paths)), **given}
+    if perturbed is not None:
+        environment["PERTURBED"] = str(perturbed)
     with (top / "printed.txt").open("w") as printed, (top / "errors.txt").open("w") as errors:
         try:
             subprocess.run(command, cwd=folder, env=environment, stdout=printed, stderr=errors, check=False,

@@ -14,6 +14,7 @@ from ...backends.sparse_array import has_sparse
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import lazy_storages, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
+from ..argument_errors.guards import NOT_GIVEN
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import compute_into_out
 from ..fastpath.unary_with_parameters import parameter_function
@@ -73,6 +74,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     inputs: list[Any] = []
     params: dict[str, Any] = {}
     if kwargs:
+        kwargs = kwargs.copy()  # errors name the arguments as they were given
         for alias, name in _NUMPY_NAMES.items():
             if alias in kwargs and alias not in names and alias not in op.params and (
                     name in names or name in op.params):
@@ -179,6 +181,11 @@ def general_function(op: Op) -> Callable[..., Any]:
             inputs, params = bind(op, args, kwargs)
         except ForeignArgument as foreign:
             return foreign.call_again(public_function(op), out)
+        except TypeError:
+            unfit = _unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+            if unfit is None:
+                raise
+            raise unfit from None
         if op.dtype_converts and "dtype" in params:
             to = params.pop("dtype")
             if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
@@ -201,7 +208,13 @@ def general_function(op: Op) -> Callable[..., Any]:
                                               "because it is an out= function")
         if out is not None and compute_into_out(op, inputs, params, outs):
             return outs[0]
-        result = apply(op, inputs, params)
+        try:
+            result = apply(op, inputs, params)
+        except TypeError:
+            unfit = _unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+            if unfit is None:
+                raise
+            raise unfit from None
         if out is not None:
             _check_out_overlap(op, inputs, outs)
             result = write_out(op, result, out)
@@ -212,6 +225,14 @@ def general_function(op: Op) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     return call
+
+
+def _unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> TypeError | None:
+    """PyTorch's error for arguments that fit no signature; None if they fit one."""
+    from ..argument_errors.messages import unfit
+
+    given = [value for value in args if value is not NOT_GIVEN]
+    return unfit([name + suffix for name in (op.name, *op.aliases)], given, kwargs)
 
 
 def _check_out_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -324,9 +345,12 @@ def inplace_function(op: Op) -> Callable[..., Any]:
         except ForeignArgument as foreign:
             return foreign.call_again(getattr(Tensor, op.name + "_"))
         except TypeError as error:
-            if not str(error).startswith(f"{op.name}() "):
+            unfit = _unfit(op, args, kwargs, "_")
+            if unfit is None and str(error).startswith(f"{op.name}() "):
+                unfit = TypeError(str(error).replace(op.name, op.name + "_", 1))
+            if unfit is None:
                 raise
-            raise TypeError(str(error).replace(op.name, op.name + "_", 1)) from None
+            raise unfit from None
         if op.kind == COMPOSITE:
             raise NotImplementedError(f"{op.name}_")
         return apply_inplace(op, inputs, params)

@@ -209,7 +209,7 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
         values = tuple([params[name] if name in params else defaults[name] for name in names])
         try:
             r = quietly(compiled_kernel, a, values) if large else quietly(kernel, a, **params)
-        except RuntimeError:  # the context is entered by another thread, or the kernel raised and will raise again
+        except (RuntimeError, TypeError):  # the context is another thread's, or the kernel raised and will raise again
             return None
         if r is None or r.dtype is not dt:  # no kernel, or a dtype that `finish` does not record
             return None

@@ -160,8 +160,6 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
     reduction = "mean" if reduction == "elementwise_mean" else reduction
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
-    if input._array.ndim == 0:
-        raise RuntimeError("Expected input to have 1 or more dimensions (got 0)")
     shape = input._array.shape
     dim = 0 if len(shape) == 1 else 1
     probabilities = target._array.shape == shape
@@ -174,6 +172,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
         if weight is not None and weight._array.shape != (shape[dim],):
             raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {shape[dim]} classes or "
                                f"no classes but got weight tensor of shape: {list(weight._array.shape)}")
+    if not shape:
+        raise IndexError("Dimension specified as 1 but tensor has no dimensions" if probabilities else
+                         "Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     logs = layer.functions.log_softmax(input, dim)
     if probabilities:
         return _with_probabilities(logs, target, weight, reduction, dim, label_smoothing)

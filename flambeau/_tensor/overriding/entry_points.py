@@ -75,14 +75,16 @@ _PYTHON_OPERATORS = frozenset((
 _MODES_ONLY = frozenset(("torch.tensor", "torch.as_tensor", "torch.asarray"))
 
 
-def another_function(function: Any, name: str | None = None) -> Any:
+def another_function(function: Any, name: str | None = None, public_name: str | None = None) -> Any:
     """A function object of its own with the same code, so that handlers tell `torch.add` from `Tensor.add`.
 
     Args:
         function: the original.
         name: its name, if it is another one (`arctan`).
+        public_name: the name of its code, `Tensor.add`, which tells errors how it was called.
     """
-    result = FunctionType(function.__code__, function.__globals__, name or function.__name__, function.__defaults__,
+    code = function.__code__ if public_name is None else function.__code__.replace(co_qualname=public_name)
+    result = FunctionType(code, function.__globals__, name or function.__name__, function.__defaults__,
                           function.__closure__)
     result.__kwdefaults__, result.__doc__ = function.__kwdefaults__, function.__doc__
     result.__qualname__, result.__module__ = name or function.__qualname__, function.__module__

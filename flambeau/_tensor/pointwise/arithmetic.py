@@ -11,6 +11,7 @@ from ... import dtypes
 from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import no_bool_operand
 from ...warning_location import always, user_stacklevel
+from ..argument_errors.guards import NOT_GIVEN
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import inplace_function, public_function
@@ -70,7 +71,7 @@ class _LegacyArgumentOrder:
 
 # ----- addition -----
 
-def add(input: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Any = None) -> Any:
+def add(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: Any = None) -> Any:
     """input + alpha · other.
 
     >>> import flambeau as torch
@@ -95,7 +96,7 @@ def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
     return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
 
 
-def sub(input: Any, other: Any, *legacy: Any, alpha: Any = 1, out: Any = None) -> Any:
+def sub(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: Any = None) -> Any:
     """input - alpha · other.
 
     >>> import flambeau as torch

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...engine.grad_mode import grad_mode
 from ...modes import special
+from ..argument_errors.guards import NOT_GIVEN
 from ..tensor import Tensor
 
 _INT = (int, np.integer)
@@ -75,11 +76,22 @@ def one_dim(name: str, dim: Any, position: int = 1) -> int:
 
 def take_numpy_names(name: str, names: dict[str, Any], dim: Any, keepdim: Any) -> tuple[Any, Any]:
     """`dim` and `keepdim`, which may be passed under NumPy's names `axis` and `keepdims`."""
-    dim = names.pop("axis", dim)
-    keepdim = names.pop("keepdims", keepdim)
-    if names:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(names))}'")
-    return dim, keepdim
+    unknown = [key for key in names if key not in ("axis", "keepdims")]
+    if unknown:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
+    return names.get("axis", dim), names.get("keepdims", keepdim)
+
+
+def checked_names(name: str, names: dict[str, Any], more: tuple[Any, ...], dim: Any, keepdim: Any) -> tuple[Any, Any]:
+    """`take_numpy_names`, after a check that there are no `more` arguments by position."""
+    if more:
+        raise TypeError(f"{name}() takes from 1 to 3 positional arguments but {3 + len(more)} were given")
+    return take_numpy_names(name, names, dim, keepdim)
+
+
+def more_than(more: tuple[Any, ...]) -> list[tuple[str, Any, Any]]:
+    """Arguments after the last parameter, as `refused` takes them."""
+    return [("", value, NOT_GIVEN) for value in more]
 
 
 def checked_keepdim(name: str, keepdim: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
+from ..argument_errors.guards import refused
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function, write_out
@@ -20,8 +21,10 @@ from .dims import (
     check_not_integer,
     check_out_records_nothing,
     checked_keepdim,
+    checked_names,
     converted,
     dims,
+    more_than,
     one_dim,
     overload_error,
     take_numpy_names,
@@ -42,27 +45,34 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
     reduce_dims = positional_parameters(op_part)
     signatures = ("(*, torch.dtype dtype = None)", "(int dim, bool keepdim = False, *, torch.dtype dtype = None)")
 
-    def call(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,
-             **numpy_names: Any) -> Any:
-        if numpy_names:
-            dim, keepdim = take_numpy_names(name, numpy_names, dim, keepdim)
-        if dim.__class__ is not int and dim is not None:
-            dim = dims(name, dim)
-            if not multiple_dims and dim.__class__ is tuple:
-                raise overload_error(name, dim, *signatures)
-        if dtype is None and out is None:
-            return reduce_all(input) if dim is None and not keepdim else reduce_dims(input, dim, keepdim, None)
-        if dtype is not None:
-            dtype = dtypes.of_argument(dtype, name)
-            if dtype.numpy.kind in "biu":
-                check_not_integer(name, input, dtype)
-        input, dtype = converted(input, dtype)
-        if out is not None:
-            check_out_records_nothing(name, input, out)
-            return write_out(op_part, reduce_dims(input, dim, keepdim, dtype), out)
-        if dim is None and not keepdim:
-            return reduce_all(input) if dtype is None else reduce_all_as(input, dtype)
-        return reduce_dims(input, dim, keepdim, dtype)
+    def call(input: Any, dim: Any = None, keepdim: bool = False, *more: Any, dtype: Any = None,
+             out: Any = None, **numpy_names: Any) -> Any:
+        try:
+            if numpy_names or more:
+                dim, keepdim = checked_names(name, numpy_names, more, dim, keepdim)
+            if dim.__class__ is not int and dim is not None:
+                dim = dims(name, dim)
+                if not multiple_dims and dim.__class__ is tuple:
+                    raise overload_error(name, dim, *signatures)
+            if dtype is None and out is None:
+                return reduce_all(input) if dim is None and not keepdim else reduce_dims(input, dim, keepdim, None)
+            if dtype is not None:
+                dtype = dtypes.of_argument(dtype, name)
+                if dtype.numpy.kind in "biu":
+                    check_not_integer(name, input, dtype)
+            input, dtype = converted(input, dtype)
+            if out is not None:
+                check_out_records_nothing(name, input, out)
+                return write_out(op_part, reduce_dims(input, dim, keepdim, dtype), out)
+            if dim is None and not keepdim:
+                return reduce_all(input) if dtype is None else reduce_all_as(input, dtype)
+            return reduce_dims(input, dim, keepdim, dtype)
+        except TypeError:
+            unfit = refused(name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
+                            {"dtype": dtype, "out": out, **numpy_names})
+            if unfit is None:
+                raise
+            raise unfit from None
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op_part.doc
@@ -133,25 +143,32 @@ def _extremum(name: str, elementwise: str) -> Any:
     missing = object()
     signatures = ("()", "(Tensor other)", "(int dim, bool keepdim = False)")
 
-    def call(input: Any, dim: Any = missing, keepdim: bool = False, *, out: Any = None, other: Any = missing,
-             **numpy_names: Any) -> Any:
-        if numpy_names:
-            dim, keepdim = take_numpy_names(name, numpy_names, dim, keepdim)
-        if dim is missing:
-            if other is missing:
-                return reduce_all(input, out=out) if out is not None else reduce_all(input)
-            dim = other
-        if isinstance(dim, Tensor) and (other is dim or as_index(dim) is None or dim._array.ndim == 0):
-            return public_function(REGISTRY[elementwise])(input, dim, out=out)
-        result = as_index(dim)
-        if result is None or dim.__class__ is bool:
-            raise overload_error(name, dim, *signatures)
-        checked_keepdim(name, keepdim)
-        if out is not None:
-            check_out_records_nothing(name, input, out)
-            result = write_out(op_dim, with_indices(input, result, keepdim), out)
-            return named_result(op_dim)(result)
-        return with_indices(input, result, keepdim)
+    def call(input: Any, dim: Any = missing, keepdim: bool = False, *more: Any, out: Any = None,
+             other: Any = missing, **numpy_names: Any) -> Any:
+        try:
+            if numpy_names or more:
+                dim, keepdim = checked_names(name, numpy_names, more, dim, keepdim)
+            if dim is missing:
+                if other is missing:
+                    return reduce_all(input, out=out) if out is not None else reduce_all(input)
+                dim = other
+            if isinstance(dim, Tensor) and (other is dim or as_index(dim) is None or dim._array.ndim == 0):
+                return public_function(REGISTRY[elementwise])(input, dim, out=out)
+            result = as_index(dim)
+            if result is None or dim.__class__ is bool:
+                raise overload_error(name, dim, *signatures)
+            checked_keepdim(name, keepdim)
+            if out is not None:
+                check_out_records_nothing(name, input, out)
+                result = write_out(op_dim, with_indices(input, result, keepdim), out)
+                return named_result(op_dim)(result)
+            return with_indices(input, result, keepdim)
+        except TypeError:
+            unfit = refused(name, (input,), (("dim", dim, missing), ("keepdim", keepdim, False), *more_than(more)), {
+                "out": out, **({} if other is missing else {"other": other}), **numpy_names})
+            if unfit is None:
+                raise
+            raise unfit from None
 
     call.__name__ = call.__qualname__ = name
     which, example = ("largest", 3) if name == "max" else ("smallest", 1)
@@ -209,13 +226,23 @@ _logsumexp = _over_dims("logsumexp", None)
 
 
 def _bool_reduction(name: str, reduce: Any) -> Any:
-    def call(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None, **numpy_names: Any) -> Any:
-        if out is not None and out.dtype.name not in ("bool", "uint8"):
-            raise RuntimeError(f"{name} only supports bool tensor for result, got: {out.dtype.scalar_name}")
-        if out is not None and out.dtype.name == "uint8":
-            result = reduce(input, dim, keepdim, **numpy_names)
-            return write_out(REGISTRY[name], result.to(out.dtype), out)
-        return reduce(input, dim, keepdim, out=out, **numpy_names)
+    def call(input: Any, dim: Any = None, keepdim: bool = False, *more: Any, out: Any = None,
+             **numpy_names: Any) -> Any:
+        try:
+            if more:
+                raise TypeError(f"{name}() takes from 1 to 3 positional arguments")
+            if out is not None and out.dtype.name not in ("bool", "uint8"):
+                raise RuntimeError(f"{name} only supports bool tensor for result, got: {out.dtype.scalar_name}")
+            if out is not None and out.dtype.name == "uint8":
+                result = reduce(input, dim, keepdim, **numpy_names)
+                return write_out(REGISTRY[name], result.to(out.dtype), out)
+            return reduce(input, dim, keepdim, out=out, **numpy_names)
+        except TypeError:
+            unfit = refused(name, (input,), (("dim", dim, None), ("keepdim", keepdim, False), *more_than(more)),
+                            {"out": out, **numpy_names})
+            if unfit is None:
+                raise
+            raise unfit from None
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = REGISTRY[name].doc

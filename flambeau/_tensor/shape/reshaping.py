@@ -13,6 +13,7 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
+from ..argument_errors.guards import refused
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function
@@ -101,7 +102,14 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     if not size:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")
-    return _viewed(self, _int_args(size, "view", "size"))
+    try:
+        shape = _int_args(size, "view", "size")
+    except TypeError:
+        unfit = refused("view", (self, *size))
+        if unfit is None:
+            raise
+        raise unfit from None
+    return _viewed(self, shape)
 
 
 def reshaped(input: Tensor, shape: Any) -> Tensor:
@@ -125,6 +133,8 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
             return _view(input, a.reshape(*shape), a.shape)
         except (ValueError, TypeError):
             pass  # the general path raises PyTorch's error
+    if not shape:
+        raise TypeError('reshape() missing 1 required positional arguments: "shape"')
     size = _int_args(shape, "reshape", "shape")
     try:
         key = "view" if a.flags.c_contiguous else "_reshape_alias"

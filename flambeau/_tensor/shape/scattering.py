@@ -16,9 +16,9 @@ from ...modes import lazy_storages, special
 from ...ops.declare import REGISTRY, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import user_stacklevel, warn_once
+from ..argument_errors.messages import invalid_combination
 from ..creation.constants import full_like
 from ..dispatch.apply import apply
-from ..dispatch.argument_errors import invalid_combination
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, inplace_function, public_function, write_out
 from ..dispatch.inplace import apply_inplace, overwrite

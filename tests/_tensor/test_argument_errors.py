@@ -1,0 +1,107 @@
+"""Errors of calls whose arguments fit no signature are those of PyTorch's argument parser."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import random
+import re
+
+import pytest
+
+import flambeau as torch
+from flambeau._tensor.argument_errors import guards
+from flambeau._tensor.argument_errors.messages import explained
+from flambeau._tensor.argument_errors.signatures import _texts, known
+
+M = torch.ones(2, 3)
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda: M.relu_(1), "TensorBase.relu_() takes no arguments (1 given)"),
+    (lambda: torch.eq(M, [1.0]), ("eq() received an invalid combination of arguments - got (Tensor, list), but "
+     "expected one of:\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, Number other, *, "
+     "Tensor out = None)\n")),
+    (lambda: M.eq_("a"), ("eq_() received an invalid combination of arguments - got (str), but expected one of:\n"
+     " * (Tensor other)\n      didn't match because some of the arguments have invalid types: (!str!)\n"
+     " * (Number other)\n      didn't match because some of the arguments have invalid types: (!str!)\n")),
+    (lambda: torch.multiply(M, "a"), ("multiply() received an invalid combination of arguments - got (Tensor, str), "
+     "but expected one of:\n * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, Number other)\n"
+     "      didn't match because some of the arguments have invalid types: (Tensor, !str!)\n")),
+    (lambda: M.addmm_(zz=M), ("addmm_() received an invalid combination of arguments - got unrecognized keyword "
+     "arguments: zz")),
+    (lambda: torch.add(M), ("add() received an invalid combination of arguments - got (Tensor), but expected (Tensor "
+     "input, Tensor other, *, Number alpha = 1, Tensor out = None)")),
+    (lambda: M.max(0, 1, 2), ("max() received an invalid combination of arguments - got (int, int, int), but expected "
+     "one of:\n * ()\n * (Tensor other)\n * (int dim, bool keepdim = False)\n")),
+    (lambda: M.all(1.5), ("all() received an invalid combination of arguments - got (float), but expected one of:\n"
+     " * ()\n      didn't match because some of the arguments have invalid types: (!float!)\n"
+     " * (tuple of ints dim = None, bool keepdim = False)\n * (int dim, bool keepdim = False)\n")),
+    (lambda: M.tril("a"), "tril(): argument 'diagonal' (position 1) must be int, not str"),
+    (lambda: M.gather("a", 1), "gather(): argument 'dim' (position 1) must be int, not str"),
+    (lambda: M.transpose(), 'transpose() missing 2 required positional argument: "dim0", "dim1"'),
+    (lambda: torch.full((2,)), 'full() missing 1 required positional arguments: "fill_value"'),
+    (lambda: M.new("a", dtype=3), "new() received an invalid combination of arguments"),
+])
+def test_what_is_said(call, said):
+    with pytest.raises(TypeError) as raised:
+        call()
+    assert str(raised.value).startswith(said) if said.endswith("arguments") else str(raised.value) == said
+
+
+def test_errors_of_calls_that_fit_stay():
+    with pytest.raises(RuntimeError, match="shape"):
+        M.view(4)
+    with pytest.raises(IndexError):
+        M.narrow(5, 0, 1)
+
+    class Refusing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise TypeError("of the handler")
+
+    with pytest.raises(TypeError, match="of the handler"):
+        torch.where(M > 0, M, M.as_subclass(Refusing))
+
+
+@pytest.mark.parametrize("space", ["torch", "Tensor"])
+def test_guards_keep_the_function(space):
+    names = guards.GUARDED_FUNCTIONS if space == "torch" else guards.GUARDED_METHODS
+    for name in names:
+        function = getattr(torch if space == "torch" else torch.Tensor, name)
+        assert known(space, name)
+        assert inspect.signature(function) == inspect.signature(function.__wrapped__)
+
+
+VALUES = [lambda torch: torch.ones(2, 2), lambda torch: torch.ones(2, 2, dtype=torch.int64), lambda torch: 1,
+          lambda torch: 1.5, lambda torch: True, lambda torch: None, lambda torch: "a", lambda torch: [1, 2],
+          lambda torch: (1, 2), lambda torch: [1.5], lambda torch: object(), lambda torch: torch.float32]
+#: their methods parse by hand, or check what the parser admits
+BY_HAND = re.compile(r"sparse|new|type|set_|to$|cuda|xpu|ipu|mtia|_copy$|random_|split$")
+
+
+@pytest.mark.parity
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle")
+def test_random_calls_are_refused_as_by_pytorch():
+    import torch as pytorch
+
+    choose = random.Random(7)
+    keys = [key for key, texts in _texts().items() if key[0] in ("torch", "Tensor") and len(texts) > 1
+            and not BY_HAND.search(key[1])]
+    refused = 0
+    for _ in range(400):
+        space, name = choose.choice(keys)
+        text = choose.choice(_texts()[space, name])
+        names = [*re.findall(r"(\w+)(?:=|,|\))", text.partition("(")[2]), "zzz"]
+        args = [choose.choice(VALUES) for _ in range(choose.randrange(4))]
+        kwargs = {choose.choice(names): choose.choice(VALUES) for _ in range(choose.choice((0, 0, 1)))}
+        theirs = getattr(pytorch._C._VariableFunctions if space == "torch" else pytorch.ones(2, 2), name)
+        try:
+            theirs(*[make(pytorch) for make in args], **{key: make(pytorch) for key, make in kwargs.items()})
+            said = None
+        except Exception as error:
+            said = str(error) if isinstance(error, TypeError) and "failed to unpack" not in str(error) else None
+        mine = explained(space, name, [make(torch) for make in args], {k: make(torch) for k, make in kwargs.items()})
+        assert said == (None if mine is None else str(mine)), (space, name, args, kwargs)
+        refused += said is not None
+    assert refused > 200
