@@ -15,6 +15,7 @@ from ..modes import active_tracer, grad_mode, inference, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .dispatch.batched_tensor import BatchedTensor, detach_batched
 from .dispatch.promotion import result_type as promoted_type
+from .overriding.other_objects import with_other_object
 from .overriding.protocol import OVERRIDES, kind_of
 from .shape.lazy_clones import make_writable
 from .tensor import INFERENCE, Tensor, wrap
@@ -51,7 +52,10 @@ def is_complex(input: Tensor) -> bool:
     >>> torch.is_complex(torch.tensor(1j))
     True
     """
-    return input._array.dtype.kind == "c"
+    try:
+        return input._array.dtype.kind == "c"
+    except AttributeError as error:
+        return bool(with_other_object(error, is_complex, (input,)))
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -61,7 +65,10 @@ def is_floating_point(input: Tensor) -> bool:
     >>> torch.is_floating_point(torch.tensor(1))
     False
     """
-    return input._array.dtype.kind in "fV"
+    try:
+        return input._array.dtype.kind in "fV"
+    except AttributeError as error:
+        return bool(with_other_object(error, is_floating_point, (input,)))
 
 
 def detach(self: Tensor) -> Tensor:
@@ -74,7 +81,10 @@ def detach(self: Tensor) -> Tensor:
     intercepted = special[0]
     if intercepted and type(self) is BatchedTensor:
         return detach_batched(self)
-    out: Tensor = wrap(self._array)
+    try:
+        out: Tensor = wrap(self._array)
+    except AttributeError as error:
+        return with_other_object(error, detach, (self,))
     if self._counter is None:
         self._counter = [0]
     out._counter = self._counter

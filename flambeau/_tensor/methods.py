@@ -41,6 +41,7 @@ from .neural import layers as layers
 from .overriding.default_handler import run_and_convert
 from .overriding.dispatch import DISABLED_DISPATCH
 from .overriding.entry_points import another_function, register_namespace
+from .overriding.other_objects import reports_other_objects
 from .overriding.protocol import OVERRIDES, kind_of
 from .pointwise import arithmetic, comparison, complex, selection
 from .reduction import ordering, segments
@@ -58,6 +59,11 @@ _FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, c
              removed, segments, aten_functions)
 
 
+#: methods with a second tensor that no declaration binds
+_REPORT_OTHER_OBJECTS = frozenset(("inner", "is_same_size", "is_set_to", "kron", "resize_as_", "slice_inverse",
+                                   "triangular_solve", "type_as"))
+
+
 def _install() -> None:
     for op in REGISTRY.values():
         if "method" in op.expose:
@@ -70,6 +76,8 @@ def _install() -> None:
                 setattr(Tensor, name + "_", another_function(inplace, None, f"Tensor.{name}_"))
     for family in _FAMILIES:
         for name, method in getattr(family, "METHODS", {}).items():
+            if name in _REPORT_OTHER_OBJECTS:
+                method = reports_other_objects(method, name, of_method=True)
             setattr(Tensor, name, another_function(method, None, f"Tensor.{name}")
                     if method.__class__ is FunctionType else method)
     for name in guards.GUARDED_METHODS:

@@ -17,8 +17,8 @@ from ...dtypes import dtype as dtype_type
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...kernels.memory_format import with_preserved_strides
 from ...modes import filled_memory, lazy_storages, special
-from ..dispatch.write_checks import warn_of_resize
 from ..meta import reserved
+from ..overriding.other_objects import with_other_object
 from ..shape.copying import resize_
 from ..shape.lazy_clones import make_writable
 from ..sparse_methods import implementation as sparse_implementation
@@ -47,7 +47,6 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
-        warn_of_resize(target.shape, array.shape)
         if target.base is not None or isinstance(target, BitView):  # a view: the memory that it shares is written
             resize_(out, array.shape)
             out._array[...] = dtypes.cast(array, target.dtype)
@@ -249,7 +248,11 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
 
 def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requires_grad: bool,
           memory_format: Any = None, layout: Any = None) -> Tensor:
-    a = memory_of(input._array)
+    try:
+        a = memory_of(input._array)
+    except AttributeError as error:
+        public = empty_like if fill is None else ones_like if fill else zeros_like
+        return with_other_object(error, public, (input,))
     if isinstance(a, SparseArray) or (layout is not None and layout is not strided):
         if memory_format is not None and layout is not strided:
             raise RuntimeError("memory format option is only supported by strided tensors")

@@ -26,14 +26,14 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     >>> torch.where(torch.tensor([True, False]), 1., 0.)
     tensor([1., 0.])
     """
+    if not isinstance(condition, Tensor):
+        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     if input is None and other is None:
         if condition._array.__class__ is not np.ndarray:
             raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
                                "vmap over aten::where. Please file an issue at "
                                "https://github.com/pytorch/pytorch/issues if you need this feature.")
         return layer.functions.nonzero(condition, as_tuple=True)
-    if not isinstance(condition, Tensor):
-        raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     kind = condition._array.dtype
     if kind.kind != "b":
         if kind != np.uint8:

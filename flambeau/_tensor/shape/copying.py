@@ -36,6 +36,7 @@ from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copy_function
 from ..meta import NO_DATA, lacks_elements, without_elements
+from ..overriding.other_objects import with_other_object
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from .lazy_clones import share
@@ -179,6 +180,8 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
         return _clone(input, copy_as(input._array, memory_format))
     except SparseAccess:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
+    except AttributeError as error:
+        return with_other_object(error, clone, (input,))
 
 
 def _lazy_clone(self: Tensor) -> Tensor:

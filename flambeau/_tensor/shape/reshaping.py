@@ -18,6 +18,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function
 from ..fastpath.views import view_function
+from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 
 __all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors",
@@ -125,7 +126,10 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    a = input._array
+    try:
+        a = input._array
+    except AttributeError as error:
+        return with_other_object(error, reshape, (input, *shape), named)
     if named:
         shape = (named["shape"],)
     elif a.flags.c_contiguous and 1 not in a.shape and shape and not special[0]:
@@ -153,7 +157,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> torch.flatten(torch.ones(2, 3, 5), 1).shape
     flambeau.Size([2, 15])
     """
-    shape = input._array.shape
+    try:
+        shape = input._array.shape
+    except AttributeError as error:
+        return with_other_object(error, flatten, (input, start_dim, end_dim))
     n = len(shape)
     first, last = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
     if first > last:
@@ -213,7 +220,10 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     >>> torch.squeeze(torch.ones(1, 2, 1), 0).shape
     flambeau.Size([2, 1])
     """
-    a = input._array
+    try:
+        a = input._array
+    except AttributeError as error:
+        return with_other_object(error, squeeze, (input, dim))
     if special[0]:
         dim = dim if axis is None else axis
         key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
@@ -240,7 +250,10 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     >>> torch.unsqueeze(torch.ones(2), 1).shape
     flambeau.Size([2, 1])
     """
-    a = input._array
+    try:
+        a = input._array
+    except AttributeError as error:
+        return with_other_object(error, unsqueeze, (input, dim))
     n = a.ndim
     if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
         dim = dim if axis is None else axis
@@ -267,7 +280,10 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
         dim0 = named.pop("axis0", dim0)
         dim1 = named.pop("axis1", dim1)
     if dim0.__class__ is int and dim1.__class__ is int and not special[0] and not named:
-        a = input._array
+        try:
+            a = input._array
+        except AttributeError as error:
+            return with_other_object(error, transpose, (input, dim0, dim1))
         n = a.ndim
         if -n <= dim0 < n and -n <= dim1 < n:
             try:
@@ -287,7 +303,10 @@ def t(input: Tensor) -> Tensor:
     >>> torch.t(torch.ones(2, 3)).shape
     flambeau.Size([3, 2])
     """
-    a = input._array
+    try:
+        a = input._array
+    except AttributeError as error:
+        return with_other_object(error, t, (input,))
     if a.ndim > 2 or special[0]:
         return apply(REGISTRY["t"], [input])
     try:
@@ -313,6 +332,8 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
             return _permute(input, input._array.transpose(order), order)
         except (ValueError, SparseAccess):
             pass  # the general path raises PyTorch's error, or dispatches to the sparse implementation
+        except AttributeError as error:
+            return with_other_object(error, permute, (input, *dims))
     return _permuted(input, order)
 
 

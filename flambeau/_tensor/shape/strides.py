@@ -17,6 +17,7 @@ from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import record
 from ..dispatch.inplace import set_history
 from ..dispatch.write_checks import check_writable, is_tracked
+from ..overriding.other_objects import with_other_object
 from ..sparse_methods import implementation as sparse_implementation
 from ..storage import storage_offset as storage_offset_of
 from ..tensor import Tensor, wrap
@@ -175,7 +176,10 @@ def numel(input: Tensor) -> int:
     >>> torch.numel(torch.ones(2, 3))
     6
     """
-    return input._array.size
+    try:
+        return input._array.size
+    except AttributeError as error:
+        return int(with_other_object(error, numel, (input,)))
 
 
 def size(self: Tensor, dim: int | None = None) -> Any:

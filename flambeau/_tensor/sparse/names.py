@@ -10,6 +10,7 @@ import numpy as np
 from ... import dtypes
 from ...devices import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from ...engine.tensor_interface import layer
+from ..overriding.other_objects import reports_other_objects
 from ..tensor import Tensor
 from .constructors import validate_coo
 from .invariants import check_compressed
@@ -185,6 +186,11 @@ def row_indices_copy(input: Tensor) -> Tensor:
     """
     return input.row_indices().clone()
 
+
+_FUNCTIONS = (ccol_indices_copy, col_indices_copy, crow_indices_copy, dsmm, hsmm, resize_as_sparse_, row_indices_copy,
+              saddmm)
+for _function in _FUNCTIONS:
+    globals()[_function.__name__] = reports_other_objects(_function, _function.__name__)
 
 __all__ = ["ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "dsmm", "hsmm", "resize_as_sparse_",
            "row_indices_copy", "saddmm"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..._tensor import Tensor
+from ..._tensor.overriding.other_objects import reports_other_objects
 from ...engine.grad_mode import no_grad
 from . import embedding, loss, margin_loss, normalization, resample
 from .reduction import reduce_loss
@@ -114,3 +115,8 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     with no_grad():
         embedding._renormalize_rows(input, indices, max_norm, norm_type)
     return input
+
+
+for _function in (kl_div, poisson_nll_loss, hinge_embedding_loss, margin_ranking_loss, cosine_embedding_loss,
+                  triplet_margin_loss, instance_norm, embedding_renorm_):
+    globals()[_function.__name__] = reports_other_objects(_function, _function.__name__)
