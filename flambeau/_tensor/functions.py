@@ -78,16 +78,14 @@ from .spectral.windows import *  # noqa: E402, F403
 #: other objects than tensors themselves
 _READ_ATTRIBUTES = """
     adaptive_avg_pool1d adaptive_max_pool1d adjoint alpha_dropout alpha_dropout_ atleast_1d atleast_2d
-    atleast_3d avg_pool1d bernoulli bilinear binomial broadcast_tensors broadcast_to bucketize cartesian_prod
-    cdist chain_matmul cholesky chunk combinations conj conv_tbc cross detach_copy diag diagflat dropout
-    dropout_ dsplit embedding embedding_bag feature_alpha_dropout feature_alpha_dropout_ feature_dropout
-    feature_dropout_ fill full_like ger gradient group_norm hash_tensor histogram histogramdd hsplit imag inner
-    inverse is_conj is_inference is_neg is_same_size is_signed istft kron logdet lu lu_unpack matrix_power
-    max_pool1d max_pool1d_with_indices max_pool2d max_pool3d meshgrid moveaxis movedim multinomial nanmean
-    nansum native_dropout norm_except_dim nuclear_norm outer pdist pinverse poisson qr rand_like randint_like
-    randn_like ravel real repeat_interleave resize_as_ resolve_conj resolve_neg rrelu rrelu_ searchsorted
-    segment_reduce select slice_inverse std std_mean svd take_along_dim tensor_split tile to_dlpack
-    triangular_solve unflatten unique unique_consecutive unsafe_chunk vander var var_mean vsplit zero_
+    atleast_3d avg_pool1d bilinear binomial broadcast_tensors broadcast_to cartesian_prod cdist chain_matmul
+    cholesky chunk combinations conj conv_tbc cross detach_copy diag diagflat dropout dropout_ embedding
+    feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ full_like ger group_norm
+    hash_tensor imag inner inverse is_conj is_inference is_neg is_same_size is_signed istft kron logdet lu
+    lu_unpack matrix_power max_pool1d max_pool1d_with_indices max_pool2d max_pool3d meshgrid multinomial nanmean
+    nansum native_dropout norm_except_dim outer pdist pinverse poisson qr ravel real resize_as_ resolve_conj
+    resolve_neg rrelu rrelu_ segment_reduce select slice_inverse svd take_along_dim tile to_dlpack
+    triangular_solve unflatten unique unique_consecutive unsafe_chunk vander zero_
 """.split()  # noqa: SIM905
 for _key in _READ_ATTRIBUTES:
     _namespace[_key] = _call = reports_other_objects(_namespace[_key], _key)
