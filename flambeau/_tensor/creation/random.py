@@ -413,7 +413,9 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
         over: the samples are for the input itself, in place: use its strides.
     """
     a = input._array
-    order: Any = "C" if memory_format is not None and memory_format.name == "contiguous_format" else "K"
+    is_row_major = (memory_format is not None and memory_format.name == "contiguous_format") or (
+        0 in a.strides and not over)
+    order: Any = "C" if is_row_major else "K"
     empty = np.empty_like(a, d.numpy, order)
     contiguous = (a if over else empty).flags.c_contiguous
     with _lock:

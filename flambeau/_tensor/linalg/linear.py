@@ -10,6 +10,7 @@ import numpy as np
 from ...backends.compiled import sum_rows
 from ...backends.compiled.families import matmul as kernels
 from ...backends.errstate import quietly
+from ...backends.sparse_array import SparseAccess
 from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
@@ -112,7 +113,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
     if special[0] and (not isinstance(x, ndarray) or not isinstance(w, ndarray) or (
             bias is not None and not isinstance(bias._array, ndarray))):
         return _linear_of_batches(input, weight, bias)
-    if w.ndim == 2 and is_fast_mm(x, w.T):
+    try:
+        columns = w.T
+    except SparseAccess:
+        return _linear_of_sparse(input, weight, bias)
+    if w.ndim == 2 and is_fast_mm(x, columns):
         if bias is None:
             transposed = _transposed_weight(weight, w)
             return _fast_mm(input, transposed, x, transposed._array)
@@ -140,6 +145,17 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
             product = _general_addmm(bias, rows, _transposed(weight))
         return _view_rows(product, (*x.shape[:-1], w.shape[0]))
     return layer.functions.add(matmul(input, _transposed(weight)), bias)
+
+
+def _linear_of_sparse(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`linear` with a sparse weight."""
+    columns = weight.t()
+    if bias is None:
+        return matmul(input, columns)
+    if input.ndim == 2:
+        return layer.functions.addmm(bias, input, columns)
+    product = layer.functions.addmm(bias, input.reshape(-1, input.shape[-1]), columns)
+    return product.view(*input.shape[:-1], weight.shape[0])
 
 
 def _linear_of_batches(input: Any, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -50,6 +50,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.dim()}D input tensor.\n"
                                   + SUPPORTED)
     if mode != "circular":
+        _check_not_empty(input, len(pad) // 2)
         for i in range(len(pad) // 2):
             _check_widths(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
         name = "reflection" if mode == "reflect" else "replication"
@@ -75,6 +76,14 @@ def _circular_sources(input: Tensor, dim: int, before: int, after: int) -> list[
     # negative padding crops first; the cropped range is then wrapped
     first, last = max(-before, 0), size - max(-after, 0)
     return [first + i % (last - first) for i in range(-max(before, 0), last - first + max(after, 0))]
+
+
+def _check_not_empty(input: Tensor, rank: int) -> None:
+    """Raise on a dimension of size 0, if it is not a batch dimension."""
+    shape = input.size()
+    if 0 in shape[len(shape) - rank - 1:]:
+        raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and "
+                           f"other non-zero dimensions for input, but got: {list(shape)}")
 
 
 def _check_widths(input: Tensor, dim: int, before: int, after: int, mode: str) -> None:
