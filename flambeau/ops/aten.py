@@ -15,7 +15,7 @@ from typing import Any
 
 from .declare import COMPOSITE, REGISTRY, Op
 from .overloads import OpOverload, OpOverloadPacket, runner
-from .schemas import aten_overloads, aten_schema
+from .schemas import aten_out_overloads, aten_overloads, aten_schema
 
 # Overload names other than `name.default`, by registry key.
 _TENSOR = ("add", "mul", "sub", "div", "_rsub", "clamp_max", "clamp_min", "copysign", "fmod", "remainder", "frexp",
@@ -89,7 +89,7 @@ def _packet(name: str) -> OpOverloadPacket:
     packet = _packets.get(name)
     if packet is None:
         packet = _packets[name] = OpOverloadPacket(name)
-        for overload in aten_overloads(name):
+        for overload in (*aten_overloads(name), *aten_out_overloads(name)):
             packet._overload(overload, aten_schema(name, overload))
     return packet
 

@@ -90,7 +90,7 @@ class OpOverloadPacket:
 
     >>> import flambeau as torch
     >>> torch.ops.aten.mul.overloads()
-    ['Tensor', 'Scalar']
+    ['Tensor', 'Scalar', 'Scalar_out', 'out']
     """
 
     def __init__(self, name: str, namespace: str = "aten") -> None:

@@ -1,7 +1,7 @@
 """Schemas: the signatures of PyTorch's dispatcher, such as `mm(Tensor self, Tensor mat2) -> Tensor`.
 
-`aten_schemas.txt` has one per overload. The order and the names of its arguments are those that handlers of
-`__torch_dispatch__` see.
+`aten_schemas.txt` has one per overload, `aten_out_schemas.txt` those with `out=`. The order and the names of their
+arguments are those that handlers of `__torch_dispatch__` see.
 """
 
 from __future__ import annotations
@@ -196,10 +196,10 @@ def _split(text: str) -> list[str]:
 
 
 @functools.cache
-def _aten_lines() -> dict[str, dict[str, str]]:
+def _aten_lines(file: str = "aten_schemas.txt") -> dict[str, dict[str, str]]:
     """Name -> overload name -> schema, of PyTorch's operators."""
     found: dict[str, dict[str, str]] = {}
-    for line in Path(__file__).with_name("aten_schemas.txt").read_text(encoding="utf-8").splitlines():
+    for line in Path(__file__).with_name(file).read_text(encoding="utf-8").splitlines():
         name, _, overload = line.partition("(")[0].partition(".")
         found.setdefault(name, {})[overload or "default"] = line
     return found
@@ -210,11 +210,26 @@ def aten_overloads(name: str) -> list[str]:
     return list(_aten_lines().get(name, ()))
 
 
+_WITH_OUT = "aten_out_schemas.txt"
+_GENERATED = " generated"  # the end of the lines of overloads that PyTorch generates
+
+
+def aten_out_overloads(name: str) -> list[str]:
+    """The names of the overloads with `out=` of one of PyTorch's operators."""
+    return list(_aten_lines(_WITH_OUT).get(name, ()))
+
+
 @functools.cache
 def aten_schema(name: str, overload: str) -> FunctionSchema | None:
     """The schema of one of PyTorch's overloads; None for an unknown one."""
-    line = _aten_lines().get(name, {}).get(overload)
-    return None if line is None else FunctionSchema(f"aten::{line}")
+    line = _aten_lines().get(name, {}).get(overload) or _aten_lines(_WITH_OUT).get(name, {}).get(overload)
+    return None if line is None else FunctionSchema(f"aten::{line.removesuffix(_GENERATED)}")
 
 
-__all__ = ["AliasInfo", "Argument", "FunctionSchema", "aten_overloads", "aten_schema"]
+def copies_to_out(name: str, overload: str) -> bool:
+    """Whether an overload with `out=` is one that PyTorch generates: it copies the result of the one without."""
+    return _aten_lines(_WITH_OUT)[name][overload].endswith(_GENERATED)
+
+
+__all__ = ["AliasInfo", "Argument", "FunctionSchema", "aten_out_overloads", "aten_overloads", "aten_schema",
+           "copies_to_out"]

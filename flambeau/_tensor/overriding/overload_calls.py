@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
+from ...engine.grad_mode import no_grad
 from ...engine.tensor_interface import layer
 from ...ops.aten import declarations_of
 from ...ops.declare import COMPOSITE, VIEW, Op
 from ...ops.overloads import OpOverload, OpOverloadPacket, runner
-from ...ops.schemas import FunctionSchema
+from ...ops.schemas import FunctionSchema, copies_to_out
 from ..dispatch.apply import apply
 from ..dispatch.inplace import apply_inplace
+from ..dispatch.write_checks import warn_of_resize
 from ..tensor import Tensor
 from .aten_arguments import asked, declared, operator_call, output_positions
 from .entry_points import in_use
@@ -50,6 +53,8 @@ def call(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             return tuple(result) if isinstance(result, list) else result
         schema = overload._schema
         bound = schema.bind(args, kwargs)
+        if any(a.is_out for a in schema.arguments):
+            return _run_into_out(overload, schema, bound)
         composite = runner.composites().get(str(overload)) if pending is None or pending[0] is not overload else None
         return _run(overload, schema, bound) if composite is None else composite(*args, **kwargs)
     finally:
@@ -102,6 +107,65 @@ def _run(overload: OpOverload, schema: FunctionSchema, bound: dict[str, Any]) ->
     if isinstance(result, tuple) and type(result) is not tuple:
         return tuple(result)
     return list(result) if isinstance(result, tuple) and schema.returns[0].type_name.startswith("Tensor[") else result
+
+
+# ----- overloads with `out=` -----
+
+def _run_into_out(overload: OpOverload, schema: FunctionSchema, bound: dict[str, Any]) -> Any:
+    """The `out=` tensors of a call, after its results have been written to them."""
+    outs = [bound.pop(a.name) for a in schema.arguments if a.is_out]
+    for argument, out in zip((a for a in schema.arguments if a.is_out), outs, strict=True):
+        if "[" not in argument.type_name and not isinstance(out, Tensor):
+            raise RuntimeError(f"{schema.name}() Expected a value of type '{argument.type_name}' for argument "
+                               f"'{argument.name}' but instead found type '{type(out).__name__}'.")
+    positional = [bound.get(a.name, a.default_value) for a in schema.arguments if not a.kwarg_only]
+    names = [a.name for a in schema.arguments if not a.kwarg_only]
+    while positional and names[len(positional) - 1] not in bound:
+        positional.pop()
+    named = {a.name: bound[a.name] for a in schema.arguments if a.kwarg_only and a.name in bound}
+    name = overload.overloadpacket.__name__
+    copies = name.startswith("_") or copies_to_out(name, overload._overloadname)
+    public = None if copies else getattr(layer.functions, name, None)
+    result = None if str(schema).endswith("()") else outs[0] if len(outs) == 1 else tuple(outs)
+    if public is not None and "out" in inspect.signature(public).parameters:
+        public(*positional, **named, out=result)
+        return result
+    with no_grad():
+        computed = call(_functional(overload, schema), tuple(positional), named)
+    for value, out in zip(computed if len(outs) > 1 else [computed], outs, strict=True):
+        for each, target in zip(value, out, strict=True) if isinstance(out, (list, tuple)) else [(value, out)]:
+            _write(each, target)
+    return result
+
+
+def _functional(overload: OpOverload, schema: FunctionSchema) -> OpOverload:
+    """The overload of the same name, or of the in-place variant's, with the same arguments but `out=`.
+
+    Raises:
+        NotImplementedError: there is none.
+    """
+    wanted = [(a.name, a.type_name) for a in schema.arguments if not a.is_out]
+    factory_options = {"dtype", "layout", "device", "pin_memory"}
+    for each in overload.overloadpacket._overloads.values():
+        given = each._given_schema
+        if given is not None and not given.is_mutable and [
+                (a.name, a.type_name) for a in given.arguments
+                if a.name not in factory_options or (a.name, a.type_name) in wanted] == wanted:
+            return each
+    raise NotImplementedError(f"flambeau has no implementation of {overload.name()}")
+
+
+def _write(value: Tensor, out: Tensor) -> None:
+    """Copy a result to a tensor of its dtype, which is resized."""
+    if value.dtype is not out.dtype:
+        names = dtypes.C_NAMES
+        expected, given = (names.get(each.dtype.name, each.dtype.name) for each in (value, out))
+        raise RuntimeError(f"Expected out tensor to have dtype {expected}, but got {given} instead")
+    if out.shape != value.shape:
+        warn_of_resize(tuple(out.shape), tuple(value.shape))
+        out.resize_(value.shape)
+    with no_grad():
+        out.copy_(value)
 
 
 def _all_outputs(op: Op, overload: OpOverload, result: Any) -> Any:
