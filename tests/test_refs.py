@@ -19,6 +19,7 @@ VALUES = {
     "add_": ([1.0], 2), "item": ([1.0],), "_conversions.half": ([1.0],), "_conversions.polar": ([1.0], [0.0]),
     "special.expit": ([0.0],), "linalg.vector_norm": ([3.0, 4.0],), "fft.fft": ([1.0, 2.0],),
     "nn.functional.softshrink": ([1.0],),
+    "prod": ([[2.0, 3.0]], (0, 1), True),
 }
 
 

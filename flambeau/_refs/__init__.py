@@ -10,7 +10,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import Tensor
+from .._tensor import Tensor, functions
+from ..shapes import wrap_dims
 
 _PACKAGE = __name__.rpartition(".")[0]
 _MODULES = ("_conversions", "fft", "linalg", "nn", "special")
@@ -34,6 +35,29 @@ def alias(a: Tensor) -> Tensor:
     tensor([1., 1.])
     """
     return a.view(a.shape)
+
+
+def sum(a: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """The sum, over all dimensions or those in `dim`.
+
+    >>> import flambeau as torch
+    >>> torch._refs.sum(torch.ones(2, 3), (0, 1))
+    tensor(6.)
+    """
+    return functions.sum(a, dim, keepdim, dtype=dtype, out=out)
+
+
+def prod(a: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
+    """The product, over all dimensions or those in `dim`, which may be several.
+
+    >>> import flambeau as torch
+    >>> torch._refs.prod(torch.full((2, 3), 2.), (0, 1))
+    tensor(64.)
+    """
+    axes = sorted(wrap_dims(dim, a.ndim), reverse=True)
+    for axis in axes[:-1]:
+        a = functions.prod(a, axis, keepdim, dtype=dtype)
+    return functions.prod(a, axes[-1] if axes else None, keepdim, dtype=dtype, out=out)
 
 
 def copy_to(a: Tensor, b: Tensor, *, allow_cross_device: bool = True) -> Tensor:

@@ -20,6 +20,7 @@ Attributes that every operator reads are slots, set by `wrap`; all others have c
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -469,6 +470,22 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     if cls is not Tensor:
         note_instance(out)
     return out
+
+
+@functools.cache
+def _own_slots(cls: type) -> tuple[str, ...]:
+    """The slots that a class and its bases below `Tensor` declare."""
+    found: list[str] = []
+    for base in cls.__mro__[:cls.__mro__.index(Tensor)]:
+        slots = base.__dict__.get("__slots__", ())
+        found += [slots] if isinstance(slots, str) else slots
+    return tuple(name for name in found if name not in ("__dict__", "__weakref__"))
+
+
+def slots_of(x: Tensor) -> dict[str, Any]:
+    """What a tensor of a subclass keeps in slots of its own, by name."""
+    cls: Any = type(x)
+    return {name: getattr(x, name) for name in _own_slots(cls) if hasattr(x, name)}
 
 
 def transform_depth(x: Tensor) -> int:

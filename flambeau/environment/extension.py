@@ -15,6 +15,7 @@ from .._tensor.storage import StorageBase
 from ..amp import state as autocast_state
 from ..amp.state import _is_any_autocast_enabled
 from ..amp.state import is_autocast_available as _is_autocast_available
+from ..backends.bit_views import bits_of, toggle
 from ..backends.numpy.memory import address, owner
 from ..func.batches import _add_batch_dim, _remove_batch_dim
 from ..modes import active_transforms
@@ -62,6 +63,18 @@ def _data_address(tensor: Tensor) -> int:
 def _storage_address(tensor: Tensor) -> int:
     """What identifies the storage of a tensor."""
     return identity(tensor._array)
+
+
+def _set_conj(tensor: Tensor, value: bool) -> None:
+    """Set the conjugate bit of a tensor; a real tensor has none."""
+    if tensor._array.dtype.kind == "c" and bits_of(tensor._array)[0] != value:
+        tensor._array = toggle(tensor._array, conjugate=True)
+
+
+def _set_neg(tensor: Tensor, value: bool) -> None:
+    """Set the negative bit of a tensor."""
+    if bits_of(tensor._array)[1] != value:
+        tensor._array = toggle(tensor._array, negative=True)
 
 
 def _warn() -> None:

@@ -118,6 +118,7 @@ torch._neg_view(y).conj(), torch._neg_view(torch._neg_view(x)).is_neg(), torch._
 torch._neg_view(y).imag, torch._neg_view(y).real, torch._neg_view(y).resolve_neg().is_conj()
 torch._neg_view(torch.tensor([1, 2])), torch._neg_view(torch.tensor([1, 2])) + 1
 torch._neg_view(torch.tensor([1, 2])).tolist()
+(z := x.clone()), torch._C._set_conj(z, True), z, torch._C._set_neg(z, True), z, torch._C._set_conj(z, False), z
 torch.view_as_complex(torch._neg_view(torch.ones(2, 2)))
 torch.view_as_complex(torch._neg_view(torch.ones(2, 2))).is_neg()
 torch.nn.functional.linear(m.conj(), m), torch.bmm(m.conj()[None], m[None]), torch.addmm(m, m.conj(), m.mH)

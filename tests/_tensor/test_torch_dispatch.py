@@ -160,6 +160,38 @@ PROGRAMS = {
         t = Two(torch.ones(2), torch.ones(2))
         with Log(): show(t * 2)
     """,
+    "forward mode": """
+        class InSlot(torch.Tensor):
+            __slots__ = ["elem"]
+            @staticmethod
+            def __new__(cls, elem):
+                made = torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype, strides=elem.stride())
+                made.elem = elem
+                return made
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                inner = tree_map(lambda x: x.elem if isinstance(x, InSlot) else x, (args, kwargs or {}))
+                return tree_map(lambda x: InSlot(x) if isinstance(x, torch.Tensor) else x, func(*inner[0], **inner[1]))
+        forward_ad = torch.autograd.forward_ad
+        with forward_ad.dual_level():
+            for start in (torch.arange(6.).reshape(2, 3), torch.ones(1, 0, 3)):
+                for tangent in (InSlot(torch.ones(start.shape)), InSlot(torch.ones(start.shape).mT.clone().mT)):
+                    x = forward_ad.make_dual(InSlot(start), tangent)
+                    for y in (x.square(), x.mT, (x * x).sum(), x * torch.full((3,), 2.)):
+                        primal, tangent = forward_ad.unpack_dual(y)
+                        out.append((type(primal).__name__, primal.elem.tolist(), tangent.elem.tolist()))
+    """,
+    "normal": """
+        class Given(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                out.append((str(func), shapes(args), shapes(list((kwargs or {}).values()))))
+                return func(*args, **(kwargs or {}))
+        m, s = torch.zeros(2), torch.ones(2)
+        with Given():
+            for f in (lambda: torch.normal(1., 2., (2, 3)), lambda: torch.normal(m, s), lambda: torch.normal(m, 2.),
+                      lambda: torch.normal(mean=0., std=s), lambda: torch.normal(0., 1., size=[2], device="cpu")):
+                out.append(list(f().shape))
+    """,
     "overloads by dimension": """
         x = torch.arange(6.).reshape(2, 3)
         with Log():

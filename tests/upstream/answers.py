@@ -42,6 +42,37 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
     pass
 
 
+def _compare_tensor_meta(a: Any, b: Any, check_sizes: bool = True, check_strides: bool = False, *,
+                         allow_rhs_unbacked: bool = False, check_conj: bool = True) -> None:
+    """`torch._prims.utils.compare_tensor_meta`: an AssertionError where two tensors have other metadata."""
+    asked = [*(["shape"] if check_sizes else []), "dtype", "device", *(["is_conj"] if check_conj else []), "is_neg"]
+    for name in asked:
+        first, second = (value() if callable(value) else value for value in (getattr(a, name), getattr(b, name)))
+        assert first == second, f"{name} {first} and {second}"
+    if check_strides and a.numel() > 0:
+        first, second = (tuple(s for n, s in zip(x.shape, x.stride(), strict=True) if n > 1) for x in (a, b))
+        assert first == second, f"strides {first} and {second}"
+        assert a.storage_offset() == b.storage_offset()
+
+
+def _dtype_to_type(dtype: Any) -> type:
+    """`torch._prims_common.dtype_to_type`: the type of a dtype's Python numbers."""
+    if dtype.is_complex:
+        return complex
+    return float if dtype.is_floating_point else bool if dtype.name == "bool" else int
+
+
+def _storages(tree: Any) -> set[int]:
+    torch = importlib.import_module("torch")
+    leaves = importlib.import_module("torch.utils._pytree").tree_leaves(tree)
+    return {torch._C._storage_address(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)}
+
+
+def _outputs_alias_inputs(outputs: Any, inputs: Any) -> bool:
+    """`torch._subclasses.fake_utils.outputs_alias_inputs`: whether a result shares the storage of an argument."""
+    return not _storages(outputs).isdisjoint(_storages(inputs))
+
+
 #: names by module
 ANSWERS: dict[str, dict[str, Any]] = {
     "torch": {name: AbsentDtype(name) for name in ABSENT_DTYPES},
@@ -64,6 +95,11 @@ def install_answers() -> None:
                 if not hasattr(module, key):
                     setattr(module, key, value)
     torch = importlib.import_module("torch")
+    primitives: Any = importlib.import_module("torch._prims")
+    primitives.utils = SimpleNamespace(compare_tensor_meta=_compare_tensor_meta)
+    importlib.import_module("torch._prims_common").dtype_to_type = _dtype_to_type  # type: ignore[attr-defined]
+    compared: Any = importlib.import_module("torch._subclasses.fake_utils")
+    compared.outputs_alias_inputs = _outputs_alias_inputs
     torch.chalf = torch.complex32
     torch.jit._recursive.ConcreteTypeStore = SimpleNamespace  # tests of TorchScript empty its caches at their end
     if not hasattr(torch.jit, "_state"):

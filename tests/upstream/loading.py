@@ -6,6 +6,7 @@ import __future__
 import ast
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -81,11 +82,33 @@ def _execute_statements(module: ModuleType, path: str, tree: ast.Module) -> None
         isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body) else 0
     for node in tree.body:
         try:
-            exec(compile(ast.Module([node], []), path, "exec", flags, dont_inherit=True), vars(module))
+            while True:
+                try:
+                    exec(compile(ast.Module([node], []), path, "exec", flags, dont_inherit=True), vars(module))
+                    break
+                except Exception as error:
+                    member = _failing_member(node, path, error)
+                    if member is None:
+                        raise
+                    lost.append(f"{module.__name__}:{member.lineno}: {type(error).__name__}: {error}")
         except Exception as error:
             lost.append(f"{module.__name__}:{node.lineno}: {type(error).__name__}: {error}")
             for name in _bound(node):
                 vars(module).setdefault(name, placeholder.Placeholder(f"{module.__name__}.{name}", internal=True))
+
+
+def _failing_member(node: ast.stmt, path: str, error: Exception) -> ast.stmt | None:
+    """The statement of a class's body that raised, such as a test with a decorator over a missing list; removed."""
+    if not isinstance(node, ast.ClassDef):
+        return None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename == path and frame.f_code.co_name == node.name:
+            for member in node.body:
+                first = min([member.lineno, *(each.lineno for each in getattr(member, "decorator_list", []))])
+                if first <= line <= (member.end_lineno or member.lineno) and len(node.body) > 1:
+                    node.body.remove(member)
+                    return member
+    return None
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:

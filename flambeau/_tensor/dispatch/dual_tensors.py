@@ -11,7 +11,7 @@ from numpy import ndarray
 from ...backends.bit_views import memory_of, with_bits_of
 from ...backends.numpy.memory import address, owner, strided_view
 from ...engine.tensor_interface import layer
-from ...modes import inference
+from ...modes import dispatch_in_use, inference
 from ..tensor import Tensor, wrap
 from .batched_tensor import gradient_for_batched, gradient_for_value, make_batched
 from .forward_mode import close_level, open_level, set_tangent, strip_levels, tangent_of
@@ -153,7 +153,9 @@ def _public_level(level: int) -> int:
 def _with_layout_of(tangent: Tensor, primal: ndarray) -> Tensor:
     """A tangent with the memory layout of its primal, so that every view of the primal is a view of the tangent."""
     a = tangent._array
-    if not isinstance(a, ndarray) or a.dtype != primal.dtype:
+    if not isinstance(a, ndarray) or a.dtype != primal.dtype or (not a.size and a.base is None):
+        return tangent
+    if dispatch_in_use[0] and layer.is_handled(tangent):
         return tangent
     storage = owner(primal)
     same_bits = a.__class__ is primal.__class__

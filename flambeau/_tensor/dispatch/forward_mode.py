@@ -14,10 +14,10 @@ from typing import Any
 from ...engine.grad_mode import enable_grad, grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.tensor_interface import layer
-from ...modes import forward_levels, inference, level_count, special, transform_stack
+from ...modes import dispatch_in_use, forward_levels, inference, level_count, special, transform_stack
 from ...modes import forward_mode as forward_enabled
 from ...ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
-from ..tensor import Tensor, set_requires_grad, wrap
+from ..tensor import Tensor, set_requires_grad, slots_of, wrap
 from ..view_geometry import Geometry
 from .apply import apply
 from .handlers import handlers
@@ -94,10 +94,13 @@ def strip_levels(x: Tensor, level: int) -> Tensor:
 
 def alias_of(x: Tensor) -> Tensor:
     """Another tensor object with the same memory and graph."""
-    out: Tensor = wrap(x._array)
+    out: Tensor = wrap(x._array, type(x)) if dispatch_in_use[0] else wrap(x._array)
     out._requires_grad, out._node, out._output_nr = x._requires_grad, x._node, x._output_nr
     out._counter, out._base, out._accumulator = x._counter, x._base, x._accumulator
     out.__dict__.update(x.__dict__)
+    if dispatch_in_use[0]:
+        for name, value in slots_of(x).items():
+            setattr(out, name, value)
     return out
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from ...dtypes import can_cast
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
+from ...modes import forward_levels
 from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ..dispatch.apply import apply
 from ..dispatch.graph_recording import as_view, record
 from ..dispatch.handlers import handlers
 from ..meta import NO_DATA, is_meta, mark_meta, reserved, without_elements
-from ..tensor import INFERENCE, Tensor, wrap
+from ..tensor import INFERENCE, Tensor, slots_of, wrap
 from .aten_arguments import asked, call_arguments, output_positions
 from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch
 from .entry_points import note_instance
@@ -52,6 +53,8 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
             node = record(op, inputs, outs, params, packed=packed)
             if node.plan.saved_outputs and packed is None:
                 _save_subclasses(node, outs)
+    if forward_levels and all(isinstance(out, Tensor) for out in outs):
+        handlers.push_forward(op, inputs, outs, params)
     return outs[0] if op.n_outputs == 1 and not isinstance(result, (tuple, list)) else outs
 
 
@@ -130,10 +133,11 @@ def _check_fits(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> None:
 class SavedSubclass:
     """What a node saves of an output that is of a subclass: its memory, its class and its attributes."""
 
-    __slots__ = ("array", "attributes", "cls")
+    __slots__ = ("array", "attributes", "cls", "slots")
 
     def __init__(self, x: Tensor) -> None:
         self.array, self.cls = x._array, type(x)
+        self.slots = slots_of(x)
         self.attributes = {k: v for k, v in x.__dict__.items() if k not in _GRAPH}
 
     @property
@@ -145,6 +149,8 @@ class SavedSubclass:
         """A tensor of the class with the same memory and attributes, without a graph."""
         out = wrap(self.array, self.cls)
         out.__dict__.update(self.attributes)
+        for name, value in self.slots.items():
+            setattr(out, name, value)
         return out
 
 
@@ -169,6 +175,8 @@ def _fresh(out: Tensor, inputs: list[Tensor]) -> Tensor:
         alias._requires_grad, alias._node, alias._output_nr = False, None, 0
         alias._grad = alias._accumulator = None
         alias.__dict__.update({k: v for k, v in out.__dict__.items() if k not in _GRAPH})
+        for name, value in slots_of(out).items():
+            setattr(alias, name, value)
         note_instance(alias)
         out = alias
     out._creation = None

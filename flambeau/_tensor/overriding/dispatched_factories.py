@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...devices import CPU, META
+from ...devices import device as device_of
 from ...engine.tensor_interface import layer
 from ..meta import NO_DATA, is_meta, mark_meta
 from ..tensor import Tensor, wrap
@@ -23,6 +24,8 @@ def _has_handler(args: tuple[Any, ...]) -> bool:
 def _options(kwargs: dict[str, Any], device: bool = True) -> dict[str, Any]:
     """The options of a factory as handlers are given them."""
     options = {name: kwargs[name] for name in ("dtype", "layout", "device") if kwargs.get(name) is not None}
+    if isinstance(options.get("device"), str):
+        options["device"] = device_of(options["device"])
     if device:
         options.setdefault("device", CPU)
     return {**options, "pin_memory": bool(kwargs.get("pin_memory"))}
@@ -92,6 +95,22 @@ def _stepped(name: str) -> Any:
 def _randint(*args: Any, low: Any = None, high: Any = None, size: Any = None) -> tuple[str, tuple[Any, ...]]:
     given = (*(x for x in (low,) if x is not None), *args, *(x for x in (high, size) if x is not None))
     return ("randint.low" if len(given) == 3 else "randint.default"), (*given[:-1], list(given[-1]))
+
+
+def _normal(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`torch.normal`: a factory of numbers, or an operator of tensors."""
+    given = dict(zip(("mean", "std", "size"), args, strict=False)) | kwargs
+    mean, std, size = given.pop("mean", 0.0), given.pop("std", 1.0), given.pop("size", None)
+    if given.get("out") is not None or not _has_handler((mean, std)):
+        return implementation(*args, **kwargs)
+    if size is None:
+        kinds = ("Tensor" if isinstance(x, Tensor) else "float" for x in (mean, std))
+        return ask(aten_overload("normal", "_".join(kinds)), handling_inputs((mean, std)), (mean, std),
+                   {name: value for name, value in given.items() if value is not None})
+    requires_grad, generator = given.pop("requires_grad", False), given.pop("generator", None)
+    options = ({} if generator is None else {"generator": generator}) | _options(given)
+    result = ask(aten_overload("normal", "float_float"), [], (mean, std, list(size)), options)
+    return result.requires_grad_() if requires_grad else result
 
 
 def _lifted(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -186,6 +205,7 @@ below_overrides.update({
     "torch.linspace": _asking(lambda start, end, steps: ("linspace.default", (start, end, steps))),
     "torch.logspace": _asking(lambda start, end, steps, base=10.0: (
         "logspace.default", (start, end, steps) if base == 10.0 else (start, end, steps, base))),
+    "torch.normal": _normal,
     "torch.randperm": _asking(lambda n: ("randperm.default", (n,))),
     "torch.empty_strided": _asking(lambda size, stride: ("empty_strided.default", (list(size), list(stride)))),
     "torch.scalar_tensor": _asking(lambda s: ("scalar_tensor.default", (s,))),
