@@ -187,6 +187,7 @@ def written(seed: int, library: ModuleType, draws: bool = False) -> tuple[list[s
         forward_statements,
         index_statements,
         inplace_statements,
+        layer_statements,
         random_statements,
         transform_statements,
         view_statements,

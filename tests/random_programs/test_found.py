@@ -71,6 +71,56 @@ FOUND = {
         r = torch.zeros(2, 0).index_put_((torch.tensor([5]),), m)
         r = torch.all(f.requires_grad_(), out=m.bool()), torch.any(f, 0, out=m.bool())
     """,
+    "results in `out=`": """
+        f, i, o = torch.tensor([1.5, -0.5, 0.0]), torch.tensor([1, 0, 2]), torch.zeros(2, 2)
+        r = torch.zeros(3, out=o), torch.full((2,), 1.5, out=i)
+        r = torch.sum(f, 0, out=i[0]), torch.sum(i, 0, out=i.bool()[0]), torch.prod(f, 0, out=i[0])
+        r = torch.mean(f, 0, out=i[0])
+        r = torch.mean(f, out=i[0])
+        r = torch.mean(f, 0, out=f.double()[0])
+        r = torch.mean(i, 0, out=f[0])
+        r = torch.nansum(f.requires_grad_(), out=o[0, 0])
+        r = torch.remainder(f.requires_grad_(), 2, out=o)
+        r = torch.logsumexp(f, 0, out=i[0])
+        r = torch.bitwise_and(f, f, out=o)
+        r = torch.div(f + 1j, 2, rounding_mode="floor", out=o)
+        r = torch.logical_not(f, out=o), torch.floor_divide(f, 2, out=o.double()), torch.angle(f, out=o.double())
+        r = torch.var(f[:1], 0, out=o)
+        r = i.bool().sub_(1.5)
+        r = i.lerp_(f[:2], 0.5)
+    """,
+    "nodes and errors of layers": """
+        x, s = (torch.arange(6.0).view(2, 3) * 0.3 - 0.5).requires_grad_(), torch.tensor([[1.0, -1.0, 1.0]])
+        r = torch.nn.functional.hinge_embedding_loss(x, s), torch.nn.functional.margin_ranking_loss(x, x * 2, s)
+        r = torch.nn.functional.cosine_embedding_loss(x, x * 2, torch.ones(1), 0.1)
+        r = torch.nn.functional.pairwise_distance(x, x * 2), torch.nn.functional.triplet_margin_loss(x, x * 2, x * 3)
+        r = torch.nn.functional.hinge_embedding_loss(s.long(), s.long(), reduction="sum")
+        r = torch.nn.functional.margin_ranking_loss(s.bool(), s.bool(), s.bool())
+        r = torch.linalg.cond(x[:, :2]), torch.tensordot(x, x, 2), torch.trapezoid(x), torch.special.ndtr(x)
+        r = torch.linalg.multi_dot([x[:, :2]] * 3), torch.var(x, (), correction=0)
+        torch.var(x, ()).backward(); r = x.grad
+        y = torch.nn.functional.elu_(x * 1, 0.5); r = y; y.mul_(2); y.sum().backward()
+        torch.nn.functional.elu_(x * 1, 0.5).sum().backward(); r = x.grad
+        torch.nn.functional.celu_(x * 1, 0.5).sum().backward(); r = x.grad
+        torch.nn.functional.leaky_relu_(x * 1, 0.5).sum().backward(); r = x.grad
+        r = torch.nn.functional.leaky_relu_(x * 1, -0.5).sum().backward()
+        r = torch.nn.functional.elu_(x * 1, -0.5).sum().backward()
+        r = torch.nn.functional.softshrink(x, -1.0)
+        r = torch.nn.functional.gelu(s.long(), approximate="other")
+        r = torch.nn.functional.huber_loss(s.long(), s.long(), delta=0)
+        r = torch.nn.functional.cross_entropy(x[0, 0], x[0, 0].detach())
+        r = torch.nn.functional.cross_entropy(x[0], torch.tensor([0, 1]))
+        r = torch.nn.functional.max_pool1d(x.detach(), 2), torch.nn.functional.max_pool1d(x, 2)
+        r = torch.cross(s.bool(), s.bool(), dim=0)
+        r = s.rot90(1, (0, 9))
+        r = s.repeat(-1, 2)
+        r = torch.linalg.cond(s[0])
+        r = torch.linalg.lstsq(s[0], s[0])
+        r = torch.quantile(s.long(), 2.0)
+        r = s.clone(); r[[7]] = torch.tensor(1)
+        r = s.clone(); r[:, [7]] = torch.ones(1, 5)
+        r = torch.zeros(0).roll(1, 9), torch.zeros(0).long() // 0
+    """,
     "transforms": """
         f = torch.tensor([1.5, -0.5, 0.3])
         r = torch.func.hessian(lambda t: t.clone().cumprod_(0).sum())(f)

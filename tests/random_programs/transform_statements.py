@@ -5,9 +5,14 @@ from __future__ import annotations
 from .generation import Unfit, Writer, statement
 
 _BODIES = ("t.sin() * t", "t * t", "t.tanh()", "t.exp() * 0.1", "t.cumsum(0)", "t.clone().mul_(2)",
-           "t[..., None] * 2", "t.sum(0)", "t.softmax(0)", "torch.where(t > 0.1, t, -t)", "t.reshape(-1)", "t.mean()",
-           "t.clone().zero_().add(t)", "t.abs()", "t.relu() * 3", "t / (t * t + 1)", "t.max()", "t.prod()",
-           "torch.stack([t, t * 2])", "t.unsqueeze(0).expand(2, *t.shape)", "t.mul(2).sin_()")
+           "t[..., None] * 2", "t.sum(0)", "t.softmax(0) * t", "torch.where(t > 0.1, t, -t)", "t.reshape(-1)",
+           "t.mean()", "t.clone().zero_().add(t)", "t.abs()", "t.relu() * 3", "t / (t * t + 1)", "t.max()",
+           "t.prod()", "t.clone().cumprod_(0)", "t.clone().sin_().mul_(t)", "t.clone().tanh_()", "t.cumprod(0)",
+           "t.clone().pow_(3)", "t.logsumexp(0)", "t.var()", "t.sort(0).values", "t.flip(0).cummax(0).values",
+           "t[0] * t", "t.clone().index_fill_(0, torch.tensor([0]), 2.0).exp()", "t.masked_fill(t > 0, 0.5) * t",
+           "torch.nn.functional.gelu(t)", "torch.outer(t.reshape(-1), t.reshape(-1))", "t.norm()",
+           "t.sigmoid().log()", "torch.nn.functional.layer_norm(t, t.shape)", "t.unbind(0)[0]", "t.roll(1)",
+           "t.clamp(-0.3, 0.4)", "torch.stack([t, t * 2])", "t.unsqueeze(0).expand(2, *t.shape)", "t.mul(2).sin_()")
 
 
 @statement(3)
@@ -44,22 +49,41 @@ def _twice(w: Writer) -> str:
     name = w.fresh()
     return (f"{name}, = torch.autograd.grad({body}, [{x}], create_graph=True)\n"
             f"{name}, = torch.autograd.grad({name}.abs().sum(), [{x}], allow_unused=True, "
-            f"materialize_grads={w.chance(0.5)})\n{name} = None if {name} is None else {name}.detach().clone()")
+            f"materialize_grads={w.chance(0.5)})\n"
+            f"{name} = None if {name} is None else {name}.detach().contiguous().clone()")
+
+
+#: functions that write into `out=` of any dtype, and those whose `out=` has the dtype of the result
+_INTO_ANY = ("torch.add({}, 1, out={o})", "torch.sin({}, out={o})", "torch.mul({}, {}, out={o})",
+             "torch.cat([{}, {}], out={o})", "torch.clamp({}, 0, 1, out={o})",
+             "torch.where({} != 0, {}, {}, out={o})", "torch.div({}, 2, out={o})", "torch.argmax({}, out={o})",
+             "torch.all({}, out={o})", "torch.neg({}, out={o})", "torch.tril({}, out={o})",
+             "torch.sum({}, 0, out={o})", "torch.mean({}, 0, out={o})", "torch.full((2,), 1.5, out={o})",
+             "torch.eye(2, out={o})", "torch.prod({}, 0, out={o})", "torch.any({}, 0, out={o})",
+             "torch.pow({}, 2, out={o})", "torch.logical_not({}, out={o})", "torch.clamp({}, max=0.5, out={o})",
+             "torch.round({}, out={o})", "torch.index_select({}, 0, torch.tensor([0]), out={o})",
+             "torch.arange(3, out={o})", "torch.zeros(2, out={o})", "torch.floor_divide({}, 2, out={o})",
+             "torch.remainder({}, 2, out={o})", "torch.addcmul({}, {}, {}, out={o})", "torch.hypot({}, {}, out={o})",
+             "torch.div({}, 2, rounding_mode='floor', out={o})")
+_INTO_SAME = (
+    "torch.cumsum({}, 0, out={o})", "torch.stack([{}, {}], out={o})", "torch.abs({}, out={o})",
+    "torch.amax({}, 0, out={o})", "torch.norm({}, out={o})", "torch.logsumexp({}, 0, out={o})",
+    "torch.nansum({}, out={o})", "torch.maximum({}, {}, out={o})",
+    "torch.matmul({}, {}, out={o})", "torch.var({}, 0, out={o})", "torch.lerp({}, {}, 0.5, out={o})")
 
 
 @statement(2)
 def _into(w: Writer) -> str:
     """`out=` of another shape, dtype or history."""
     x = w.pick(lambda t: t.numel() < 20)
-    dtype = w.choose("float32", "float64", "int64", "complex64", "bool")
-    shape = w.choose("0", *[repr(tuple(w.value(x).shape))] * 3, "7")
-    function = w.choose("torch.add({}, 1, out={o})", "torch.sin({}, out={o})", "torch.mul({}, {}, out={o})",
-                        "torch.cat([{}, {}], out={o})",
-                        "torch.clamp({}, 0, 1, out={o})",
-                        "torch.where({} != 0, {}, {}, out={o})",
-                        "torch.div({}, 2, out={o})", "torch.argmax({}, out={o})", "torch.all({}, out={o})",
-                        "torch.neg({}, out={o})",
-                        "torch.tril({}, out={o})")
+    t = w.value(x)
+    same = w.chance(0.3)
+    own = str(t.dtype).rpartition(".")[2]
+    if same and not t.is_floating_point():
+        raise Unfit
+    dtype = own if same else w.choose("float32", "float64", "int64", "complex64", "bool")
+    shape = w.choose("0", *[repr(tuple(t.shape))] * 3, "7")
+    function = w.choose(*(_INTO_SAME if same else _INTO_ANY))
     name = w.fresh()
     source = f"{x}.detach().contiguous()" if w.chance(0.8) else x
     tail = ", requires_grad=True" if w.chance(0.1) and dtype in ("float32", "float64") else ""

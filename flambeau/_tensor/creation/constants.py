@@ -43,16 +43,18 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
     before_write(out)
     if lazy_storages[0]:
         make_writable(out._array)
-    target = out._array
+    target, resized = out._array, False
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
         if target.base is not None or isinstance(target, BitView):  # a view: the memory that it shares is written
-            resize_(out, array.shape)
+            resize_(out, array.shape)  # which counts as the write
             out._array[...] = dtypes.cast(array, target.dtype)
+            resized = True
         else:
             out._array = dtypes.cast(array, target.dtype)
-    out._bump_version()
+    if not resized:
+        out._bump_version()
     if special[0]:
         notify_created(array)
         notify_overwritten(out, array, out._array is not target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ...backends.sparse_array import has_sparse
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import lazy_storages, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
+from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import compute_into_out
@@ -26,7 +28,7 @@ from ..tracer_notifications import notify_overwritten
 from .apply import apply
 from .array_kernels import kernel_of
 from .handlers import handlers
-from .promotion import NO_PARAMS
+from .promotion import NO_PARAMS, promoted_type
 from .write_checks import check_overlap, warn_of_resize
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
@@ -175,6 +177,8 @@ def general_function(op: Op) -> Callable[..., Any]:
                 at = op.inputs.index(name)
                 value = args[at] if at < len(args) else kwargs.get(name)
                 if _is_number(value):
+                    if out is not None:
+                        _check_records_nothing(op, (*args, *kwargs.values(), out))
                     result = public_function(other)(*args, **kwargs)
                     return result if out is None else write_out(op, result, out)
         try:
@@ -194,12 +198,7 @@ def general_function(op: Op) -> Callable[..., Any]:
             return handlers.write_sparse_out(op, apply(op, inputs, params), inputs, out)
         if out is not None:
             outs = out if isinstance(out, (tuple, list)) else (out,)
-            if op.differentiable and any(isinstance(x, Tensor) and x._requires_grad for x in (*inputs, *outs)):
-                from ...engine.grad_mode import grad_mode
-
-                if grad_mode.get():
-                    raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
-                                       "differentiation, but one of the arguments requires grad.")
+            _check_records_nothing(op, (*inputs, *outs))
             if special[0]:
                 from .forward_mode import tangent_levels
 
@@ -210,6 +209,10 @@ def general_function(op: Op) -> Callable[..., Any]:
             return outs[0]
         try:
             result = apply(op, inputs, params)
+        except NotImplementedError:
+            if out is not None and op.kind == ELEMENTWISE and op.n_outputs == 1:
+                _check_unsupported_out(op, inputs, params, out)
+            raise
         except TypeError:
             unfit = _unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
             if unfit is None:
@@ -225,6 +228,38 @@ def general_function(op: Op) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     return call
+
+
+def _check_records_nothing(op: Op, tensors: Sequence[Any]) -> None:
+    """Check that a call with `out=` needs no recording.
+
+    Raises:
+        RuntimeError: a tensor requires grad, and grad mode is on.
+    """
+    if op.differentiable and any(isinstance(x, Tensor) and x._requires_grad for x in tensors):
+        from ...engine.grad_mode import grad_mode
+
+        if grad_mode.get():
+            raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
+                               "differentiation, but one of the arguments requires grad.")
+
+
+def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any], out: Any) -> None:
+    """Check and warn of what PyTorch looks at before it finds that its kernel lacks a dtype.
+
+    Raises:
+        RuntimeError: the result's dtype cannot be cast to that of `out`.
+    """
+    d = promoted_type(op, inputs, params)
+    if not isinstance(out, Tensor):
+        return
+    if op.differentiable and not dtypes.can_cast(d, out.dtype):
+        raise RuntimeError(f"result type {d.scalar_name} can't be cast to the desired output type "
+                           f"{out.dtype.scalar_name}")
+    shape = reduce(broadcast_shapes, (x._array.shape for x in inputs if isinstance(x, Tensor)))
+    if shape != out._array.shape:
+        warn_of_resize(out._array.shape, shape)
+        out._array = np.zeros(shape, out._array.dtype)
 
 
 def _unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> TypeError | None:
@@ -245,6 +280,10 @@ def _check_out_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> No
         if not isinstance(out, Tensor):
             continue
         check_overlap(out._array, *(x._array for x in inputs if isinstance(x, Tensor)), disjoint=op.disjoint_out)
+
+
+#: elementwise operators that compute into an `out=` of another dtype without a tensor of the result's
+_RESIZED_ONCE = frozenset(("angle", "floor_divide"))
 
 
 def write_out(op: Op, result: Any, out: Any) -> Any:
@@ -280,7 +319,7 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     a, target = result._array, out._array
     if target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)
-        if op.kind == ELEMENTWISE and target.dtype != a.dtype:
+        if op.kind == ELEMENTWISE and target.dtype != a.dtype and op.differentiable and op.name not in _RESIZED_ONCE:
             warn_of_resize(target.shape, a.shape)  # PyTorch computes into a tensor of the result's dtype, and copies
         out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
         if isinstance(target, BitView):

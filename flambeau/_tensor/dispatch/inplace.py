@@ -115,6 +115,8 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
             check_overlap(a, *(b for b in sources if b.ndim), disjoint=True)
         else:
             check_overlap(a)
+        if op.check is not None:
+            op.check(*inputs)
         if op.kind == ELEMENTWISE:
             shape = a.shape
             for x in inputs[1:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -111,8 +112,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     columns = [b._array.shape[i] for i in right_rest]
     x = _permuted(a, left_rest + left_axes)
     y = _permuted(b, right_axes + right_rest)
-    if not rows and not columns and d == 1:
-        product = layer.functions.dot(x, y)
+    if not rows and not columns:
+        product = layer.functions.dot(reshaped(x, (depth,)), reshaped(y, (depth,)))
     else:
         product = mm(reshaped(x, (prod(rows), depth)), reshaped(y, (depth, prod(columns))))
     result = reshaped(product, (*rows, *columns))
@@ -182,7 +183,7 @@ def _chained(matrices: list[Tensor]) -> Tensor:
     if len(matrices) == 3:
         a, b, c = matrices
         (n, m), (_, k), (_, p) = (_shape(x) for x in matrices)
-        if n * k * (m + p) < m * p * (n + k):
+        if n * k * (m + p) <= m * p * (n + k):
             return mm(mm(a, b), c)
         return mm(a, mm(b, c))
     split = _best_order([_shape(x) for x in matrices])
@@ -245,6 +246,9 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     tensor([[3.],
             [3.]])
     """
+    warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+                  "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
+                  "parameters.", UserWarning, stacklevel=user_stacklevel())
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for x in matrices:
@@ -321,7 +325,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     tensor([0., 0., 1.])
     """
     if dim is None:
-        import warnings
+
 
         warnings.warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "

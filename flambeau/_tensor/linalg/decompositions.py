@@ -327,12 +327,14 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
     >>> torch.linalg.cond(torch.eye(2))
     tensor(1.)
     """
+    if A._array.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     check_matrices("linalg.cond", A)
     fn = layer.functions
     if p is None or p in (2, -2):
         s = linalg_svdvals(A)
-        low, high = fn.select(s, -1, -1), fn.select(s, -1, 0)
-        return _write_out(low / high if p == -2 else high / low, out)
+        low, high = fn.narrow(s, -1, -1, 1), fn.narrow(s, -1, 0, 1)
+        return _write_out(fn.squeeze(low / high if p == -2 else high / low, -1), out)
     check_matrices("linalg.cond", A, square=True)
     inverse = apply(REGISTRY["linalg_inv_ex"], [A])[0]
     return _write_out(fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p), out)
@@ -353,6 +355,8 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     >>> torch.linalg.lstsq(torch.tensor([[2.], [0.]]), torch.tensor([[4.], [1.]])).solution
     tensor([[2.]])
     """
+    if A._array.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     check_matrices("torch.linalg.lstsq", A, "input")
     a, b = A._array.shape, B._array.shape
     if a[-2] != (b[-1] if are_vectors(a, b) else b[-2]):

@@ -155,6 +155,8 @@ def _fast_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     node = OpNode()
     node.edge0 = edge_of(input) if mask & 1 else None
     node.edge1 = edge_of(mat2) if mask & 2 else None
+    if mask == 3 and (node.edge0 is None or node.edge1 is None):  # a view made in inference mode has no history
+        mask = 1 if node.edge1 is None else 2
     node.n_edges = 2
     if input._output_nr or mat2._output_nr:
         node.edge_outputs = (input._output_nr, mat2._output_nr)

@@ -13,6 +13,7 @@ from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes, wrap_dim
+from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
@@ -206,7 +207,9 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     >>> torch.pairwise_distance(torch.tensor([[3., 4.]]), torch.zeros(1, 2), eps=0)
     tensor([5.])
     """
-    return norm(x1 - x2 + eps, p, max(x1._array.ndim, x2._array.ndim) - 1, keepdim)
+    difference = apply(REGISTRY["_add_scalar"], [x1 - x2], {"other": eps})
+    return apply(REGISTRY["_norm_in_dims"], [difference], {
+        "ord": p, "dim": max(x1._array.ndim, x2._array.ndim) - 1, "keepdim": keepdim})
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:

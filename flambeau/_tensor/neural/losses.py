@@ -36,7 +36,7 @@ def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None
     if n <= 2 and len(t) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if n == 1 and t not in ((), (1,)):
-        raise RuntimeError(f"size mismatch (got input: {list(shape)}, target: {list(t)})")
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {t[0]}")
     if target._array.dtype not in _INTEGERS:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
     if weight is not None:
@@ -160,6 +160,13 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
     reduction = "mean" if reduction == "elementwise_mean" else reduction
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if input._array.ndim == 0:
+        if target._array.ndim:
+            raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+        if not target.is_floating_point():
+            raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                               f"{target.dtype.scalar_name}")
+        raise IndexError("Dimension specified as 1 but tensor has no dimensions")
     shape = input._array.shape
     dim = 0 if len(shape) == 1 else 1
     probabilities = target._array.shape == shape
@@ -172,9 +179,6 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
         if weight is not None and weight._array.shape != (shape[dim],):
             raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {shape[dim]} classes or "
                                f"no classes but got weight tensor of shape: {list(weight._array.shape)}")
-    if not shape:
-        raise IndexError("Dimension specified as 1 but tensor has no dimensions" if probabilities else
-                         "Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     logs = layer.functions.log_softmax(input, dim)
     if probabilities:
         return _with_probabilities(logs, target, weight, reduction, dim, label_smoothing)

@@ -219,7 +219,10 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     pad, dil = _single_int(padding, "padding"), _single_int(dilation, "dilation")
     _check_max_pool1d(input, kernel, step, pad, dil, ceil_mode)
     values, _ = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step), (0, pad), (1, dil), ceil_mode)
-    return _squeezed(values)
+    result = _squeezed(values)
+    if not special[0] and not values._requires_grad:
+        result._base = None  # PyTorch pools without history by a kernel of its own
+    return result
 
 
 def _check_adaptive(x: Tensor, output: tuple[int, ...], rank: int, function: str, colon: str) -> None:

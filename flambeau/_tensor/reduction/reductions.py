@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ... import dtypes
+from ...backends.sparse_array import SparseArray
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import refused
@@ -60,9 +61,12 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                 dtype = dtypes.of_argument(dtype, name)
                 if dtype.numpy.kind in "biu":
                     check_not_integer(name, input, dtype)
-            input, dtype = converted(input, dtype)
             if out is not None:
                 check_out_records_nothing(name, input, out)
+                if dtype is None and out.dtype is not input.dtype and not isinstance(input._array, SparseArray):
+                    dtype = _dtype_of_out(name, input, dim, out)
+            input, dtype = converted(input, dtype)
+            if out is not None:
                 return write_out(op_part, reduce_dims(input, dim, keepdim, dtype), out)
             if dim is None and not keepdim:
                 return reduce_all(input) if dtype is None else reduce_all_as(input, dtype)
@@ -77,6 +81,23 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op_part.doc
     return call
+
+
+def _dtype_of_out(name: str, input: Tensor, dim: Any, out: Tensor) -> Any:
+    """The dtype that a reduction computes in: that of `out`; None: that of the input.
+
+    Raises:
+        RuntimeError: a mean of all elements cannot be cast to it.
+    """
+    if name == "mean" and dim is None and not dtypes.can_cast(input.dtype, out.dtype):
+        raise RuntimeError("mean.dtype_out(): input types can't be cast to the desired output type "
+                           f"{out.dtype.scalar_name}")
+    if name == "mean" and out.dtype.numpy.kind in "biu" and input.dtype.is_floating_point and dim is not None:
+        raise RuntimeError(f"result type {dtypes.get_default_dtype().scalar_name} can't be cast to the desired output "
+                           f"type {out.dtype.scalar_name}")  # of the division of the sum
+    if name == "mean" and not (input.dtype.is_floating_point and out.dtype.is_floating_point):
+        return None
+    return out.dtype
 
 
 sum = _all_or_dim("sum")
@@ -99,6 +120,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         raise RuntimeError("nansum on CPU does not support complex inputs")
     input, dtype = converted(input, dtype)
     if out is not None:
+        check_out_records_nothing("nansum", input, out)
         _check_nansum_out(input, out)
     result = _nansum(input, dims("nansum", dim), keepdim, dtype)
     return result if out is None else write_out(REGISTRY["nansum"], result, out)
@@ -261,6 +283,9 @@ def logsumexp(input: Any, dim: Any = _MISSING, keepdim: bool = False, *, out: An
     elif dim.__class__ in (tuple, list) and not dim and not keepdim and out is None and input._array.ndim and (
             input._array.size):
         raise RuntimeError(f"output with shape [] doesn't match the broadcast shape {[1] * input._array.ndim}")
+    if out is not None and not (out.dtype.is_floating_point or out.dtype.is_complex):
+        raise RuntimeError("logsumexp(): Expected floating point type for result tensor, but got: "
+                           f"{out.dtype.scalar_name}")
     return _logsumexp(input, dim, keepdim, out=out, **numpy_names)
 
 
@@ -323,15 +348,15 @@ def _moment(name: str, with_mean: bool) -> Any:
             result = fast(input, dim, correction, keep)
         else:
             result = apply(op, [input], {"dim": dim, "correction": correction, "keepdim": keep})
+        if out is not None:
+            check_out_records_nothing(name, input, out)
+            result = write_out(op, result, out)
         if degrees_of_freedom <= 0:
             for _ in range(2 if a.dtype.kind == "c" else 1):  # PyTorch computes real and imaginary parts apart
                 warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
                               "reduction factor (input numel divided by output numel).",
                               UserWarning, stacklevel=user_stacklevel())
-        if out is not None:
-            check_out_records_nothing(name, input, out)
-            return write_out(op, result, out)
-        return tuple(result) if with_mean else result
+        return result if out is not None or not with_mean else tuple(result)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op.doc

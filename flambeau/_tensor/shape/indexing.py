@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import BitView, bits_used, resolve
-from ...backends.numpy.indexing import put_at
+from ...backends.numpy.indexing import check_values_fit, put_at
 from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
@@ -574,8 +574,7 @@ def raise_dtype_mismatch(target: Tensor, indices: list[Tensor | None], values: T
     """Raise PyTorch's RuntimeError for values of another dtype, or first of a shape that does not broadcast."""
     a, array = target._array, values._array
     if a.__class__ is array.__class__ is np.ndarray:
-        put_at(np.empty_like(a), np.zeros(array.shape, a.dtype), [None if i is None else i._array for i in indices],
-               False)
+        check_values_fit(a, array, [None if i is None else i._array for i in indices])
     raise RuntimeError("Index put requires the source and destination dtypes match, got "
                        f"{target.dtype.scalar_name} for the destination and {values.dtype.scalar_name} for the source.")
 

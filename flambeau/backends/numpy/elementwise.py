@@ -129,7 +129,7 @@ def _is_integer_division(x: Any, y: Any) -> bool:
     """
     if any(a.dtype.kind == "f" if hasattr(a, "dtype") else isinstance(a, float) for a in (x, y)):
         return False
-    if not np.all(y):
+    if not np.all(y) and (not hasattr(x, "size") or x.size):
         raise RuntimeError("ZeroDivisionError")
     return True
 

@@ -373,13 +373,35 @@ def _index_put(x: Any, values: Any, *indices: Any, accumulate: bool = False) -> 
     return out
 
 
+def check_values_fit(target: Any, values: Any, indices: Sequence[Any]) -> None:
+    """Check, without a look at the indices themselves, that values broadcast to the shape that is indexed.
+
+    Raises:
+        RuntimeError: they do not (PyTorch's text).
+    """
+    if not target.size:
+        return
+    key = tuple(slice(None) if i is None else np.zeros(np.shape(i), np.int64) for i in indices)
+    full = np.broadcast_to(np.zeros((), np.bool_), target.shape)[key].shape
+    try:
+        if np.broadcast_shapes(full, values.shape) != full:
+            raise ValueError
+    except ValueError:
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+                           f"indexing result of shape {list(full)}") from None
+
+
 def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -> None:
     """Write or add `values` at advanced indices of an array, in place.
 
     Raises:
         RuntimeError: the values do not broadcast to the indexed shape (PyTorch's text).
     """
-    key = _key(target, indices)
+    try:
+        key = _key(target, indices)
+    except IndexError:
+        check_values_fit(target, values, indices)
+        raise
     arrays = [k for k in key if k.__class__ is np.ndarray]
     try:
         if arrays and values.ndim > max(k.ndim for k in arrays) + target.ndim - len(arrays):
@@ -451,7 +473,7 @@ def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
         raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype "
                            f"{dtypes.C_NAMES[dtypes.of(mask.dtype).name]}")
     if source.dtype != x.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
                            f"{dtypes.of(x.dtype).scalar_name} and {dtypes.of(source.dtype).scalar_name}")
     shape = broadcast_shapes(x.shape, mask.shape)
     mask = np.broadcast_to(mask, shape)

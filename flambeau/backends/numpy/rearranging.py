@@ -59,6 +59,8 @@ def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    if not x.size:
+        return new_copy(x, "K")
     return _rolled(x, shifts, tuple(wrap_dim(d, x.ndim) for d in dims))
 
 
@@ -69,9 +71,7 @@ def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {x.ndim}")
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == x.ndim:
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    for i, d in enumerate(dims):
-        if not -x.ndim <= d < x.ndim:
-            raise RuntimeError(f"Rotation dim{i} out of range, dim{i} = {d}")
+    dims = tuple(wrap_dim(d, x.ndim) for d in dims)
     k %= 4
     if k == 1:
         return _flip(x, (dims[1],)).swapaxes(*dims)
@@ -100,7 +100,8 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(r < 0 for r in repeats):
         sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}")
+        raise RuntimeError("Trying to create tensor with negative dimension "
+                           f"{next(s for s in sizes if s < 0)}: {sizes}")
     if not repeats or prod(repeats) * x.size <= CONCATENATIONS[0] or copy_kernels() is None:
         return np.tile(x, repeats) if repeats else np.array(x, copy=True)
     full = (1,) * (len(repeats) - x.ndim) + x.shape

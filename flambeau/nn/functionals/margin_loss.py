@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.dispatch.apply import apply
+from ...ops.declare import REGISTRY
 from .distance import pairwise_distance
 from .reduction import check_reduction, legacy_reduction, reduce_loss
 
@@ -14,6 +16,25 @@ __all__ = [
     "multilabel_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 ]
+
+
+# ----- arithmetic with a scalar, under the nodes of PyTorch's C++ -----
+
+
+def _plus(x: Tensor, number: float) -> Tensor:
+    return apply(REGISTRY["_add_scalar"], [x], {"other": float(number)})
+
+
+def _minus(x: Tensor, number: float) -> Tensor:
+    return apply(REGISTRY["_sub_scalar"], [x], {"other": float(number)})
+
+
+def _from_number(number: float, x: Tensor) -> Tensor:
+    """number - x, with the number in the dtype of `x`."""
+    return fn.full((), number, dtype=x.dtype) - x
+
+
+# ----- losses -----
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
@@ -34,7 +55,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     zeros = fn.zeros_like(input)
-    dissimilar = fn.where(target != 1, (margin - input).clamp_min(0), zeros)
+    dissimilar = fn.where(target != 1, _from_number(margin, input).clamp_min(0), zeros)
     similar = fn.where(target != -1, input, zeros)
     return reduce_loss(dissimilar + similar, reduction)
 
@@ -64,7 +85,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError("margin_ranking_loss : All input tensors should have same dimension but got sizes: "
                            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
-    return reduce_loss((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    difference = input1 - input2
+    return reduce_loss(_plus(-target * difference, margin).clamp_min(0), reduction)
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
@@ -100,11 +122,11 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     eps = 1e-12
     dim = target.dim()
     products = (input1 * input2).sum(dim)
-    squares = ((input1 * input1).sum(dim) + eps) * ((input2 * input2).sum(dim) + eps)
+    squares = _plus((input1 * input1).sum(dim), eps) * _plus((input2 * input2).sum(dim), eps)
     cosine = products / squares.sqrt()
     zeros = fn.zeros_like(cosine)
-    similar = fn.where(target == 1, 1 - cosine, zeros)
-    dissimilar = fn.where(target == -1, (cosine - margin).clamp_min(0), zeros)
+    similar = fn.where(target == 1, _from_number(1, cosine), zeros)
+    dissimilar = fn.where(target == -1, _minus(cosine, margin).clamp_min(0), zeros)
     return reduce_loss(similar + dissimilar, reduction)
 
 
@@ -141,7 +163,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     negative_distance = pairwise_distance(anchor, negative, p, eps)
     if swap:
         negative_distance = fn.min(negative_distance, pairwise_distance(positive, negative, p, eps))
-    return reduce_loss(fn.clamp_min(margin + positive_distance - negative_distance, 0), reduction)
+    return reduce_loss(fn.clamp_min(_plus(positive_distance, margin) - negative_distance, 0), reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -176,7 +198,7 @@ def triplet_margin_with_distance_loss(
     positive_distance, negative_distance = distance(anchor, positive), distance(anchor, negative)
     if swap:
         negative_distance = fn.minimum(negative_distance, distance(positive, negative))
-    return reduce_loss(fn.clamp_min(margin + positive_distance - negative_distance, 0), reduction)
+    return reduce_loss(fn.clamp_min(_plus(positive_distance, margin) - negative_distance, 0), reduction)
 
 
 def _check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:

@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ...shapes import broadcast_shapes
-from ..declare import composite, linear, not_implemented, op
+from ..declare import composite, linear, not_implemented, not_implemented_error, op
 from ..pointwise.arithmetic import neg
 from .nll_loss_batching import nll_loss_backward_vmap, nll_loss_vmap
 
@@ -101,7 +101,14 @@ def _smooth_l1_slope(xp, input, target, beta):
     return xp.where(xp.abs(d) >= beta, xp.sign(d), d / beta)  # propagates NaN
 
 
-@op(promote="common", unsupported_dtypes=not_implemented("huber_cpu", "bool", "integer", "complex"), **_LOSS)
+_NO_HUBER = RuntimeError("huber_loss does not support non-positive values for delta.")
+
+
+def _unsupported_in_huber(input, target, *, reduction="mean", delta=1.0):
+    return _NO_HUBER if delta <= 0 else not_implemented_error("huber_cpu")
+
+
+@op(promote="common", unsupported_dtypes=dict.fromkeys(("bool", "integer", "complex"), _unsupported_in_huber), **_LOSS)
 def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
     """d² / 2 where d = |input - target| < delta, else delta · (d - delta / 2); reduced.
 
@@ -114,7 +121,7 @@ def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
     tensor([0.1250, 4.0000])
     """
     if delta <= 0:
-        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+        raise _NO_HUBER
     d = xp.abs(input - target)
     return _reduce(xp, xp.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from ...backends.numpy.memory import scalar_operand
+from ...dtypes import dtype, finfo, of
 from ..declare import composite, elementwise, not_implemented, not_implemented_error, op
 
 _NOT_REAL_FLOAT = ("bool", "integer", "complex")
@@ -104,7 +105,22 @@ def leaky_relu(xp, input, *, negative_slope=0.01):
 
 leaky_relu.vjp(input=lambda xp, g, input, negative_slope: xp._leaky_relu_backward(
     g, input, negative_slope=negative_slope))
-leaky_relu.in_place_node("LeakyReluBackward1")
+
+
+def _refuse_negative_slope(name, ending=""):
+    raise RuntimeError(f"In-place {name} backward calculation is triggered with a negative slope which is not "
+                       "supported. This is caused by calling in-place forward function with a negative slope, please "
+                       f"call out-of-place version instead.{ending}")
+
+
+def _leaky_relu_vjp_by_result(xp, g, out, negative_slope):
+    if negative_slope < 0:
+        _refuse_negative_slope("leakyReLu", " File an issue at https://github.com/pytorch/pytorch if you do require "
+                               "supporting in-place leakRelu backward calculation with negative slope")
+    return xp._leaky_relu_backward(g, out, negative_slope=negative_slope)
+
+
+leaky_relu.in_place_node("LeakyReluBackward1", input=_leaky_relu_vjp_by_result)
 
 
 @elementwise(expose=_F_IN_PLACE, unsupported_dtypes=not_implemented("elu_cpu", *_NOT_REAL_FLOAT))
@@ -129,7 +145,15 @@ def _elu_vjp(xp, g, input, alpha, scale, input_scale):
 
 
 elu.vjp(input=_elu_vjp)
-elu.in_place_node("EluBackward1")
+
+
+def _elu_vjp_by_result(xp, g, out, alpha, scale, input_scale):
+    if alpha < 0:
+        _refuse_negative_slope("elu")
+    return xp.where(out <= 0, g * (_scale(out + alpha * scale, input_scale)), _scale(g, scale))
+
+
+elu.in_place_node("EluBackward1", input=_elu_vjp_by_result)
 
 
 @elementwise(expose=("torch", "nn.functional", "inplace_function"),
@@ -147,10 +171,25 @@ def celu(xp, input, *, alpha=1.0):
 
 
 celu.vjp(input=lambda xp, g, input, alpha: xp.where(input <= 0, g * xp.exp(input / alpha), g))
-celu.in_place_node("CeluBackward1")
 
 
-@elementwise(expose=_F, unsupported_dtypes=not_implemented("GeluKernelImpl", *_NOT_REAL_FLOAT))
+def _celu_vjp_by_result(xp, g, out, alpha):
+    if alpha < 0:
+        _refuse_negative_slope("elu")
+    return xp.where(out <= 0, g * ((out + alpha) / alpha), g)
+
+
+celu.in_place_node("CeluBackward1", input=_celu_vjp_by_result)
+
+
+def _unsupported_in_gelu(input, *, approximate="none"):
+    return not_implemented_error("GeluKernelImpl") if approximate in ("none", "tanh") else _NO_APPROXIMATION
+
+
+_NO_APPROXIMATION = RuntimeError("approximate argument must be either none or tanh.")
+
+
+@elementwise(expose=_F, unsupported_dtypes=dict.fromkeys(_NOT_REAL_FLOAT, _unsupported_in_gelu))
 def gelu(xp, input, *, approximate="none"):
     """x · Φ(x), with the normal distribution function Φ.
 
@@ -164,7 +203,7 @@ def gelu(xp, input, *, approximate="none"):
     if approximate == "tanh":
         return 0.5 * input * (1 + xp.tanh(_gelu_inner(input)))
     if approximate != "none":
-        raise RuntimeError("approximate argument must be either none or tanh.")
+        raise _NO_APPROXIMATION
     return input * _normal_cdf(xp, input)
 
 
@@ -337,7 +376,9 @@ def softshrink(xp, input, *, lambd=0.5):
     tensor([-0.5000,  0.0000])
     """
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+        d = input.dtype if isinstance(input.dtype, dtype) else of(input.dtype)
+        raise RuntimeError(f"lambda must be in range [0, {finfo(d).max:g}] for input dtype {d.scalar_name}, but found "
+                           f"{lambd:g}")
     return xp.where(input > lambd, input - lambd, xp.where(input < -lambd, input + lambd, input * 0))
 
 
@@ -358,7 +399,8 @@ def threshold(xp, input, *, threshold, value):
 
 
 threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
-threshold.in_place_node("ThresholdBackward1")
+threshold.in_place_node("ThresholdBackward1", input=lambda xp, g, out, threshold: xp._threshold_backward(
+    g, out, threshold=threshold))
 
 
 @elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), scalar_inputs=(),

@@ -79,7 +79,8 @@ def special_ndtr(xp, input):
     >>> torch.special.ndtr(torch.tensor([0., 1.]))
     tensor([0.5000, 0.8413])
     """
-    return (xp.erf(input * sqrt(0.5)) + 1) * 0.5
+    scaled = xp._mul_scalar(input, other=sqrt(0.5))
+    return xp._mul_scalar(xp._add_scalar(xp.erf(scaled), other=1), other=0.5)
 
 
 @elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("log_ndtr_cpu", "narrow"))

@@ -100,7 +100,8 @@ def trapezoid(xp, y, x=None, *, dx=1, dim=-1):
         return xp.sum(xp.zeros_like(y), axis)
     x = _spacing("trapezoid", y, x, dx, axis)
     if x is None:
-        return (xp.sum(y, dim) - (xp.select(y, dim, 0) + xp.select(y, dim, -1)) * 0.5) * dx
+        return xp._mul_scalar(xp.sum(y, dim) - xp._mul_scalar(
+            xp.select(y, dim, 0) + xp.select(y, dim, -1), other=0.5), other=dx)
     return xp.sum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis) / 2.0
 
 
@@ -117,5 +118,5 @@ def cumulative_trapezoid(xp, y, x=None, *, dx=1, dim=-1):
     axis = _axis(y, dim)
     x = _spacing("cumulative_trapezoid", y, x, dx, axis)
     if x is None:
-        return xp.cumsum(_adjacent_sums(xp, y, dim) * (dx / 2), dim)
+        return xp.cumsum(xp._mul_scalar(_adjacent_sums(xp, y, dim), other=dx / 2), dim)
     return xp.cumsum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis) / 2.0

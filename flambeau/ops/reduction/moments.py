@@ -17,8 +17,9 @@ _VAR = {"holomorphic": False, "batching_rule": "reduce", "unsupported_dtypes": _
 
 
 def _var_vjp(xp, g, input, dim, correction, keepdim):
-    """2 (x - mean) g / (n - correction)."""
-    degrees_of_freedom = count_reduced(input.shape, dim) - (1 if correction is None else correction)
+    """2 (x - mean) g / (n - correction); PyTorch counts one element for `dim=()`."""
+    n = 1 if dim == () and len(input.shape) else count_reduced(input.shape, dim)
+    degrees_of_freedom = n - (1 if correction is None else correction)
     centered = input - xp.mean(input, dim, True)
     if degrees_of_freedom <= 0 and (dim is None or not input.shape):
         return xp.where(xp.eq(centered, 0), g * float("nan"), g * float("inf"))

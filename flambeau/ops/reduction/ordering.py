@@ -215,6 +215,8 @@ unique_consecutive.vjp(input=_vjp_not_implemented("unique_consecutive"))
 
 
 def _check_searchsorted(sorted_sequence, input, sorter=None):
+    if 0 in input.shape:
+        return
     for d in (sorted_sequence.dtype, input.dtype):
         if d.is_complex or (sorted_sequence.dtype is input.dtype is bool_):
             raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{d.scalar_name}'")

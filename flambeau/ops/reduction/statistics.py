@@ -13,6 +13,8 @@ def _everywhere(condition):
 
 
 def _check_quantile(input, q, interpolation):
+    if isinstance(q, (int, float)) and not 0 <= q <= 1:
+        raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
     if not input.numel():
         raise RuntimeError("quantile() input tensor must be non-empty")
     if input.dtype.name not in ("float32", "float64"):
@@ -21,8 +23,6 @@ def _check_quantile(input, q, interpolation):
         raise RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
                            f"got {interpolation}")
     if isinstance(q, (int, float)):
-        if not 0 <= q <= 1:
-            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         return
     if len(q.shape) > 1:
         raise RuntimeError("quantile() q must be a scalar or 1D tensor")
