@@ -62,7 +62,18 @@ class _RenamingLoader(SourceFileLoader):
     """A loader of flambeau's modules that names their classes as PyTorch does."""
 
     def exec_module(self, module: ModuleType) -> None:
-        super().exec_module(module)
+        if _finder is None:
+            super().exec_module(module)
+            return
+        # modules that import each other find it by the package's `__name__`, which is "torch" now
+        name = _ALIAS + module.__name__[len(_PACKAGE):]
+        added = sys.modules.setdefault(name, module) is module
+        try:
+            super().exec_module(module)
+        except BaseException:
+            if added:
+                sys.modules.pop(name, None)
+            raise
         _rename(module)
 
 
@@ -118,7 +129,8 @@ def flambeau_module(fullname: str) -> ModuleType | None:
         attribute = getattr(package, child, None)
         if isinstance(attribute, ModuleType):
             return attribute
-        target = f"{package.__name__}.{child}"  # may differ from PyTorch's name: see `flambeau._MODULE_ALIASES`
+        home = _PACKAGE if package.__name__ == _ALIAS else package.__name__
+        target = f"{home}.{child}"  # may differ from PyTorch's name: see `flambeau._MODULE_ALIASES`
         if not hasattr(package, "__path__") or not target.startswith(f"{_PACKAGE}.") or find_spec(target) is None:
             return None  # modules that are left out exist under PyTorch's name only
     return importlib.import_module(target)

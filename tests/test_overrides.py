@@ -32,6 +32,25 @@ PROGRAMS: dict[str, str] = {
         x[0] = 3
         out.append(kind(x))
     """,
+    "forms of einsum": """
+        class Mode(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                out.append([a if isinstance(a, str) else kind(a) for a in args])
+                return func(*args)
+
+        class Argued(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                out.append([a if isinstance(a, str) else kind(a) for a in args])
+                return super().__torch_function__(func, types, args)
+
+        for x in (torch.ones(2, 2), torch.ones(2, 2).as_subclass(Argued)):
+            with Mode() if type(x) is torch.Tensor else torch.no_grad():
+                torch.einsum("ij,jk->ik", x, x)
+                torch.einsum("ij,jk->ik", (x, x))
+                torch.einsum(x, [0, 1], x, [1, 27], [0, 27])
+                torch.einsum(x, [0, ...], x, [0, 1])
+    """,
     "overloads": """
         aten, x, p = torch.ops.aten, torch.ones(2).as_subclass(Logged), torch.ones(2)
 

@@ -49,6 +49,12 @@ Error = JITException = RuntimeError
 _script_if_tracing = script_if_tracing
 
 
+def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, strict: bool = True, _force_outplace: bool = False,
+                     return_inputs: bool = False, _return_inputs_states: bool = False) -> Any:
+    """TorchScript's graph of a call; refused."""
+    raise TorchScriptUnsupported("torch.jit._get_trace_graph")
+
+
 class ScriptWarning(Warning):
     """A warning about scripted code."""
 

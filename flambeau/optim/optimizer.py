@@ -304,6 +304,12 @@ class Optimizer:
         """`func`, a `step`, with the step hooks called before and after it, and recorded by the profiler."""
         return _with_hooks(func)
 
+    def _patch_step_function(self) -> None:
+        """Wrap the class's `step` once; optimizers that do not call `__init__` call this."""
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Run `hook(optimizer, args, kwargs)` before each step; it may return new (args, kwargs)."""
         return _add_hook(self._optimizer_step_pre_hooks, hook)
@@ -342,9 +348,7 @@ def _init_hooks(optimizer: Optimizer) -> None:
                  "_optimizer_state_dict_pre_hooks", "_optimizer_state_dict_post_hooks",
                  "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks"):
         own.setdefault(name, OrderedDict())
-    cls = type(optimizer)
-    if not getattr(cls.step, "hooked", False):
-        cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+    optimizer._patch_step_function()
 
 
 def _split_names(param_group: dict[str, Any]) -> None:

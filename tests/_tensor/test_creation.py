@@ -193,3 +193,14 @@ def test_sizes_are_added_to_tuples_alone() -> None:
     for other in ([3], 3, "3", torch.ones(1)):
         with pytest.raises(TypeError, match=rf"^can only concatenate tuple \(not {type(other).__name__}\) to torch"):
             size + other
+
+
+def test_randint_like_takes_its_bound_by_name() -> None:
+    x, draws = torch.ones(4), []
+    for draw in (lambda: torch.randint_like(x, high=9), lambda: torch.randint_like(x, 9),
+                 lambda: torch.randint_like(x, low=0, high=9)):
+        torch.manual_seed(0)
+        draws.append(draw().tolist())
+    assert draws[0] == draws[1] == draws[2]
+    with pytest.raises(TypeError):
+        torch.randint_like(x)

@@ -75,7 +75,7 @@ def test_install_status_remove(environment):
 def test_torch_is_flambeau(installed):
     assert output(installed, """
         import torch.nn.functional as F
-        import functorch, torch, torch.utils.checkpoint, flambeau, sys, importlib.util
+        import functorch, torch, torch.utils.checkpoint, torch.compiler, flambeau, sys, importlib.util
         assert torch is flambeau and F is flambeau.nn.functional and functorch is flambeau.functorch
         assert sys.modules["torch"] is flambeau and sys.modules["torch.nn"] is flambeau.nn
         assert importlib.util.find_spec("torch").name == "flambeau"

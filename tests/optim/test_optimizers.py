@@ -239,6 +239,18 @@ def test_subclass_is_an_optimizer():
     assert p.item() == 0.75
 
 
+def test_an_optimizer_without_init_wraps_its_step_itself():
+    class Plain(torch.optim.Optimizer):
+        def __init__(self):
+            self._patch_step_function()
+
+        def step(self, closure=None):
+            return 1
+
+    Plain()
+    assert Plain.step.hooked
+
+
 def test_the_namespace_lists_its_optimizers():
     found = {name for name, value in torch.optim.__dict__.items()
              if isinstance(value, type) and issubclass(value, torch.optim.Optimizer)}

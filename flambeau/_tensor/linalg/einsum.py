@@ -9,6 +9,7 @@ from typing import Any
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..overriding.entry_points import handler_arguments
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
 
@@ -99,6 +100,26 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[list[Tensor], list[list[int]]
     operands = list(args[:-1:2]) if len(args) % 2 else list(args[::2])
     terms = [labels(s) for s in args[1::2]]
     return operands, terms, labels(args[-1]) if len(args) % 2 else None
+
+
+def _arguments_for_handlers(args: tuple[Any, ...], in_mode: bool) -> tuple[Any, ...]:
+    """An equation and operands, one argument each; modes are given a list of operands as it is."""
+    if len(args) < 2:
+        return args
+    if isinstance(args[0], Tensor):
+        operands, terms, output = _from_sublists(args)
+        equation = ",".join(map(_written, terms)) + ("" if output is None else "->" + _written(output))
+        return (equation, *operands)
+    if len(args) == 2 and isinstance(args[1], (list, tuple)) and not in_mode:
+        return (args[0], *args[1])
+    return args
+
+
+def _written(labels: list[int]) -> str:
+    return "".join("..." if label == _ELLIPSIS else _LETTERS[label] for label in labels)
+
+
+handler_arguments["torch.einsum"] = _arguments_for_handlers
 
 
 def einsum(*args: Any) -> Tensor:

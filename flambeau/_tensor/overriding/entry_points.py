@@ -118,6 +118,8 @@ def _asking(public: Any, name: str, implementation: Callable[..., Any], *, modes
                 skips_next.set(False)
                 return run(args, kwargs)
             modes = function_modes.get()
+            if as_handlers_see is not None:
+                args = as_handlers_see(args, bool(modes))
             overloaded = [] if modes_only or state != ENABLED else overloaded_in_call(args, kwargs)
             if overloaded and not in_use[0]:
                 note_foreign(type(overloaded[0]))
@@ -134,13 +136,17 @@ def _asking(public: Any, name: str, implementation: Callable[..., Any], *, modes
         except TypeError:  # so that Python tries the other operand, and raises its own error
             return NotImplemented
 
-    below = below_overrides.get(name)
+    below, as_handlers_see = below_overrides.get(name), handler_arguments.get(name)
     return ask_operator if name in _PYTHON_OPERATORS else ask
 
 
 #: name of a function that applies no operator -> what runs instead of it while there are handlers of
 #: `__torch_dispatch__`; it is given the implementation and the arguments
 below_overrides: dict[str, Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = {}
+
+#: name of a function of several forms of calls -> the arguments in the form that handlers are given, made of a call's
+#: arguments and whether a mode is active
+handler_arguments: dict[str, Callable[[tuple[Any, ...], bool], tuple[Any, ...]]] = {}
 
 
 _MARK = "the function that asks for overrides"
@@ -278,6 +284,6 @@ def forget_foreign(cls: type) -> None:
         end_use()
 
 
-__all__ = ["another_function", "begin_use", "below_overrides", "end_use", "forget_foreign", "forget_instance", "in_use",
-           "innermost", "install", "named_entries", "note_foreign", "note_instance", "register_namespace", "uninstall",
-           "watch"]
+__all__ = ["another_function", "begin_use", "below_overrides", "end_use", "forget_foreign", "forget_instance",
+           "handler_arguments", "in_use", "innermost", "install", "named_entries", "note_foreign", "note_instance",
+           "register_namespace", "uninstall", "watch"]

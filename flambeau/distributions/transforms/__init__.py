@@ -21,6 +21,7 @@ from .univariate import (
     SoftplusTransform,
     TanhTransform,
 )
+from .univariate import clipped_sigmoid as _clipped_sigmoid  # noqa: F401
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
