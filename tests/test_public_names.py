@@ -62,3 +62,15 @@ def test_classes_are_in_the_modules_of_pytorch(namespace):
                 different[name] = found, cls.__module__
     assert different == {}
 
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("space", ["", "Tensor"])
+def test_functions_and_methods_are_named_as_in_pytorch(space):
+    torch = pytest.importorskip("torch")
+    mine, theirs = (getattr(module, space) if space else module for module in (flambeau, torch))
+    named = {name: (getattr(mine, name), getattr(theirs, name, None)) for name in dir(mine)
+             if not name.startswith(("_", "sym")) and not isinstance(getattr(theirs, name, None), type)}
+    different = {name: own.__name__ for name, (own, other) in named.items() if callable(own)
+                 and hasattr(own, "__name__") and hasattr(other, "__name__") and own.__name__ != other.__name__}
+    assert set(different) <= {"get_device_module", "native_channel_shuffle", "to_dlpack"}

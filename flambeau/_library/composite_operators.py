@@ -148,7 +148,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
         self, p, train, inplace=True),
     "aten.feature_dropout.default": lambda self, p, train: F.dropout2d(self, p, train),
     "aten.pixel_shuffle.default": F.pixel_shuffle, "aten.pixel_unshuffle.default": F.pixel_unshuffle,
-    "aten.log_sigmoid.default": lambda self: F.logsigmoid(self),  # type: ignore[attr-defined]
+    "aten.log_sigmoid.default": lambda self: F.logsigmoid(self),
     "aten.numpy_T.default": lambda self: self.T,
     "aten.mT.default": lambda self: self.mT, "aten.mH.default": lambda self: self.mH,
     "aten.matrix_H.default": lambda self: self.H, "aten.one_hot.default": F.one_hot,

@@ -7,6 +7,7 @@ express; where one has the name of an operator, it replaces the generated functi
 from __future__ import annotations
 
 import sys
+from types import FunctionType
 from typing import Any
 
 from ..engine.tensor_interface import layer
@@ -90,6 +91,10 @@ _READ_ATTRIBUTES = """
 for _key in _READ_ATTRIBUTES:
     _namespace[_key] = _call = reports_other_objects(_namespace[_key], _key)
     _call.__module__, _call.__name__, _call.__qualname__ = __name__, _key, _key  # for pickles
+for _key, _call in list(_namespace.items()):  # other names of a function are functions of their own
+    if _call.__class__ is FunctionType and _call.__name__ != _key and _namespace.get(_call.__name__) is _call:
+        _namespace[_key] = _call = another_function(_call, _key)
+        _call.__module__ = __name__
 for _key in guards.GUARDED_FUNCTIONS:
     guards.guard(_namespace[_key], "torch", _key)
 
@@ -105,7 +110,7 @@ def __getattr__(name: str) -> Any:
 
         result = getattr(Tensor, name, None)
         if result is not None:
-            result = another_function(result)
+            result = another_function(result, name)
         elif "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
             result = inplace_function(REGISTRY[name[:-1]])
         if result is not None:

@@ -69,16 +69,16 @@ def _install() -> None:
         if "method" in op.expose:
             call = getattr(functions, op.name)
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name, another_function(call, None, f"Tensor.{name}"))
+                setattr(Tensor, name, another_function(call, name, f"Tensor.{name}"))
         if "inplace" in op.expose:
             inplace = inplace_function(op)
             for name in (op.name, *op.aliases):
-                setattr(Tensor, name + "_", another_function(inplace, None, f"Tensor.{name}_"))
+                setattr(Tensor, name + "_", another_function(inplace, f"{name}_", f"Tensor.{name}_"))
     for family in _FAMILIES:
         for name, method in getattr(family, "METHODS", {}).items():
             if name in _REPORT_OTHER_OBJECTS:
                 method = reports_other_objects(method, name, of_method=True)
-            setattr(Tensor, name, another_function(method, None, f"Tensor.{name}")
+            setattr(Tensor, name, another_function(method, name, f"Tensor.{name}")
                     if method.__class__ is FunctionType else method)
     for name in guards.GUARDED_METHODS:
         guards.guard(vars(Tensor)[name], "Tensor", name)
