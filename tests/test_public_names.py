@@ -43,8 +43,8 @@ def test_in_place_operators_are_functions_where_they_are_in_pytorch():
 NAMESPACES = ("", "nn", "nn.parameter", "optim", "optim.lr_scheduler", "autograd", "autograd.graph", "utils.data",
               "distributions", "distributions.transforms", "distributions.constraints", "utils.hooks", "func", "fx")
 OTHERWISE = {"TensorBase", "PyTorchFileReader", "ScriptModule", "DispatchKey", "Future", "Block", "Graph", "Node",
-             "Value", "JITException", "ScriptMethod", "ScriptObject", "CompilationUnit", "ScriptFunction", "UntypedStorage",
-             "StorageBase"}
+             "Value", "JITException", "ScriptMethod", "ScriptObject", "CompilationUnit", "ScriptFunction",
+             "UntypedStorage", "StorageBase"}
 
 
 @pytest.mark.parity
