@@ -147,7 +147,8 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "saddmm", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "ccol_indices_copy",
     "col_indices_copy", "crow_indices_copy", "row_indices_copy",
 ), "_tensor.sparse.names"), **dict.fromkeys((
-    "_native_multi_head_attention", "_transformer_encoder_layer_fwd"), "nn.functionals.native_attention"),
+    "_addmm_activation", "_masked_softmax", "_native_multi_head_attention", "_transform_bias_rescale_qkv",
+    "_transformer_encoder_layer_fwd"), "nn.functionals.native_attention"),
          **dict.fromkeys((
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
@@ -161,7 +162,7 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "_weight_norm": "_tensor.neural.normalization", "_segment_reduce": "_tensor.reduction.segments", **dict.fromkeys((
     "channel_shuffle", "cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm", "kl_div",
     "margin_ranking_loss", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
-    "triplet_margin_loss",
+    "triplet_margin_loss", "_grid_sampler_2d_cpu_fallback", "_log_softmax", "_softmax",
 ), "nn.functionals.torch_names"), **dict.fromkeys((
         "_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"), "optim.fused_updates"), **dict.fromkeys((
     "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad"), "_tensor.functions")}
@@ -226,6 +227,9 @@ _NEVER_OVERRIDDEN = frozenset((
     "can_cast", "fork_rng", "get_rng_state", "initial_seed", "is_storage", "is_tensor", "manual_seed", "promote_types",
     "seed", "set_rng_state", "broadcast_shapes",
 ))
+#: functions of `nn.functional` that are others in `torch`
+_NOT_AS_IN_FUNCTIONAL = ("cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm",
+                          "kl_div", "margin_ranking_loss", "poisson_nll_loss", "triplet_margin_loss")
 _PREFIXES = ("fft_", "linalg_", "special_")  # of functions that are in a module of this name
 
 
@@ -235,7 +239,9 @@ def _overridable() -> dict[str, Any]:
              if _is_public(name) and name not in _NEVER_OVERRIDDEN}
     names.update((name, name.replace("_", ".", 1)) for name in vars(functions) if name.startswith(_PREFIXES))
     found = {public: getattr(functions, name) for name, public in names.items() if hasattr(functions, name)}
-    return found | {"conj": importlib.import_module(f"{__package__}._tensor.pointwise.complex").conj}
+    losses = importlib.import_module(f"{__package__}.nn.functionals.torch_names")
+    return found | {name: getattr(losses, name) for name in _NOT_AS_IN_FUNCTIONAL} | {
+        "conj": importlib.import_module(f"{__package__}._tensor.pointwise.complex").conj}
 
 
 _register_namespace("torch.", _overridable)

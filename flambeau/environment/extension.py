@@ -119,7 +119,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     return (device if device is None else devices.device(device), *others)
 
 
-_IN_PLACE = ("elu_", "hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_", "mish_", "silu_")
+_IN_PLACE = ("hardsigmoid_", "hardswish_", "hardtanh_", "leaky_relu_", "mish_", "silu_")
 
 
 def _gelu_(input: Tensor, *, approximate: str = "none") -> Tensor:
@@ -138,10 +138,15 @@ class _NeuralFunctions(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         name = {"log_sigmoid": "logsigmoid"}.get(name, name)
-        if not name.startswith("__") and hasattr(functional, name):
+        if not name.startswith("__") and name != "elu_" and hasattr(functional, name):
             return getattr(functional, name)
         if name in _IN_PLACE:
             return getattr(functions, name)
+        if not name.startswith("__"):
+            from .neural_functions import FUNCTIONS
+
+            if name in FUNCTIONS:
+                return FUNCTIONS[name]
         raise AttributeError(f"module 'torch._C._nn' has no attribute '{name}'")
 
 

@@ -88,3 +88,43 @@ def test_metadata_is_compared(change, equal):
         compare(lambda a, b, found=different: found.append(a) if a != b else None, m.ones(2),
                 eval(change, {"x": m.ones(2)}))
         assert (not different) == equal
+
+
+@pytest.mark.parametrize("call", [
+    "N.upsample_nearest2d(x, (8, 10))", "N.upsample_nearest2d(x, None, (2., 2.))",
+    "N.upsample_nearest2d(x, output_size=[3, 3], scales_h=.75, scales_w=.6)", "N.upsample_bilinear2d(x, (7, 9), True)",
+    "N.upsample_bilinear2d(x, (8, 10), False, 2.1, 2.2)", "N.upsample_bilinear2d(x, None, False, (1.5, 1.5))",
+    "N._upsample_bilinear2d_aa(x, (2, 3), False)", "N.upsample_bicubic2d(x, [6, 6], align_corners=False)",
+    "N.upsample_linear1d(x[0], [6], False)", "N._upsample_nearest_exact1d(x[0], [7], 2.)",
+    "N.slow_conv3d(x[None], x[None, :, :, :2, :2], (2, 2, 2))", "N.thnn_conv2d(x, x[:, :, :2, :2], 2)",
+    "N.slow_conv_dilated2d(x, x[:, :, :2, :2], 2, None, 1, 0, 2)",
+    "N.slow_conv_transpose2d(x, x[0, :, None, :2, :2], 2)", "N.reflection_pad2d(x, (1, 1, 1, 1))",
+    "N.replication_pad1d(x[0], [1, 2])", "N._pad_circular(x, (1, 1, 1, 1))", "N._pad_enum(x, (1, 1), 3, 2.)",
+    "N.im2col(x, (2, 2), (1, 1), (0, 0), (1, 1))", "N.cross_entropy_loss(x[0, 0], x[0, 0, :, 0].long(), None, 1)",
+    "N.nll_loss_nd(x[0, 0], x[0, 0, :, 0].long())", "N.nll_loss2d(x, x[:, 0].long())", "N.elu_(x - 1, 1., 2., 3.)",
+    "m._addmm_activation(x[0, 0, 0, :4], x[0, 0], x[0, 1].T)", "m._masked_softmax(x, x > .5, 1)",
+    "m._addmm_activation(x[0, 0, 0, :4], x[0, 0], x[0, 1].T, use_gelu=True)", "m._softmax(x, 1, False)",
+    "m._masked_softmax(x[:, :, :, :4], x[0, 0, :, :4] > .5, None, 0)", "m._log_softmax(x, 1, False)",
+    "m._transform_bias_rescale_qkv(m.ones(2, 3, 12), m.arange(12.), 2)[0]", "m._softmax(x, 1, True)",
+    "m._grid_sampler_2d_cpu_fallback(x, m.zeros(1, 2, 2, 2), 0, 0, True)",
+])
+def test_functions_of_the_extension(call):
+    results = []
+    for m in (flambeau, torch):
+        x = (m.arange(40.) * 7 % 11 / 11).view(1, 2, 4, 5)
+        try:
+            results.append(eval(call, {"m": m, "N": m._C._nn, "x": x}).tolist())
+        except RuntimeError as error:
+            results.append(str(error))
+    if isinstance(results[1], str):
+        assert results[0] == results[1]
+    else:
+        torch.testing.assert_close(torch.tensor(results[0]), torch.tensor(results[1]), equal_nan=True)
+
+
+@pytest.mark.parametrize("call", ["m.margin_ranking_loss(x, x, x)", "m.kl_div(x, x)", "m.triplet_margin_loss(x, x, x)"])
+def test_losses_of_torch_run_in_full_precision_under_autocast(call):
+    for m in (flambeau, torch):
+        x = m.ones(2, 2, dtype=m.bfloat16)
+        with m.autocast("cpu"):
+            assert eval(call, {"m": m, "x": x}).dtype is m.float32

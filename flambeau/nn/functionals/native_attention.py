@@ -194,6 +194,53 @@ def _transformer_encoder_layer_fwd(src: Tensor, embed_dim: int, num_heads: int, 
 _native_multi_head_attention = native_multi_head_attention
 
 
+# ----- parts of the operators, under PyTorch's private names ------------------------------
+
+
+def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1,
+                      use_gelu: bool = False) -> Tensor:
+    """`addmm`, then ReLU or GELU.
+
+    >>> import flambeau as torch
+    >>> torch._addmm_activation(torch.tensor([-3., 0.]), torch.ones(1, 2), torch.ones(2, 2))
+    tensor([[0., 2.]])
+    """
+    product = fn.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return fn.gelu(product) if use_gelu else product.relu()
+
+
+def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None) -> Tensor:
+    """Softmax along `dim`, the last by default, where `mask` is False; other elements are 0, or NaN where all are.
+
+    Args:
+        mask: of bools, of the input's shape, or as its type says.
+        mask_type: 0 for (L, L), 1 for (N, L), 2 for the shape of the input, (N, num_head, L, L).
+
+    >>> import flambeau as torch
+    >>> torch._masked_softmax(torch.zeros(3), torch.tensor([True, False, False]))
+    tensor([0.0000, 0.5000, 0.5000])
+    """
+    if mask.dtype is not bool_:
+        raise RuntimeError("Mask should be a boolean tensor")
+    if mask.shape != input.shape:
+        mask = _broadcast_mask(mask, mask_type, input)
+    return fn.softmax(input.masked_fill(mask, float("-inf")), -1 if dim is None else dim)
+
+
+def _transform_bias_rescale_qkv(qkv: Tensor, qkv_bias: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries over √d, keys and values, each (N, num_heads, L, d), of their joint projection (N, L, 3E) and its bias.
+
+    >>> import flambeau as torch
+    >>> [x.flatten() for x in torch._transform_bias_rescale_qkv(torch.arange(3.).view(1, 1, 3), torch.ones(3), 1)]
+    [tensor([1.]), tensor([2.]), tensor([3.])]
+    """
+    batch, length, width = qkv.shape
+    head_dim = width // 3 // num_heads
+    q, k, v = [each.reshape(batch, length, num_heads, head_dim).transpose(1, 2).contiguous()
+               for each in (qkv + qkv_bias).chunk(3, -1)]
+    return q / head_dim**0.5, k, v
+
+
 def why_not_packed(src: Tensor, valid: Tensor, mask_check: bool) -> str:
     """Why PyTorch does not pack sequences (N, L, E) by `valid`, (N, L): "" if each row is Trues, then Falses.
 

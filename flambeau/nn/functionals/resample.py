@@ -78,6 +78,17 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         conjunction = " and" if rank == 1 else ""
         raise RuntimeError("Input and output sizes should be greater than 0, but got "
                            f"input {_format_sizes(input.shape[2:])}{conjunction} output {_format_sizes(sizes)}")
+    return upsampled(input, sizes, factors, mode, align, antialias)
+
+
+def upsampled(input: Tensor, sizes: list[int], factors: list[float | None], mode: str, align: bool,
+              antialias: bool) -> Tensor:
+    """The input (N, C, *spatial) resampled to `sizes`; `factors` are the scales of coordinates, or None.
+
+    Raises:
+        NotImplementedError: the mode does not exist for the dtype.
+    """
+    rank = len(sizes)
     _check_dtype(input, sizes, mode, antialias)
     steps = []
     for i in reversed(range(rank)):

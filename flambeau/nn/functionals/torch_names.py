@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..._tensor import Tensor
+from ..._tensor import functions as fn
 from ..._tensor.overriding.other_objects import reports_other_objects
 from ...engine.grad_mode import no_grad
 from . import embedding, loss, margin_loss, normalization, resample
@@ -120,3 +121,38 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
 for _function in (kl_div, poisson_nll_loss, hinge_embedding_loss, margin_ranking_loss, cosine_embedding_loss,
                   triplet_margin_loss, instance_norm, embedding_renorm_):
     globals()[_function.__name__] = reports_other_objects(_function, _function.__name__)
+
+
+def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`softmax`; the conversion of float16 is for CUDA devices.
+
+    >>> import flambeau as torch
+    >>> torch._softmax(torch.zeros(2), 0, False)
+    tensor([0.5000, 0.5000])
+    """
+    if half_to_float:
+        raise RuntimeError("softmax with half to float conversion is not supported on CPU")
+    return fn.softmax(input, dim)
+
+
+def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`log_softmax`; the conversion of float16 is for CUDA devices.
+
+    >>> import flambeau as torch
+    >>> torch._log_softmax(torch.zeros(1), 0, False)
+    tensor([0.])
+    """
+    if half_to_float:
+        raise RuntimeError("softmax with half to float conversion is not supported on CPU")
+    return fn.log_softmax(input, dim)
+
+
+def _grid_sampler_2d_cpu_fallback(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+                                  align_corners: bool) -> Tensor:
+    """`grid_sampler_2d`.
+
+    >>> import flambeau as torch
+    >>> torch._grid_sampler_2d_cpu_fallback(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, False)
+    tensor([[[[1.]]]])
+    """
+    return fn.grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners)
