@@ -16,7 +16,8 @@ from .prelude import PRELUDE
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
 _OF_THE_MACHINE = (re.compile(r"(?<=0x)[0-9a-f]+"), re.compile(r" \(Triggered internally at [^)]*\)"))
 # advice on PyTorch's own speed, and what it says of its own parts
-_OF_PYTORCH = ("gradient layout contract", "torch.jit.script", "performance drop", "is in beta", "ComplexHalf")
+_OF_PYTORCH = ("gradient layout contract", "torch.jit.script", "performance drop", "is in beta", "ComplexHalf",
+               "lower the performance")
 _VERSIONS = re.compile(r"(, which is output \d+ of [\w:]+,)? is at version (\d+); expected version (\d+)")
 
 

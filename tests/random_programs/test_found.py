@@ -80,6 +80,7 @@ FOUND = {
         r = torch.mean(f, 0, out=f.double()[0])
         r = torch.mean(i, 0, out=f[0])
         r = torch.nansum(f.requires_grad_(), out=o[0, 0])
+        r = torch.norm(f, out=o[0, 0].requires_grad_())
         r = torch.remainder(f.requires_grad_(), 2, out=o)
         r = torch.logsumexp(f, 0, out=i[0])
         r = torch.bitwise_and(f, f, out=o)
@@ -111,6 +112,9 @@ FOUND = {
         r = torch.nn.functional.cross_entropy(x[0, 0], x[0, 0].detach())
         r = torch.nn.functional.cross_entropy(x[0], torch.tensor([0, 1]))
         r = torch.nn.functional.max_pool1d(x.detach(), 2), torch.nn.functional.max_pool1d(x, 2)
+        r = torch.nn.functional.max_pool1d(x, 2, return_indices=True)
+        r = torch.nn.functional.binary_cross_entropy_with_logits(s.double(), s)
+        r = torch.nn.functional.binary_cross_entropy_with_logits(s, s.long())
         r = torch.cross(s.bool(), s.bool(), dim=0)
         r = s.rot90(1, (0, 9))
         r = s.repeat(-1, 2)
@@ -130,11 +134,19 @@ FOUND = {
         r = torch.func.grad(lambda u: torch.func.jvp(lambda t: t.mul(2).pow_(3), (u,), (u,))[1].sum())(f)
         r = torch.func.vmap(torch.func.grad(lambda t: t.clone().cumprod_(0).sum()))(f[None])
         r = torch.func.jvp(lambda t: t.sum(), (f.expand(2, 3),), (torch.ones(2, 3),))
+        r = torch.func.jacfwd(lambda t: torch.nn.functional.layer_norm(t, t.shape))(f).contiguous().clone()
+        r = torch.func.jvp(lambda t: torch.linalg.qr(t)[1], (torch.eye(2),), (torch.ones(2, 2),))[1].clone()
         r = torch.func.jacfwd(lambda t: t.sum())(f.expand(2, 3))
     """,
     "the node of a view that was written to is older than what follows": """
         a = torch.ones(2, 3, requires_grad=True) * 2; v = a.logsumexp(0).unsqueeze(0)
         v.sub_(v, alpha=2); b = a.sin(); c = b + v; note(v.grad_fn._sequence_nr() < b.grad_fn._sequence_nr()); r = c
+    """,
+    "inference tensors are not saved": """
+        with torch.inference_mode(): z = torch.full((1, 1), 2.0)
+        x = torch.ones(1, 1, requires_grad=True); x.data.mul_(1); x.detach().mul_(1); r = torch.fmin(x, z)
+        x = torch.ones(1, 1, requires_grad=True); x.detach().mul_(1); r = x @ (z @ x)
+        x = torch.ones(1, 1, requires_grad=True); v = x.t() * 1; r = torch.mm(v, z)
     """,
     "operands that do not fit each other": """
         f, c, i = torch.tensor([1.5, -0.5, 0.0]), torch.tensor([1 + 1j, 0, 0]), torch.tensor([1, 0, 2])
@@ -145,6 +157,7 @@ FOUND = {
         r = torch.nn.functional.kl_div(f, i)
         r = torch.nn.functional.kl_div(f, c)
         r = torch.dist(f, i.bool())
+        r = torch.dist(f, i[:2])
         r = torch.ldexp(f, i.bool())
         r = torch.nn.functional.huber_loss(f, f.double())
         r = torch.nn.functional.huber_loss(i, f)

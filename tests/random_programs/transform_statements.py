@@ -58,7 +58,7 @@ _INTO_ANY = ("torch.add({}, 1, out={o})", "torch.sin({}, out={o})", "torch.mul({
              "torch.cat([{}, {}], out={o})", "torch.clamp({}, 0, 1, out={o})",
              "torch.where({} != 0, {}, {}, out={o})", "torch.div({}, 2, out={o})", "torch.argmax({}, out={o})",
              "torch.all({}, out={o})", "torch.neg({}, out={o})", "torch.tril({}, out={o})",
-             "torch.sum({}, 0, out={o})", "torch.mean({}, 0, out={o})", "torch.full((2,), 1.5, out={o})",
+             "torch.sum({}, 0, out={o})", "torch.full((2,), 1.5, out={o})",
              "torch.eye(2, out={o})", "torch.prod({}, 0, out={o})", "torch.any({}, 0, out={o})",
              "torch.pow({}, 2, out={o})", "torch.logical_not({}, out={o})", "torch.clamp({}, max=0.5, out={o})",
              "torch.round({}, out={o})", "torch.index_select({}, 0, torch.tensor([0]), out={o})",
@@ -69,7 +69,7 @@ _INTO_SAME = (
     "torch.cumsum({}, 0, out={o})", "torch.stack([{}, {}], out={o})", "torch.abs({}, out={o})",
     "torch.amax({}, 0, out={o})", "torch.norm({}, out={o})", "torch.logsumexp({}, 0, out={o})",
     "torch.nansum({}, out={o})", "torch.maximum({}, {}, out={o})",
-    "torch.matmul({}, {}, out={o})", "torch.var({}, 0, out={o})", "torch.lerp({}, {}, 0.5, out={o})")
+    "torch.mean({}, 0, out={o})", "torch.var({}, 0, out={o})", "torch.lerp({}, {}, 0.5, out={o})")
 
 
 @statement(2)
@@ -101,7 +101,7 @@ _WRONG = ("{}.view(7)", "{}.reshape(2, 5)", "{}.sum(5)", "{} @ torch.ones(9)", "
           "{}.index_select(9, torch.tensor([0]))", "torch.nn.functional.linear({}, torch.ones(9, 9))", "{}.item()",
           "torch.nn.functional.conv1d({}, torch.ones(1, 1, 1))", "bool({})", "int({})", "float({})", "len({})",
           "list({})",
-          "{}.norm(9, 9)", "{}.as_strided((9, 9), (9, 9))", "{}.detach().backward()",
+          "{}.norm(9, 9)", "{}.as_strided((9, 9), (-1, 9))", "{}.detach().backward()",
           "{}.new_zeros(-1)",
           "torch.zeros(-1)", "torch.full((2,), None)", "torch.arange(0, 1, 0)", "torch.eye(-1)",
           "torch.linspace(0, 1, -1)",

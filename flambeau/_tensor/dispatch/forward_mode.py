@@ -238,7 +238,8 @@ def _double_backward(op: Op, inputs: Sequence[Any], tangents: Sequence[Any],
                      params: dict[str, Any]) -> list[Tensor | None]:
     """J t as the derivative of u -> Jᵀ u with respect to u: two reverse passes."""
     functions = layer.functions
-    recording = grad_mode.get()
+    recording = grad_mode.get() and any(
+        isinstance(x, Tensor) and x._requires_grad for x in (*inputs, *tangents))
     with enable_grad():
         fresh = []
         for x, t in zip(inputs, tangents, strict=True):

@@ -335,7 +335,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                     node.saved1 = other
                     x, y = input._counter, other._counter
                     if (x is not None and x[0]) or (y is not None and y[0]):
-                        node.versions = (x[0] if x is not None else 0, y[0] if y is not None else 0)
+                        node.versions = (x[0] if x is not None else 0, y[0] if y is not None and y[0] else 0)
                 else:
                     x = input._counter
                     if x is not None and x[0]:

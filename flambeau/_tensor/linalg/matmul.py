@@ -190,7 +190,7 @@ def _save_versions(node: Any) -> None:
         return
     d = y._counter
     if (c is not None and c[0]) or (d is not None and d[0]):
-        node.versions = (0 if c is None else c[0], 0 if d is None else d[0])
+        node.versions = (0 if c is None else c[0], d[0] if d is not None and d[0] else 0)
 
 
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -18,7 +18,7 @@ from ..dispatch.binding import write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
 from ..fastpath.unary_with_parameters import positional_parameters
-from ..reduction.dims import dims
+from ..reduction.dims import check_out_records_nothing, dims
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor
 
@@ -56,7 +56,10 @@ def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
                                f"{x.dtype.scalar_name}")
         x, dtype = _converted("linalg.vector_norm", x, dtype)
     result = _vector_norm(x, ord, dim, keepdim, dtype)
-    return result if out is None else write_out(REGISTRY["linalg_vector_norm"], result, out)
+    if out is None:
+        return result
+    check_out_records_nothing("linalg_vector_norm", x, out)
+    return write_out(REGISTRY["linalg_vector_norm"], result, out)
 
 
 def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:

@@ -35,10 +35,10 @@ def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None
     classes = shape[0] if n == 1 else shape[1]
     if n <= 2 and len(t) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if n == 1 and t not in ((), (1,)):
-        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {t[0]}")
     if target._array.dtype not in _INTEGERS:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
+    if n == 1 and t not in ((), (1,)):
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {t[0]}")
     if weight is not None:
         if weight._array.shape != (classes,):
             raise RuntimeError(f"weight tensor should be defined either for all {classes} classes or no classes but "

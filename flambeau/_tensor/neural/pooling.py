@@ -203,7 +203,7 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None,
                               (0, _single_int(padding, "padding")), (1, _single_int(dilation, "dilation")), ceil_mode)
     if not isinstance(values._array, np.ndarray):
         return _squeezed(values), _squeezed(_indices(values, saved))
-    return _squeezed(values), wrap(saved[0].reshape(values._array.shape[:-2] + values._array.shape[-1:]))
+    return _squeezed(values), _squeezed(wrap(saved[0].reshape(values._array.shape)))
 
 
 def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...shapes import wrap_dim, wrap_dims
+from ...shapes import broadcast_shapes, wrap_dim, wrap_dims
 from ..compiled import indexing_kernels, reduce_arrays
 from ..compiled.thresholds import ARG_REDUCTIONS, INDEXING, REDUCTIONS, SUMS
 from .summation import axes_of, keepdim_shape, reduced_count, sum_axes, sum_of_squares
@@ -340,6 +340,8 @@ def _require_norm(x: Any, ord: float, dim: Any) -> None:
 
 
 def _dist(x: Any, y: Any, p: Any = 2) -> Any:
+    if x.shape != y.shape:
+        broadcast_shapes(x.shape, y.shape)
     return _vector_norm(x - y, p)
 
 

@@ -234,8 +234,14 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     reduction = legacy_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    return fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
+    loss = fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
                                                reduction=check_reduction(reduction))
+    if loss.dtype is target.dtype:
+        return loss
+    if not can_cast(loss.dtype, target.dtype):  # PyTorch computes in the memory of 1 - target
+        raise RuntimeError(f"result type {loss.dtype.scalar_name} can't be cast to the desired output type "
+                           f"{target.dtype.scalar_name}")
+    return loss.to(target.dtype)
 
 
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
