@@ -15,7 +15,7 @@ from typing import Any
 from .. import dtypes
 from .._tensor.overriding import entry_points
 from ..devices import device as _device
-from ..modes import special
+from ..modes import active_autocasts, special
 
 _DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16, "hpu": dtypes.bfloat16, "ipu": dtypes.float16,
              "maia": dtypes.bfloat16, "mps": dtypes.float16, "mtia": dtypes.float16, "privateuseone": dtypes.float16,
@@ -63,6 +63,21 @@ def excluded() -> Iterator[None]:
         yield
     finally:
         _state.excluded -= 1
+
+
+def casts_to() -> dtypes.dtype | None:
+    """The dtype of autocast, where it acts on the next operator of this thread."""
+    return _state.dtype["cpu"] if active_autocasts[0] and acts() else None
+
+
+@contextmanager
+def own_cache() -> Iterator[None]:
+    """A block with a cache of its own: casts from before it are not used, those in it not kept."""
+    before, _state.cached = _state.cached, {}
+    try:
+        yield
+    finally:
+        _state.cached = before
 
 
 def dtype_of(kind: str) -> Any:
@@ -115,9 +130,11 @@ def set_autocast_enabled(*args: Any) -> None:
     if enabled:
         entry_points.innermost[0] = run_function[0]
         special[0] += 1
+        active_autocasts[0] += 1
         entry_points.begin_use()
     else:
         special[0] -= 1
+        active_autocasts[0] -= 1
         entry_points.end_use()
 
 

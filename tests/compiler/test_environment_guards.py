@@ -1300,3 +1300,24 @@ def test_compiler_internals_are_not_traced():
 
     assert frame_hook._kind_of_code(llvmlite.ir.types.__file__, "llvmlite.ir.types") == frame_hook._INTERNAL
     assert frame_hook._kind_of_code(__file__, __name__) == frame_hook._USER
+
+
+def test_autocast_is_a_guard_and_its_casts_are_compiled():
+    weight = numbers(3, 3, seed=1).requires_grad_()
+
+    def f(x, w):
+        return torch.relu(x @ w).sum() + (w @ w).sum()
+
+    made = torch.compile(f)
+    for i in range(4):
+        x = numbers(3, 3, seed=i + 2)
+        for dtype in (None, torch.bfloat16, torch.float16):
+            with torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+                torch.mm(x, weight)  # puts the cast of the weight into the cache of the block
+                got, expected = made(x, weight), f(x, weight)
+            assert got.dtype is expected.dtype is (dtype or torch.float32)
+            torch.testing.assert_close(got, expected, rtol=0.02, atol=0.02)
+            torch.testing.assert_close(torch.autograd.grad(got, weight)[0], torch.autograd.grad(expected, weight)[0],
+                                       rtol=0.05, atol=0.05)
+    assert programs(made) == 3
+    assert type(got.grad_fn).__name__ == "CompiledFunctionBackward"

@@ -19,11 +19,12 @@ import numpy as np
 from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor.parameter import Parameter
+from ...amp import state as autocast
 from ...backends.bit_views import bits_of
 from ...backends.compiled.allocator import trim
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import record_span
-from ...modes import active_profilers, active_tracer, active_tracers, special
+from ...modes import active_autocasts, active_profilers, active_tracer, active_tracers, special
 from ...runtime import debug_output
 from ...trees import tree_flatten
 from ..cache import program_cache, trace_cache
@@ -205,7 +206,7 @@ class CompiledFunction:
     def _signature(arguments: list[Any], tree: Any) -> tuple:
         tensors = [x for x in arguments if isinstance(x, Tensor)]
         return (repr(tree), *map(argument_signature, arguments), alias_signature(tensors), grad_mode.get(),
-                inference.get(), dtypes.get_default_dtype())
+                inference.get(), dtypes.get_default_dtype(), autocast.casts_to())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         stub = self._call_stub
@@ -214,7 +215,8 @@ class CompiledFunction:
             if result is not GUARDS_FAILED:
                 return result
         if not self.enabled or (special[0] and (
-                special[0] != active_profilers[0] + active_tracers[0] or active_tracer.get() is not None)):
+                special[0] != active_profilers[0] + active_tracers[0] + active_autocasts[0]
+                or active_tracer.get() is not None)):
             return self.function(*args, **kwargs)
         if not policy.is_default and policy.runs_eagerly:
             return self.function(*args, **kwargs)
@@ -251,7 +253,7 @@ class CompiledFunction:
             else:
                 result = entry.run(tensors) if not special[0] else entry.run_profiled(tensors)
             if result is not GUARDS_FAILED:
-                if entry.has_run and not self.check and policy.is_default:
+                if entry.has_run and not self.check and policy.is_default and not active_autocasts[0]:
                     # not at the first replay: generating the stub takes as long as many calls
                     self._call_stub = call_stub(entry, args, kwargs)
                 entry.has_run = True
@@ -406,7 +408,7 @@ class CompiledFunction:
             for x in leaves:
                 if not isinstance(x, Tensor):
                     tracer.frame_hook.add_object(type(x).__name__, x)
-            with tracer:
+            with tracer, autocast.own_cache():
                 tracer.bind_arguments(tensors)
                 result = self.function(*args, **kwargs)
                 after, now = tree_flatten((args, kwargs))

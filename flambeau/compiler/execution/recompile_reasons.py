@@ -16,7 +16,7 @@ from ..guards.tensor_state import are_hooked
 from .cache_entry import CacheEntry, pin_holds
 
 #: what the entries of a signature after those of the arguments are on
-_STATE = ("aliasing among the arguments", "grad mode", "inference mode", "the default dtype")
+_STATE = ("aliasing among the arguments", "grad mode", "inference mode", "the default dtype", "autocast")
 
 
 def failed_guard(entry: CacheEntry, arguments: Sequence[Any]) -> str | None:
