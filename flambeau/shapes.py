@@ -101,7 +101,10 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
     Raises:
         IndexError: out of range (PyTorch's text).
+        TypeError: `dim` is a bool.
     """
+    if dim.__class__ is bool:
+        raise TypeError("a dimension must be int, not bool")
     n = ndim or 1
     if not -n <= dim < n:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
@@ -114,11 +117,14 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     Raises:
         IndexError: out of range.
         RuntimeError: a repeated dimension.
+        TypeError: the first is a bool.
     """
     if dims is None:
         return tuple(range(ndim))
     if isinstance(dims, int):
         dims = (dims,)
+    if dims and dims[0].__class__ is bool:  # PyTorch looks at the first element only
+        raise TypeError("a dimension must be int, not bool")
     wrapped = tuple(wrap_dim(int(d), ndim) for d in dims)
     if len(set(wrapped)) != len(wrapped):
         repeated = next(d for d in wrapped if wrapped.count(d) > 1)

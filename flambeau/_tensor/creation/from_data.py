@@ -71,7 +71,7 @@ def parse_sizes(size: tuple[Any, ...], name: str = "zeros") -> tuple[int, ...]:
     result = []
     for i, s in enumerate(size):
         try:
-            if s.__class__ is bool:
+            if s.__class__ is bool and i == 0:  # PyTorch looks at the first size only
                 raise TypeError
             n = s.__index__()
         except (AttributeError, TypeError):

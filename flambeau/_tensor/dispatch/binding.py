@@ -34,6 +34,10 @@ from .write_checks import check_overlap, warn_of_resize
 #: NumPy's spellings of arguments, which PyTorch accepts too
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 
+#: parameters that a bool does not fit
+_INTEGERS = frozenset(("N", "diagonal", "dim", "dim0", "dim1", "dim2", "dimension", "dims", "k", "n", "offset", "r",
+                       "repeats", "shifts", "size", "step"))
+
 
 def _is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, complex, np.generic))
@@ -53,7 +57,7 @@ def _bind_positional(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], 
             return None
     params = dict(zip(op.params, args[n:], strict=False))
     for value in params.values():
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) or value.__class__ is bool:
             return None
     return inputs, params
 
@@ -104,6 +108,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     extra_args = args[n:]
     if extra_args:
         if op.spread is not None and not isinstance(extra_args[0], (tuple, list)) and extra_args[0] is not None:
+            if extra_args[0].__class__ is bool:
+                raise TypeError(f"{op.name}(): argument '{op.spread}' must be tuple of ints, not bool")
             params[op.spread] = extra_args
         else:
             if len(extra_args) > len(op.params):
@@ -125,6 +131,9 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             value = params[name]
             if isinstance(value, Tensor) and value._array.ndim == 0:
                 params[name] = value.item()
+            elif (value[0] if name == op.spread and isinstance(value, (tuple, list)) and value else value
+                  ).__class__ is bool and name in _INTEGERS:
+                raise TypeError(f"{op.name}(): argument '{name}' must be int, not bool")
             elif name == "dtype" and value is not None and value.__class__ is not dtypes.dtype:
                 params[name] = dtypes.of_argument(value, op.name)
     if op.variadic:

@@ -25,7 +25,7 @@ def as_index(value: Any) -> int | None:
     """An integer argument as int; None if it is not an integer."""
     if value.__class__ is int:
         return value
-    if isinstance(value, _INT):
+    if isinstance(value, _INT) and value.__class__ is not bool:
         return int(value)
     if isinstance(value, Tensor) and value._array.ndim == 0 and value._array.dtype.kind in "iu":
         if value._array.__class__ is not np.ndarray:
@@ -38,6 +38,10 @@ def as_index(value: Any) -> int | None:
     return None
 
 
+#: reductions of one signature, whose errors list none
+_ONE_SIGNATURE = frozenset(("amax", "amin", "logsumexp", "nansum", "nanmean"))
+
+
 def dims(name: str, dim: Any, *signatures: str) -> Any:
     """The argument `dim` of a reduction as an int, a tuple of ints or None.
 
@@ -47,14 +51,19 @@ def dims(name: str, dim: Any, *signatures: str) -> Any:
     if dim is None or dim.__class__ is int:
         return dim
     if isinstance(dim, (tuple, list)):
-        result = tuple(map(as_index, dim))
+        result = tuple([int(d) if d.__class__ is bool and i else as_index(d) for i, d in enumerate(dim)])
         if None in result:
+            if dim[0].__class__ is bool:
+                raise TypeError(f"{name}(): argument 'dim' (position 1) must be tuple of ints, but found element "
+                                "of type bool at pos 0")
             at = result.index(None)
             raise TypeError(f"{name}(): argument 'dim' failed to unpack the object at pos {at + 1} with error \"type "
                             f"must be tuple of ints,but got {type(dim[at]).__name__}\"")
         return result
     index = as_index(dim)
     if index is None:
+        if name in _ONE_SIGNATURE:
+            raise TypeError(f"{name}(): argument 'dim' (position 1) must be tuple of ints, not {type(dim).__name__}")
         if not signatures:
             signatures = ("(*, torch.dtype dtype = None)",
                           "(tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None)")

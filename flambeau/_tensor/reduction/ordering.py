@@ -47,8 +47,6 @@ def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = No
     >>> torch.sort(torch.tensor([3., 1., 2.])).indices
     tensor([1, 2, 0])
     """
-    if dim.__class__ is bool:
-        dim, descending = -1, dim
     dim = one_dim("sort", dim if axis is None else axis)
     if stable is None:
         return _write_outputs(REGISTRY["_sort"], _sort(input, dim, descending), out, input)

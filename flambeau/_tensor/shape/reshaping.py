@@ -52,7 +52,7 @@ def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
             result.append(v)
             continue
         try:
-            if isinstance(v, bool):
+            if isinstance(v, bool) and i == 0:  # PyTorch looks at the first element only
                 raise TypeError
             result.append(v.__index__())
         except (AttributeError, TypeError):
@@ -213,6 +213,12 @@ def ravel(input: Tensor) -> Tensor:
 # ----- dimensions of size 1 --------------------------------------------------------------
 
 
+def _unfit_dim(name: str, input: Tensor, dim: Any) -> TypeError:
+    """PyTorch's error for what is no dimension."""
+    return refused(name, (input, dim)) or TypeError(
+        f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
+
+
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """The tensor without its dimensions of size 1, or without those in `dim`.
 
@@ -233,12 +239,16 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
             return squeeze(input, axis)
         return _squeeze_all(input, a.squeeze(), a.shape)
     if isinstance(dim, (tuple, list)):
+        if dim and dim[0].__class__ is bool:
+            raise _unfit_dim("squeeze", input, dim)
         axes = tuple(wrap_dim(d.__index__(), a.ndim) for d in dim)
         if len(set(axes)) != len(axes):
             twice = next(d for d in axes if axes.count(d) > 1)
             raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
         drop = tuple(d for d in axes if d < a.ndim and a.shape[d] == 1)
         return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape)
+    if dim.__class__ is bool:
+        raise _unfit_dim("squeeze", input, dim)
     axis = wrap_dim(dim.__index__(), a.ndim)
     return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
 
@@ -259,6 +269,8 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         dim = dim if axis is None else axis
         if dim is None:
             raise TypeError('unsqueeze() missing 1 required positional arguments: "dim"')
+        if dim.__class__ is bool or isinstance(dim, (tuple, list)):
+            raise _unfit_dim("unsqueeze", input, dim)
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
     try:
         return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)

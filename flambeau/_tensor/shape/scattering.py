@@ -16,6 +16,7 @@ from ...modes import lazy_storages, special
 from ...ops.declare import REGISTRY, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import user_stacklevel, warn_once
+from ..argument_errors.guards import refused
 from ..argument_errors.messages import invalid_combination
 from ..creation.constants import full_like
 from ..dispatch.apply import apply
@@ -47,6 +48,8 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
     tensor([3, 4])
     """
+    if dim.__class__ is bool or index.__class__ is bool:
+        raise refused("select", (input, dim, index)) or TypeError("select(): bool is no dimension or index")
     return apply(REGISTRY["select"], [input], {"dim": dim.__index__(), "index": index.__index__()})
 
 

@@ -38,6 +38,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     >>> torch.narrow(torch.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
+    if start.__class__ is bool or length.__class__ is bool:
+        raise TypeError("narrow(): start and length must be int, not bool")
     if isinstance(start, Tensor):
         if start._array.ndim or start._array.dtype.kind not in "iu":
             raise RuntimeError("start must be an 0-dim integral Tensor.")
