@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._tensor import Tensor as Tensor  # PyTorch lists it in `__all__`
 from ._tensor import functions
 
 

@@ -118,6 +118,10 @@ class Library:
             return kernels_of(f"{self.ns}::{op_name.rpartition('::')[2]}")
         return kernels_of(op_name)
 
+    def register_symm_mem_args(self, op_name: Any, arg_names: Sequence[str]) -> None:
+        """Name the arguments that several GPUs share; no effect, there are none."""
+        self._kernels(op_name)
+
     def _register_fake(self, op_name: Any, fn: Callable[..., Any], _stacklevel: int = 1, *,
                        allow_override: bool = False) -> None:
         self._kernels(op_name).fake = fn

@@ -252,6 +252,27 @@ class Graph:
         """Insert the call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
 
+    def _query(self, overload: str, tensor_node: Node, arguments: tuple[Any, ...], method: str) -> Node:
+        """Insert a question about a tensor, with the answer in its metadata where the tensor's are known."""
+        name, _, which = overload.partition(".")
+        node = self.call_function(getattr(getattr(torch.ops.aten, name), which), (tensor_node, *arguments))
+        key = "val" if "val" in tensor_node.meta else "example_value"
+        if tensor_node.meta.get(key) is not None:
+            node.meta[key] = getattr(tensor_node.meta[key], method)(*arguments)
+        return node
+
+    def create_size_node(self, tensor_node: Node, dim: int) -> Node:
+        """Insert the size of a dimension of a tensor."""
+        return self._query("sym_size.int", tensor_node, (dim,), "size")
+
+    def create_stride_node(self, tensor_node: Node, dim: int) -> Node:
+        """Insert the stride of a dimension of a tensor."""
+        return self._query("sym_stride.int", tensor_node, (dim,), "stride")
+
+    def create_storage_offset_node(self, tensor_node: Node) -> Node:
+        """Insert the place of a tensor in its storage."""
+        return self._query("sym_storage_offset.default", tensor_node, (), "storage_offset")
+
     def output(self, result: Any, type_expr: Any = None) -> Node:
         """Insert the return of a value."""
         return self.create_node(op="output", target="output", args=(result,), type_expr=type_expr)

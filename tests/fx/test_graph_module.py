@@ -91,3 +91,17 @@ def test_operators_are_fast_again_after_tracing(gm: Any) -> None:
     before = entry_points.in_use[0]
     torch.fx.symbolic_trace(lambda x, flag: torch.relu(x), concrete_args={"flag": True})
     assert entry_points.in_use[0] == before
+
+
+@pytest.mark.parity
+def test_questions_about_tensors_are_nodes_with_their_answers():
+    pytorch = pytest.importorskip("torch")
+    rows = []
+    for module in (torch, pytorch):
+        graph = module.fx.Graph()
+        x = graph.placeholder("x")
+        x.meta["val"] = module.ones(2, 3)
+        nodes = [graph.create_size_node(x, 1), graph.create_stride_node(x, 0), graph.create_storage_offset_node(x)]
+        rows.append([(node.name, str(node.target), str(node.args), node.meta["val"]) for node in nodes])
+        assert graph.create_size_node(graph.placeholder("y"), 0).meta == {}
+    assert rows[0] == rows[1]
