@@ -115,7 +115,8 @@ def test_call(call):
     "embedding(c, x, padding_idx=9)", "batch_norm(x[:1], None, None, training=True)",
     "batch_norm(x, None, None, training=True, eps=0)", "instance_norm(x)", "group_norm(x[0], 2)",
     "local_response_norm(x, 2)", "smooth_l1_loss(x, y, beta=-1)", "max_pool1d(x, 2, return_indices=True)[5]",
-    "adaptive_avg_pool2d(x, (1, None))",
+    "adaptive_avg_pool2d(x, (1, None))", "adaptive_avg_pool2d(x[None], 2 ** 40)", "adaptive_max_pool1d(x, 2 ** 61)",
+    "rrelu_(x.clone(), -5.0, 1.0).sum().backward()",
 ])
 def test_error(call):
     caught = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,14 @@ def _check_adaptive(x: Tensor, output: tuple[int, ...], rank: int, function: str
                            "{" + ", ".join(map(str, output)) + "}")
 
 
+def _check_memory(x: Tensor, output: tuple[int, ...], rank: int, text: str) -> None:
+    """Raise where the number of bytes of the results is no int64."""
+    if max(output) > 1 << 16:
+        sizes = [*x._array.shape[:-rank], *output]
+        if prod(sizes) >= 1 << 60:
+            raise RuntimeError(text.format(sizes))
+
+
 def _output(value: Any, rank: int, function: str, x: Tensor) -> tuple[int, ...]:
     if isinstance(value, (tuple, list)):
         result = tuple(value)
@@ -256,6 +265,7 @@ def _adaptive_max(rank: int) -> Any:
     def pool(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
         output = _output(output_size, rank, function, input)
         _check_adaptive(input, output, rank, function, ":")
+        _check_memory(input, output, rank, "Storage size calculation overflowed with sizes={}")
         saved: list[Any] = []
         values = apply(REGISTRY["_" + function], [input], {"output_size": output, "saved": saved})
         return values, _indices(values, saved)
@@ -350,6 +360,7 @@ def _adaptive_avg(rank: int) -> Any:
     def pool(input: Tensor, output_size: Any) -> Tensor:
         output = _output(output_size, rank, function, input)
         _check_adaptive(input, output, rank, function, "")
+        _check_memory(input, output, rank, "numel: integer multiplication overflow")
         if output == (1,) * rank:
             dims = tuple(range(-rank, 0)) if rank == 3 else (-1, -2)
             result = apply(REGISTRY["mean"], [input], {"dim": dims, "keepdim": True})

@@ -440,7 +440,15 @@ def _rrelu_vjp(xp, g, input, noise, lower, upper, training):
 
 
 rrelu_with_noise.vjp(input=_rrelu_vjp)
-rrelu_with_noise.in_place_node("RreluWithNoiseBackward1")
+
+
+def _rrelu_vjp_by_result(xp, g, out, noise, lower, upper, training):
+    if training:
+        return g * noise  # 1 where the input is positive
+    return _leaky_relu_vjp_by_result(xp, g, out, (lower + upper) / 2)
+
+
+rrelu_with_noise.in_place_node("RreluWithNoiseBackward1", input=_rrelu_vjp_by_result)
 
 
 @op(expose=_F, unsupported_dtypes=not_implemented("glu_cpu", *_NOT_REAL_FLOAT))
