@@ -203,9 +203,29 @@ def _unsupported(kind: str) -> Any:
 
 _rebuild_qtensor = _unsupported("quantized")
 
+#: arrays of sparse tensors to check when the file that holds them is loaded: the data of components may come last
+unchecked: list[Any] = []
+
+
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
     """A sparse tensor of its components."""
-    return sparse_implementation("likes", "rebuild")(layout, data)
+    out: Tensor = sparse_implementation("likes", "rebuild")(layout, data)
+    if sparse_implementation("invariants", "enabled")[0]:
+        unchecked.append(out._array)
+    return out
+
+
+def check_sparse_tensors() -> None:
+    """Check the sparse tensors that were unpickled while such checks were enabled.
+
+    Raises:
+        RuntimeError: an invariant does not hold.
+    """
+    try:
+        for array in unchecked:
+            sparse_implementation("invariants", "check_array")(array)
+    finally:
+        unchecked.clear()
 
 
 _rebuild_nested_tensor = _unsupported("nested")

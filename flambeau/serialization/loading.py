@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from .._tensor.pickling import check_sparse_tensors, unchecked
 from .._tensor.storage import TypedStorage, UntypedStorage
 from ..warning_location import user_stacklevel
 from . import options, safe_globals, weights_unpickler
@@ -74,7 +75,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     if path is not None and path.endswith(".safetensors"):
         raise RuntimeError("Attempting to load a safetensors file, which flambeau does not read: load it with the "
                            "package safetensors, as NumPy arrays.")
-    with _opened_for_reading(f) as file:
+    with _opened_for_reading(f) as file, _checking_sparse_tensors():
         try:
             if not _is_zip(file):
                 if use_mmap:
@@ -95,6 +96,14 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
             if not weights_only_mode:
                 raise
             raise pickle.UnpicklingError(_load_error_message(str(error))) from None
+
+
+@contextmanager
+def _checking_sparse_tensors() -> Iterator[None]:
+    """Check the sparse tensors that the block loads, if their checks are enabled."""
+    unchecked.clear()
+    yield
+    check_sparse_tensors()
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:

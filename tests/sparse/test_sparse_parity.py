@@ -270,6 +270,30 @@ def test_gradient_of_the_constructor() -> None:
     assert_same(program)
 
 
+@pytest.mark.parametrize("zip_file", [True, False])
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize("checked", [True, False])
+def test_files_with_indices_outside(zip_file: bool, layout: str, checked: bool) -> None:
+    def program(torch: Any) -> Any:
+        index = torch.tensor([[0, 5]]) if layout == "sparse_coo" else torch.tensor([0, 2])
+        made = torch.sparse_coo_tensor(index, torch.ones(2), (2,), check_invariants=False) if (
+            layout == "sparse_coo") else torch.sparse_csr_tensor(index, torch.tensor([0, 5]), torch.ones(2), (1, 2),
+                                                                 check_invariants=False)
+        file = io.BytesIO()
+        torch.save([made], file, _use_new_zipfile_serialization=zip_file)
+        file.seek(0)
+        with torch.sparse.check_sparse_tensor_invariants(checked):
+                return torch.load(file)[0].shape
+
+    outcomes = []
+    for module in (pytorch, flambeau):
+        try:
+            outcomes.append(tuple(program(module)))
+        except RuntimeError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+
+
 INVALID: dict[str, Callable[[Any], Any]] = {
     "nnz": lambda torch: torch.sparse_coo_tensor([[0, 1]], [1., 2, 3], (3,), check_invariants=True),
     "outside": lambda torch: torch.sparse_coo_tensor([[0, 1]], [1., 2], (1,), check_invariants=True),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.sparse_array import LAYOUT_NAMES
-from ...devices import layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ...devices import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ...kernels.sparse import flatten_indices
 from ...warning_location import given, warn_once
 
@@ -33,6 +33,18 @@ def should_check(argument: bool | None) -> bool:
     if enabled[0] is None:
         warn_once(_IMPLICIT)
     return bool(enabled[0])
+
+
+def check_array(array: Any) -> None:
+    """Check the components of a sparse array.
+
+    Raises:
+        RuntimeError: an invariant does not hold.
+    """
+    if array.layout is sparse_coo:
+        check_coo(array.indices, array.values, array.shape, array.coalesced)
+    else:
+        check_compressed(array.layout, array.compressed, array.plain, array.values, array.shape)
 
 
 def warn_of_beta(kind: layout) -> None:
@@ -188,5 +200,5 @@ def _check_compressed_values(compressed: np.ndarray, plain: np.ndarray, nnz: int
                                   "sorted and distinct along the last dimension values")
 
 
-__all__ = ["COMPRESSED", "check_components", "check_compressed", "check_coo", "check_index_dtypes", "component_names",
-           "enabled", "should_check", "sizes_text", "warn_of_beta"]
+__all__ = ["COMPRESSED", "check_array", "check_components", "check_compressed", "check_coo", "check_index_dtypes",
+           "component_names", "enabled", "should_check", "sizes_text", "warn_of_beta"]
