@@ -49,6 +49,13 @@ class Suite:
 
 _OFFLINE = (("HF_HUB_OFFLINE", "1"), ("TRANSFORMERS_OFFLINE", "1"))
 
+_MORE_MODELS = (
+    "albert", "bart", "beit", "blip", "blip_2", "bloom", "convnext", "deberta_v2", "deformable_detr", "detr",
+    "distilbert", "dpt", "electra", "falcon", "funnel", "gemma", "gemma2", "gpt_neox", "hubert", "layoutlm",
+    "layoutlmv3", "levit", "longformer", "marian", "megatron_bert", "mistral", "mixtral", "mobilebert", "mpnet", "opt",
+    "pegasus", "phi", "qwen2", "qwen2_moe", "reformer", "roberta", "rwkv", "sam", "segformer", "swin",
+    "time_series_transformer", "umt5", "wav2vec2", "xlnet")
+
 SUITES = (
     Suite("einops", "arogozhnikov/einops", "v0.8.2", ("einops/tests",), ("parameterized",),
           environment=(("EINOPS_TEST_BACKENDS", "numpy,torch"),),
@@ -87,11 +94,11 @@ SUITES = (
           environment=_OFFLINE),
     Suite("transformers", "huggingface/transformers", "v5.0.0rc1",
           tuple(f"tests/models/{model}/test_modeling_{model}.py" for model in
-                ("gpt2", "llama", "bert", "t5", "vit", "whisper", "clip", "mamba")),
+                ("gpt2", "llama", "bert", "t5", "vit", "whisper", "clip", "mamba", *_MORE_MODELS)),
           ("huggingface_hub>=1.2.1", "tokenizers>=0.22", "parameterized", "httpx", "sentencepiece", "protobuf",
            "pillow", "psutil", "datasets", "evaluate", "accelerate", "timeout-decorator", "rich", "scipy",
            "pytest-rerunfailures", "pytest-asyncio", "pytest-order", "pytest-subtests", "beautifulsoup4"),
-          environment=_OFFLINE, scope="other models than eight; tests that download weights"),
+          environment=_OFFLINE, scope="other models than these 52; tests that download weights"),
     Suite("accelerate", "huggingface/accelerate", "v1.15.0",
           tuple(f"tests/test_{name}.py" for name in (
               "accelerator", "big_modeling", "compile", "data_loader", "dataclasses", "hooks", "imports",
