@@ -32,6 +32,9 @@ def load_library(path: str) -> None:
 
 def __getattr__(name: str) -> OpNamespace:
     """The operators of a library that the program defines, `torch.ops.mylib`."""
+    if name == "profiler":
+        importlib.import_module(f"{__package__.partition('.')[0]}.environment.profiler_operators").define()
+        return namespace_of(name)
     if name.startswith("__") or find_spec(f"{__name__}.{name}") is not None:  # a module that is not imported yet
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return namespace_of(name)

@@ -423,3 +423,17 @@ def test_steps_are_those_of_the_fastest_requester(monkeypatch):
     assert [tracker.increment_step(name) for name in ("a", "a", "b", "a")] == [1, 2, 3, 3]
     tracker.init_step_count("c")
     assert tracker._step_dict == {"a": 3, "b": 3, "c": 3}
+
+
+def test_events_of_the_profiler_library():
+    with torch.autograd.profiler.profile() as prof:
+        handle = torch.ops.profiler._record_function_enter("outer")
+        block = torch.ops.profiler._record_function_enter_new("inner")
+        torch.relu(torch.ones(2))
+        torch.ops.profiler._record_function_exit(block)
+        torch.ops.profiler._record_function_exit(handle)
+    outer, = [event for event in prof.function_events if event.name == "outer"]
+    assert handle.dtype is torch.uint8
+    assert [child.name for child in outer.cpu_children] == ["aten::empty", "inner"]
+    relu = outer.cpu_children[1].cpu_children[-1]
+    assert (relu.name, [child.name for child in relu.cpu_children]) == ("aten::relu", ["aten::clamp_min"])

@@ -105,3 +105,10 @@ def test_questions_about_tensors_are_nodes_with_their_answers():
         rows.append([(node.name, str(node.target), str(node.args), node.meta["val"]) for node in nodes])
         assert graph.create_size_node(graph.placeholder("y"), 0).meta == {}
     assert rows[0] == rows[1]
+
+
+def test_an_error_of_an_operator_shows_the_generated_line(capsys: pytest.CaptureFixture[str]) -> None:
+    traced = torch.fx.symbolic_trace(lambda x: torch.dot(torch.ones(2), x))
+    with pytest.raises(TypeError):
+        traced(5)
+    assert "of the traced Module's generated forward function:" in capsys.readouterr().err

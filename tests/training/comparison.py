@@ -2,7 +2,8 @@
 
 Where losses differ by more than the tolerance, PyTorch itself runs again with other roundings: a program that doubles
 differences at every step ends with other losses under PyTorch, too. Flambeau's losses may differ by as much as those of
-PyTorch's own runs do, up to the same step, and not by more.
+PyTorch's own runs do, up to `AHEAD` steps later, and not by more: a run of PyTorch is changed once, by a unit in the
+last place, while every operator of flambeau may round otherwise, so its differences are a few steps older.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from .catalogue import Program
 from .running import Run
 
 TOLERANCE = 1e-4
+#: steps by which differences may be larger than PyTorch's own
+AHEAD = 3
 #: of printed numbers, which are rounded: a digit may flip
 PRINTED = 2e-3
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|\binf\b|\bnan\b)")
@@ -76,9 +79,10 @@ class Comparison:
             not self.largest <= TOLERANCE)
 
     def _allowed(self) -> list[float]:
-        """The largest difference of PyTorch's own losses up to each step."""
+        """The largest difference of PyTorch's own losses, up to `AHEAD` steps after each step."""
         differences = [largest_so_far(run.losses, self.pytorch.losses) for run in self.sensitivity]
-        return list(map(max, *differences)) if len(differences) > 1 else differences[0] if differences else []
+        largest = [max(of_step) for of_step in zip(*differences, strict=True)]
+        return [largest[min(step + AHEAD, len(largest) - 1)] for step in range(len(largest))]
 
     @property
     def complaint(self) -> str | None:

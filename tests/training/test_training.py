@@ -9,7 +9,7 @@ import pytest
 
 from .catalogue import OWN, Program
 from .comparison import Comparison
-from .running import here, run
+from .running import Run, here, run
 
 _TOGETHER = [program for program in OWN if not program.needs]  # in one process of each library
 
@@ -21,3 +21,19 @@ def test_programs_train_as_under_pytorch(tmp_path):
     theirs, mine = (run(together, here(oracle), tmp_path, Path(), 1, 300) for oracle in (True, False))
     assert len(mine.losses) >= len(_TOGETHER)
     assert Comparison(together, mine, theirs).complaint is None
+
+
+@pytest.mark.parametrize(("mine", "said"), [
+    ([1.0, 1.5, 2.5, 3.4, 3.4, 3.4, 3.4], None),
+    ([1.0, 1.5, 2.5, 3.8, 3.4, 3.4, 3.4], "loss 3 is 3.8 instead of 3.0; PyTorch's own differ by 2.0e-01"),
+    ([1.6, 1.5, 2.5, 3.4, 3.4, 3.4, 3.4], "loss 0 is 1.6 instead of 1.0; PyTorch's own differ by 5.0e-02"),
+])
+def test_losses_may_differ_by_as_much_as_pytorchs_own(mine, said):
+    theirs, again = [1.0, 1.5, 2.5, 3.0, 3.0, 3.0, 3.0], [1.0, 1.5, 2.5, 3.15, 3.0, 3.0, 3.6]
+    program = Program("chaotic", ())
+    first = Comparison(program, Run(mine, "", 1.0, None), Run(theirs, "", 1.0, None))
+    assert first.losses_differ
+    assert first.complaint is not None
+    second = Comparison(program, first.flambeau, first.pytorch, (first.pytorch, Run(again, "", 1.0, None)))
+    assert second.complaint == said
+    assert second.pytorchs_own == pytest.approx(0.2)

@@ -9,6 +9,9 @@ from ...engine.profiler_events import Span, Timeline, active_timeline
 from ...ops.declare import COMPOSITE, Op
 from ..tensor import Tensor
 
+#: operators that PyTorch computes by another one
+_COMPUTED_BY = {"relu": "clamp_min", "relu_": "clamp_min_"}
+
 
 def run_in_span(op: Op, name: str, inputs: Sequence[Any], params: dict[str, Any], run: Callable[..., Any]) -> Any:
     """The result of `run()`, recorded as a span `aten::name` with its time, shapes and memory."""
@@ -17,7 +20,15 @@ def run_in_span(op: Op, name: str, inputs: Sequence[Any], params: dict[str, Any]
         return run()
     span = timeline.enter(f"aten::{name}", inputs=inputs, n_parameters=len(params))
     try:
-        result = run()
+        inner = _COMPUTED_BY.get(name)
+        if inner is None:
+            result = run()
+        else:
+            computing = timeline.enter(f"aten::{inner}", inputs=inputs)
+            try:
+                result = run()
+            finally:
+                timeline.leave(computing)
         _record_results(timeline, span, result, inputs, op.kind == COMPOSITE)
         return result
     finally:

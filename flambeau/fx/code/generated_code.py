@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -100,6 +101,11 @@ def _format_import_block(globals: dict[str, Any], importer: Any) -> str:
     return "\n".join(sorted({_format_import_statement(name, obj, importer) for name, obj in globals.items()}))
 
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+#: where operators run, which have no frames in PyTorch
+_OPERATORS = tuple(os.path.join(_PACKAGE, name) for name in ("_tensor", "backends", "engine", "kernels", "ops"))
+
+
 class _WrappedCall:
     """The call of a generated module: an error in its code is shown with the generated lines."""
 
@@ -129,7 +135,8 @@ class _WrappedCall:
         except Exception as error:
             if not error.__traceback__:
                 raise AssertionError("Exception has no traceback") from error
-            innermost = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__))[-1]
+            innermost = [each for each in traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__))
+                         if not each.filename.startswith(_OPERATORS)][-1]
             if "eval_with_key" in innermost.filename:
                 print(_WrappedCall._generate_error_message(innermost), file=sys.stderr)
                 raise error.with_traceback(None)  # noqa: B904
