@@ -283,7 +283,7 @@ def test_files_with_indices_outside(zip_file: bool, layout: str, checked: bool) 
         torch.save([made], file, _use_new_zipfile_serialization=zip_file)
         file.seek(0)
         with torch.sparse.check_sparse_tensor_invariants(checked):
-                return torch.load(file)[0].shape
+            return torch.load(file)[0].shape
 
     outcomes = []
     for module in (pytorch, flambeau):

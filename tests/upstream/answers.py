@@ -9,7 +9,7 @@ from typing import Any
 
 from flambeau.dtypes import dtype
 
-from .placeholder import Missing
+from .placeholder import Missing, PlaceholderModule
 
 
 class AbsentDtype(dtype):
@@ -96,7 +96,8 @@ def install_answers() -> None:
                     setattr(module, key, value)
     torch = importlib.import_module("torch")
     primitives: Any = importlib.import_module("torch._prims")
-    primitives.utils = SimpleNamespace(compare_tensor_meta=_compare_tensor_meta)
+    primitives.utils = PlaceholderModule("torch._prims.utils", True)
+    primitives.utils.compare_tensor_meta = _compare_tensor_meta
     importlib.import_module("torch._prims_common").dtype_to_type = _dtype_to_type  # type: ignore[attr-defined]
     compared: Any = importlib.import_module("torch._subclasses.fake_utils")
     compared.outputs_alias_inputs = _outputs_alias_inputs
