@@ -138,7 +138,7 @@ _EXAMPLES = (
           ("primitive_library", (), ""), ("proxy_based_graph_creation", (), ""), ("replace_op", (), ""),
           ("subgraph_rewriter_basic_use", (), ""), ("wrap_output_dynamically", (), ""),
           ("custom_tracer", ("tabulate",), r"0x[0-9a-f]+"),
-          ("profiling_tracer", (*_VISION, "tabulate"), r"[\d.e+-]+|-{5,}| {2,}"))),
+          ("profiling_tracer", (*_VISION, "tabulate"), r"[\d.e+-]+([mu]?s\b)?|-{5,}| {2,}"))),
 )
 
 _GPT = ("--device=cpu", "--compile={compile}", "--dtype=float32", "--eval_iters=2", "--eval_interval=25",
