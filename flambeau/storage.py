@@ -58,7 +58,8 @@ for _dtype in dtypes.WITHOUT_DATA:
         _name = f"{_dtype.scalar_name}Storage"
         globals()[_name] = _LegacyStorageMeta(_name, (_QuantizedStorage,), {
             "dtype": _dtype, "__module__": __name__.rpartition(".")[0],
-            "__doc__": f"A typed storage of {_dtype.name}, which is left out."})
+            "__doc__": f"A typed storage of {_dtype.name}, which is left out.\n\n>>> import flambeau as torch\n"
+                       f">>> torch.{_name}.dtype\nflambeau.{_dtype.name}"})
 
 
 def __getattr__(name: str) -> Any:

@@ -370,6 +370,9 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
 
     Raises:
         sqlite3.OperationalError: not such a file.
+
+    >>> from flambeau.autograd.profiler import parse_nvprof_trace
+    >>> events = parse_nvprof_trace("trace.nvprof")  # doctest: +SKIP
     """
     import sqlite3
 
@@ -400,7 +403,11 @@ def parse_nvprof_trace(path: Any) -> list[FunctionEvent]:
 
 
 def load_nvprof(path: Any) -> EventList:
-    """The events of a trace file of NVIDIA's nvprof, as a list that prints as a table."""
+    """The events of a trace file of NVIDIA's nvprof, as a list that prints as a table.
+
+    >>> from flambeau.autograd.profiler import load_nvprof
+    >>> print(load_nvprof("trace.nvprof"))  # doctest: +SKIP
+    """
     return EventList(parse_nvprof_trace(path))
 
 

@@ -118,6 +118,10 @@ class MemRecordsAcc:
 
     Args:
         mem_records: tuples whose first element has a method `start_ns`.
+
+    >>> from flambeau.autograd.profiler_util import MemRecordsAcc
+    >>> list(MemRecordsAcc([]).in_interval(0, 10))
+    []
     """
 
     def __init__(self, mem_records: Sequence[Any]) -> None:

@@ -53,6 +53,12 @@ class _Numbered(enum.Enum):
 
 _enumeration: Any = _Numbered
 DispatchKey = _enumeration("DispatchKey", _all_numbers(), module="torch")
+DispatchKey.__doc__ = """A key of PyTorch's dispatcher.
+
+>>> import flambeau as torch
+>>> int(torch.DispatchKey.CPU)
+49
+"""
 
 #: what `torch.ops` operators are marked with
 Tag = _enumeration("Tag", """
@@ -60,6 +66,12 @@ Tag = _enumeration("Tag", """
     maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides needs_fixed_stride_order
     nondeterministic_bitwise nondeterministic_seeded out out_variant pointwise pt2_compliant_tag reduction view_copy
 """, module="torch", start=0)
+Tag.__doc__ = """A property of an operator of `torch.ops`.
+
+>>> import flambeau as torch
+>>> torch.Tag.pointwise.name
+'pointwise'
+"""
 
 
 class DispatchKeySet:

@@ -72,7 +72,12 @@ class TracingCheckError(Exception):
 
 
 class CompilationUnit:
-    """TorchScript source code to be compiled, which is refused."""
+    """TorchScript source code to be compiled, which is refused.
+
+    >>> import flambeau as torch
+    >>> torch.jit.CompilationUnit().get_functions()
+    []
+    """
 
     def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
         if lang is not None:

@@ -41,6 +41,12 @@ def storage_to_tensor_type(storage: Any) -> Any:
 
     Raises:
         AttributeError: there is none, as for typed and untyped storages.
+
+    >>> import flambeau as torch
+    >>> torch.serialization.storage_to_tensor_type(torch.UntypedStorage(1))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+      ...
+    AttributeError: ...
     """
     kind = type(storage)
     return getattr(sys.modules[kind.__module__], kind.__name__.replace("Storage", "Tensor"))

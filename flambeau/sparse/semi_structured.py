@@ -13,7 +13,12 @@ def _refuse(device: Any) -> NoReturn:
 
 
 class SparseSemiStructuredTensor(Tensor):
-    """A matrix with two zeros in four elements; none can be made without CUDA."""
+    """A matrix with two zeros in four elements; none can be made without CUDA.
+
+    >>> import flambeau as torch
+    >>> issubclass(torch.sparse.SparseSemiStructuredTensor, torch.Tensor)
+    True
+    """
 
     BACKEND = ""  #: the library, of the subclasses
     packed = meta = packed_t = meta_t = compressed_swizzled_bitmask = None
@@ -39,13 +44,23 @@ class SparseSemiStructuredTensor(Tensor):
 
 
 class SparseSemiStructuredTensorCUTLASS(SparseSemiStructuredTensor):
-    """One in the format of CUTLASS."""
+    """One in the format of CUTLASS.
+
+    >>> import flambeau as torch
+    >>> issubclass(torch.sparse.SparseSemiStructuredTensorCUTLASS, torch.Tensor)
+    True
+    """
 
     BACKEND = "cutlass"
 
 
 class SparseSemiStructuredTensorCUSPARSELT(SparseSemiStructuredTensor):
-    """One in the format of cuSPARSELt."""
+    """One in the format of cuSPARSELt.
+
+    >>> import flambeau as torch
+    >>> issubclass(torch.sparse.SparseSemiStructuredTensorCUSPARSELT, torch.Tensor)
+    True
+    """
 
     BACKEND = "cusparselt"
 

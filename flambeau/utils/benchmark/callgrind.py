@@ -11,6 +11,12 @@ _REASON = "flambeau counts no instructions of C++; use Timer.timeit"
 
 #: how many instructions a function ran
 FunctionCount = namedtuple("FunctionCount", ["count", "function"])
+FunctionCount.__doc__ = """How many instructions a function ran.
+
+>>> from flambeau.utils.benchmark import FunctionCount
+>>> FunctionCount(3, "f").count
+3
+"""
 
 
 def _left_out(name: str, members: str) -> type:
@@ -19,6 +25,12 @@ def _left_out(name: str, members: str) -> type:
     result = refusing_class(full, _REASON)
     for each in members.split():
         setattr(result, each, refusing_function(f"{full}.{each}", _REASON))
+    result.__doc__ = f"""Left out: {_REASON}.
+
+>>> from flambeau.utils import benchmark
+>>> isinstance(0, benchmark.{name})
+False
+"""
     return result
 
 

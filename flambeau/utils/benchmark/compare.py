@@ -9,7 +9,12 @@ from .measurement import Measurement, select_unit
 
 
 class Colorize(enum.Enum):
-    """Which measurements are compared by color."""
+    """Which measurements are compared by color.
+
+    >>> from flambeau.utils.benchmark import Colorize
+    >>> Colorize("rowwise").name
+    'ROWWISE'
+    """
 
     NONE = "none"
     COLUMNWISE = "columnwise"

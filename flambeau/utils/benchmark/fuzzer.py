@@ -111,6 +111,10 @@ class FuzzedTensor:
         dtype: the dtype.
         cuda: whether it is on a GPU.
         tensor_constructor: makes the larger tensor: called with `size`, `dtype` and all parameters by name.
+
+    >>> from flambeau.utils.benchmark import FuzzedTensor
+    >>> FuzzedTensor("x", ("n", 3), max_elements=9).satisfies_constraints({"n": 4})
+    False
     """
 
     def __init__(self, name: str, size: tuple[str | int, ...], steps: tuple[str | int, ...] | None = None,
@@ -182,6 +186,10 @@ class FuzzedSparseTensor(FuzzedTensor):
         nnz, density, coalesced: no effect; the parameters of the names "density" and "coalesced" are used.
         dtype: the dtype.
         cuda: whether it is on a GPU.
+
+    >>> from flambeau.utils.benchmark import FuzzedSparseTensor
+    >>> FuzzedSparseTensor("x", ("n",), min_elements=2).satisfies_constraints({"n": 4})
+    True
     """
 
     def __init__(self, name: str, size: tuple[str | int, ...], min_elements: int | None = None,

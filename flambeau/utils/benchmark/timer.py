@@ -13,7 +13,12 @@ from .measurement import Measurement, TaskSpec
 
 
 class Language(enum.Enum):
-    """The language of a statement."""
+    """The language of a statement.
+
+    >>> from flambeau.utils.benchmark import Language, Timer
+    >>> Timer("1 + 1", language=Language.PYTHON).timeit(3).number_per_run
+    3
+    """
 
     PYTHON = 0
     CPP = 1
