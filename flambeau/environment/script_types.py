@@ -69,13 +69,23 @@ class _Simple(Type):
 
 
 class AnyType(_Simple):
-    """The type of all values."""
+    """The type of all values.
+
+    >>> import flambeau as torch
+    >>> torch.AnyType.get()
+    Any
+    """
 
     _name = "Any"
 
 
 class NumberType(_Simple):
-    """The type of integers, floats and complex numbers."""
+    """The type of integers, floats and complex numbers.
+
+    >>> import flambeau as torch
+    >>> torch.NumberType.get()
+    number
+    """
 
     _name = "number"
 
@@ -84,61 +94,111 @@ class NumberType(_Simple):
 
 
 class IntType(_Simple):
-    """The type of integers."""
+    """The type of integers.
+
+    >>> import flambeau as torch
+    >>> torch.IntType.get()
+    int
+    """
 
     _name = "int"
 
 
 class FloatType(_Simple):
-    """The type of floats."""
+    """The type of floats.
+
+    >>> import flambeau as torch
+    >>> torch.FloatType.get()
+    float
+    """
 
     _name = "float"
 
 
 class ComplexType(_Simple):
-    """The type of complex numbers."""
+    """The type of complex numbers.
+
+    >>> import flambeau as torch
+    >>> torch.ComplexType.get()
+    complex
+    """
 
     _name = "complex"
 
 
 class BoolType(_Simple):
-    """The type of booleans."""
+    """The type of booleans.
+
+    >>> import flambeau as torch
+    >>> torch.BoolType.get()
+    bool
+    """
 
     _name = "bool"
 
 
 class StringType(_Simple):
-    """The type of strings."""
+    """The type of strings.
+
+    >>> import flambeau as torch
+    >>> torch.StringType.get()
+    str
+    """
 
     _name = "str"
 
 
 class NoneType(_Simple):
-    """The type of None."""
+    """The type of None.
+
+    >>> import flambeau as torch
+    >>> torch.NoneType.get()
+    NoneType
+    """
 
     _name = "NoneType"
 
 
 class TensorType(_Simple):
-    """The type of tensors."""
+    """The type of tensors.
+
+    >>> import flambeau as torch
+    >>> torch.TensorType.get()
+    Tensor
+    """
 
     _name = "Tensor"
 
 
 class DeviceObjType(_Simple):
-    """The type of devices."""
+    """The type of devices.
+
+    >>> import flambeau as torch
+    >>> torch.DeviceObjType.get()
+    Device
+    """
 
     _name = "Device"
 
 
 class StreamObjType(_Simple):
-    """The type of streams."""
+    """The type of streams.
+
+    >>> import flambeau as torch
+    >>> torch.StreamObjType.get()
+    Stream
+    """
 
     _name = "Stream"
 
 
 class PyObjectType(_Simple):
-    """The type of Python objects that TorchScript does not know."""
+    """The type of Python objects that TorchScript does not know.
+
+    >>> import flambeau as torch
+    >>> torch.PyObjectType.get()
+    PyObject
+    """
 
     _name = "PyObject"
 
@@ -167,7 +227,12 @@ class _WithElement(Type):
 
 
 class ListType(_WithElement):
-    """The type of lists."""
+    """The type of lists.
+
+    >>> import flambeau as torch
+    >>> torch.ListType(torch.IntType.get())
+    List[int]
+    """
 
     _name, _written = "List", "{}[]"
 
@@ -193,13 +258,23 @@ class ListType(_WithElement):
 
 
 class FutureType(_WithElement):
-    """The type of futures."""
+    """The type of futures.
+
+    >>> import flambeau as torch
+    >>> torch.FutureType(torch.IntType.get())
+    Future[int]
+    """
 
     _name, _written = "Future", "Future[{}]"
 
 
 class OptionalType(_WithElement):
-    """The type of values that may be None."""
+    """The type of values that may be None.
+
+    >>> import flambeau as torch
+    >>> torch.OptionalType(torch.IntType.get())
+    Optional[int]
+    """
 
     _name, _written = "Optional", "{}?"
 
@@ -225,7 +300,12 @@ class _WithMembers(Type):
 
 
 class TupleType(_WithMembers):
-    """The type of tuples."""
+    """The type of tuples.
+
+    >>> import flambeau as torch
+    >>> torch.TupleType([torch.IntType.get()])
+    Tuple[int]
+    """
 
     _name = "Tuple"
 
@@ -235,7 +315,12 @@ class TupleType(_WithMembers):
 
 
 class DictType(_WithMembers):
-    """The type of dictionaries."""
+    """The type of dictionaries.
+
+    >>> import flambeau as torch
+    >>> torch.DictType(torch.StringType.get(), torch.IntType.get())
+    Dict[str, int]
+    """
 
     _name = _written = "Dict"
 
