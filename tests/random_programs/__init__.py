@@ -18,5 +18,8 @@ says why), or PyTorch crashes or does what is not defined:
 - run backward, or make leaves, in inference mode;
 - put hooks on views that require grad only because their base does;
 - take `conj()` or `imag` of what is then looked at as a view, or mix float16 with complex numbers in place;
-- look at whose views the results of transforms are.
+- look at whose views the results of transforms are;
+- roll elements of a batch under `vmap` (PyTorch rolls the batch), or assign at indices that are out of range, of which
+  PyTorch writes those that come first;
+- make complex numbers of float16.
 """

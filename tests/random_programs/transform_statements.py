@@ -11,7 +11,7 @@ _BODIES = ("t.sin() * t", "t * t", "t.tanh()", "t.exp() * 0.1", "t.cumsum(0)", "
            "t.clone().pow_(3)", "t.logsumexp(0)", "t.var()", "t.sort(0).values", "t.flip(0).cummax(0).values",
            "t[0] * t", "t.clone().index_fill_(0, torch.tensor([0]), 2.0).exp()", "t.masked_fill(t > 0, 0.5) * t",
            "torch.nn.functional.gelu(t)", "torch.outer(t.reshape(-1), t.reshape(-1))", "t.norm()",
-           "t.sigmoid().log()", "torch.nn.functional.layer_norm(t, t.shape)", "t.unbind(0)[0]", "t.roll(1)",
+           "t.sigmoid().log()", "torch.nn.functional.layer_norm(t, t.shape)", "t.unbind(0)[0]", "t.reshape(-1).roll(1)",
            "t.clamp(-0.3, 0.4)", "torch.stack([t, t * 2])", "t.unsqueeze(0).expand(2, *t.shape)", "t.mul(2).sin_()")
 
 

@@ -24,6 +24,7 @@ from ..tensor import INFERENCE, Tensor, wrap
 __all__ = ["cross_entropy", "ctc_loss", "nll_loss"]
 
 _INTEGERS = (np.dtype(np.int64), np.dtype(np.uint8))
+_NAN = float("nan")
 
 
 def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None, dtype: Any) -> None:
@@ -193,7 +194,7 @@ def _with_probabilities(logs: Tensor, target: Tensor, weight: Tensor | None, red
     fn = layer.functions
     shape = logs._array.shape
     if label_smoothing > 0:
-        per_class = label_smoothing / shape[dim]
+        per_class = label_smoothing / shape[dim] if shape[dim] else _NAN
         target = apply(REGISTRY["_add_scalar"], [_mul_scalar(target, 1 - label_smoothing)], {"other": per_class})
     product = logs * target
     if weight is not None:
@@ -229,7 +230,7 @@ def _smooth_labels(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | 
             smooth = total / counted
     elif reduction == "sum":
         smooth = fn.sum(smooth)
-    per_class = label_smoothing / shape[dim]
+    per_class = label_smoothing / shape[dim] if shape[dim] else _NAN
     return _mul_scalar(loss, 1 - label_smoothing) + _mul_scalar(smooth, per_class)
 
 

@@ -176,15 +176,15 @@ def gather_dim(x: Any, index: Any, dim: int) -> Any:
     return x.reshape(-1).take(positions).reshape(index.shape)
 
 
-def _scatter_dim(g: Any, index: Any, dim: int, size: tuple[int, ...], repeats: bool = False) -> Any:
+def _scatter_dim(g: Any, index: Any, dim: int, size: tuple[int, ...], repeated: bool = False) -> Any:
     kernels = indexing_kernels() if size and prod(size) > INDEXING[0] and g.ndim == index.ndim == len(size) else None
     result = None if kernels is None else kernels.put_into_zeros(index, g, wrap_dim(dim, len(size)), tuple(size),
-                                              "add" if repeats else "set")
+                                              "add" if repeated else "set")
     if result is not None:
         return result
     out = np.zeros(size, g.dtype)
     positions = flat_positions(size, wrap_dim(dim, len(size)), index) if size else 0
-    if repeats and size:
+    if repeated and size:
         np.add.at(out.reshape(-1), positions, g.reshape(-1))
     elif size:
         out.reshape(-1)[positions] = g.reshape(-1)

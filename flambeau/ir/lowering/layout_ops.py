@@ -223,7 +223,7 @@ class LayoutOps(DataGuards):
             raise Unsupported("an empty index")
         return self.graph.reshape(take(x, full, full.shape, axis), index.shape)
 
-    def _scatter_dim(self, g: Value, index: Value, dim: int, size: Any, repeats: bool = False) -> Value:
+    def _scatter_dim(self, g: Value, index: Value, dim: int, size: Any, repeated: bool = False) -> Value:
         size = tuple(size)
         if not size:
             return self.graph.reshape(g, ())

@@ -28,9 +28,9 @@ _gather_dim.vjp(input=lambda xp, g, index, input_shape, dim: xp._scatter_dim(g, 
 
 
 @linear("input", name="_scatter_dim", expose=(), nondifferentiable_inputs=("index",), holomorphic=False)
-def _scatter_dim(xp, input, index, *, dim, size, repeats=False):
-    """Zeros of shape `size` with the input at `index` along `dim`; repeated indices accumulate if `repeats`."""
-    return xp._scatter_dim(input, index, dim, size, repeats)
+def _scatter_dim(xp, input, index, *, dim, size, repeated=False):
+    """Zeros of shape `size` with the input at `index` along `dim`; repeated indices accumulate if `repeated`."""
+    return xp._scatter_dim(input, index, dim, size, repeated)
 
 
 _scatter_dim.vjp(input=lambda xp, g, index, dim: xp._gather_dim(g, index, dim=dim))
@@ -44,18 +44,18 @@ def _gather_dim_vmap(xp, batch, input, index, dim):
     return xp._gather_dim(input, index, dim=batch.k + wrap_dim(dim, n)) if n else input
 
 
-def _scatter_dim_vmap(xp, batch, input, index, dim, size, repeats):
+def _scatter_dim_vmap(xp, batch, input, index, dim, size, repeated):
     from ...shapes import wrap_dim
 
     input, index = (x if on else batch.expand_levels(x) for x, on in zip((input, index), batch.on, strict=True))
     if not size:
         return input
     return xp._scatter_dim(input, index, dim=batch.k + wrap_dim(dim, len(size)), size=(*batch.sizes, *size),
-                           repeats=repeats)
+                           repeated=repeated)
 
 
-_scatter_dim.vmap(lambda xp, batch, input, index, *, dim, size, repeats=False: _scatter_dim_vmap(
-    xp, batch, input, index, dim, size, repeats))
+_scatter_dim.vmap(lambda xp, batch, input, index, *, dim, size, repeated=False: _scatter_dim_vmap(
+    xp, batch, input, index, dim, size, repeated))
 
 
 def declare_selection(operator):
