@@ -245,14 +245,24 @@ MORE: dict[str, Callable[..., Any]] = {
         f"pad {rank}d by {mode}": lambda x, mode=mode, rank=rank: F.pad(
             x.reshape(1, *{1: (4, 4), 2: (2, 2, 4), 3: (1, 2, 2, 4)}[rank]), (1, 1) + (1, 1) * (rank - 1), mode)
         for mode in ("reflect", "replicate") for rank in (1, 2, 3)},
+    **{f"interpolate {rank}d by {mode}{' antialiased' * antialias}": lambda x, mode=mode, rank=rank, a=antialias: (
+        F.interpolate(x.reshape(1, 2, *{1: (8,), 2: (2, 4), 3: (2, 2, 2)}[rank]), scale_factor=2, mode=mode,
+                      antialias=a))
+       for mode, ranks, antialias in (
+           ("nearest", (1, 2, 3), False), ("nearest-exact", (1, 2, 3), False), ("linear", (1,), False),
+           ("bilinear", (2,), False), ("bicubic", (2,), False), ("trilinear", (3,), False), ("bilinear", (2,), True),
+           ("bicubic", (2,), True), ("lanczos", (2,), True)) for rank in ranks},
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x.reshape(4, 2, 2), 2),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x.reshape(1, 4, 4), 2),
+    "channel_shuffle": lambda x: F.channel_shuffle(x.reshape(1, 4, 4), 2),
     "view of a view": lambda x: x.view(2, 8).view(16), "view that does not fit": lambda x: x.view(3, 5),
 }
 
 
-#: operators that public functions call in place, with values drawn before, with complex tensors or with two inputs
-#: only: their fast paths, which follow from their declarations, never run
+#: operators that public functions call in place, with values drawn before, with complex tensors, with two inputs or by
+#: `apply` only: their fast paths, which follow from their declarations, never run
 UNREACHABLE = {"_causal_zero", "_fft_c2r", "_standard_gamma", "bernoulli", "cauchy", "conj", "exponential", "geometric",
-               "log_normal", "normal", "poisson", "prelu", "random", "uniform", "zero"}
+               "log_normal", "norm", "normal", "poisson", "prelu", "random", "uniform", "zero"}
 
 
 def check(function: Callable[..., Any], sample: Sample, dtype: Any, where: str) -> None:
@@ -283,6 +293,7 @@ def shown_general(function: Callable[..., Any], sample: Sample, mode: Any) -> di
 NAMES = sorted(name for name in RECORDS if name.rpartition(".")[2] != "rrelu")
 
 
+@pytest.mark.usefixtures("every_warning")
 @pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name in NAMES for dtype in DTYPES
                                              if RECORDS[name].complex or not dtype.is_complex], ids=str)
 def test_records_by_both_paths(name: str, dtype: Any) -> None:

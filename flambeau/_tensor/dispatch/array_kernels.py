@@ -12,7 +12,7 @@ from ...backends.compiled import new_copy
 from ...backends.numpy import ArrayNamespace, primitives
 from ...engine.tensor_interface import layer
 from ...ir.decompositions.composites import declarations_with_programs, with_programs
-from ...kernels.memory_format import is_channels_last, to_channels_last
+from ...kernels.memory_format import is_channels_last, to_channels_last, with_preserved_strides
 from ...ops.declare import REGISTRY, Op
 from ...ops.neural.resampling import UPSAMPLING
 
@@ -34,6 +34,8 @@ def kernel_of(op: Op) -> Any:
             kernel = _in_format_of_input(kernel)
         elif name == "cat":
             kernel = _in_format_of_pieces(kernel)
+        elif name == "_to_copy":
+            kernel = _in_strides_of_input(kernel)
         op.kernel = kernel  # type: ignore[attr-defined]
     return kernel
 
@@ -74,6 +76,14 @@ def _in_format_of_input(kernel: Any) -> Any:
         if x.ndim in (4, 5) and result.ndim == x.ndim and is_channels_last(x.shape, x.strides):
             return to_channels_last(result)
         return result
+
+    return run
+
+
+def _in_strides_of_input(kernel: Any) -> Any:
+    def run(x: Any, *, memory_format: Any = None, **params: Any) -> Any:
+        result = kernel(x, memory_format=memory_format, **params)
+        return with_preserved_strides(result, x) if memory_format is None and x.__class__ is ndarray else result
 
     return run
 

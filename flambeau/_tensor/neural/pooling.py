@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels.memory_format import channels_last_strides, is_channels_last
-from ...modes import special
+from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ...warning_location import alert_not_deterministic
 from ..dispatch.apply import apply
@@ -221,7 +221,7 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     _check_max_pool1d(input, kernel, step, pad, dil, ceil_mode)
     values, _ = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step), (0, pad), (1, dil), ceil_mode)
     result = _squeezed(values)
-    if not special[0] and not values._requires_grad:
+    if not values._requires_grad and values._array.__class__ is np.ndarray and active_tracer.get() is None:
         result._base = None  # PyTorch pools without history by a kernel of its own
     return result
 
