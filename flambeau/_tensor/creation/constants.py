@@ -14,13 +14,12 @@ from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseArray, not_implemented
 from ...devices import ambient, strided
 from ...dtypes import dtype as dtype_type
-from ...engine.saved.saved_tensor_mutation import before_write
 from ...kernels.memory_format import with_preserved_strides
-from ...modes import filled_memory, lazy_storages, special
+from ...modes import filled_memory, special
+from ..dispatch.write_checks import prepare_write
 from ..meta import reserved
 from ..overriding.other_objects import with_other_object
 from ..shape.copying import resize_
-from ..shape.lazy_clones import make_writable
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, set_requires_grad
 from ..tracer_notifications import notify_created, notify_overwritten
@@ -40,9 +39,7 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
         return sparse_implementation("likes", "clear")(out, array.shape)
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
-    before_write(out)
-    if lazy_storages[0]:
-        make_writable(out._array)
+    prepare_write(out)
     target, resized = out._array, False
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)

@@ -16,17 +16,15 @@ from ... import devices, dtypes
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import run_in_quiet
 from ...dtypes import dtype as dtype_type
-from ...engine.saved.saved_tensor_mutation import before_write
 from ...kernels import random as kernels
 from ...kernels.memory_format import with_preserved_strides
-from ...modes import lazy_storages, special
+from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..dispatch.apply import apply
 from ..dispatch.inplace import apply_inplace
-from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, warn_of_resize
+from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write, warn_of_resize
 from ..meta import reserved
-from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_overwritten
 from .constants import empty_like
@@ -228,9 +226,7 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
         if out._array.dtype != array.dtype:
             raise RuntimeError(f"dtype {dtypes.of(array.dtype).scalar_name} does not match dtype of out parameter "
                                f"({out.dtype.scalar_name})")
-        before_write(out)
-        if lazy_storages[0]:
-            make_writable(out._array)
+        prepare_write(out)
         if out._array.shape == array.shape:
             out._array[...] = array
         else:

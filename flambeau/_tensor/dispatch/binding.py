@@ -12,8 +12,7 @@ from ... import dtypes
 from ...backends.bit_views import BitView, with_bits_of
 from ...backends.compiled import copy
 from ...backends.sparse_array import has_sparse
-from ...engine.saved.saved_tensor_mutation import before_write
-from ...modes import lazy_storages, special
+from ...modes import special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN
@@ -22,14 +21,13 @@ from ..fastpath.out_argument import compute_into_out
 from ..fastpath.unary_with_parameters import parameter_function
 from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
-from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor
 from ..tracer_notifications import notify_overwritten
 from .apply import apply
 from .array_kernels import kernel_of
 from .handlers import handlers
 from .promotion import NO_PARAMS, promoted_type
-from .write_checks import check_overlap, warn_of_resize
+from .write_checks import check_overlap, prepare_write, warn_of_resize
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
@@ -322,9 +320,7 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     if not dtypes.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
-    before_write(out)
-    if lazy_storages[0]:
-        make_writable(out._array)
+    prepare_write(out)
     a, target = result._array, out._array
     if target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)

@@ -12,7 +12,8 @@ import numpy as np
 from ...backends.numpy.memory import address
 from ...engine.saved.modified_in_place import operator_of
 from ...engine.saved.saved_tensor_mutation import before_write
-from ...modes import active_tracer, grad_mode, inference, special, transform_stack
+from ...engine.tensor_interface import layer
+from ...modes import active_tracer, grad_mode, inference, lazy_storages, special, transform_stack
 from ...ops.declare import ELEMENTWISE, Op
 from ...warning_location import user_stacklevel
 from ..tensor import Tensor, transform_depth
@@ -44,6 +45,17 @@ def check_writable(x: Tensor, tracked: bool) -> None:
         tracer = active_tracer.get()
         if tracer is not None and x._inference and not inference.get():
             tracer.graph_break("a write to an inference tensor outside of inference mode")  # raises after the write
+
+
+def prepare_write(x: Tensor) -> None:
+    """Prepare a write to memory that no operator's kernel holds yet, such as that of `out=`.
+
+    Saved tensors of that memory are cloned where that is asked for, and a lazy clone gets memory of its own: the tensor
+    may have another array afterwards.
+    """
+    before_write(x)
+    if lazy_storages[0]:
+        layer.make_writable(x._array)
 
 
 def is_tracked(inputs: Sequence[Any]) -> bool:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
-from ...engine.saved.saved_tensor_mutation import before_write
 from ...modes import special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.apply import run_compiled_kernel
 from ..dispatch.promotion import promoted_operands, round_params
-from ..dispatch.write_checks import check_overlap
+from ..dispatch.write_checks import check_overlap, prepare_write
 from ..tensor import Tensor
 
 
@@ -37,8 +36,8 @@ def compute_into_out(op: Op, inputs: Sequence[Any], params: dict[str, Any], outs
     if narrow is not None and op.promoting_params:
         params = round_params(op, params, narrow)
     check_overlap(target, *(x._array for x in inputs if isinstance(x, Tensor)), disjoint=op.disjoint_out)
-    before_write(out)
-    if run_compiled_kernel(op, values, params, large[0], narrow, target) is None:
+    prepare_write(out)
+    if run_compiled_kernel(op, values, params, large[0], narrow, out._array) is None:
         return False
     out._bump_version()
     return True

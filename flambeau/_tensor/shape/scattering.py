@@ -11,8 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
-from ...engine.saved.saved_tensor_mutation import before_write
-from ...modes import lazy_storages, special
+from ...modes import special
 from ...ops.declare import REGISTRY, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import user_stacklevel, warn_once
@@ -23,7 +22,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, inplace_function, public_function, write_out
 from ..dispatch.inplace import apply_inplace, overwrite
-from ..dispatch.write_checks import check_no_overlap, check_overlap, check_writable, is_tracked
+from ..dispatch.write_checks import check_no_overlap, check_overlap, check_writable, is_tracked, prepare_write
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten, notify_read
 from .indexing import (
@@ -34,7 +33,6 @@ from .indexing import (
     raise_dtype_mismatch,
     write_at,
 )
-from .lazy_clones import make_writable
 from .reshaping import expand, unsqueeze, view
 
 __all__ = ["index_fill", "index_put", "nonzero", "nonzero_static", "scatter", "select", "take_along_dim",
@@ -215,9 +213,7 @@ def _without_derivative(input: Tensor, result: Tensor, inplace: bool, out: Any, 
         if not inplace:
             return write_out(REGISTRY["_scatter"], result, out)
         check_overlap(input._array, *([source._array] if isinstance(source, Tensor) else []), disjoint=True)
-        before_write(input)
-        if lazy_storages[0]:
-            make_writable(input._array)
+        prepare_write(input)
         input._array[...] = result._array
         input._bump_version()
         if special[0]:
