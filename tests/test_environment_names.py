@@ -27,7 +27,7 @@ NAMES = ("accelerator.memory.empty_cache()", "accelerator.graphs.Graph()", "acce
          "backends.cuda.can_use_flash_attention(backends.cuda.SDPAParams(*3 * [ones(1)], None, 0, True, True))",
          "backends.cuda.is_ck_sdpa_available()", "backends.cuda.fp16_bf16_reduction_math_sdp_allowed()",
          "backends.mps.get_name()", "backends.mps.is_macos_or_newer(13, 0)",
-         "isinstance(ones(1).storage(), QUInt8Storage)", "nn.functional.assert_int_or_pair([1], 'a', 'not {}')",
+         "isinstance(UntypedStorage(4), QUInt8Storage)", "nn.functional.assert_int_or_pair([1], 'a', 'not {}')",
          "signal.windows.windows.hann(3)",
          "nn.Buffer.register_hook", "nn.functional.boolean_dispatch",
          "sparse.to_sparse_semi_structured(ones(4, 4))", "monitor.STAT_EVENT", "monitor.MEAN",

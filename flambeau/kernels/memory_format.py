@@ -89,7 +89,8 @@ def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
     strides = preserved_strides(like, copy.itemsize)
     if copy.strides == strides:
         return copy
-    result = ndarray(copy.shape, copy.dtype, copy, 0, strides)
+    dense = copy.transpose(sorted(range(copy.ndim), key=lambda dim: -copy.strides[dim]))  # a buffer must be contiguous
+    result = ndarray(copy.shape, copy.dtype, dense, 0, strides)
     if any(n != 1 and a != b for n, a, b in zip(copy.shape, copy.strides, strides, strict=True)):
         result = ndarray(copy.shape, copy.dtype, np.empty(copy.shape, copy.dtype), 0, strides)  # `like` overlaps itself
         result[...] = copy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
@@ -49,7 +50,7 @@ def storage_to_tensor_type(storage: Any) -> Any:
     AttributeError: ...
     """
     kind = type(storage)
-    return getattr(sys.modules[kind.__module__], kind.__name__.replace("Storage", "Tensor"))
+    return getattr(import_module(kind.__module__), kind.__name__.replace("Storage", "Tensor"))
 
 
 __all__ = ["mkdtemp", "normalize_storage_type", "storage_to_tensor_type"]

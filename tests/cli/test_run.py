@@ -47,7 +47,7 @@ def test_an_unchanged_script_runs(script):
     """)
     done = python("-m", "flambeau", "run", path)
     assert done.stderr == ""
-    assert done.stdout == "tensor(30.) torch.float32 flambeau Linear tensor(0.) SGD\n"
+    assert done.stdout == "tensor(30.) torch.float32 torch Linear tensor(0.) SGD\n"
 
 
 def test_the_script_is_main_with_its_own_arguments_and_folder(script, tmp_path):

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import warnings
 
+import pytest
+
 import flambeau as torch
 from flambeau.viz import leaks
+
+
+@pytest.fixture(scope="module", autouse=True)
+def searches_among_objects_of_these_tests_only():
+    """What earlier test files left is frozen, and so not listed: a search among all of it takes seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 def held_by(found):

@@ -31,12 +31,15 @@ def explained(space: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]
     overloads = signatures(space, name)
     if not overloads:
         return _nothing_taken(name, args, kwargs) if space == METHOD and known(space, name) else None
+    mismatches = []
     try:
-        mismatches = [overload.mismatch(args, kwargs) for overload in overloads]
+        for overload in overloads:  # the first that fits is called: later ones are not looked at
+            said = overload.mismatch(args, kwargs)
+            if said is None:
+                return None
+            mismatches.append(said)
     except TypeError as error:
         return error
-    if None in mismatches:
-        return None
     count = len(args) + len(kwargs)
     plausible = mismatches if len(overloads) == 1 else [
         said for overload, said in zip(overloads, mismatches, strict=True)

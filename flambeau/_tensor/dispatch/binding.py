@@ -87,11 +87,11 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
         if len(args) > len(op.argument_order):
             raise TypeError(f"{op.name}() takes {len(op.argument_order)} positional arguments but {len(args)} were "
                             "given")
-        for name, value in zip(op.argument_order, args, strict=False):
+        ordered = dict(zip(op.argument_order, args, strict=False))
+        for name in ordered:
             if name in kwargs:
                 raise TypeError(f"{op.name}() got multiple values for argument '{name}'")
-            kwargs[name] = value
-        args = ()
+        kwargs, args = {**ordered, **kwargs}, ()
     for i, name in enumerate(names):
         if i < len(args):
             if name in kwargs:

@@ -399,8 +399,7 @@ def threshold(xp, input, *, threshold, value):
 
 
 threshold.vjp(input=lambda xp, g, input, threshold: xp._threshold_backward(g, input, threshold=threshold))
-threshold.in_place_node("ThresholdBackward1", input=lambda xp, g, out, threshold: xp._threshold_backward(
-    g, out, threshold=threshold))
+threshold.in_place_node("ThresholdBackward1")
 
 
 @elementwise(key="_prelu_kernel", name="prelu", node="PreluKernelBackward0", expose=(), scalar_inputs=(),
