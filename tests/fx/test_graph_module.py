@@ -109,6 +109,6 @@ def test_questions_about_tensors_are_nodes_with_their_answers():
 
 def test_an_error_of_an_operator_shows_the_generated_line(capsys: pytest.CaptureFixture[str]) -> None:
     traced = torch.fx.symbolic_trace(lambda x: torch.dot(torch.ones(2), x))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as caught:
         traced(5)
-    assert "of the traced Module's generated forward function:" in capsys.readouterr().err
+    assert "of the traced Module's generated forward function:" in capsys.readouterr().err, caught.traceback

@@ -101,9 +101,14 @@ def _format_import_block(globals: dict[str, Any], importer: Any) -> str:
     return "\n".join(sorted({_format_import_statement(name, obj, importer) for name, obj in globals.items()}))
 
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-#: where operators run, which have no frames in PyTorch
-_OPERATORS = tuple(os.path.join(_PACKAGE, name) for name in ("_tensor", "backends", "engine", "kernels", "ops"))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+#: parts of the package whose frames PyTorch has, too
+_PYTHON_IN_PYTORCH = tuple(os.path.join(_PACKAGE, name) + os.sep for name in ("nn", "fx"))
+
+
+def _runs_an_operator(filename: str) -> bool:
+    """Whether code is that of an operator, which has no frame in PyTorch."""
+    return filename.startswith(_PACKAGE) and not filename.startswith(_PYTHON_IN_PYTORCH)
 
 
 class _WrappedCall:
@@ -136,7 +141,7 @@ class _WrappedCall:
             if not error.__traceback__:
                 raise AssertionError("Exception has no traceback") from error
             innermost = [each for each in traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__))
-                         if not each.filename.startswith(_OPERATORS)][-1]
+                         if not _runs_an_operator(each.filename)][-1]
             if "eval_with_key" in innermost.filename:
                 print(_WrappedCall._generate_error_message(innermost), file=sys.stderr)
                 raise error.with_traceback(None)  # noqa: B904
