@@ -66,8 +66,12 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         if bits_used[0]:
             a = resolve(a)
         try:
-            return _cast(self, copy_as(a) if a.dtype == dtype.numpy else with_preserved_strides(
-                dtypes.cast(a, dtype.numpy), a))
+            if a.dtype == dtype.numpy:
+                return _cast(self, copy_as(a))
+            result = dtypes.cast(a, dtype.numpy)
+            if 1 in a.shape or not a.flags.c_contiguous:  # else NumPy's strides are PyTorch's
+                result = with_preserved_strides(result, a)
+            return _cast(self, result)
         except SparseAccess:
             pass  # `apply` dispatches to the sparse implementation
     if self._requires_grad and dtype.numpy.kind not in "fcV":  # PyTorch records no history

@@ -141,7 +141,7 @@ def copy_as(x: Any, memory_format: Any = None) -> Any:
     """Return a copy in the format; None and `preserve_format` keep the order of strides."""
     if memory_format is None and x.flags.c_contiguous:
         result = new_copy(x) if x.size > COPIES[0] else x.copy()
-        return result if result.strides == x.strides else with_preserved_strides(result, x)
+        return with_preserved_strides(result, x) if 1 in x.shape else result
     name = "preserve_format" if memory_format is None else memory_format.name
     if name in CHANNELS_LAST:
         ndim, order, back = CHANNELS_LAST[name]
