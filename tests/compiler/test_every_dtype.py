@@ -8,6 +8,7 @@ import pytest
 import flambeau as torch
 from flambeau import codegen
 from tests.backends.compiled.test_every_dtype import DTYPES, RECORDS, outcome, same, samples_of
+from tests.compiler.test_operators import DTYPES as ELSEWHERE
 from tests.ops.spec import public
 from tests.ops.test_generic import tensors_in, with_tensors
 
@@ -22,14 +23,10 @@ OPEN = {"linalg.det": "of a singular matrix",
         "masked.prod": "depends on the order where there are NaN, infinity and zero"}
 
 
-#: dtypes in which test_operators.py compiles the same samples, with their gradients
-ELSEWHERE = (torch.float32, torch.bfloat16, torch.complex128, torch.int64, torch.bool)
-
-
 @pytest.mark.parametrize("name", RECORDS)
 def test_dtypes(name):
     function = public(torch, name)
-    for dtype in (each for each in DTYPES if each not in ELSEWHERE):
+    for dtype in (each for each in DTYPES if each not in ELSEWHERE):  # there the same samples, with their gradients
         for sample in samples_of(name, dtype)[:1]:
             expected = outcome(name, sample)
             if isinstance(expected, str):

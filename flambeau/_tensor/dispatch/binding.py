@@ -193,10 +193,8 @@ def general_function(op: Op) -> Callable[..., Any]:
         except ForeignArgument as foreign:
             return foreign.call_again(public_function(op), out)
         except TypeError:
-            unfit = _unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
-            if unfit is None:
-                raise
-            raise unfit from None
+            _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+            raise
         if op.dtype_converts and "dtype" in params:
             to = params.pop("dtype")
             if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
@@ -221,10 +219,8 @@ def general_function(op: Op) -> Callable[..., Any]:
                 _check_unsupported_out(op, inputs, params, out)
             raise
         except TypeError:
-            unfit = _unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
-            if unfit is None:
-                raise
-            raise unfit from None
+            _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+            raise
         if out is not None:
             _check_out_overlap(op, inputs, outs)
             result = write_out(op, result, out)
@@ -275,6 +271,13 @@ def _unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = 
 
     given = [value for value in args if value is not NOT_GIVEN]
     return unfit([name + suffix for name in (op.name, *op.aliases)], given, kwargs)
+
+
+def _raise_if_unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise PyTorch's error if a call's arguments fit no signature."""
+    unfit = _unfit(op, args, kwargs)
+    if unfit is not None:
+        raise unfit from None
 
 
 def _check_out_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
