@@ -83,6 +83,8 @@ def preserved_strides(like: ndarray, itemsize: int) -> tuple[int, ...]:
 
 def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
     """A copy in NumPy's order "K", with PyTorch's strides: NumPy's differ in dimensions of size 1."""
+    if 1 not in like.shape and like.flags.c_contiguous and copy.flags.c_contiguous:
+        return copy
     if not copy.size or 0 in like.strides or like.ndim < 2 or (
             copy.itemsize == like.itemsize and copy.strides == like.strides):
         return copy

@@ -68,10 +68,7 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         try:
             if a.dtype == dtype.numpy:
                 return _cast(self, copy_as(a))
-            result = dtypes.cast(a, dtype.numpy)
-            if 1 in a.shape or not a.flags.c_contiguous:  # else NumPy's strides are PyTorch's
-                result = with_preserved_strides(result, a)
-            return _cast(self, result)
+            return _cast(self, with_preserved_strides(dtypes.cast(a, dtype.numpy), a))
         except SparseAccess:
             pass  # `apply` dispatches to the sparse implementation
     if self._requires_grad and dtype.numpy.kind not in "fcV":  # PyTorch records no history
