@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from typing import Any, NoReturn
 
 
@@ -44,6 +43,8 @@ class ExceptionWrapper:
     """
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        import traceback  # 1 ms of `import flambeau`
+
         exc_info = exc_info or sys.exc_info()
         self.exc_type = exc_info[0]
         self.exc_msg = "".join(traceback.format_exception(*exc_info))

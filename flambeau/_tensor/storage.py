@@ -701,7 +701,7 @@ def _check_not_batched(self: Tensor) -> None:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
 
 
-#: storages of tensors that are alive, by the id of the array that owns their memory
+#: storages that are alive, by the id of the array that owns their memory
 _storages: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
 
 
@@ -714,13 +714,23 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     """
     _check_not_batched(self)
     memory = owner(self._array)
-    known = _storages.get(id(memory))
-    if known is not None and owner(known._memory) is memory:
-        return known
-    out = _storages[id(memory)] = UntypedStorage.of(self._array)
-    if special[0] and lacks_elements(self):
-        out._device = META
+    out: UntypedStorage | None = getattr(self, "_storage", None)
+    if out is not None and owner(out._memory) is memory:
+        return out
+    out = _storages.get(id(memory))
+    if out is None or owner(out._memory) is not memory:
+        out = _storages[id(memory)] = UntypedStorage.of(self._array)
+        if special[0] and lacks_elements(self):
+            out._device = META
+    self._storage = out
     return out
+
+
+def attach_storage(x: Tensor, storage: UntypedStorage) -> None:
+    """Make `storage`, on whose memory a tensor is, the one that `untyped_storage` returns."""
+    memory = owner(x._array)
+    if memory.nbytes == storage.nbytes():
+        _storages[id(memory)] = x._storage = storage
 
 
 def storage(self: Tensor) -> TypedStorage:

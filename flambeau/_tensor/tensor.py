@@ -15,6 +15,7 @@ Attributes that every operator reads are slots, set by `wrap`; all others have c
     _own_requires_grad   whether `requires_grad` was set on the view itself
     _accumulator         weak reference to its AccumulateGrad node
     _tangents            forward-mode tangents, by level
+    _storage             the object of its memory (`UntypedStorage`), which lives as long; unset before it is asked for
     _transform_depth     the number of transforms inside which it was made
 """
 
@@ -95,7 +96,7 @@ class Tensor:
 
     # Read by every operator: a slot costs a tenth of a class-level default.
     __slots__ = ("__dict__", "__weakref__", "_accumulator", "_array", "_base", "_counter", "_grad", "_node",
-                 "_output_nr", "_requires_grad")
+                 "_output_nr", "_requires_grad", "_storage")
     _array: np.ndarray
     _requires_grad: bool
     _node: Node | None
@@ -104,6 +105,7 @@ class Tensor:
     _counter: list[int] | None
     _base: Tensor | None
     _accumulator: Any
+    _storage: Any
     # Rarely set: class-level defaults.
     _view_version: int = 0
     _creation: str | None = None
@@ -349,6 +351,7 @@ class Tensor:
             if tracer is not None:
                 tracer.on_memory_change("data")
         self._array = value._array
+        self._storage = None
 
     @property
     def _version(self) -> int:

@@ -12,7 +12,6 @@ import functools
 import os
 import re
 import warnings
-from pathlib import Path
 
 #: the first supported release of llvmlite: the first with opaque pointers only
 MINIMUM_VERSION = (0, 46)
@@ -47,7 +46,8 @@ def _is_too_old(origin: str | None) -> bool:
     The version is read from its source: importing llvmlite or reading package metadata dominates start-up time.
     """
     try:
-        source = Path(origin or "").with_name("_version.py").read_text()
+        with open(os.path.join(os.path.dirname(origin or ""), "_version.py")) as file:
+            source = file.read()
     except OSError:
         return False
     version = re.search(r"version_version = '((\d+)\.(\d+)[^']*)'", source)

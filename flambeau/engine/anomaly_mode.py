@@ -6,7 +6,6 @@ While it is enabled, every operator takes the general path, which stores the tra
 from __future__ import annotations
 
 import sys
-import traceback
 import warnings
 from contextvars import ContextVar
 from typing import Any
@@ -115,6 +114,8 @@ class detect_anomaly:
 
 def store_traceback(node: Any) -> None:
     """Store the traceback of a node's creation, without this library's innermost frames, and its parent node."""
+    import traceback  # 1 ms of `import flambeau`
+
     frames = traceback.extract_stack()
     here = __file__.replace("\\", "/").rsplit("/", 2)[0]
     while len(frames) > 1 and frames[-1].filename.replace("\\", "/").startswith(here):

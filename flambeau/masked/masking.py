@@ -11,6 +11,7 @@ from .._tensor import Tensor
 from .._tensor import functions as fn
 from .._tensor.dispatch.custom_function import Function
 from .maskedtensor.core import MaskedTensor, is_masked_tensor
+from .sparse_layouts import LAYOUTS, canonical_mask, where_sparse
 
 _REDUCTIONS = frozenset(("sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std",
                          "logsumexp"))
@@ -70,21 +71,23 @@ def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _where(mask: Tensor, input: Tensor, fill_value: Any) -> Tensor:
-    """The input where the mask is true, else the value."""
-    return fn.where(mask, input, fill_value)
+    """The input where the mask is true, else the value; of sparse tensors, the elements where the mask is true."""
+    if mask.layout == devices.strided:
+        return fn.where(mask, input, fill_value)
+    if mask.layout not in LAYOUTS:
+        raise ValueError(f"_where expects strided or sparse COO or sparse CSR tensor but got {mask.layout}")
+    return where_sparse(mask, input, fill_value)
 
 
 def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The mask, given as `mask=`, as a bool tensor of the input's shape."""
+    """The mask, given as `mask=`, as a bool tensor of the input's shape and layout."""
     mask = kwargs.get("mask")
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
-    if mask.shape != input.shape:
-        if mask.ndim > input.ndim:
-            raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the "
-                             "input)")
-        mask = fn.broadcast_to(mask.clone(), input.shape)
-    return mask.to(dtypes.bool_)
+    if mask.shape != input.shape or mask.layout != devices.strided or input.layout != devices.strided:
+        mask = canonical_mask(input, mask)
+    result: Tensor = mask.to(dtypes.bool_)
+    return result
 
 
 def _output_mask(op: Callable[..., Any], input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -105,18 +108,22 @@ def _output_mask(op: Callable[..., Any], input: Tensor, *args: Any, **kwargs: An
     return mask
 
 
-def combined(name: str, input: Tensor, mask: Tensor | None, *args: Any, function: str | None = None) -> Tensor:
+def combined(name: str, input: Tensor, mask: Tensor | None, *args: Any, function: str | None = None,
+             layouts: tuple[Any, ...] = LAYOUTS[:1]) -> Tensor:
     """The input with the reduction's identity in place of masked-out elements.
 
     Args:
         name: the reduction.
         function: the function that is called, for the error.
+        layouts: the layouts that the reduction supports.
 
     Raises:
-        ValueError: the input is not strided.
+        ValueError: the input has another layout.
     """
-    if input.layout != devices.strided:
-        raise ValueError(f"masked {function or name} expects strided tensor (got {input.layout} tensor)")
+    if input.layout not in layouts:
+        names = [str(layout).rpartition(".")[2] for layout in layouts]
+        expected = " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+        raise ValueError(f"masked {function or name} expects {expected} tensor (got {input.layout} tensor)")
     if is_masked_tensor(input):
         result: Tensor = Combine.apply(input.get_data(), input.get_mask(), name, args)
         return result

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import dtypes
+from .. import devices, dtypes
 from .._tensor import Tensor
 from .._tensor import functions as fn
 from .masking import _canonical_dim, _input_mask, combined
+from .sparse_layouts import LAYOUTS, reduce_sparse
 
 _SMALL_INTEGERS = ("uint8", "bool", "int8", "int16", "int32")
 
@@ -34,7 +35,16 @@ def sum(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: 
     """
     dtype = _sum_type(input, dtype)
     dims = _canonical_dim(dim, input.ndim)
-    return fn.sum(combined("sum", input, mask), dims, bool(keepdim), dtype=dtype)
+    selected = combined("sum", input, mask, layouts=LAYOUTS)
+    if selected.layout != devices.strided:
+        return reduce_sparse(fn.sum, "sum", selected, dims, bool(keepdim), dtype)
+    return fn.sum(selected, dims, bool(keepdim), dtype=dtype)
+
+
+def _explicit(name: str, selected: Tensor, mask: Tensor | None) -> None:
+    """Raise if a sparse input has no mask: what elements it does not specify count depends on the reduction."""
+    if mask is None:
+        raise ValueError(f"masked {name} expects explicit mask for {str(selected.layout).rpartition('.')[2]} tensor input")
 
 
 def prod(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None,
@@ -51,8 +61,13 @@ def prod(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype:
     >>> torch.masked.prod(x, mask=mask)
     tensor(4.)
     """
-    result = combined("prod", input, mask).to(_sum_type(input, dtype))
-    for d in reversed(_canonical_dim(dim, input.ndim)):
+    selected, dtype = combined("prod", input, mask, layouts=LAYOUTS), _sum_type(input, dtype)
+    dims = _canonical_dim(dim, input.ndim)
+    if selected.layout != devices.strided:
+        _explicit("prod", selected, mask)
+        return reduce_sparse(fn.prod, "prod", selected, dims, bool(keepdim), dtype)
+    result = selected.to(dtype)
+    for d in reversed(dims):
         result = result.prod(dim=d, keepdim=bool(keepdim))
     return result
 
@@ -71,8 +86,12 @@ def amax(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype:
     >>> torch.masked.amax(x, mask=mask)
     tensor(4.)
     """
-    selected = combined("amax", input, mask)
-    result = fn.amax(selected, _canonical_dim(dim, selected.ndim), bool(keepdim))
+    selected = combined("amax", input, mask, layouts=LAYOUTS)
+    dims = _canonical_dim(dim, selected.ndim)
+    if selected.layout != devices.strided:
+        _explicit("amax", selected, mask)
+        return reduce_sparse(fn.amax, "amax", selected, dims, bool(keepdim), dtype)
+    result = fn.amax(selected, dims, bool(keepdim))
     return result.to(input.dtype if dtype is None else dtype)
 
 
@@ -90,8 +109,12 @@ def amin(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype:
     >>> torch.masked.amin(x, mask=mask)
     tensor(1.)
     """
-    selected = combined("amin", input, mask)
-    result = fn.amin(selected, _canonical_dim(dim, selected.ndim), bool(keepdim))
+    selected = combined("amin", input, mask, layouts=LAYOUTS)
+    dims = _canonical_dim(dim, selected.ndim)
+    if selected.layout != devices.strided:
+        _explicit("amin", selected, mask)
+        return reduce_sparse(fn.amin, "amin", selected, dims, bool(keepdim), dtype)
+    result = fn.amin(selected, dims, bool(keepdim))
     return result.to(input.dtype if dtype is None else dtype)
 
 
@@ -148,8 +171,12 @@ def mean(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype:
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or "
                          f"complex dtype. Got: {dtype}")
-    selected = combined("sum", input, mask, function="mean")
     dims = _canonical_dim(dim, input.ndim)
+    if input.layout == devices.sparse_csr:
+        selected = combined("mean", input, mask, layouts=LAYOUTS)
+        _explicit("mean", selected, mask)
+        return reduce_sparse(fn.mean, "mean", selected, dims, bool(keepdim), dtype)
+    selected = combined("sum", input, mask, function="mean", layouts=(devices.strided, devices.sparse_csr))
     total = fn.sum(selected, dims, bool(keepdim), dtype=dtype)
     return total / _count(input, dims, bool(keepdim), mask)
 

@@ -48,6 +48,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         first, second = getattr(t1, name), getattr(t2, name)
         setattr(t1, name, second)
         setattr(t2, name, first)
+    t1._storage, t2._storage = getattr(t2, "_storage", None), getattr(t1, "_storage", None)
     t1._accumulator = t2._accumulator = None
     for accumulator in accumulators:
         if accumulator is not None:

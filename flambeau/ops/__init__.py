@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from importlib.util import find_spec
 
 from . import linalg as linalg
 from . import neural as neural
@@ -35,6 +34,8 @@ def __getattr__(name: str) -> OpNamespace:
     if name == "profiler":
         importlib.import_module(f"{__package__.partition('.')[0]}.environment.profiler_operators").define()
         return namespace_of(name)
+    from importlib.util import find_spec
+
     if name.startswith("__") or find_spec(f"{__name__}.{name}") is not None:  # a module that is not imported yet
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return namespace_of(name)

@@ -139,7 +139,7 @@ def declarations_of(overload: OpOverload) -> list[Op]:
 
 
 def __getattr__(name: str) -> OpOverloadPacket:
-    if name.startswith("__") and not aten_overloads(name):
+    if name == "__path__" or (name.startswith("__") and not aten_overloads(name)):  # `import` asks for the first
         raise AttributeError(name)
     if not _keys:
         _register_all()

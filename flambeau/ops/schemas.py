@@ -7,8 +7,8 @@ arguments are those that handlers of `__torch_dispatch__` see.
 from __future__ import annotations
 
 import functools
+import os
 import re
-from pathlib import Path
 from typing import Any
 
 _TYPE = re.compile(r"(?P<type>.+?)(?P<alias>\([^()]*\))?(?P<rest>\[[0-9]*\]|\?)*$")
@@ -199,9 +199,10 @@ def _split(text: str) -> list[str]:
 def _aten_lines(file: str = "aten_schemas.txt") -> dict[str, dict[str, str]]:
     """Name -> overload name -> schema, of PyTorch's operators."""
     found: dict[str, dict[str, str]] = {}
-    for line in Path(__file__).with_name(file).read_text(encoding="utf-8").splitlines():
-        name, _, overload = line.partition("(")[0].partition(".")
-        found.setdefault(name, {})[overload or "default"] = line
+    with open(os.path.join(os.path.dirname(__file__), file), encoding="utf-8") as lines:
+        for line in lines:
+            name, _, overload = line.partition("(")[0].partition(".")
+            found.setdefault(name, {})[overload or "default"] = line.rstrip("\n")
     return found
 
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .signatures import known, signatures, type_name
+from .signatures import known, signatures
+from .type_names import type_name
 
 FUNCTION, METHOD = "torch", "Tensor"
 _TENSORS = __name__.partition(".")[0] + "._tensor."

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
 from ..tensor import Tensor
-
-_HEAP_TYPE = 1 << 9
-_OWN_NAMES = {"dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout", "Size": "torch.Size",
-              "memory_format": "torch.memory_format", "qscheme": "torch.qscheme", "Generator": "torch._C.Generator"}
-_PACKAGE = __name__.partition(".")[0]
-
-
-def type_name(value: Any) -> str:
-    """The name of a value's type in messages, `Tensor`, `numpy.ndarray`, `torch.Size`."""
-    kind = type(value)
-    if kind is Tensor:
-        return "Tensor"
-    name, module = kind.__name__, kind.__module__
-    if module.partition(".")[0] == _PACKAGE:
-        return _OWN_NAMES.get(name, name)
-    return name if kind.__flags__ & _HEAP_TYPE or module == "builtins" else f"{module}.{name}"
-
+from .type_names import type_name
 
 # ----- signatures ---------------------------------------------------------------------------------
 
@@ -182,7 +166,9 @@ def _texts() -> dict[tuple[str, str], list[str]]:
     """(Namespace, name) -> the texts of its signatures."""
     result: dict[tuple[str, str], list[str]] = {}
     space = ""
-    for line in Path(__file__).with_name("signatures.txt").read_text(encoding="utf-8").splitlines():
+    with open(os.path.join(os.path.dirname(__file__), "signatures.txt"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for line in lines:
         if line[0] == "[":
             space = line[1:-1]
         elif line[0] != "#":
@@ -299,4 +285,4 @@ def _fits_one(value: Any, kind: str, name: str) -> bool:
     return True
 
 
-__all__ = ["Signature", "known", "signatures", "type_name"]
+__all__ = ["Signature", "known", "signatures"]

@@ -20,7 +20,7 @@ from ...modes import filled_memory, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
 from ..meta import without_elements
-from ..storage import TypedStorage, UntypedStorage
+from ..storage import TypedStorage, UntypedStorage, attach_storage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
 
@@ -363,7 +363,9 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
             copied = data.detach().to(dtype or data.dtype, copy=True)
             return set_requires_grad(copied) if requires_grad else copied
     elif isinstance(data, (TypedStorage, UntypedStorage)):
-        return wrap_new(_of_storage(data, dtype)._array.copy(), device, requires_grad)
+        out = wrap_new(_of_storage(data, dtype)._array, device, requires_grad)
+        attach_storage(out, data.untyped())
+        return out
     elif type(data) not in _SCALAR_TYPES and hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         data = _of_dlpack(data)._array
     return wrap_new(to_array(data, dtype), device, requires_grad)
@@ -543,7 +545,9 @@ def _of_storage(storage: TypedStorage | UntypedStorage, dtype: dtype_type | None
 
 def _on_storage(storage: UntypedStorage, dtype: dtype_type) -> Tensor:
     d = dtype.numpy
-    return wrap(storage._memory[:storage._memory.size // d.itemsize * d.itemsize].view(d))
+    out: Tensor = wrap(storage._memory[:storage._memory.size // d.itemsize * d.itemsize].view(d))
+    attach_storage(out, storage)
+    return out
 
 
 def _has_buffer(obj: Any) -> bool:

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from ..argument_errors.signatures import type_name
+from ..argument_errors.type_names import type_name
 from ..tensor import Tensor
 from .entry_points import note_foreign
 from .protocol import OVERRIDES, kind_of

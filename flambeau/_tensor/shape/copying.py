@@ -17,6 +17,7 @@ from ...backends.numpy.memory import (
     check_scalar_fits,
     convert_scalar,
     copy_as,
+    element_strides,
     is_contiguous,
     owner,
     strided_view,
@@ -539,6 +540,9 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
         if filled_memory[0]:
             fill_uninitialized(memory[keep:])
         self._array = memory[offset:].reshape(shape)
+        storage = getattr(self, "_storage", None)
+        if storage is not None:
+            storage._memory = memory.view(np.uint8)
     if memory_format is not None and memory_format.name in CHANNELS_LAST:
         _, order, back = CHANNELS_LAST[memory_format.name]
         self._array = self._array.reshape([shape[i] for i in order]).transpose(back)
@@ -601,6 +605,7 @@ def _drop_history(self: Tensor, source: Any, tracked: bool) -> None:
 
 
 def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    self._storage = None
     if source is None:
         self._array = np.zeros(0, self._array.dtype)
         return self
@@ -616,12 +621,29 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
     if given is not self.dtype:
         raise RuntimeError(f"Expected a Storage of type {dtypes.C_NAMES[self.dtype.name]} or an UntypedStorage, but "
                            f"got type {given.scalar_name} for argument 1 'storage'")
-    data, itemsize = source.untyped()._memory, self._array.dtype.itemsize
-    memory = data[:data.size // itemsize * itemsize].view(self._array.dtype)
-    shape = (memory.size,) if size is None else tuple(size)
+    from ..storage import attach_storage
+
+    storage, itemsize = source.untyped(), self._array.dtype.itemsize
+    shape = (storage.nbytes() // itemsize,) if size is None else tuple(size)
     strides = tuple(stride) if stride is not None else _row_major(shape)
+    if shape != self._array.shape or (stride is not None and strides != element_strides(self._array)):
+        _grow(storage, shape, strides, storage_offset, itemsize)
+    data = storage._memory
+    memory = data[:data.size // itemsize * itemsize].view(self._array.dtype)
     self._array = strided_view(memory, shape, strides, storage_offset)
+    attach_storage(self, storage)
     return self
+
+
+def _grow(storage: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int) -> None:
+    """Resize a storage to what a tensor of another shape or other strides needs."""
+    from ..sharing import resize_storage
+
+    if 0 in shape or offset < 0 or len(shape) != len(strides) or min(*shape, *strides, 0) < 0:
+        return
+    needed = itemsize * (1 + offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
+    if needed > storage.nbytes():
+        resize_storage(storage, needed)
 
 
 def _row_major(shape: Any) -> tuple[int, ...]:

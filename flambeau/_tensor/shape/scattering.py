@@ -16,7 +16,6 @@ from ...ops.declare import REGISTRY, Op
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import user_stacklevel, warn_once
 from ..argument_errors.guards import refused
-from ..argument_errors.messages import invalid_combination
 from ..creation.constants import full_like
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
@@ -121,6 +120,8 @@ _MASKED_FILL = ("Tensor mask, Tensor value", "Tensor mask, Number value")
 def _mismatch(name: str, signatures: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any],
               method: bool, out: bool = False) -> TypeError:
     """The error of arguments that fit none of a method's signatures, or of those of its function."""
+    from ..argument_errors.messages import invalid_combination
+
     if method:
         return invalid_combination(name, signatures, args[1:], kwargs)
     return invalid_combination(name, [

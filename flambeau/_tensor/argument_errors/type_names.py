@@ -1,0 +1,26 @@
+"""The names of types in the messages of PyTorch's argument parser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..tensor import Tensor
+
+_HEAP_TYPE = 1 << 9
+_OWN_NAMES = {"dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout", "Size": "torch.Size",
+              "memory_format": "torch.memory_format", "qscheme": "torch.qscheme", "Generator": "torch._C.Generator"}
+_PACKAGE = __name__.partition(".")[0]
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type in messages, `Tensor`, `numpy.ndarray`, `torch.Size`."""
+    kind = type(value)
+    if kind is Tensor:
+        return "Tensor"
+    name, module = kind.__name__, kind.__module__
+    if module.partition(".")[0] == _PACKAGE:
+        return _OWN_NAMES.get(name, name)
+    return name if kind.__flags__ & _HEAP_TYPE or module == "builtins" else f"{module}.{name}"
+
+
+__all__ = ["type_name"]
