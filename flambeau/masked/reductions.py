@@ -44,7 +44,8 @@ def sum(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: 
 def _explicit(name: str, selected: Tensor, mask: Tensor | None) -> None:
     """Raise if a sparse input has no mask: what elements it does not specify count depends on the reduction."""
     if mask is None:
-        raise ValueError(f"masked {name} expects explicit mask for {str(selected.layout).rpartition('.')[2]} tensor input")
+        layout = str(selected.layout).rpartition(".")[2]
+        raise ValueError(f"masked {name} expects explicit mask for {layout} tensor input")
 
 
 def prod(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None,

@@ -27,6 +27,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("file", help="a test file of PyTorch's")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose Class::test contains or matches this")
     parser.add_argument("--sample", type=float, default=1.0, metavar="P", help="only this part of the tests, by name")
+    parser.add_argument("--seed", default="", metavar="S", help="draws another sample")
     parser.add_argument("--list-failures", action="store_true", help="names of failing tests, nothing else")
     parser.add_argument("--all", action="store_true", help="a line for each test, whatever its outcome")
     parser.add_argument("--oracle", action="store_true", help="run on PyTorch itself")
@@ -55,7 +56,7 @@ def main() -> int:
         print(f"not loaded: {what}")
     for test in tests_of(module, arguments.k):
         name = f"{type(test).__name__}::{test._testMethodName}"
-        if zlib.crc32(name.encode()) >= arguments.sample * 2 ** 32:
+        if zlib.crc32((arguments.seed + name).encode()) >= arguments.sample * 2 ** 32:
             continue
         if (reason := ledger.reason(f"{file}::{name}")) is not None:
             counts["not applicable"] += 1
