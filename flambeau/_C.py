@@ -13,6 +13,7 @@ from ._tensor.linalg.decompositions import LinAlgError as _LinAlgError
 from ._tensor.overriding import dispatch, protocol
 from ._tensor.overriding.protocol import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._tensor.overriding.protocol import EnableTorchFunction as _EnableTorchFunction
+from ._tensor.tensor import TensorBase
 from .devices import device, layout, memory_format
 from .dtypes import dtype
 from .overrides import _get_function_stack_at, _is_torch_function_mode_enabled, _len_torch_function_stack
@@ -23,7 +24,7 @@ from .overrides import has_torch_function_unary as _has_torch_function_unary
 from .overrides import has_torch_function_variadic as _has_torch_function_variadic
 from .shapes import Size
 
-TensorBase = _TensorBase = Tensor
+_TensorBase = TensorBase
 _disabled_torch_function_impl, _disabled_torch_dispatch_impl = protocol.DISABLED, dispatch.DISABLED_DISPATCH
 _TensorMeta: Any = type(Tensor)
 

@@ -135,8 +135,9 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
     "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt8Storage", "QInt32Storage",
     "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage", "ShortStorage", "from_file",
-    "is_storage"), "storage"), "load": "serialization", "save": "serialization",
-         "vmap": "func", "compile": "compiler", **dict.fromkeys((
+    "is_storage", "_storage_classes"), "storage"), **dict.fromkeys((
+    "_fft_c2c", "_fft_c2r", "_fft_r2c"), "_tensor.spectral.fourier"), "load": "serialization", "save": "serialization",
+         "vmap": "func", "compile": "compiler", "_disable_dynamo": "compiler.api", **dict.fromkeys((
     "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
     "sparse_csr_tensor",
 ), "_tensor.sparse.constructors"), **dict.fromkeys(("hspmm", "smm", "sspaddmm"), "_tensor.sparse.sparse_results"),

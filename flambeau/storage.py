@@ -61,6 +61,9 @@ for _dtype in dtypes.WITHOUT_DATA:
             "__doc__": f"A typed storage of {_dtype.name}, which is left out.\n\n>>> import flambeau as torch\n"
                        f">>> torch.{_name}.dtype\nflambeau.{_dtype.name}"})
 
+_storage_classes = {value for value in globals().values() if isinstance(value, type) and issubclass(
+    value, (TypedStorage, UntypedStorage)) and value not in (_LegacyStorage, _QuantizedStorage)}
+
 
 def __getattr__(name: str) -> Any:
     if name == "Storage":  # the class of the default dtype

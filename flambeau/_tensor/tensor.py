@@ -81,7 +81,29 @@ def _constant(value: bool, name: str, summary: str) -> property:
         """)
 
 
-class Tensor:
+class TensorBase:
+    """The base of `Tensor`; `torch._C.TensorBase`.
+
+    Raises:
+        RuntimeError: it is constructed, or another class derived from it (PyTorch's texts).
+
+    >>> import flambeau as torch
+    >>> isinstance(torch.ones(2), torch._C.TensorBase)
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Cannot directly construct TensorBase; subclass it and then construct that")
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__mro__[1] is TensorBase and cls.__module__ != __name__:
+            raise RuntimeError("Cannot subclass _TensorBase directly")
+
+
+class Tensor(TensorBase):
     """An n-dimensional array whose operators can be recorded for differentiation.
 
     Tensors are made by `flambeau.tensor`, `flambeau.zeros` and the other factory functions.

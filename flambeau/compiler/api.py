@@ -175,6 +175,9 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
     return disabled
 
 
+_disable_dynamo = disable  # its name in `torch`, which PyTorch's own code uses
+
+
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """Return the names of the backends, without the debugging backends, which run everything eagerly.
 

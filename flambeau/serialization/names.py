@@ -135,8 +135,6 @@ def resolve(module: str, name: str) -> Any:
         AttributeError: flambeau has no such object.
     """
     place = module[len("torch."):]
-    if place == "_C" and name in ("TensorBase", "_TensorBase"):
-        return Tensor
     if place == "_C" and name == "_VariableFunctionsClass":
         return functions
     candidates = [_MODULE_IN_FLAMBEAU.get(place, place), place,

@@ -258,6 +258,18 @@ def test_values_are_broadcast_and_leading_ones_dropped() -> None:
     assert x.tolist() == [[1.0] * 3, [2.0] * 3]
 
 
+@pytest.mark.parametrize("write", [
+    lambda y, i: y.put_(i[0], y[0]), lambda y, i: i.put_(i, i), lambda y, i: y.put_(i, y[:3]),
+    lambda y, i: i.index_fill_(0, i[0], 1), lambda y, i: y.index_copy_(0, i[0], y[0]),
+    lambda y, i: y.scatter_(0, i[0], y[0]), lambda y, i: i.scatter_add_(0, i[0], i.clone()[0]),
+    lambda y, i: y[:1].expand(6).put_(i, y[:3].clone())])
+def test_writes_at_indices_from_their_own_memory_raise(write) -> None:
+    with pytest.raises(RuntimeError, match="single memory location"):
+        write(torch.rand(6), torch.tensor([2, 1, 0]))
+    x = torch.zeros(3).index_fill_(0, torch.tensor([2]), torch.ones(()))
+    assert x.index_fill_(0, torch.tensor([0]), x[2]).tolist() == [1, 0, 1]
+
+
 def test_overlapping_assignment_raises() -> None:
     x = torch.arange(5.0)
     for write in (lambda: x.__setitem__(slice(1, None), x[:-1]), lambda: x[1:].copy_(x[:-1]), lambda: x.div_(x[0]),

@@ -15,6 +15,27 @@ def test_tensor_str_prints_the_elements(shape):
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("call", [
+    lambda m: m._fft_c2c(m.arange(6).reshape(2, 3) + 1j, [0, -1], 1, True),
+    lambda m: m._fft_c2c(m.arange(3.), [0], 1, True), lambda m: m._fft_c2c(m.arange(3) + 0j, [0], 2, False),
+    lambda m: m._fft_r2c(m.arange(4.), [0], 0, True), lambda m: m._fft_r2c(m.arange(4.), [0], 0, False),
+    lambda m: m._fft_c2r(m.arange(3.) + 0j, [0], 1, 4), lambda m: m._C.TensorBase(), lambda m: m._C.TensorBase(2),
+    lambda m: type("Other", (m._C.TensorBase,), {}), lambda m: m.Tensor.__mro__[1].__name__,
+    lambda m: issubclass(type("Other", (m.Tensor,), {}), m._C.TensorBase), lambda m: m.tensor(),
+    lambda m: m.as_tensor(dtype=m.int64), lambda m: m.asarray(copy=True),
+    lambda m: len(m._storage_classes & {m.FloatStorage, m.QInt8Storage, m.TypedStorage, m.UntypedStorage}),
+    lambda m: m._disable_dynamo(lambda: 1)(),
+])
+def test_calls_of_private_names(call):
+    found = []
+    for m in (torch, flambeau):
+        try:
+            found.append(str(call(m)))
+        except (RuntimeError, TypeError) as error:
+            found.append((type(error), str(error)))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("out_int32", [False, True])
 @pytest.mark.parametrize("rows", [[0, 0, 2, 3], [1], [4, 4]])
 def test_rows_are_compressed(rows, out_int32):

@@ -1,5 +1,8 @@
 """What typed storages are made of: PyTorch's refusals, word by word."""
 
+import copy
+import weakref
+
 import pytest
 
 import flambeau
@@ -47,6 +50,51 @@ def test_storage_is_one_object_while_it_is_referred_to():
             return super().__new__(cls, of)
 
     assert isinstance(Mine(storage), flambeau._C.StorageBase)
+
+
+class Kept(flambeau.UntypedStorage):
+    """A storage with attributes of its own."""
+
+
+@pytest.mark.parametrize("make", [
+    lambda: (x := flambeau.ones(4), x.untyped_storage()), lambda: (flambeau.tensor(s := Kept(16)), s),
+    lambda: (flambeau.empty(0).set_(s := Kept(16)), s), lambda: (flambeau.as_tensor(s := Kept(16)), s)])
+def test_a_tensor_keeps_the_object_of_its_storage(make):
+    tensor, storage = make()
+    cls, storage.note, weak = type(storage), "kept", weakref.ref(storage)
+    del storage
+    assert tensor.untyped_storage() is weak()
+    assert (type(weak()), weak().note) == (cls, "kept")
+    storage = weak()
+    storage.resize_(64)
+    assert tensor.untyped_storage() is storage
+    tensor.resize_(100)
+    assert tensor.untyped_storage() is storage
+    assert storage.nbytes() == 100 * tensor.itemsize
+    other = copy.deepcopy(tensor)
+    assert other.untyped_storage() is not storage
+    del storage
+    tensor.data = other
+    assert weak() is None
+    assert "_storage" not in vars(tensor)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 10, (3,)), lambda m: m.ones(3).set_(m.ones(3), 0, (5,)),
+    lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 1, (4,)),
+    lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 1, (3,), (2,)),
+    lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 1, (0,)),
+])
+def test_set_grows_a_storage(call):
+    found = []
+    for m in (torch, flambeau):
+        try:
+            x = call(m)
+        except RuntimeError as error:
+            found.append(str(error).replace("strides [1]", "strides []"))
+        else:
+            found.append((x.stride(), x.untyped_storage().nbytes(), x.flatten()[:1].tolist()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "int8", "bool", "bfloat16", "complex64"])

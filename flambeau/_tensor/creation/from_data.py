@@ -19,6 +19,7 @@ from ...engine.grad_mode import inference
 from ...modes import filled_memory, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
+from ..argument_errors.guards import NOT_GIVEN
 from ..meta import without_elements
 from ..storage import TypedStorage, UntypedStorage, attach_storage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
@@ -336,7 +337,7 @@ def _of_sequences(data: Any, dtype: dtype_type | None) -> np.ndarray:
     return _of_scalars(numbers, set(map(type, numbers)), shape, dtype)
 
 
-def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, requires_grad: bool = False,
+def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: Any = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:
     """A new tensor with a copy of `data`.
 
@@ -355,6 +356,8 @@ def tensor(data: Any, *, dtype: dtype_type | None = None, device: Any = None, re
     tensor([[1, 2],
             [3, 4]])
     """
+    if data is NOT_GIVEN:
+        raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if isinstance(data, Tensor):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
@@ -378,13 +381,15 @@ def _of_dlpack(data: Any) -> Tensor:
     return from_dlpack(data)
 
 
-def as_tensor(data: Any, dtype: dtype_type | None = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any = NOT_GIVEN, dtype: dtype_type | None = None, device: Any = None) -> Tensor:
     """`data` as a tensor, which shares its memory if the dtype permits.
 
     >>> import flambeau as torch
     >>> torch.as_tensor([1., 2.])
     tensor([1., 2.])
     """
+    if data is NOT_GIVEN:
+        raise TypeError('as_tensor() missing 1 required positional arguments: "data"')
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
     if isinstance(data, np.ndarray) and (dtype is None or dtypes.of(data.dtype) is dtype):
@@ -478,7 +483,7 @@ def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int =
     return wrap_new(result, None, requires_grad)
 
 
-def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, copy: bool | None = None,
+def asarray(obj: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool | None = None) -> Tensor:
     """`obj` as a tensor, which shares its memory where possible unless `copy`.
 
@@ -486,6 +491,8 @@ def asarray(obj: Any, *, dtype: dtype_type | None = None, device: Any = None, co
     >>> torch.asarray([1, 2])
     tensor([1, 2])
     """
+    if obj is NOT_GIVEN:
+        raise TypeError('asarray() missing 1 required positional arguments: "obj"')
     source: Tensor
     if isinstance(obj, Tensor):
         source = obj

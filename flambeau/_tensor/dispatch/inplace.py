@@ -81,6 +81,10 @@ def set_history(x: Tensor, node: Any) -> None:
         x._view_version = x._counter[0]
 
 
+#: operators that refuse a 0-d source for its shape first
+_SHAPES_FIRST = ("index_add", "index_reduce")
+
+
 def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     """Run an operator and write its result into its first input.
 
@@ -108,11 +112,12 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                 if isinstance(x, Tensor) and x._creation is not None:
                     x.grad_fn  # noqa: B018  # raises first for a view whose history cannot be regenerated
         a = target._array
-        sources = [x._array for x in inputs[1:] if isinstance(x, Tensor)]
         if op.kind == ELEMENTWISE:
-            check_overlap(a, *sources)
+            check_overlap(a, *(x._array for x in inputs[1:] if isinstance(x, Tensor)))
         elif op.disjoint_out or "index" in op.inputs:
-            check_overlap(a, *(b for b in sources if b.ndim), disjoint=True)
+            check_overlap(a, *(x._array for name, x in zip(op.inputs[1:], inputs[1:], strict=True)
+                               if isinstance(x, Tensor) and name != "value" and (
+                                   x._array.ndim or op.name not in _SHAPES_FIRST)), disjoint=True)
         else:
             check_overlap(a)
         if op.check is not None:

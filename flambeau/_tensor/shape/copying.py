@@ -613,9 +613,14 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
         if source._array.dtype != self._array.dtype:
             raise RuntimeError(f"Could not set tensor of type {dtypes.C_NAMES[source.dtype.name]} to a tensor of type "
                                f"{dtypes.C_NAMES[self.dtype.name]}")
-        array = memory_of(source._array)
-        self._array = array if size is None else strided_view(
-            array, tuple(size), tuple(stride) if stride is not None else _row_major(size), storage_offset)
+        if size is None:
+            self._array = memory_of(source._array)
+            return self
+        from ..storage import untyped_storage
+
+        strides = tuple(stride) if stride is not None else _row_major(size)
+        _grow(self, stride is not None, untyped_storage(source), tuple(size), strides, storage_offset)
+        self._array = strided_view(memory_of(source._array), tuple(size), strides, storage_offset)
         return self
     given = getattr(source, "dtype", self.dtype)  # an UntypedStorage has none
     if given is not self.dtype:
@@ -626,8 +631,7 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
     storage, itemsize = source.untyped(), self._array.dtype.itemsize
     shape = (storage.nbytes() // itemsize,) if size is None else tuple(size)
     strides = tuple(stride) if stride is not None else _row_major(shape)
-    if shape != self._array.shape or (stride is not None and strides != element_strides(self._array)):
-        _grow(storage, shape, strides, storage_offset, itemsize)
+    _grow(self, stride is not None, storage, shape, strides, storage_offset)
     data = storage._memory
     memory = data[:data.size // itemsize * itemsize].view(self._array.dtype)
     self._array = strided_view(memory, shape, strides, storage_offset)
@@ -635,10 +639,14 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
     return self
 
 
-def _grow(storage: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsize: int) -> None:
-    """Resize a storage to what a tensor of another shape or other strides needs."""
+def _grow(self: Tensor, strided: bool, storage: Any, shape: tuple[int, ...], strides: tuple[int, ...],
+          offset: int) -> None:
+    """Resize a storage that a tensor is to be on to what it needs, if it gets another shape, or is `strided`."""
     from ..sharing import resize_storage
 
+    itemsize = self._array.itemsize
+    if shape == self._array.shape and not (strided and strides != element_strides(self._array)):
+        return
     if 0 in shape or offset < 0 or len(shape) != len(strides) or min(*shape, *strides, 0) < 0:
         return
     needed = itemsize * (1 + offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))

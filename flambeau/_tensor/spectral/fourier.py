@@ -8,6 +8,7 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
+from ..dispatch.out_checks import check_records_nothing
 from ..tensor import Tensor
 from .arguments import check_input, check_points, normalization, one_dim, promoted, resized, shape_and_dims
 
@@ -30,6 +31,42 @@ def _c2r(x: Tensor, dims: tuple[int, ...], by: int, size: int) -> Tensor:
     return apply(REGISTRY["_fft_c2r"], [x], {"dim": dims, "normalization": by, "last_dim_size": size})
 
 
+def _dims(x: Tensor, dim: Any) -> tuple[int, ...]:
+    return tuple(one_dim(each, x) for each in dim)
+
+
+def _fft_c2c(input: Tensor, dim: Any, normalization: int, forward: bool) -> Tensor:
+    """The operator of the complex transforms; `normalization` 0 divides by 1, 1 by √n, 2 by n.
+
+    >>> import flambeau as torch
+    >>> torch._fft_c2c(torch.ones(2) + 0j, [0], 2, True)
+    tensor([1.+0.j, 0.+0.j])
+    """
+    if not input.dtype.is_complex:
+        raise RuntimeError(f"Only supports complex dtypes, but found: {input.dtype.scalar_name}")
+    return _c2c(input, _dims(input, dim), normalization, forward)
+
+
+def _fft_r2c(input: Tensor, dim: Any, normalization: int, onesided: bool) -> Tensor:
+    """The operator of the transforms of real tensors (`_fft_c2c`); `onesided` leaves out what the symmetry repeats.
+
+    >>> import flambeau as torch
+    >>> torch._fft_r2c(torch.ones(2), [0], 0, True)
+    tensor([2.+0.j, 0.+0.j])
+    """
+    return _r2c(input, _dims(input, dim), normalization, onesided)
+
+
+def _fft_c2r(input: Tensor, dim: Any, normalization: int, last_dim_size: int) -> Tensor:
+    """The operator of the transforms to real tensors (`_fft_c2c`); `last_dim_size` is the size of the last `dim`.
+
+    >>> import flambeau as torch
+    >>> torch._fft_c2r(torch.ones(2) + 0j, [0], 0, 2)
+    tensor([2., 0.])
+    """
+    return _c2r(input, _dims(input, dim), normalization, last_dim_size)
+
+
 def _conj(x: Tensor) -> Tensor:
     return layer.functions.conj(x)
 
@@ -46,9 +83,7 @@ def _finish(name: str, operator: str, input: Tensor, result: Tensor, out: Tensor
         raise RuntimeError(f"{name} expects a floating point output tensor, but got {out.dtype.scalar_name}")
     if not to_real and not out.dtype.is_complex:
         raise RuntimeError(f"{name} expects a complex output tensor, but got {out.dtype.scalar_name}")
-    if result._requires_grad or out._requires_grad:
-        raise RuntimeError(f"{operator}(): functions with out=... arguments don't support automatic differentiation, "
-                           "but one of the arguments requires grad.")
+    check_records_nothing(operator, (result,), (out,))
     return write_out(REGISTRY[operator], result, out)
 
 
