@@ -203,3 +203,17 @@ def test_cell_state_version_check() -> None:
         new.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         new.sum().backward()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_assigned_flat_weights_count_until_an_attribute_is_set(kind: str) -> None:
+    layer, x = getattr(torch.nn, kind)(2, 3), torch.randn(4, 1, 2)
+    doubled = getattr(torch.nn, kind)(2, 3)
+    doubled.load_state_dict({name: 2 * weight for name, weight in layer.state_dict().items()})
+    before = layer(x)[0]
+    layer._flat_weights = [2 * weight for weight in layer._flat_weights]
+    assert torch.equal(layer(x)[0], doubled(x)[0])
+    layer(x)[0].sum().backward()
+    assert layer.weight_ih_l0.grad is not None
+    layer.weight_ih_l0 = torch.nn.Parameter(layer.weight_ih_l0.detach().clone())
+    assert torch.equal(layer(x)[0], before)

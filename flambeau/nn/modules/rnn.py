@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._tensor import Parameter, Tensor
 from ..._tensor import functions as fn
@@ -20,6 +21,13 @@ from .module import Module
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+class _AssignedWeights(NamedTuple):
+    """A list that was assigned to `_flat_weights`: it counts until one of the attributes that it replaces is set."""
+
+    weights: list[Parameter]
+    replaced: list[Parameter]
 
 
 class RNNBase(Module):
@@ -95,8 +103,10 @@ class RNNBase(Module):
     def __getstate__(self) -> dict[str, Any]:
         # PyTorch's pickles hold the flat weight list too
         names = [name for layer_names in self._all_weights for name in layer_names]
-        return {**super().__getstate__(), "_flat_weights_names": names,
-                "_flat_weights": [getattr(self, name, None) for name in names]}
+        state = {**super().__getstate__(), "_flat_weights_names": names,
+                 "_flat_weights": [getattr(self, name, None) for name in names]}
+        state.pop("_assigned_weights", None)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -148,7 +158,16 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Parameter]:
-        return [weight for weights in self.all_weights for weight in weights]
+        weights = [weight for weights in self.all_weights for weight in weights]
+        assigned = self.__dict__.get("_assigned_weights")
+        if assigned is not None and all(map(operator.is_, assigned.replaced, weights)):
+            return assigned.weights
+        return weights
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Parameter]) -> None:
+        replaced = [weight for weights in self.all_weights for weight in weights]
+        self.__dict__["_assigned_weights"] = _AssignedWeights(list(weights), replaced)
 
     @property
     def _flat_weights_names(self) -> list[str]:
