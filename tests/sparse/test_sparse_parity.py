@@ -443,3 +443,31 @@ def test_sparse_tensors_are_plain_tensors() -> None:
     assert type(x) is flambeau.Tensor
     assert not x.is_sparse
     assert x.is_sparse_csr
+
+
+def _likes(torch: Any, layout: str) -> Iterator[Any]:
+    flat, batched = make(torch, layout), torch.stack([make(torch, layout)] * 2) if layout == "sparse_coo" else None
+    functions = [torch.zeros_like, torch.ones_like, torch.rand_like, torch.randn_like,
+                 partial(torch.full_like, fill_value=2), partial(torch.randint_like, high=3)]
+    functions += [partial(torch.zeros_like, layout=getattr(torch, other)) for other in LAYOUTS]
+    hybrid = torch.sparse_csr_tensor([0, 1, 2], [0, 1], torch.ones(2, 3), (2, 2, 3))
+    for x in (flat, batched, hybrid):
+        for f in functions if x is not None else ():
+            torch.manual_seed(0)
+            yield partial(f, x)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tensors_like_a_sparse_one(layout):
+    for ours, theirs in zip(_likes(flambeau, layout), _likes(pytorch, layout), strict=True):
+        assert outcome(flambeau, lambda _, f=ours: f()) == outcome(pytorch, lambda _, f=theirs: f()), ours
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_gradient_of_the_absolute_sum(layout):
+    def program(torch):
+        x = make(torch, layout, requires_grad=True)
+        x.sum().abs().backward()
+        return x.grad
+
+    assert outcome(flambeau, program) == outcome(pytorch, program)

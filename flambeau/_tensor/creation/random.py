@@ -15,6 +15,7 @@ import numpy as np
 from ... import devices, dtypes
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import run_in_quiet
+from ...backends.sparse_array import CooArray, SparseArray, not_implemented
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
 from ...kernels.memory_format import with_preserved_strides
@@ -22,7 +23,9 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..dispatch.apply import apply
+from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.inplace import apply_inplace
+from ..dispatch.out_checks import check_records_nothing
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write, warn_of_resize
 from ..meta import reserved
 from ..tensor import Tensor, wrap
@@ -218,10 +221,17 @@ def _sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
     return run_in_quiet(kernel, (engine, *args)) if LARGE_SEEN[0] and not special[0] else kernel(engine, *args)
 
 
-def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool) -> Tensor:
+def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool, called: str = "") -> Tensor:
+    """The sample as a tensor, or `out` with the sample written to it by PyTorch's operator `called`."""
+    if array.dtype == dtypes.COMPLEX32:
+        warn_of_complex_half()
     if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
         return wrap_new(array, device, requires_grad)
     if out is not None:
+        if called:
+            check_records_nothing(called, (), (out,))
+        elif out._requires_grad and out._array.shape != array.shape:
+            raise RuntimeError("cannot resize variables that require grad")
         check_overlap(out._array)
         if out._array.dtype != array.dtype:
             raise RuntimeError(f"dtype {dtypes.of(array.dtype).scalar_name} does not match dtype of out parameter "
@@ -304,7 +314,7 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
         return wrap_new(reserved(shape, d.numpy), device, requires_grad)
     with _lock:
         stream = _sample(kernels.uniform, generator, _count(shape), d.numpy, 0.0, 1.0)
-    return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
+    return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "rand")
 
 
 def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
@@ -367,7 +377,7 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
         return wrap_new(reserved(shape, d.numpy), device, requires_grad)
     with _lock:
         stream = _sample(kernels.randint, generator, _count(shape), int(low), int(high), d.numpy)
-    return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
+    return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "randint")
 
 
 def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
@@ -390,7 +400,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
         return wrap_new(reserved((n,), d.numpy), device, requires_grad)
     with _lock:
         stream = _sample(kernels.randperm, generator, int(n), d.numpy)
-    return _wrap_sample(stream, out, device, requires_grad)
+    return _wrap_sample(stream, out, device, requires_grad, "randperm")
 
 
 def _permutations(size: tuple[int, ...], generator: Generator | None, d: dtype_type) -> Tensor:
@@ -401,14 +411,22 @@ def _permutations(size: tuple[int, ...], generator: Generator | None, d: dtype_t
     return wrap(np.array(rows, d.numpy).reshape(size))
 
 
-def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, *, over: bool = False) -> np.ndarray:
+def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, operator: str = "normal_", *,
+                 over: bool = False) -> np.ndarray:
     """Samples in an array of the input's shape and memory format, in PyTorch's order.
 
     Args:
         sampler: called with the number of elements, and whether PyTorch's output would be contiguous.
+        operator: ATen's name of what fills the array; only `normal_` fills the values of a compressed sparse one.
         over: the samples are for the input itself, in place: use its strides.
     """
     a = input._array
+    if isinstance(a, SparseArray):
+        if operator != "normal_" or isinstance(a, CooArray):
+            raise not_implemented(operator, a.layout)
+        with _lock:
+            samples = sampler(a.values.size, True).reshape(a.values.shape)
+        return a.copy().with_values(samples)
     is_row_major = (memory_format is not None and memory_format.name == "contiguous_format") or (
         0 in a.strides and not over)
     order: Any = "C" if is_row_major else "K"
@@ -437,7 +455,7 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
-                         lambda n, _: _sample(kernels.uniform, generator, n, d.numpy, 0.0, 1.0))
+                         lambda n, _: _sample(kernels.uniform, generator, n, d.numpy, 0.0, 1.0), "uniform_")
     return _wrap_sample(array, None, device, requires_grad)
 
 
@@ -484,7 +502,7 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
-                         lambda n, _: _sample(kernels.randint, generator, n, first, last, d.numpy))
+                         lambda n, _: _sample(kernels.randint, generator, n, first, last, d.numpy), "random_.from")
     return _wrap_sample(array, None, device, requires_grad)
 
 
@@ -505,7 +523,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
                                                      requires_grad=requires_grad), shape, out)
         with _lock:
             stream = _sample(kernels.normal, generator, _count(shape), d.numpy, float(mean), float(std))
-        return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
+        return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "normal")
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda *arguments: normal(*arguments, generator=generator), [mean, std], out)
     m = mean._array if isinstance(mean, Tensor) else float(mean)
@@ -552,6 +570,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
         values = _sample(kernels.bernoulli_each, generator, input._array, input._array.dtype)
     values = values.reshape(input._array.shape)
     if out is not None:
+        check_records_nothing("bernoulli", (input,), (out,))
         return _wrap_sample(dtypes.cast(values, out._array.dtype), out, None, False)
     return apply(REGISTRY["_bernoulli_BernoulliBackward0"], [input], {"values": values})
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from ... import devices, dtypes
 from ...backends.sparse_array import LAYOUT_NAMES, CompressedArray, CooArray, SparseArray, not_implemented
-from ...devices import sparse_coo, strided
+from ...devices import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..creation.constants import empty as empty_dense
 from ..creation.constants import full
 from ..tensor import Tensor, wrap
 from .constructors import compressed, coo, empty, empty_coo, sparse_coo_tensor
 from .conversion import layout_name
+from .invariants import warn_of_beta
 from .recording import make
 
 
@@ -35,29 +36,48 @@ def like(input: Tensor, fill: Any, dtype: Any, layout: Any, requires_grad: bool)
         if fill is None:
             return empty_dense(tuple(a.shape), dtype=d, requires_grad=requires_grad)
         return full(tuple(a.shape), fill, dtype=d, requires_grad=requires_grad)
-    if fill:
+    if fill and not (isinstance(a, CompressedArray) and kind is a.layout):
         raise not_implemented("fill_.Scalar", kind)
     if fill is None and not sparse:
         raise not_implemented("empty_strided", kind)
-    if isinstance(a, CompressedArray) and fill is None:
+    if fill is None and isinstance(a, CooArray) and kind in (sparse_bsr, sparse_bsc):
+        raise RuntimeError("empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got "
+                           f"{LAYOUT_NAMES[kind]}")
+    if isinstance(a, CompressedArray) and fill != 0:
         if kind is not a.layout:
             raise RuntimeError("empty_like with different sparse layout is not supported (self is "
                                f"{layout_name(a)} but you requested {LAYOUT_NAMES[kind]})")
-        out = make(a.copy().with_values(np.zeros(a.values.shape, d.numpy)))
-    elif kind is sparse_coo and isinstance(a, CooArray):
-        out = empty_coo(a.shape, a.sparse_dim, a.dense_dim, d)
-    elif isinstance(a, CooArray) and a.dense_dim:
-        raise RuntimeError(f"sparse_compressed_tensor_with_dims: dimensionality must be at least dense_dim(="
-                           f"{a.dense_dim}) + sparse_dim(=2), but got {a.ndim}")
-    elif isinstance(a, CompressedArray) and a.layout is kind:
-        out = make(CompressedArray(kind, np.zeros_like(a.compressed), a.plain[..., :0],
-                                   np.zeros((*a.values.shape[: a.batch_dim], 0,
-                                             *a.values.shape[a.batch_dim + 1:]), d.numpy), a.shape))
+        values = full(a.values.shape, fill or 0, dtype=d)._array
+        out = make(a.copy().with_values(values))
+    elif kind is sparse_coo:
+        dense = a.dense_dim if sparse else 0
+        out = empty_coo(tuple(a.shape), a.ndim - dense, dense, d)
     else:
-        out = empty(kind, tuple(a.shape), d, name="zeros")
+        out = _compressed_without_elements(a, kind, d)
     if requires_grad:
         out.requires_grad = True
     return out
+
+
+def _compressed_without_elements(a: Any, kind: Any, d: Any) -> Tensor:
+    """A compressed tensor of the shape, dense dimensions and block size of an array of any layout."""
+    is_compressed = isinstance(a, CompressedArray)
+    dense_dim = a.dense_dim if isinstance(a, SparseArray) else 0
+    block = a.block_shape if is_compressed and a.has_blocks else ()
+    prefix = "sparse_compressed_tensor_with_dims: "
+    if (batch_dim := a.ndim - dense_dim - 2) < 0:
+        raise RuntimeError(f"{prefix}dimensionality must be at least dense_dim(={dense_dim}) + sparse_dim(=2), but got "
+                           f"{a.ndim}")
+    if kind in (sparse_bsr, sparse_bsc) and not block:
+        raise RuntimeError(f"{prefix}blocksize needs to be a tuple of size 2, but got 0")
+    if kind in (sparse_csr, sparse_csc) and block:
+        raise RuntimeError(f"{prefix}blocksize cannot be specified for non-block layout {LAYOUT_NAMES[kind]}")
+    warn_of_beta(kind)
+    along = 0 if kind in (sparse_csr, sparse_bsr) else 1
+    count = a.shape[batch_dim + along] // (block[along] if block else 1)
+    batch, index = tuple(a.shape[:batch_dim]), a.plain.dtype if is_compressed else np.int64
+    return make(CompressedArray(kind, np.zeros((*batch, count + 1), index), np.zeros((*batch, 0), index),
+                                np.zeros((*batch, 0, *block, *a.shape[batch_dim + 2:]), d.numpy), tuple(a.shape)))
 
 
 _NEW_SIGNATURES = ("(*, torch.device device = None)", "(Tensor indices, Tensor values, *, torch.device device = None)",

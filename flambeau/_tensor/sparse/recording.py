@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...backends.bit_views import resolve
-from ...backends.sparse_array import CompressedArray, CooArray, SparseArray
+from ...backends.sparse_array import CompressedArray, CooArray, SparseArray, as_array
 from ...engine.anomaly_mode import Anomaly, store_traceback
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import FREED_MESSAGE, Node, NodeType, next_number
@@ -65,7 +65,7 @@ class SparseNode(Node):
             return list(self.rule(cotangents))
         token = grad_mode.set(False)
         try:
-            grads = self.rule(make(cotangents))
+            grads = self.rule(make(as_array(cotangents)))  # a rule may have returned a NumPy scalar
         finally:
             grad_mode.reset(token)
         return [None if g is None else resolve(g._array) for g in grads]

@@ -28,7 +28,7 @@ def sum_all(x: Tensor, dtype: Any = None) -> Tensor:
     a: Any = x._array
     total = layer.functions.sum(wrap(a.values), dtype=dtype)
     shape, d = a.shape, x.dtype
-    return record(total, "SumBackward0", (x,), lambda g: (g.expand(shape).to(d),))
+    return record(total, "SumBackward0", (x,), lambda g: ((g.to_dense() if is_sparse(g) else g).expand(shape).to(d),))
 
 
 def _result_dtype(x: Tensor, dtype: Any) -> Any:
