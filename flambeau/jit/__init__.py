@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from ..environment.futures import Future
+from .interpreter import Error, TorchScriptUnsupported
 from .modifiers import (
     _copy_to_script_wrapper,
     _drop,
@@ -30,7 +31,6 @@ from .scripting import (
     ScriptFunction,
     ScriptModule,
     TopLevelTracedModule,
-    TorchScriptUnsupported,
     TracedModule,
     freeze,
     interface,
@@ -45,7 +45,7 @@ from .scripting import (
 )
 
 importlib.import_module(f"{__name__}.annotations")  # instead of the name that `from __future__` leaves here
-Error = JITException = RuntimeError
+JITException = Error
 _script_if_tracing = script_if_tracing
 
 
@@ -143,7 +143,7 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> None:
     >>> torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), "model.pt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
       ...
-    flambeau.jit.scripting.TorchScriptUnsupported: torch.jit.save: flambeau runs scripted programs as Python ...
+    flambeau.jit.interpreter.TorchScriptUnsupported: torch.jit.save: flambeau runs scripted programs as Python ...
     """
     raise TorchScriptUnsupported("torch.jit.save")
 
@@ -158,7 +158,7 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     >>> torch.jit.load("model.pt")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
       ...
-    flambeau.jit.scripting.TorchScriptUnsupported: torch.jit.load: flambeau runs scripted programs as Python ...
+    flambeau.jit.interpreter.TorchScriptUnsupported: torch.jit.load: flambeau runs scripted programs as Python ...
     """
     raise TorchScriptUnsupported("torch.jit.load")
 

@@ -16,20 +16,13 @@ from typing import Any, NamedTuple
 from ..nn import Module
 from ..nn.parameter import is_lazy
 from ..nn.typename import typename
+from .interpreter import TorchScriptUnsupported, interpret
 from .modifiers import FunctionModifiers, get_torchscript_modifier
 
 _tracing = [0]
 
 #: what errors call a module that is traced, in PyTorch
 _TRACED = "torch.jit._trace.TracedModule.__init__.<locals>.QualnameWrapper"
-
-
-class TorchScriptUnsupported(NotImplementedError):
-    """TorchScript itself is asked for: its code, its graphs, its files."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: flambeau runs scripted programs as Python and has no TorchScript. Use torch.compile "
-                         "for speed, and torch.save with a state_dict to save a model.")
 
 
 class Attribute(NamedTuple):
@@ -73,13 +66,17 @@ class ScriptFunction:
     (True, tensor([2., 2.]))
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    _traced = False
+
+    def __init__(self, function: Callable[..., Any], traced: bool = False) -> None:
         functools.update_wrapper(self, function)
         self._torchdynamo_inline = function
+        if traced:
+            self._traced = True
         self.name = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._torchdynamo_inline(*args, **kwargs)
+        return interpret(self._torchdynamo_inline, args, kwargs, traced=self._traced)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -123,7 +120,7 @@ class ScriptFunction:
         raise TorchScriptUnsupported("ScriptFunction.save")
 
     def __reduce__(self) -> Any:
-        return ScriptFunction, (self._torchdynamo_inline,)
+        return ScriptFunction, (self._torchdynamo_inline, self._traced)
 
 
 class ScriptModule(Module):  # type: ignore[misc]
@@ -191,6 +188,11 @@ class ScriptModule(Module):  # type: ignore[misc]
 class RecursiveScriptModule(ScriptModule):
     """A module made by `script`: its class also derives from the original's."""
 
+    _traced = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return interpret(super().__call__, args, kwargs, traced=self._traced)
+
     @property
     def original_name(self) -> str:
         """The name of the original's class."""
@@ -205,6 +207,8 @@ class RecursiveScriptModule(ScriptModule):
 
 class TracedModule(RecursiveScriptModule):
     """A module made by `trace`."""
+
+    _traced = True
 
     def _get_name(self) -> str:
         return _original_class(self).__name__
@@ -334,7 +338,7 @@ def trace(func: Any, example_inputs: Any = None, optimize: None = None, check_tr
             func(*_as_arguments(example_inputs))
     if isinstance(func, Module):
         return _scripted_module(func, TopLevelTracedModule, TracedModule)
-    return ScriptFunction(func)
+    return ScriptFunction(func, traced=True)
 
 
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:

@@ -140,3 +140,62 @@ def test_fork_and_wait():
 def test_modules_with_uninitialized_parameters_are_refused(make):
     with pytest.raises(RuntimeError, match="uninitialized parameters weight"):
         make(nn.Sequential(nn.LazyLinear(2)))
+
+
+def _asserts(x):
+    if x.shape[0] != 2:  # pytest rewrites assert statements
+        raise AssertionError("bad size")
+    return x
+
+
+def _raises(x):
+    if x.shape[0] != 2:
+        raise ValueError("bad size")
+    return x
+
+
+def _views(x):
+    x = x + 1
+    return x.view(2, 3)
+
+
+class Calls(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+_HEAD = ("The following operation failed in the TorchScript interpreter.\n"
+         "Traceback of TorchScript (most recent call last):\n")
+
+
+@pytest.mark.parametrize(("function", "error", "source", "last"), [
+    (_asserts, torch.jit.Error, " <--- HERE\n    return x\n", "RuntimeError: AssertionError: bad size\n"),
+    (_raises, torch.jit.Error, " <--- HERE\n    return x\n", "builtins.ValueError: bad size\n"),
+    (_views, RuntimeError, "    return x.view(2, 3)\n           ~~~~~~~~~~~~ <--- HERE\n",
+     "RuntimeError: shape '[2, 3]' is invalid for input of size 4\n"),
+])
+def test_errors_are_those_of_the_interpreter(function, error, source, last):
+    bad, line = torch.ones(4), function.__code__.co_firstlineno
+    with pytest.raises(error) as scripted:
+        torch.jit.script(function)(bad)
+    text = str(scripted.value)
+    assert text.startswith(f'{_HEAD}  File "{__file__}", line {line + 2}, in '
+                           f"{function.__name__}\ndef {function.__name__}(x):\n")
+    assert text.endswith(source + last)
+    good = torch.ones(2, 3)
+    for made in (torch.jit.trace(function, good), torch.jit.trace(Calls(torch.jit.script(function)), good)):
+        with pytest.raises(error) as traced:
+            made(bad)
+        assert str(traced.value).startswith(f"{_HEAD}{__file__}({line + 2}): ")
+        assert str(traced.value).endswith(last)
+
+
+def test_arguments_that_do_not_fit_and_torchscript_itself_raise_as_before():
+    with pytest.raises(TypeError, match="missing 1 required"):
+        torch.jit.script(_views)()
+    with pytest.raises(NotImplementedError, match="has no TorchScript"):
+        torch.jit.script(lambda f: f.graph)(torch.jit.script(_views))
