@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -30,15 +29,14 @@ def pytest_collection_finish() -> None:
     """Collected tests and imported modules stay: no later collection has to walk through them."""
     gc.collect()
     gc.freeze()
-    seed_without_tracebacks()
+    seed_the_cpu_only()
 
 
-def seed_without_tracebacks() -> None:
-    """Without a GPU, PyTorch formats the whole stack three times at each `manual_seed`: most of the time of a test."""
-    for name in ("torch.cuda", "torch.xpu", "torch.mtia"):
-        device = sys.modules.get(name)
-        if device is not None:
-            device.traceback = SimpleNamespace(format_stack=list)
+def seed_the_cpu_only() -> None:
+    """Without a GPU, PyTorch formats the stack and queues a call for three devices at each `manual_seed`."""
+    seeding = sys.modules.get("torch.random")
+    if hasattr(seeding, "_manual_seed_impl"):
+        seeding._manual_seed_impl = lambda seed: seeding.default_generator.manual_seed(int(seed))
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,12 @@ def no_persistent_entries(monkeypatch):
     monkeypatch.setattr(program_cache, "load", lambda *call: None)
 
 
+@pytest.fixture
+def nothing_is_stored(monkeypatch):
+    """No program is stored in the persistent cache: it takes a sixth of the time of a compiled operator's test."""
+    monkeypatch.setattr(program_cache, "program_key", lambda *call: None)
+
+
 @pytest.fixture(autouse=True)
 def reasons_match_guards(monkeypatch):
     """`failed_guard` repeats the order of `check_guards`: the two agree at each call of every test of this folder."""

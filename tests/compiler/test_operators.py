@@ -26,7 +26,7 @@ Tensor = torch.Tensor
 
 pytestmark = [
     pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0"),
-    pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+    pytest.mark.slow, pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("nothing_is_stored")]
 
 #: samples of a record that are tried
 SAMPLES = 4
@@ -152,6 +152,8 @@ def compiled_is_eager(name: str) -> list[str]:
             continue
         check(replay.program.schedule)
         same(replayed(made, replay, other), seeded(inside, *other))
+        if k > 1:  # two samples show how the backward graph is cut from the forward one
+            continue
         outside, replay = captured(run, given)
         if replay is not None and replay.backward is not None:
             check(replay.backward.program.schedule)

@@ -64,22 +64,27 @@ class Attempt:
     warnings: tuple[tuple[str, str], ...] = ()
 
 
+def _expire(*_: Any) -> None:
+    raise TooSlow(f"no result after {SECONDS:g} s")
+
+
 @contextlib.contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
+def _deadline() -> Iterator[None]:
+    """Raise TooSlow in the main thread after SECONDS; its handler of SIGALRM stays, as setting it takes 20 us."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    def expire(*_: Any) -> None:
-        raise TooSlow(f"no result after {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    if not _handled:
+        signal.signal(signal.SIGALRM, _expire)
+        _handled.append(True)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+
+
+_handled: list[bool] = []  # whether `_expire` is the handler
 
 
 def attempt(function: Callable[[], Any]) -> Attempt:
@@ -87,7 +92,7 @@ def attempt(function: Callable[[], Any]) -> Attempt:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with _deadline(SECONDS):
+            with _deadline():
                 result = Attempt(function())
         except Unsupported:
             raise

@@ -19,6 +19,7 @@ from tests.programs.transcript import EXPECTED, PROGRAMS, transcript
 def transcripts(programs: Iterable[Path]) -> dict[str, str]:
     """Program name → what it prints under PyTorch."""
     import torch  # before the forks
+    import torch._dynamo  # else each program that makes an optimizer imports it
 
     torch.set_num_threads(1)
     return {program.stem: _run(program) for program in programs}
