@@ -150,9 +150,11 @@ class Op:
             (i + 1 for i, name in enumerate(self.params) if name not in self.defaults), default=0)
         #: whether `out=` must have the result's dtype; a text is the error of one operator, where `{out}` and
         #: `{result}` stand for the dtypes
-        self.exact_out: bool | str = options.pop("exact_out", False)
+        self.exact_out: bool | str | tuple[str, ...] = options.pop("exact_out", False)
         #: whether `out=` may share no memory with the inputs, not even be one of them
         self.disjoint_out: bool = options.pop("disjoint_out", False)
+        #: whether the in-place variant may write to an expanded tensor, since writing twice changes nothing
+        self.expanded_target: bool = options.pop("expanded_target", False)
         #: the batching rule of `vmap`, whose batch dimensions come first (see `_tensor.dispatch.batched_tensor`):
         #: "elementwise"; "dims": parameters that name dimensions are shifted; "reduce": the same, and None stands for
         #: all dimensions; "trailing": the operator works on the last dimensions; "size": its `size` is the result's

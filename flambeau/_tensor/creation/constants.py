@@ -16,6 +16,8 @@ from ...devices import ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import with_preserved_strides
 from ...modes import filled_memory, special
+from ..argument_errors.out_arguments import check_records_nothing
+from ..dispatch.inplace import record_underived
 from ..dispatch.write_checks import prepare_write
 from ..meta import reserved
 from ..overriding.other_objects import with_other_object
@@ -29,12 +31,13 @@ __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "fu
            "zeros_like"]
 
 
-def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> Tensor:
-    """Write a new array into the `out=` tensor, resizing that where its shape differs.
+def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> Tensor:
+    """Write a new array into the `out=` tensor of a factory, resizing that where its shape differs.
 
     Raises:
-        RuntimeError: `dtype` is not that of `out`.
+        RuntimeError: `dtype` is not that of `out`, or `out` requires grad.
     """
+    check_records_nothing(name, (), (out,))
     if isinstance(out._array, SparseArray):
         return sparse_implementation("likes", "clear")(out, array.shape)
     if dtype is not None and dtype is not out.dtype:
@@ -52,6 +55,8 @@ def write_new_out(array: np.ndarray, out: Tensor, dtype: dtype_type | None = Non
             out._array = dtypes.cast(array, target.dtype)
     if not resized:
         out._bump_version()
+    if out._requires_grad and name != "empty":
+        record_underived(name, None, out)
     if special[0]:
         notify_created(array)
         notify_overwritten(out, array, out._array is not target)
@@ -96,7 +101,7 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
         array = empty_array(shape, d.numpy)
         array[...] = scalar_array(fill, d)
     if out is not None:
-        written = write_new_out(array, out, dtype)
+        written = write_new_out(name, array, out, dtype)
         return set_requires_grad(written) if requires_grad else written
     return wrap_new(array, device, requires_grad)
 
@@ -155,7 +160,9 @@ def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
         return _sparse(layout, size_args, "empty", dtype, requires_grad)
     shape = parse_sizes(size_args, "empty")
     if out is not None:
-        write_new_out(empty_array(shape, out.dtype.numpy), out, dtype)
+        if out._requires_grad and out._array.shape != shape:
+            raise RuntimeError("cannot resize variables that require grad")
+        write_new_out("empty", empty_array(shape, out.dtype.numpy), out, dtype)
         if filled_memory[0]:
             fill_uninitialized(out._array)
         return out

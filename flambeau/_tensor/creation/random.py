@@ -22,10 +22,10 @@ from ...kernels.memory_format import with_preserved_strides
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.inplace import apply_inplace
-from ..dispatch.out_checks import check_records_nothing
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write, warn_of_resize
 from ..meta import reserved
 from ..tensor import Tensor, wrap

@@ -12,6 +12,7 @@ from ... import dtypes
 from ...backends.sparse_array import SparseArray
 from ...dtypes import dtype as dtype_type
 from ...warning_location import user_stacklevel
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.write_checks import check_overlap
 from ..shape.copying import resize_
 from ..tensor import Tensor
@@ -25,32 +26,33 @@ def _item(x: Any) -> Any:
     return x.item() if isinstance(x, (Tensor, np.generic)) else x
 
 
-def _wrap_or_write(array: np.ndarray, out: Any, device: Any, requires_grad: bool,
+def _wrap_or_write(name: str, array: np.ndarray, out: Any, device: Any, requires_grad: bool,
                    dtype: dtype_type | None = None) -> Tensor:
     if out is not None:
-        return write_new_out(array, out, dtype)
+        return write_new_out(name, array, out, dtype)
     return wrap_new(array, device, requires_grad)
 
 
-def _write_points(array: np.ndarray, out: Any, device: Any, requires_grad: bool, dtype: dtype_type | None = None,
-                  warn: bool = False) -> Tensor:
+def _write_points(name: str, array: np.ndarray, out: Any, device: Any, requires_grad: bool,
+                  dtype: dtype_type | None = None, warn: bool = False) -> Tensor:
     """A 1-d result; an `out=` tensor with as many elements keeps its shape and is filled in row-major order.
 
     Args:
         warn: whether to warn of an `out=` tensor with elements that is resized.
     """
     if out is None or isinstance(out._array, SparseArray) or (dtype is not None and dtype is not out.dtype):
-        return _wrap_or_write(array, out, device, requires_grad, dtype)
+        return _wrap_or_write(name, array, out, device, requires_grad, dtype)
+    check_records_nothing(name, (), (out,))
     check_overlap(out._array)
     if out._array.size == array.size:
-        return write_new_out(array.reshape(out._array.shape), out, dtype)
+        return write_new_out(name, array.reshape(out._array.shape), out, dtype)
     if warn and out._array.size:
         warnings.warn(f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
                       f"{out._array.size} which does not match the computed number of elements {array.size}. Note that "
                       "this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
                       f"shape ({array.size},).", UserWarning, stacklevel=user_stacklevel())
     resize_(out, array.shape)
-    return write_new_out(array, out, dtype)
+    return write_new_out(name, array, out, dtype)
 
 
 def _points_dtype(start: Any, end: Any, out: Any, dtype: Any, name: str) -> dtype_type:
@@ -120,7 +122,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
             array = int(start) + np.arange(math.ceil((end - start) / step)) * int(step)
     else:
         array = start + np.arange(math.ceil((end - start) / step), dtype=np.float64) * step
-    return _write_points(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
+    return _write_points("arange", dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
 
 
 def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: dtype_type | None = None,
@@ -152,7 +154,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     dtype = dtypes.of_argument(dtype, "range")
     if dtype.is_complex or dtype is dtypes.bool_:
         raise NotImplementedError(f"\"range_cpu\" not implemented for '{dtype.scalar_name}'")
-    return _write_points(dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
+    return _write_points("range", dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
 
 
 def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
@@ -197,7 +199,7 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_
     start, end, steps = _item(start), _item(end), _item(steps)
     dtype = _points_dtype(start, end, out, dtype, "linspace")
     array = dtypes.cast(_linear_points(start, end, steps, dtype), dtype.numpy)
-    return _write_points(array, out, device, requires_grad, dtype)
+    return _write_points("linspace", array, out, device, requires_grad, dtype)
 
 
 def _default_for(start: Any, end: Any) -> dtype_type:
@@ -218,7 +220,7 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     dtype = _points_dtype(start, end, out, dtype, "logspace")
     points = _linear_points(start, end, steps, dtype)
     powers = dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy)
-    return _write_points(powers, out, device, requires_grad, dtype)
+    return _write_points("logspace", powers, out, device, requires_grad, dtype)
 
 
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
@@ -237,4 +239,4 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "eye")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
-    return _wrap_or_write(dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad, dtype)
+    return _wrap_or_write("eye", dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad, dtype)

@@ -16,6 +16,7 @@ from ...modes import special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import compute_into_out
 from ..fastpath.unary_with_parameters import parameter_function
@@ -26,6 +27,7 @@ from ..tracer_notifications import notify_overwritten
 from .apply import apply
 from .array_kernels import kernel_of
 from .handlers import handlers
+from .inplace import record_underived
 from .promotion import NO_PARAMS, promoted_type
 from .write_checks import check_overlap, prepare_write, warn_of_resize
 
@@ -185,9 +187,9 @@ def general_function(op: Op) -> Callable[..., Any]:
                 value = args[at] if at < len(args) else kwargs.get(name)
                 if _is_number(value):
                     if out is not None:
-                        _check_records_nothing(op, (*args, *kwargs.values(), out))
+                        check_records_nothing(op.name, (*args, *kwargs.values()), (out,), op.differentiable)
                     result = public_function(other)(*args, **kwargs)
-                    return result if out is None else write_out(op, result, out)
+                    return result if out is None else write_out(other, result, out)
         try:
             inputs, params = bind(op, args, kwargs)
         except ForeignArgument as foreign:
@@ -203,13 +205,16 @@ def general_function(op: Op) -> Callable[..., Any]:
             return handlers.write_sparse_out(op, apply(op, inputs, params), inputs, out)
         if out is not None:
             outs = out if isinstance(out, (tuple, list)) else (out,)
-            _check_records_nothing(op, (*inputs, *outs))
+            if op.name not in _COPIED:
+                check_records_nothing(op.name, inputs, outs, op.differentiable)
             if special[0]:
                 from .forward_mode import tangent_levels
 
                 if tangent_levels((*inputs, *outs)):
                     raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it "
                                               "because it is an out= function")
+            if op.name in _DTYPES_FIRST:
+                _check_dtypes(op, inputs[0], outs)
         if out is not None and compute_into_out(op, inputs, params, outs):
             return outs[0]
         try:
@@ -223,7 +228,8 @@ def general_function(op: Op) -> Callable[..., Any]:
             raise
         if out is not None:
             _check_out_overlap(op, inputs, outs)
-            result = write_out(op, result, out)
+            compared = op.name in _COMPARISONS and isinstance(out, Tensor)
+            result = write_out(op, result, out, computed=promoted_type(op, inputs, params).numpy if compared else None)
         if result_type is not None:
             return result_type(result)
         return tuple(result) if result.__class__ is list else result
@@ -231,20 +237,6 @@ def general_function(op: Op) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     return call
-
-
-def _check_records_nothing(op: Op, tensors: Sequence[Any]) -> None:
-    """Check that a call with `out=` needs no recording.
-
-    Raises:
-        RuntimeError: a tensor requires grad, and grad mode is on.
-    """
-    if op.differentiable and any(isinstance(x, Tensor) and x._requires_grad for x in tensors):
-        from ...engine.grad_mode import grad_mode
-
-        if grad_mode.get():
-            raise RuntimeError(f"{op.name}(): functions with out=... arguments don't support automatic "
-                               "differentiation, but one of the arguments requires grad.")
 
 
 def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any], out: Any) -> None:
@@ -292,12 +284,28 @@ def _check_out_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> No
         check_overlap(out._array, *(x._array for x in inputs if isinstance(x, Tensor)), disjoint=op.disjoint_out)
 
 
+#: scalar types whose tensors have a name of their own, `torch.FloatTensor`
+_LEGACY_TYPES = frozenset(("Double", "Float", "Half", "Byte", "Char", "Short", "Int", "Long"))
+#: operators that PyTorch composes of others, and whose result is then copied to `out`: a write that is recorded
+_COPIED = frozenset(("quantile", "nanquantile"))
 #: elementwise operators that compute into an `out=` of another dtype without a tensor of the result's
-_RESIZED_ONCE = frozenset(("angle", "floor_divide"))
+_RESIZED_ONCE = frozenset(("angle", "bitwise_not", "floor_divide", "isneginf", "isposinf", "logical_and",
+                           "logical_not", "logical_or", "logical_xor", "signbit"))
+_COMPARISONS = frozenset(("eq", "ge", "gt", "le", "lt", "ne"))
+#: operators that look at the dtype of `out=` before they look at the input's, and at indices
+_DTYPES_FIRST = frozenset(("cummax", "cummin", "gather", "index_reduce", "index_select", "kthvalue", "mode"))
+#: operators that resize `out=` before they look at its dtype
+_RESIZED_FIRST = frozenset((
+    "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "stack", "std", "sum", "unsqueeze_copy", "var",
+    "vdot"))
 
 
-def write_out(op: Op, result: Any, out: Any) -> Any:
+def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype | None = None) -> Any:
     """Write results into the `out=` tensors, resizing them where their shape differs.
+
+    Args:
+        number: which of the operator's results this is.
+        computed: the dtype that the operator computes in, where that is not the result's.
 
     Raises:
         RuntimeError: a result's dtype cannot be cast to its `out`'s.
@@ -306,7 +314,11 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
         if not isinstance(out, (list, tuple)) or len(out) != len(result):
             raise TypeError(f"{op.name}(): argument 'out' must be tuple of {len(result)} Tensors, not "
                             f"{_type_name(out)}")
-        return [write_out(op, f, o) for f, o in zip(result, out, strict=True)]
+        if op.exact_out.__class__ is tuple:  # both are looked at first
+            for number, (f, o) in enumerate(zip(result, out, strict=True)):
+                if isinstance(o, Tensor) and o.dtype is not f.dtype:
+                    raise RuntimeError(_unequal_dtypes(op.exact_out, f.dtype, o.dtype, number))
+        return [write_out(op, f, o, i) for i, (f, o) in enumerate(zip(result, out, strict=True))]
     if isinstance(out, (list, tuple)) and len(out) == 1:
         out = out[0]
     if special[0] and isinstance(out, Tensor) and not (
@@ -315,11 +327,13 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
                            "doesn't work on out= or view ops.")
     if not isinstance(out, Tensor):
         raise TypeError(f"{op.name}(): argument 'out' must be Tensor, not {_type_name(out)}")
+    if op.name in _RESIZED_FIRST:
+        resize_out(out, result._array.shape)
     if op.exact_out and result._array.dtype != out._array.dtype:
-        raise RuntimeError(op.exact_out.format(out=out.dtype.scalar_name, result=result.dtype.scalar_name)
-                           if op.exact_out is not True else
-                           f"Expected out tensor to have dtype {dtypes.C_NAMES[result.dtype.name]}, but got "
-                           f"{dtypes.C_NAMES[out.dtype.name]} instead")
+        raise RuntimeError(_unequal_dtypes(op.exact_out, result.dtype, out.dtype, number))
+    if op.name in _COPIED:
+        return copy_out(result, out, "quantile() out tensor must be same dtype as the input tensor")
+    check_records_nothing(op.name, (result,), (out,), op.differentiable)
     if not dtypes.can_cast(result.dtype, out.dtype):
         raise RuntimeError(f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
@@ -327,7 +341,7 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     a, target = result._array, out._array
     if target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)
-        if op.kind == ELEMENTWISE and target.dtype != a.dtype and op.differentiable and op.name not in _RESIZED_ONCE:
+        if op.kind == ELEMENTWISE and target.dtype != (computed or a.dtype) and op.name not in _RESIZED_ONCE:
             warn_of_resize(target.shape, a.shape)  # PyTorch computes into a tensor of the result's dtype, and copies
         out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
         if isinstance(target, BitView):
@@ -338,7 +352,52 @@ def write_out(op: Op, result: Any, out: Any) -> Any:
     if special[0]:
         notify_overwritten(out, a, out._array is not target)
     out._bump_version()  # raises for an inference tensor, after the write, as in PyTorch
+    if op.name in NO_DERIVATIVE and (result._requires_grad or out._requires_grad):
+        record_underived(op.name, result, out)
     return out
+
+
+def _unequal_dtypes(text: Any, result: Any, out: Any, number: int) -> str:
+    """The message for an `out=` tensor whose dtype is not the result's; `text` is the operator's `exact_out`."""
+    if text is True:
+        text = "Expected out tensor to have dtype {result_c}, but got {out_c} instead"
+    elif text.__class__ is tuple:
+        text = text[number]
+    names = {name: d.scalar_name for name, d in (("result", result), ("out", out))}
+    types = {f"{name}_type": f"torch.{n}Tensor" if n in _LEGACY_TYPES else f"CPU{n}Type" for name, n in names.items()}
+    return str(text.format(result_c=dtypes.C_NAMES[result.name], out_c=dtypes.C_NAMES[out.name], **names, **types))
+
+
+def _check_dtypes(op: Op, input: Tensor, outs: Sequence[Any]) -> None:
+    """Check that results of the input's dtype, and indices, have `out=` tensors of their dtypes."""
+    for number, (out, dtype) in enumerate(zip(outs, (input.dtype, dtypes.int64), strict=False)):
+        if isinstance(out, Tensor) and out.dtype is not dtype:
+            raise RuntimeError(_unequal_dtypes(op.exact_out, dtype, out.dtype, number))
+
+
+def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Give an `out=` tensor another shape, with PyTorch's warning."""
+    target = out._array
+    if target.shape != shape:
+        warn_of_resize(target.shape, shape)
+        out._array = np.zeros(shape, target.dtype)
+        if isinstance(target, BitView):
+            out._array = with_bits_of(out._array, target)
+
+
+def copy_out(result: Tensor, out: Tensor, exact: str = "") -> Tensor:
+    """Copy a result into `out`, resized where its shape differs, as `Tensor.copy_` does: this is recorded.
+
+    Args:
+        exact: the message for another dtype, with {result} and {out}.
+
+    Raises:
+        RuntimeError: `out` is a leaf that requires grad, or has another dtype.
+    """
+    if exact and out.dtype is not result.dtype:
+        raise RuntimeError(exact.format(result=result.dtype.scalar_name, out=out.dtype.scalar_name))
+    resize_out(out, result._array.shape)
+    return out.copy_(result)
 
 
 def public_function(op: Op) -> Callable[..., Any]:
@@ -414,4 +473,5 @@ def inplace_function(op: Op) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["NO_PARAMS", "REGISTRY", "bind", "general_function", "inplace_function", "public_function", "write_out"]
+__all__ = ["NO_PARAMS", "REGISTRY", "bind", "copy_out", "general_function", "inplace_function", "public_function",
+           "resize_out", "write_out"]

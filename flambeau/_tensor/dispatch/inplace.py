@@ -20,6 +20,7 @@ from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
+from ...engine.nodes.unsupported_derivatives import NotImplemented
 from ...engine.profiler_events import active_timeline
 from ...modes import active_tracer, active_transforms, dispatch_in_use, lazy_storages, special
 from ...ops.declare import ELEMENTWISE, Op
@@ -40,7 +41,7 @@ from .interception import intercept, notify_operator, run_with_hooks
 from .profiling import run_in_span
 from .promotion import converted_params, promoted_operands, promoted_type
 from .saved_tensor_packing import pack_inputs
-from .write_checks import check_captured_write, check_overlap, check_writable, is_tracked
+from .write_checks import check_captured_write, check_no_overlap, check_overlap, check_writable, is_tracked
 
 #: operators without derivative whose result has the promoted dtype
 _OF_INTEGERS = frozenset(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
@@ -81,6 +82,22 @@ def set_history(x: Tensor, node: Any) -> None:
         x._view_version = x._counter[0]
 
 
+def record_underived(name: str, result: Tensor | None, out: Tensor) -> None:
+    """Give an `out=` tensor that an operator without derivative has written to the node that says so.
+
+    Args:
+        result: what was written: its node leads to the operator's inputs.
+    """
+    if out._array.dtype.kind not in "fcV" or not grad_mode.get():
+        return
+    node = NotImplemented(f"derivative for aten::{name} is not implemented", (out,))
+    sources = [node] if result is None or result._node is None else [result._node, node]
+    edges = [(edge, number) for source in sources for edge, number in zip(
+        source.edges, source.edge_outputs or (0,) * len(source.edges), strict=True) if edge is not None]
+    node.edges, node.edge_outputs = tuple(edge for edge, _ in edges), tuple(number for _, number in edges)
+    set_history(out, node)
+
+
 #: operators that refuse a 0-d source for its shape first
 _SHAPES_FIRST = ("index_add", "index_reduce")
 
@@ -113,7 +130,8 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                     x.grad_fn  # noqa: B018  # raises first for a view whose history cannot be regenerated
         a = target._array
         if op.kind == ELEMENTWISE:
-            check_overlap(a, *(x._array for x in inputs[1:] if isinstance(x, Tensor)))
+            (check_no_overlap if op.expanded_target else check_overlap)(
+                a, *(x._array for x in inputs[1:] if isinstance(x, Tensor)))
         elif op.disjoint_out or "index" in op.inputs:
             check_overlap(a, *(x._array for name, x in zip(op.inputs[1:], inputs[1:], strict=True)
                                if isinstance(x, Tensor) and name != "value" and (

@@ -13,7 +13,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function, write_out
+from ..dispatch.binding import copy_out, public_function, write_out
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
 from .einsum import _permuted, _shape, _viewed
@@ -117,7 +117,14 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     else:
         product = mm(reshaped(x, (prod(rows), depth)), reshaped(y, (depth, prod(columns))))
     result = reshaped(product, (*rows, *columns))
-    return result if out is None else write_out(REGISTRY["mm"], result, out)
+    if out is None:
+        return result
+    if out._requires_grad and out._array.shape != result._array.shape:
+        raise RuntimeError("tensordot(): the 'out' tensor was specified and requires gradients, and its shape does not "
+                           "match the expected result. Either remove the 'out' argument, ensure it does not require "
+                           "gradients, or make sure its shape matches the expected output.")
+    return copy_out(result, out, "tensordot: Expected the output tensor to have dtype {result}, but got an output "
+                                 "tensor with dtype {out}")
 
 
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:

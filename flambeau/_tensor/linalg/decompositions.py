@@ -13,8 +13,9 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...ops.linalg.matrix_checks import check_floating, check_matrices
 from ...shapes import are_vectors
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
-from ..dispatch.binding import public_function, write_out
+from ..dispatch.binding import copy_out, public_function, write_out
 from ..return_types import _FIELDS, result_class
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor, wrap
@@ -34,8 +35,14 @@ class LinAlgError(RuntimeError):
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 
 
-def _write_out(result: Any, out: Any) -> Any:
-    return result if out is None else write_out(REGISTRY["mm"], result, out)
+def _write_out(result: Any, out: Any, called: str = "") -> Any:
+    """The result, or `out` with the result written to it: by PyTorch's operator `called`, or by a recorded copy."""
+    if out is None:
+        return result
+    if not called:
+        return copy_out(result, out)
+    check_records_nothing(called, (result,), (out,))
+    return write_out(REGISTRY["mm"], result, out)
 
 
 def _first_failure(info: Tensor) -> tuple[str, int] | None:
@@ -74,7 +81,7 @@ def linalg_inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     if failure is not None:
         raise LinAlgError(f"linalg.inv: {failure[0]}The diagonal element {failure[1]} is zero, the inversion could not "
                           "be completed because the input matrix is singular.")
-    return _write_out(inverse, out)
+    return _write_out(inverse, out, "linalg_inv_ex")
 
 
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -105,7 +112,7 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None 
     failure = _first_failure(info)
     if failure is not None:
         raise LinAlgError(f"torch.linalg.solve: {failure[0]}The solver failed because the input matrix is singular.")
-    return _write_out(result, out)
+    return _write_out(result, out, "_linalg_solve_ex")
 
 
 def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
@@ -128,7 +135,7 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None
     if failure is not None:
         raise LinAlgError(f"linalg.cholesky: {failure[0]}The factorization could not be completed because the input is "
                           f"not positive-definite (the leading minor of order {failure[1]} is not positive-definite).")
-    return _write_out(factor, out)
+    return _write_out(factor, out, "linalg_cholesky_ex")
 
 
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -175,7 +182,7 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) ->
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
     """
-    return _write_out(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out)
+    return _write_out(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out, "_linalg_eigh")
 
 
 def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -185,7 +192,7 @@ def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.linalg.eigvals(torch.tensor([[2.]]))
     tensor([2.+0.j])
     """
-    return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out)
+    return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out, "linalg_eig")
 
 
 def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -195,7 +202,7 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None =
     >>> torch.linalg.svdvals(torch.tensor([[3.], [4.]]))
     tensor([5.])
     """
-    return _write_out(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out)
+    return _write_out(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out, "_linalg_svd")
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
@@ -268,7 +275,7 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
         raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A._array.shape)}}}): expected a tensor with 2 or "
                            "more dimensions of float, double, cfloat or cdouble types")
     low, rtol_value = _tolerances(A, atol, rcond if rcond is not None else rtol)
-    return _write_out(_pseudoinverse(A, low, rtol_value, hermitian), out)
+    return _write_out(_pseudoinverse(A, low, rtol_value, hermitian), out, "linalg_pinv")
 
 
 def _pseudoinverse(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
@@ -308,7 +315,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
     fn = layer.functions
     x = A.detach()
     if not A._array.size:
-        return _write_out(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out)
+        return _write_out(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out, "sum")
     low, rtol_value = _tolerances(A, atol, rtol) if tol is None else (None, None)
     s = fn.abs(linalg_eigvalsh(x)) if hermitian else linalg_svdvals(x)
     if tol is not None:
@@ -317,7 +324,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
         absolute, relative = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
                               for x in (low, rtol_value))
         limit = fn.maximum(absolute, relative * fn.amax(s, -1))
-    return _write_out(fn.sum(s > fn.unsqueeze(limit, -1), -1), out)
+    return _write_out(fn.sum(s > fn.unsqueeze(limit, -1), -1), out, "sum")
 
 
 def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:

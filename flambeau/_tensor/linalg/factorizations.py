@@ -6,6 +6,7 @@ from typing import Any
 
 from ...ops.declare import REGISTRY
 from ...warning_location import warn_once
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function, write_out
 from ..return_types import _FIELDS, result_class
@@ -34,9 +35,7 @@ DEPRECATIONS = (_LU, _LU_SOLVE, _TRIANGULAR_SOLVE)
 def _named(name: str, operator: str, values: list[Tensor], out: Any) -> Any:
     """The results as a named tuple, or `out` with the results written to it."""
     if out is not None:
-        if any(x._requires_grad for x in (*values, *out)):
-            raise RuntimeError(f"{operator}(): functions with out=... arguments don't support automatic "
-                               "differentiation, but one of the arguments requires grad.")
+        check_records_nothing(operator, values, out)
         values = write_out(REGISTRY[operator], values, out)
     fields = _FIELDS.get(name) or REGISTRY[operator].outputs
     assert fields is not None

@@ -20,6 +20,7 @@ from ...engine.tensor_interface import layer
 from ...modes import active_transforms, special, transform_stack
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function, write_out
 from ..dispatch.gradient_edge import gradient_edge
@@ -344,11 +345,9 @@ def _write_out(name: str, result: Tensor, out: Tensor) -> Tensor:
     """Write a result into `out`.
 
     Raises:
-        RuntimeError: a tensor requires grad (PyTorch's text), or the dtypes differ.
+        RuntimeError: a tensor requires grad, or the dtypes differ.
     """
-    if _grad_enabled() and (result._requires_grad or out._requires_grad):
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
-                           "one of the arguments requires grad.")
+    check_records_nothing(name, (result,), (out,))
     return write_out(_mm, result, out)
 
 

@@ -13,14 +13,17 @@ from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes, wrap_dim
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
-from ..dispatch.binding import write_out
+from ..dispatch.binding import copy_out, write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
 from ..fastpath.unary_with_parameters import positional_parameters
-from ..reduction.dims import check_out_records_nothing, dims
+from ..reduction.dims import dims
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor
+
+_EXACT_OUT = "linalg.{} expected out tensor dtype {{result}} but got: {{out}}"
 
 __all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm",
            "pairwise_distance"]
@@ -58,7 +61,7 @@ def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     result = _vector_norm(x, ord, dim, keepdim, dtype)
     if out is None:
         return result
-    check_out_records_nothing("linalg_vector_norm", x, out)
+    check_records_nothing("linalg_vector_norm", (x,), (out,))
     return write_out(REGISTRY["linalg_vector_norm"], result, out)
 
 
@@ -94,7 +97,7 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     tensor(5.)
     """
     result = _matrix_norm(A, ord, dim, keepdim, dtype)
-    return result if out is None else write_out(REGISTRY["linalg_vector_norm"], result, out)
+    return result if out is None else copy_out(result, out, _EXACT_OUT.format("matrix_norm"))
 
 
 def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -170,7 +173,8 @@ def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False,
                                f"{ndim}D.")
         if isinstance(ord, str) or len(dim if dim is not None else range(ndim)) == 2:
             return linalg_matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype, out=out)
-    return linalg_vector_norm(A, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
+    result = linalg_vector_norm(A, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return result if out is None else copy_out(result, out, _EXACT_OUT.format("norm"))
 
 
 

@@ -11,9 +11,9 @@ from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function, write_out
-from ..reduction.dims import check_out_records_nothing
 from ..tensor import Tensor
 
 __all__ = ["clamp", "clip", "where"]
@@ -90,7 +90,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -
     if not isinstance(input, Tensor):
         raise TypeError(f"clamp(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     if out is not None:
-        check_out_records_nothing("clamp", input, *bounds, out)
+        check_records_nothing("clamp", (input, *bounds), (out,))
     result = apply(op, [input, *bounds], params)
     return result if out is None else write_out(op, result, out)
 

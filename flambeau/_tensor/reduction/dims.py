@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...engine.grad_mode import grad_mode
 from ...modes import special
+from ...shapes import wrap_dims
 from ..argument_errors.guards import NOT_GIVEN
 from ..tensor import Tensor
 
@@ -139,22 +141,18 @@ def check_not_integer(name: str, input: Tensor, dtype: Any) -> None:
         raise RuntimeError(f"Autograd not support dtype: {dtype.scalar_name}")
 
 
-def check_out_records_nothing(name: str, *tensors: Any) -> None:
-    """Check that a call with `out=` needs no recording.
+def check_dtype_of_out(dtype: Any, out: Any) -> None:
+    """Check that `out=` has the dtype that is asked for, if both are given.
 
     Raises:
-        RuntimeError: a tensor requires grad, and grad mode is on.
+        RuntimeError: it has another (PyTorch's text).
     """
-    if grad_mode.get() and _any_requires_grad(tensors):
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
-                           "one of the arguments requires grad.")
+    if dtype is not None and out is not None and out.dtype is not dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {dtypes.C_NAMES[dtype.name]}, but got "
+                           f"{dtypes.C_NAMES[out.dtype.name]} instead")
 
 
-def _any_requires_grad(tensors: Any) -> bool:
-    for x in tensors:
-        if isinstance(x, Tensor):
-            if x._requires_grad:
-                return True
-        elif isinstance(x, (tuple, list)) and _any_requires_grad(x):
-            return True
-    return False
+def reduced_shape(shape: tuple[int, ...], dim: Any, keepdim: bool) -> tuple[int, ...]:
+    """A shape without the dimensions that are reduced (all: None or none), or with size 1 for each."""
+    dims = wrap_dims(dim, len(shape)) if dim is not None and dim != () else range(len(shape))
+    return tuple(1 if d in dims else n for d, n in enumerate(shape) if keepdim or d not in dims)

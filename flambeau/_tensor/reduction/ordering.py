@@ -9,6 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...modes import special
 from ...ops.declare import REGISTRY
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function, write_out
@@ -16,7 +17,7 @@ from ..fastpath.by_arity import unary
 from ..fastpath.unary_with_parameters import values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor, wrap
-from .dims import check_out_records_nothing, one_dim
+from .dims import one_dim
 
 __all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
            "unique_consecutive"]
@@ -32,7 +33,7 @@ def _write_outputs(op: Any, result: Any, out: Any, *inputs: Any) -> Any:
     """The results, written into `out` if that is given."""
     if out is None:
         return result
-    check_out_records_nothing(op.name, *inputs, out)
+    check_records_nothing(op.name, inputs, (out,))
     return named_result(op)(write_out(op, result, out))
 
 

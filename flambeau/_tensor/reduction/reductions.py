@@ -10,17 +10,18 @@ from ...backends.sparse_array import SparseArray
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import refused
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
-from ..dispatch.binding import public_function, write_out
+from ..dispatch.binding import public_function, resize_out, write_out
 from ..fastpath.by_arity import unary
 from ..fastpath.unary_with_parameters import positional_parameters, values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor
 from .dims import (
     as_index,
+    check_dtype_of_out,
     check_not_integer,
-    check_out_records_nothing,
     checked_keepdim,
     checked_names,
     converted,
@@ -28,6 +29,7 @@ from .dims import (
     more_than,
     one_dim,
     overload_error,
+    reduced_shape,
     take_numpy_names,
 )
 
@@ -62,9 +64,14 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                 if dtype.numpy.kind in "biu":
                     check_not_integer(name, input, dtype)
             if out is not None:
-                check_out_records_nothing(name, input, out)
+                if dim is None and name in ("sum", "prod"):
+                    raise TypeError(f"{name}() takes out= with a dim only")
+                check_records_nothing(name, (input,), (out,))
+                check_dtype_of_out(dtype, out)
                 if dtype is None and out.dtype is not input.dtype and not isinstance(input._array, SparseArray):
-                    dtype = _dtype_of_out(name, input, dim, out)
+                    dtype = _dtype_of_out(name, input, dim, keepdim, out)
+            if out is not None and dtype is not None and input.dtype.is_complex and not dtype.is_complex:
+                resize_out(out, reduced_shape(input._array.shape, dim, keepdim))  # before the warning of the cast
             input, dtype = converted(input, dtype)
             if out is not None:
                 return write_out(op_part, reduce_dims(input, dim, keepdim, dtype), out)
@@ -83,7 +90,7 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
     return call
 
 
-def _dtype_of_out(name: str, input: Tensor, dim: Any, out: Tensor) -> Any:
+def _dtype_of_out(name: str, input: Tensor, dim: Any, keepdim: bool, out: Tensor) -> Any:
     """The dtype that a reduction computes in: that of `out`; None: that of the input.
 
     Raises:
@@ -93,6 +100,8 @@ def _dtype_of_out(name: str, input: Tensor, dim: Any, out: Tensor) -> Any:
         raise RuntimeError("mean.dtype_out(): input types can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
     if name == "mean" and out.dtype.numpy.kind in "biu" and input.dtype.is_floating_point and dim is not None:
+        resize_out(out, reduced_shape(input._array.shape, dim, keepdim))
+        out._array[...] = sum(input.detach().to(out.dtype), dim, keepdim)._array
         raise RuntimeError(f"result type {dtypes.get_default_dtype().scalar_name} can't be cast to the desired output "
                            f"type {out.dtype.scalar_name}")  # of the division of the sum
     if name == "mean" and not (input.dtype.is_floating_point and out.dtype.is_floating_point):
@@ -120,7 +129,8 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         raise RuntimeError("nansum on CPU does not support complex inputs")
     input, dtype = converted(input, dtype)
     if out is not None:
-        check_out_records_nothing("nansum", input, out)
+        check_records_nothing("nansum", (input,), (out,))
+        resize_out(out, reduced_shape(input._array.shape, dim, keepdim))
         _check_nansum_out(input, out)
     result = _nansum(input, dims("nansum", dim), keepdim, dtype)
     return result if out is None else write_out(REGISTRY["nansum"], result, out)
@@ -148,6 +158,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     if dtype is not None and dtype.numpy.kind in "biu":
         check_not_integer("nanmean", input, dtype)
     if out is not None:
+        resize_out(out, reduced_shape(input._array.shape, dim, keepdim))
         _check_nansum_out(input, out)
     result = public_function(REGISTRY["nanmean"])(input, dims("nanmean", dim), keepdim, dtype=dtype)
     return result if out is None else write_out(REGISTRY["nansum"], result, out)
@@ -181,7 +192,7 @@ def _extremum(name: str, elementwise: str) -> Any:
                 raise overload_error(name, dim, *signatures)
             checked_keepdim(name, keepdim)
             if out is not None:
-                check_out_records_nothing(name, input, out)
+                check_records_nothing(name, (input,), (out,))
                 result = write_out(op_dim, with_indices(input, result, keepdim), out)
                 return named_result(op_dim)(result)
             return with_indices(input, result, keepdim)
@@ -232,7 +243,7 @@ def _over_dims(name: str, default: Any) -> Any:
         if out is None:
             return fast(input, dim, keepdim)
         if op.differentiable:
-            check_out_records_nothing(name, input, out)
+            check_records_nothing(name, (input,), (out,))
         return write_out(op, fast(input, dim, keepdim), out)
 
     call.__name__ = call.__qualname__ = name
@@ -349,7 +360,7 @@ def _moment(name: str, with_mean: bool) -> Any:
         else:
             result = apply(op, [input], {"dim": dim, "correction": correction, "keepdim": keep})
         if out is not None:
-            check_out_records_nothing(name, input, out)
+            check_records_nothing(name, (input,), (out,))
             result = write_out(op, result, out)
         if degrees_of_freedom <= 0:
             for _ in range(2 if a.dtype.kind == "c" else 1):  # PyTorch computes real and imaginary parts apart

@@ -6,9 +6,10 @@ from typing import Any
 
 from ... import dtypes
 from ...ops.declare import REGISTRY
-from ..dispatch.binding import write_out
+from ..argument_errors.out_arguments import check_records_nothing
+from ..dispatch.binding import resize_out, write_out
 from ..fastpath.unary_with_parameters import positional_parameters
-from .dims import check_out_records_nothing, converted, one_dim
+from .dims import check_dtype_of_out, converted, one_dim
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "softmax"]
 
@@ -32,6 +33,9 @@ def _scan(name: str, converts_before: bool) -> Any:
             dtype = dtypes.of_argument(dtype, name)
             if dtype is dtypes.bool_ and not converts_before:
                 raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
+            check_dtype_of_out(dtype, out)
+            if out is not None and input.dtype.is_complex and not dtype.is_complex:
+                resize_out(out, input._array.shape)  # before the warning of the cast
             if converts_before:
                 if input.dtype is not dtype:
                     input = input.to(dtype)
@@ -40,7 +44,7 @@ def _scan(name: str, converts_before: bool) -> Any:
                 input, dtype = converted(input, dtype)
         if out is None:
             return fast(input, dim, dtype)
-        check_out_records_nothing(name, input, out)
+        check_records_nothing(name, (input,), (out,))
         return write_out(op, fast(input, dim, dtype), out)
 
     call.__name__ = call.__qualname__ = name

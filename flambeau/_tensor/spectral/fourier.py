@@ -6,9 +6,9 @@ from typing import Any
 
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
-from ..dispatch.out_checks import check_records_nothing
 from ..tensor import Tensor
 from .arguments import check_input, check_points, normalization, one_dim, promoted, resized, shape_and_dims
 

@@ -59,7 +59,7 @@ linalg_cholesky_ex.jvp(_cholesky_jvp)
 
 
 @op(outputs=("Q", "R"), check=check_batch_of_matrices("linalg.qr", square=False, low=True),
-    unsupported_dtypes=not_implemented("geqrf_cpu", "narrow"), holomorphic=False, **LINALG_OPTIONS)
+    unsupported_dtypes=not_implemented("geqrf_cpu", "narrow"), holomorphic=False, exact_out=True, **LINALG_OPTIONS)
 def linalg_qr(xp, A, *, mode="reduced"):
     """The QR decomposition A = Q R, Q with orthonormal columns, R upper triangular.
 

@@ -34,6 +34,7 @@ _PRODUCT = ("torch", "method", "inplace")
 #: dtype categories without matmul in PyTorch
 _NO_MATMUL = ("bool", "unsigned")
 #: number of multiplications from which PyTorch computes `bmm` by one GEMM per batch element
+_DOT_OUT = "result dtype {out} does not match input dtype {result}"
 _LARGE_BMM = 400
 
 
@@ -124,7 +125,7 @@ def _bmm_vmap(xp, batch, left, left_on, right, right_on):
 bmm.vmap(lambda xp, batch, input, mat2: _bmm_vmap(xp, batch, input, batch.on[0], mat2, batch.on[1]))
 
 
-@linear("input", "vec", check=check_mv, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
+@linear("input", "vec", check=check_mv, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"), exact_out=True)
 def mv(xp, input, vec):
     """The matrix-vector product, (n, m) by (m).
 
@@ -150,7 +151,7 @@ def _mv_vmap(xp, mat, mat_on, vec, vec_on):
 mv.vmap(lambda xp, batch, input, vec: _mv_vmap(xp, input, batch.on[0], vec, batch.on[1]))
 
 
-@linear("input", "tensor", check=check_dot, unsupported_dtypes=not_implemented("dot", *_NO_MATMUL))
+@linear("input", "tensor", check=check_dot, unsupported_dtypes=not_implemented("dot", *_NO_MATMUL), exact_out=_DOT_OUT)
 def dot(xp, input, tensor):
     """The inner product of two vectors, without conjugation.
 
@@ -174,7 +175,8 @@ def _dot_vmap(xp, x, x_on, y, y_on):
 dot.vmap(lambda xp, batch, input, tensor: _dot_vmap(xp, input, batch.on[0], tensor, batch.on[1]))
 
 
-@linear("input", "other", check=check_dot, holomorphic=False, unsupported_dtypes=not_implemented("dot", *_NO_MATMUL))
+@linear("input", "other", check=check_dot, holomorphic=False, exact_out=_DOT_OUT,
+        unsupported_dtypes=not_implemented("dot", *_NO_MATMUL))
 def vdot(xp, input, other):
     """The inner product of two vectors, the first conjugated.
 
@@ -243,7 +245,7 @@ addmm.vmap(lambda xp, batch, input, mat1, mat2, *, beta=1, alpha=1: _add_batched
     batch, input, xp.matmul(mat1, mat2), beta, alpha, 2))
 
 
-@op(check=check_addmv, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"))
+@op(check=check_addmv, expose=_PRODUCT, unsupported_dtypes=_unsupported_in_product("addmv_impl_cpu"), exact_out=True)
 def addmv(xp, input, mat, vec, *, beta=1, alpha=1):
     """beta · input + alpha · (mat @ vec).
 
@@ -370,7 +372,8 @@ def _unsupported_in_cross(input, other, *, dim=-1):
 
 
 @linear("input", "other", key="linalg_cross", name="linalg_cross", node="LinalgCrossBackward0", expose=("linalg",),
-        promote="common", check=check_cross, unsupported_dtypes=dict.fromkeys(_NO_MATMUL, _unsupported_in_cross))
+        promote="common", check=check_cross, exact_out=True,
+        unsupported_dtypes=dict.fromkeys(_NO_MATMUL, _unsupported_in_cross))
 def linalg_cross(xp, input, other, *, dim=-1):
     """The cross product of vectors of length 3 along `dim`.
 

@@ -228,7 +228,7 @@ _linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_vjp(xp,
 
 @op(node="LinalgDetBackward0", check=check_batch_of_matrices("linalg.det", low=True),
     unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False), key="linalg_det", name="linalg_det",
-    **LINALG_OPTIONS)
+    exact_out=True, **LINALG_OPTIONS)
 def linalg_det(xp, A):
     """The determinant of a square matrix.
 

@@ -156,9 +156,9 @@ huber_loss.jvp(lambda xp, t_input, t_target, input, target, reduction, delta: _d
 
 def _not_differentiable(function: str, name: str, x: Any) -> None:
     if x is not None and x.requires_grad:
-        from ...modes import is_grad_enabled
+        from ...modes import grad_mode
 
-        if is_grad_enabled():
+        if grad_mode.get():
             raise RuntimeError(f"The function '{function}' is not differentiable with respect to argument '{name}'. "
                                "This input cannot have requires_grad True.")
 

@@ -6,7 +6,7 @@ from math import pi, sqrt
 
 from ...backends.numpy.memory import scalar_operand
 from ...dtypes import dtype, finfo, of
-from ..declare import composite, elementwise, not_implemented, not_implemented_error, op
+from ..declare import FOUND_DTYPE, composite, elementwise, not_implemented, not_implemented_error, op
 
 _NOT_REAL_FLOAT = ("bool", "integer", "complex")
 _F, _F_IN_PLACE = ("nn.functional",), ("nn.functional", "inplace_function")
@@ -189,7 +189,7 @@ def _unsupported_in_gelu(input, *, approximate="none"):
 _NO_APPROXIMATION = RuntimeError("approximate argument must be either none or tanh.")
 
 
-@elementwise(expose=_F, unsupported_dtypes=dict.fromkeys(_NOT_REAL_FLOAT, _unsupported_in_gelu))
+@elementwise(expose=_F, unsupported_dtypes=dict.fromkeys(_NOT_REAL_FLOAT, _unsupported_in_gelu), exact_out=FOUND_DTYPE)
 def gelu(xp, input, *, approximate="none"):
     """x · Φ(x), with the normal distribution function Φ.
 
@@ -353,7 +353,7 @@ hardsigmoid.vjp(input=lambda xp, g, input: xp._hardsigmoid_backward(g, input))
 
 
 @elementwise(expose=("torch", "method", "nn.functional"),
-             unsupported_dtypes=not_implemented("hardshrink_cpu", *_NOT_REAL_FLOAT))
+             unsupported_dtypes=not_implemented("hardshrink_cpu", *_NOT_REAL_FLOAT), exact_out=FOUND_DTYPE)
 def hardshrink(xp, input, *, lambd=0.5):
     """x where |x| > lambd, else 0.
 
@@ -385,7 +385,7 @@ def softshrink(xp, input, *, lambd=0.5):
 softshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
 
 
-@elementwise(expose=("torch", "nn.functional", "inplace_function"),
+@elementwise(expose=("torch", "nn.functional", "inplace_function"), expanded_target=True,
              unsupported_dtypes=not_implemented("threshold_cpu", "bool", "complex"))
 def threshold(xp, input, *, threshold, value):
     """x where x > threshold, else value.

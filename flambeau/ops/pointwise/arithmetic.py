@@ -384,7 +384,8 @@ addcdiv.vjp(input=lambda g: g,
 
 # ----- absolute value and sign -----
 
-@elementwise(aliases=("absolute",), holomorphic=False, unsupported_dtypes=not_implemented("abs_cpu", "bool"))
+@elementwise(aliases=("absolute",), holomorphic=False, exact_out=FOUND_DTYPE,
+             unsupported_dtypes=not_implemented("abs_cpu", "bool"))
 def abs(xp, input):
     """The absolute value, |input|.
 

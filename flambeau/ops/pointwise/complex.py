@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..declare import elementwise, linear, view
+from ..declare import FOUND_DTYPE, elementwise, linear, view
+
+_COMPLEX_OUT = "Expected object of scalar type {result} but got scalar type {out} for argument 'out'"
 
 
 @linear(holomorphic=False, expose=("torch", "method"), batching_rule="trailing")
@@ -43,7 +45,7 @@ def _neg_view(xp, input):
 _neg_view.vjp(input=lambda xp, g: -g)
 
 
-@elementwise(holomorphic=False, expose=("torch", "method", "inplace"))
+@elementwise(holomorphic=False, expose=("torch", "method", "inplace"), exact_out=FOUND_DTYPE)
 def conj_physical(xp, input):
     """The complex conjugate, as a new tensor.
 
@@ -75,7 +77,7 @@ view_as_real.vjp(input=lambda xp, g: xp.view_as_complex(xp.contiguous(g)))
 
 
 @view(holomorphic=False, expose=("torch",), unsupported_dtypes=dict.fromkeys(
-    ("bool", "integer", "complex", "narrow"),
+    ("bool", "integer", "complex", "bfloat16"),
     RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
                  "type: {}")))
 def view_as_complex(xp, input):
@@ -98,7 +100,8 @@ def _view_as_complex_vmap(xp, batch, input):
 view_as_complex.vjp(input=lambda xp, g: xp.view_as_real(g))
 
 
-@elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",))
+@elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",),
+             exact_out=_COMPLEX_OUT)
 def complex(xp, real, imag):
     """Complex numbers, real + i · imag.
 
@@ -121,7 +124,8 @@ def _complex_jvp(xp, t_real, t_imag, real, imag):
 complex.jvp(_complex_jvp)
 
 
-@elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",))
+@elementwise(scalar_inputs=(), promote="none", opmath=False, holomorphic=False, expose=("torch",),
+             exact_out=_COMPLEX_OUT)
 def polar(xp, abs, angle):
     """Complex numbers in polar form, abs · exp(i · angle).
 

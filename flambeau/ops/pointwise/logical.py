@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..declare import elementwise, not_implemented
+from ..declare import FOUND_DTYPE, elementwise, not_implemented
 
 
 @elementwise(differentiable=False, scalar_inputs=())
@@ -99,7 +99,8 @@ def bitwise_xor(xp, input, other):
     return xp.bitwise_xor(input, other)
 
 
-@elementwise(differentiable=False, unsupported_dtypes=not_implemented("bitwise_not_cpu", "float", "complex"))
+@elementwise(differentiable=False, unsupported_dtypes=not_implemented("bitwise_not_cpu", "float", "complex"),
+             exact_out=FOUND_DTYPE)
 def bitwise_not(xp, input):
     """The bitwise complement.
 

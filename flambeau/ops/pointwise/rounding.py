@@ -55,7 +55,7 @@ def round(xp, input):
 
 
 @elementwise(name="round", key="_round_decimals", node="RoundBackward1", expose=(),
-             unsupported_dtypes=not_implemented("round_cpu", "bool", "integer", "complex"))
+             unsupported_dtypes=not_implemented("round_cpu", "bool", "integer", "complex"), exact_out=FOUND_DTYPE)
 def round_decimals(xp, input, *, decimals):
     """The nearest multiple of 10⁻ᵈ."""
     scale = 10.0 ** (decimals if decimals >= 0 else -decimals)

@@ -82,7 +82,7 @@ clamp_tensors.vjp(
     max=lambda xp, g, input, min, max: xp.where(xp.logical_or(input > max, max < min), g, 0))
 
 
-@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", exact_out=FOUND_DTYPE,
+@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0",
              expose=(), scalar_inputs=(),
              unsupported_dtypes=_unsupported_in_clamp("maximum_cpu"))
 def clamp_below(xp, input, min):
@@ -90,7 +90,7 @@ def clamp_below(xp, input, min):
     return xp.maximum(input, min)
 
 
-@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", exact_out=FOUND_DTYPE,
+@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0",
              expose=(), scalar_inputs=(),
              unsupported_dtypes=_unsupported_in_clamp("minimum_cpu"))
 def clamp_above(xp, input, max):
@@ -228,7 +228,7 @@ def _check_lerp(input, end, weight=None):
 
 
 @elementwise(node="LerpBackward1", scalar_inputs=(), check=_check_lerp,
-             unsupported_dtypes=not_implemented("lerp_kernel_tensor", "bool", "integer"))
+             unsupported_dtypes=not_implemented("lerp_kernel_tensor", "bool", "integer"), exact_out=FOUND_DTYPE)
 def lerp(xp, input, end, weight):
     """Linear interpolation, input + weight · (end - input).
 
@@ -304,14 +304,18 @@ nextafter.vjp(input=lambda xp, g, input, other: xp.where(input == other, 0, g),
               other=lambda xp, g, input, other: xp.where(input == other, g, 0))
 
 
+_DIFFERENT_DTYPES = "heaviside is not yet implemented for tensors with different dtypes."
+
+
 def _check_heaviside(input, values):
     if input.dtype.is_complex or values.dtype.is_complex:
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if input.dtype is not values.dtype:
-        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+        raise RuntimeError(_DIFFERENT_DTYPES)
 
 
-@elementwise(scalar_inputs=(), node="torch::autograd::NotImplemented", check=_check_heaviside)
+@elementwise(scalar_inputs=(), node="torch::autograd::NotImplemented", check=_check_heaviside,
+             exact_out=_DIFFERENT_DTYPES)
 def heaviside(xp, input, values):
     """The Heaviside step function: 0 where input < 0, 1 where input > 0, `values` where input = 0.
 

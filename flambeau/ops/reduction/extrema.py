@@ -136,14 +136,14 @@ def _unsupported_in_dim(name):
 
 
 @op(name="max", key="_max_dim", outputs=("values", "indices"), expose=(),
-    unsupported_dtypes=_unsupported_in_dim("max"))
+    unsupported_dtypes=_unsupported_in_dim("max"), exact_out=True)
 def max_dim(xp, input, *, dim, keepdim=False):
     """The maxima along `dim`, and their indices."""
     return xp._max_dim(input, dim, keepdim)
 
 
 @op(name="min", key="_min_dim", outputs=("values", "indices"), expose=(),
-    unsupported_dtypes=_unsupported_in_dim("min"))
+    unsupported_dtypes=_unsupported_in_dim("min"), exact_out=True)
 def min_dim(xp, input, *, dim, keepdim=False):
     """The minima along `dim`, and their indices."""
     return xp._min_dim(input, dim, keepdim)

@@ -40,7 +40,7 @@ def norm_tangent(xp, t, input, out, ord, dim, keepdim):
 
 
 @op(name="linalg_vector_norm", expose=("linalg",), holomorphic=False, batching_rule="reduce",
-    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR})
+    unsupported_dtypes={"bool": _NORM_ERROR, "integer": _NORM_ERROR}, exact_out=True)
 def linalg_vector_norm(xp, input, *, ord=2, dim=None, keepdim=False, dtype=None):
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
 

@@ -11,6 +11,14 @@ from ..unsupported_dtypes import after_shapes
 from .extrema import declare_selection, declare_ties_in_rows, declare_ties_over_all
 
 _PAIR = ("values", "indices")
+_KTHVALUE_OUT = "output values must be of same type as input", "output indices must be of scalar type {result}"
+_MODE_OUT = tuple(f"expected scalar type '{{result}}' but got '{{out}}' for {name} output" for name in _PAIR)
+_MEDIAN_OUT = (("Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
+                "{out_type} does not equal {result_type} (while checking arguments for median)"),
+               ("Expected tensor for argument #1 'indices' to have scalar type {result}; but got {out_type} instead "
+                "(while checking arguments for median)"))
+_HISTC_OUT = ("torch.histogram: input tensor and hist tensor should have the same dtype, but got input {result_c} and "
+              "hist {out_c}")
 
 
 # ----- sorting -----------------------------------------------------------------------------
@@ -18,14 +26,14 @@ _PAIR = ("values", "indices")
 _SORT_ERRORS = after_shapes({"complex": RuntimeError(" Sort does not support complex dtypes on CPU")}, None)
 
 
-@op(name="sort", key="_sort", outputs=_PAIR, expose=(), opmath=False, unsupported_dtypes=_SORT_ERRORS)
+@op(name="sort", key="_sort", outputs=_PAIR, expose=(), opmath=False, unsupported_dtypes=_SORT_ERRORS, exact_out=True)
 def sort(xp, input, *, dim=-1, descending=False):
     """The sorted elements along `dim`, and their indices."""
     return xp._sort(input, dim, descending)
 
 
 @op(name="sort", key="_sort_stable", node="SortBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_SORT_ERRORS)
+    unsupported_dtypes=_SORT_ERRORS, exact_out=True)
 def sort_stable(xp, input, *, stable, dim=-1, descending=False):
     """`sort`; equal elements keep their order if `stable`."""
     return xp._sort_stable(input, stable, dim, descending)
@@ -63,7 +71,7 @@ def msort(xp, input):
 
 @op(outputs=_PAIR, opmath=False, unsupported_dtypes=after_shapes({
     "bool": RuntimeError("topk does not support bool dtypes on CPU"),
-    "complex": RuntimeError(" topk does not support complex dtypes on CPU")}, unless_empty=None))
+    "complex": RuntimeError(" topk does not support complex dtypes on CPU")}, unless_empty=None), exact_out=True)
 def topk(xp, input, *, k, dim=-1, largest=True, sorted=True):
     """The k largest (or smallest) elements along `dim`, and their indices.
 
@@ -85,7 +93,7 @@ declare_selection(topk)
 
 
 @op(outputs=_PAIR, opmath=False, unsupported_dtypes=after_shapes(
-    not_implemented("kthvalue_cpu", "bool", "complex"), "dim", scalars=False))
+    not_implemented("kthvalue_cpu", "bool", "complex"), "dim", scalars=False), exact_out=_KTHVALUE_OUT)
 def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
     """The k-th smallest element along `dim`, counted from 1, and its index.
 
@@ -96,7 +104,8 @@ def kthvalue(xp, input, *, k, dim=-1, keepdim=False):
     return xp.kthvalue(input, k, dim, keepdim)
 
 
-@op(outputs=_PAIR, opmath=False, unsupported_dtypes=after_shapes(not_implemented("mode_cpu", "complex"), scalars=False))
+@op(outputs=_PAIR, opmath=False, exact_out=_MODE_OUT,
+    unsupported_dtypes=after_shapes(not_implemented("mode_cpu", "complex"), scalars=False))
 def mode(xp, input, *, dim=-1, keepdim=False):
     """The most frequent element along `dim`, the smallest of several, and its index.
 
@@ -129,14 +138,14 @@ def nanmedian_all(xp, input):
 
 
 @op(name="median", key="_median_dim", node="MedianBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_MEDIAN_DIM_ERRORS)
+    unsupported_dtypes=_MEDIAN_DIM_ERRORS, exact_out=_MEDIAN_OUT)
 def median_dim(xp, input, *, dim, keepdim=False):
     """The lower median along `dim`, and its index."""
     return xp._median_dim(input, dim, keepdim)
 
 
 @op(name="nanmedian", key="_nanmedian_dim", node="NanmedianBackward1", outputs=_PAIR, expose=(), opmath=False,
-    unsupported_dtypes=_MEDIAN_DIM_ERRORS)
+    unsupported_dtypes=_MEDIAN_DIM_ERRORS, exact_out=_MEDIAN_OUT)
 def nanmedian_dim(xp, input, *, dim, keepdim=False):
     """The lower median along `dim` of the elements that are not NaN, and its index."""
     return xp._nanmedian_dim(input, dim, keepdim)
@@ -306,7 +315,7 @@ def _unsupported_in_histc(input, *, min=0, max=0, **_):
 
 @op(differentiable=False, opmath=False,
     unsupported_dtypes=not_implemented("linspace_cpu", "bool") | dict.fromkeys(
-        ("integer", "complex"), _unsupported_in_histc))
+        ("integer", "complex"), _unsupported_in_histc), exact_out=_HISTC_OUT)
 def histc(xp, input, *, bins=100, min=0, max=0):
     """A histogram of `bins` equal bins between `min` and `max` (the input's range where these are equal).
 

@@ -79,13 +79,13 @@ gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
     xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
 
 
-@linear("input", "src", name="scatter", key="_scatter", expose=(), **INDEX_OPTIONS)
+@linear("input", "src", name="scatter", key="_scatter", expose=(), exact_out=True, **INDEX_OPTIONS)
 def scatter(xp, input, index, src, *, dim):
     """The input with out[index[i][j]][j] = src[i][j] for dim = 0; likewise for the other dimensions."""
     return xp.scatter(input, index, src, dim)
 
 
-@op(name="scatter", key="_scatter_scalar", node="ScatterBackward1", expose=(), **INDEX_OPTIONS)
+@op(name="scatter", key="_scatter_scalar", node="ScatterBackward1", expose=(), exact_out=True, **INDEX_OPTIONS)
 def scatter_scalar(xp, input, index, *, dim, value):
     """The input with a scalar written at the index along `dim`."""
     return xp.scatter(input, index, value, dim)
@@ -113,7 +113,8 @@ _gather_padded.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
     xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
 
 
-@linear(argument_order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), **INDEX_OPTIONS)
+@linear(argument_order=("input", "dim", "index", "src"), expose=("torch", "method", "inplace"), exact_out=True,
+        **INDEX_OPTIONS)
 def scatter_add(xp, input, index, src, *, dim):
     """The input with out[index[i][j]][j] += src[i][j] for dim = 0; likewise for the other dimensions.
 
@@ -144,7 +145,7 @@ def _without_reductions(kernel, *reductions):
     nondifferentiable_inputs=("index",), opmath=False,
     unsupported_dtypes={
         "complex": _without_reductions("scatter_gather_tensor_cpu_reduce_{reduce}", "amax", "amin"),
-        "bool": _without_reductions("scatter_gather_tensor_cpu_reduce_{reduce}", "mean")})
+        "bool": _without_reductions("scatter_gather_tensor_cpu_reduce_{reduce}", "mean")}, exact_out=True)
 def scatter_reduce(xp, input, index, src, *, dim, reduce, include_self=True):
     """The input with elements of `src` reduced into the positions of `index` along `dim`.
 
@@ -278,7 +279,8 @@ index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim, alpha=alpha))
 
 
-@linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"), **INDEX_OPTIONS)
+@linear(argument_order=("input", "dim", "index", "source"), expose=("torch", "method", "inplace"),
+        exact_out=True, **INDEX_OPTIONS)
 def index_copy(xp, input, index, source, *, dim):
     """The input with the slices of `dim` at a vector of indices replaced by those of `source`.
 
@@ -337,7 +339,7 @@ def _unsupported_in_index_reduce(input, index, source, *, reduce, include_self=T
 
 @op(argument_order=("input", "dim", "index", "source", "reduce"), expose=("torch", "method", "inplace"),
     nondifferentiable_inputs=("index",), opmath=False,
-    unsupported_dtypes=dict.fromkeys(("bool", "complex"), _unsupported_in_index_reduce))
+    unsupported_dtypes=dict.fromkeys(("bool", "complex"), _unsupported_in_index_reduce), exact_out=True)
 def index_reduce(xp, input, index, source, *, dim, reduce, include_self=True):
     """The input with slices of `source` reduced into the slices of `dim` at a vector of indices.
 

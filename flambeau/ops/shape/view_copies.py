@@ -86,7 +86,10 @@ _declare_copy(squeeze_dims, "_squeeze_dims_copy")
 _declare_copy(as_strided, "_as_strided_copy")
 
 
-@linear(expose=("torch", "method"), opmath=False, **VIEW_OPTIONS)
+@linear(expose=("torch", "method"), opmath=False,
+        exact_out="Expected self.dtype() == output.dtype() to be true, but got false.  (Could this error message be "
+        "improved?  If so, please report an enhancement request to PyTorch.)",
+        **VIEW_OPTIONS)
 def narrow_copy(xp, input, *, dim, start, length):
     """A copy of the slice [start, start + length) of dimension `dim`.
 

@@ -1,0 +1,57 @@
+"""The check that a call with `out=` needs no recording: one rule for all operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...modes import grad_mode
+from ..tensor import Tensor
+
+#: operators whose `out=` overload PyTorch has no derivative for: their inputs may require grad, `out` may not
+NO_DERIVATIVE = frozenset((
+    "arange", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "conj_physical", "diag_embed", "expand_copy", "eye", "fft_fftfreq", "fft_rfftfreq", "floor_divide", "full", "gcd",
+    "heaviside", "lcm", "linspace", "log_softmax", "logspace", "normal", "ones", "permute_copy", "rand", "randint",
+    "randperm", "range", "slice_copy", "softmax", "unsqueeze_copy", "view_as_real_copy", "zeros"))
+#: operators that PyTorch composes of others: the one whose `out=` overload is called
+_CALLED = {
+    "hstack": "cat", "vstack": "cat", "dstack": "cat", "column_stack": "cat", "msort": "sort", "diff": "sub",
+    "det": "_linalg_det", "linalg_det": "_linalg_det", "linalg_inv": "linalg_inv_ex", "inverse": "linalg_inv_ex",
+}
+
+
+def check_records_nothing(name: str, inputs: Iterable[Any], outs: Iterable[Any], differentiable: bool = True) -> None:
+    """Check that a call of an operator with `out=` needs no recording.
+
+    Args:
+        inputs, outs: tensors, and other values.
+        differentiable: whether the operator's result may require grad.
+
+    Raises:
+        RuntimeError: a tensor requires grad, and grad mode is on (PyTorch's text).
+    """
+    if not grad_mode.get():
+        return
+    name = _CALLED.get(name, name)
+    if name in NO_DERIVATIVE:
+        recorded = any(isinstance(x, Tensor) and x._requires_grad and not x._has_node() for x in outs)
+        name = "aten::" + name
+    else:
+        recorded = differentiable and (_any_requires_grad(inputs) or _any_requires_grad(outs))
+    if recorded:
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
+                           "one of the arguments requires grad.")
+
+
+def _any_requires_grad(values: Iterable[Any]) -> bool:
+    for x in values:
+        if isinstance(x, Tensor):
+            if x._requires_grad:
+                return True
+        elif isinstance(x, (tuple, list)) and _any_requires_grad(x):
+            return True
+    return False
+
+
+__all__ = ["NO_DERIVATIVE", "check_records_nothing"]
