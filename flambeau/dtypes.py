@@ -2,8 +2,8 @@
 
 Each dtype corresponds to exactly one NumPy dtype. bfloat16, which NumPy lacks, is a structured dtype with one uint16
 field: indexing, copying and concatenation work unchanged, arithmetic raises. Operators widen it to float32 (`widen`)
-and round the result (`cast`). The dtypes of eight bits are structured dtypes with a uint8 field. As in PyTorch, they
-hold data: few operators compute with them.
+and round the result (`cast`). complex32, pairs of float16, is one with a uint32 field, widened to complex64. The dtypes
+of eight bits are structured dtypes with a uint8 field. As in PyTorch, they hold data: few operators compute with them.
 
 Promotion follows PyTorch: https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
 """
@@ -82,7 +82,7 @@ class dtype:
         """The complex dtype with parts of at least this precision."""
         if self.is_complex:
             return self
-        return complex128 if self is float64 else complex64
+        return complex128 if self is float64 else complex32 if self is float16 else complex64
 
 
 #: names that `dtype.abbr` shortens
@@ -107,6 +107,7 @@ float16 = dtype("float16", np.float16, FLOATING, 5, "HalfTensor", "Half")
 bfloat16 = dtype("bfloat16", [("bfloat16", "<u2")], FLOATING, 5, "BFloat16Tensor", "BFloat16")
 float32 = dtype("float32", np.float32, FLOATING, 6, "FloatTensor", "Float")
 float64 = dtype("float64", np.float64, FLOATING, 7, "DoubleTensor", "Double")
+complex32 = dtype("complex32", [("complex32", "<u4")], COMPLEX, 7, "ComplexHalfTensor", "ComplexHalf")
 complex64 = dtype("complex64", np.complex64, COMPLEX, 8, "ComplexFloatTensor", "ComplexFloat")
 complex128 = dtype("complex128", np.complex128, COMPLEX, 9, "ComplexDoubleTensor", "ComplexDouble")
 
@@ -129,15 +130,13 @@ def _without_data(name: str, itemsize: int, signed: bool | None, scalar_name: st
     """A dtype that programs may name and compare; a tensor of it raises NotImplementedError."""
     result = object.__new__(dtype)
     result.name, result.itemsize, result.scalar_name, result.legacy = name, itemsize, scalar_name, ""
-    result.is_complex, result.is_floating_point = name == "complex32", False
+    result.is_complex = result.is_floating_point = False
     if signed is not None:
         result.is_signed = signed
     return result
 
 
-complex32 = _without_data("complex32", 4, True, "ComplexHalf")
 WITHOUT_DATA = (
-    complex32,
     *(_without_data(name, size, None, scalar_name) for name, size, scalar_name in (
         ("qint8", 1, "QInt8"), ("quint8", 1, "QUInt8"), ("qint32", 4, "QInt32"), ("quint4x2", 1, "QUInt4x2"),
         ("quint2x4", 1, "QUInt2x4"), ("bits1x8", 1, "Bits1x8"), ("bits2x4", 1, "Bits2x4"), ("bits4x2", 1, "Bits4x2"),
@@ -147,11 +146,11 @@ WITHOUT_DATA = (
 )  #: dtypes without tensors: NumPy has none of them
 
 ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
-       float16, bfloat16, float32, float64, complex64, complex128,
+       float16, bfloat16, float32, float64, complex32, complex64, complex128,
        float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu, float4_e2m1fn_x2)
 WIDE_UNSIGNED = frozenset((uint16, uint32, uint64))
-EIGHT_BITS = frozenset(ALL[15:])
-WITHOUT_STORAGE_CLASS = WIDE_UNSIGNED | EIGHT_BITS  #: no legacy tensor and storage classes
+EIGHT_BITS = frozenset(ALL[16:])
+WITHOUT_STORAGE_CLASS = WIDE_UNSIGNED | EIGHT_BITS | {complex32}  #: no legacy tensor and storage classes
 
 #: NumPy dtype -> flambeau dtype, with the aliases `longlong` and `ulonglong`
 OF_NUMPY = {d.numpy: d for d in ALL} | {np.dtype(np.longlong): int64, np.dtype(np.ulonglong): uint64}
@@ -161,12 +160,14 @@ PYTHON_CATEGORY = {bool: BOOL, int: INTEGER, float: FLOATING, complex: COMPLEX}
 
 BFLOAT16, HALF = bfloat16.numpy, float16.numpy
 NARROW = frozenset((np.dtype(np.float16), BFLOAT16))
+COMPLEX32 = complex32.numpy
 
 #: the C++ names of dtypes in some of PyTorch's messages
 C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char",
            "uint8": "unsigned char", "bool": "bool", "uint16": "unsigned short", "uint32": "unsigned int",
-           "uint64": "unsigned long", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+           "uint64": "unsigned long", "complex32": "c10::complex<c10::Half>",
+           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
 
 _default = float32
 
@@ -226,7 +227,7 @@ def set_default_dtype(d: dtype) -> None:
 
 def default_complex() -> dtype:
     """The dtype of tensors of Python complex numbers: parts of the default dtype."""
-    return complex128 if _default is float64 else complex64
+    return _default.to_complex()
 
 
 def of_scalar(value: object) -> dtype:
@@ -267,7 +268,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.is_complex and low is float64:
             return complex128
-        return high
+        return complex64 if high is complex32 and low in (float32, bfloat16) else high
     if a.rank != b.rank:
         return a if a.rank > b.rank else b
     # different dtypes of equal rank: uint8 with int8, float16 with bfloat16
@@ -329,8 +330,18 @@ def register_float8(formats: Any) -> None:
     _float8[:] = [formats]
 
 
+def is_complex(array_dtype: np.dtype) -> bool:
+    """Whether a NumPy dtype is that of a complex one.
+
+    >>> is_complex(complex32.numpy), is_complex(bfloat16.numpy)
+    (True, False)
+    """
+    kind = array_dtype.kind
+    return kind == "c" or (kind == "V" and array_dtype == COMPLEX32)
+
+
 def widen(array: np.ndarray) -> np.ndarray:
-    """An array of less than 32 bits as float32 (exact); other arrays unchanged."""
+    """An array of less than 32 bits as float32 (exact), complex32 as complex64; other arrays unchanged."""
     d = array.dtype
     if d in NARROW and array.size > _threshold[0]:
         converted = _converter[0](array, float32.numpy)
@@ -341,6 +352,9 @@ def widen(array: np.ndarray) -> np.ndarray:
         return np.left_shift(bits, 16, out=bits).view(np.float32)
     if d == np.float16:
         return array.astype(np.float32)
+    if d == COMPLEX32:
+        pairs = np.asarray(array)[..., np.newaxis].view(np.float16)
+        return pairs.astype(np.float32, order=_order(array)).view(np.complex64)[..., 0]
     if d.kind == "V":
         codes = array.view(np.uint8)
         return codes.astype(np.float32) if d == float4_e2m1fn_x2.numpy else _float8[0].decode(codes, OF_NUMPY[d].name)
@@ -371,6 +385,24 @@ def to_bfloat16(array: np.ndarray) -> np.ndarray:
     return rounded.astype(np.uint16).view(BFLOAT16).reshape(np.shape(array))
 
 
+def rounded_type(d: np.dtype, narrow: np.dtype) -> np.dtype:
+    """The dtype of a result that was computed, as `d`, with operands widened from `narrow`.
+
+    >>> rounded_type(np.dtype(np.float32), BFLOAT16) == BFLOAT16, rounded_type(np.dtype(np.bool_), HALF)
+    (True, dtype('bool'))
+    """
+    if d == complex64.numpy and narrow in (COMPLEX32, HALF):
+        return COMPLEX32
+    if d != float32.numpy:
+        return d
+    return HALF if narrow == COMPLEX32 else narrow
+
+
+def _to_complex32(array: np.ndarray) -> np.ndarray:
+    single = np.array(array, np.complex64, order=_order(array))
+    return single[..., np.newaxis].view(np.float32).astype(np.float16, order="K").view(COMPLEX32)[..., 0]
+
+
 def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     """`array` converted as by PyTorch's `.to`; the same object if it has that dtype."""
     source = array.dtype
@@ -382,7 +414,7 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
         converted = _converter[0](array, to)
         if converted is not None:
             return converted
-    if to == HALF or (source.kind in "fcV" and (
+    if to in (HALF, COMPLEX32) or (source.kind in "fcV" and (
             to.itemsize < source.itemsize or to.kind in "iu" or source.kind == "V")):
         with np.errstate(all="ignore"):  # overflow to inf or wrap-around, without a warning
             return _converted(array, to)
@@ -390,6 +422,10 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
 
 
 def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:
+    if to == COMPLEX32:
+        return _to_complex32(widen(array))
+    if array.dtype == COMPLEX32:
+        array = widen(array)
     if to == BFLOAT16:
         return to_bfloat16(widen(array.real if array.dtype.kind == "c" else array))
     if to.kind == "V":

@@ -28,8 +28,8 @@ __all__ = ["from_dlpack", "to_dlpack"]
 _UNSIGNED = 1  # DLPack's type code of unsigned integers
 #: dtypes that NumPy lacks -> DLPack's type codes
 _CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13,
-          "float8_e8m0fnu": 14}
-_OF_CODE = {(code, 16 if name == "bfloat16" else 8): getattr(dtypes, name) for name, code in _CODES.items()}
+          "float8_e8m0fnu": 14, "complex32": 5}
+_OF_CODE = {(code, getattr(dtypes, name).itemsize * 8): getattr(dtypes, name) for name, code in _CODES.items()}
 
 
 class _Tensor(ctypes.Structure):

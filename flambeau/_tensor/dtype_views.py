@@ -12,6 +12,7 @@ import numpy as np
 
 from ..backends.bit_views import bits_of
 from ..backends.numpy.memory import address, element_strides, owner
+from ..dtypes import is_complex
 from ..engine.grad_mode import grad_mode
 from ..engine.nodes.node import Node
 from ..engine.tensor_interface import layer
@@ -29,7 +30,7 @@ def view_steps_to(array: np.ndarray, source: Any) -> Steps:
 def _changed(array: np.ndarray, source: np.ndarray) -> str | None:
     """The operator by which the dtype or bits of a view differ from its source's."""
     if array.dtype != source.dtype:
-        return "view_as_real" if source.dtype.kind == "c" else "view_as_complex"
+        return "view_as_real" if is_complex(source.dtype) else "view_as_complex"
     (conjugated, negated), (was_conjugated, was_negated) = bits_of(array), bits_of(source)
     return "_conj_view" if conjugated != was_conjugated else "_neg_view" if negated != was_negated else None
 

@@ -53,7 +53,8 @@ def is_complex(input: Tensor) -> bool:
     True
     """
     try:
-        return input._array.dtype.kind == "c"
+        dtype = input._array.dtype
+        return dtype.kind == "c" or (dtype.kind == "V" and dtypes.is_complex(dtype))
     except AttributeError as error:
         return bool(with_other_object(error, is_complex, (input,)))
 
@@ -66,7 +67,8 @@ def is_floating_point(input: Tensor) -> bool:
     False
     """
     try:
-        return input._array.dtype.kind in "fV"
+        dtype = input._array.dtype
+        return dtype.kind == "f" or (dtype.kind == "V" and not dtypes.is_complex(dtype))
     except AttributeError as error:
         return bool(with_other_object(error, is_floating_point, (input,)))
 

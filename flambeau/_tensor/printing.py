@@ -135,8 +135,8 @@ def _integral(value: float) -> str:
 
 def _texts(array: np.ndarray) -> tuple[list[str], int]:
     """The texts of the elements of a non-empty array, flattened, and the width used for line breaks."""
-    kind = array.dtype.kind
-    if kind == "c":
+    if dtypes.is_complex(array.dtype):
+        array = dtypes.widen(array)
         real, real_width = _texts(array.real)
         imag, imag_width = _texts(array.imag)
         joined = []
@@ -249,7 +249,8 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
         suffixes = [f"size={shape}", f"nnz={tensor._array.nnz}"]
         empty = False
     default = dtypes.get_default_dtype()
-    default_dtypes = (default,) if meta or empty else (default, dtypes.default_complex(), dtypes.int64, dtypes.bool_)
+    default_dtypes = (default,) if meta or empty else (
+        default, dtypes.complex128 if default is dtypes.float64 else dtypes.complex64, dtypes.int64, dtypes.bool_)
     if dtype not in default_dtypes:
         suffixes.append(f"dtype={dtype!r}")
     if sparse:

@@ -9,6 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..backends.bit_views import bits_of
 from ..backends.numpy.memory import address, owner, view_memory
+from ..dtypes import is_complex
 from ..shapes import contiguous_strides
 
 
@@ -94,14 +95,14 @@ class Geometry:
         """The geometry after `view_as_real` of base and view: complex elements as one more dimension of size 2."""
         out = object.__new__(Geometry)
         out.offset, out.conjugated, out.negated = self.offset, self.conjugated, self.negated
-        if self.dtype.kind == "c":
+        if is_complex(self.dtype):
             half = np.dtype(f"f{self.dtype.itemsize // 2}")
             out.shape, out.strides = (*self.shape, 2), (*self.strides, half.itemsize)
         else:
             half, out.shape, out.strides = self.dtype, self.shape, self.strides
         out.dtype = out.base_dtype = half
         out.base_shape, out.base_strides = self.base_shape, self.base_strides
-        if self.base_dtype.kind == "c":
+        if is_complex(self.base_dtype):
             out.base_shape = (*self.base_shape, 2)
             out.base_strides = (*self.base_strides, half.itemsize)
         return out

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.bit_views import apply_bits
+from ..dtypes import is_complex
 from ..engine.nodes.hooks import NodeExtra
 from ..engine.nodes.node import FREED_MESSAGE, Node, next_number
 from ..engine.nodes.op_node import OpNode, public_node
@@ -170,7 +171,7 @@ class CopySlices(Node):
         """`vjp` for a real view of a complex base or the reverse: on `view_as_real` of both."""
         functions, geometry, fn = layer.functions, self.geometry, self.fn
         g = cotangents if tensors else layer.wrap(np.asarray(cotangents))
-        of_complex = geometry.base_dtype.kind == "c"
+        of_complex = is_complex(geometry.base_dtype)
         if of_complex:
             g = functions.view_as_real(functions.contiguous(g))
         geometry = geometry.of_parts()

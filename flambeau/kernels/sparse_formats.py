@@ -20,6 +20,8 @@ Compressed = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 def nonzero(a: np.ndarray) -> np.ndarray:
     """Whether elements are not zero, of any dtype."""
+    if a.dtype == dtypes.COMPLEX32:
+        return (a.view(np.uint32) & 0x7FFF7FFF) != 0
     if a.dtype.kind == "V":
         return (a.view(np.uint16) & 0x7FFF) != 0
     return a != 0

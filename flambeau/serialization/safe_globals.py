@@ -21,7 +21,6 @@ BLOCKED = ("sys", "os", "posix", "nt")
 #: names that PyTorch allows and flambeau does not have
 _UNSUPPORTED = frozenset(f"torch.{name}" for name in (
     "quint8", "qint8", "qint32", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16",
-    "complex32",
     *(f"uint{bits}" for bits in range(1, 8)), *(f"int{bits}" for bits in range(1, 8)),
     "per_tensor_affine", "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric",
     "per_channel_affine_float_qparams", "QUInt8Storage", "QInt8Storage", "QInt32Storage", "QUInt4x2Storage",

@@ -1,4 +1,4 @@
-"""Dtypes that programs name though NumPy has none of them: complex32, the quantized ones, bits and small integers."""
+"""Dtypes that programs name though NumPy has none of them: the quantized ones, bits and small integers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outcome(call: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("name", [*NAMES, "chalf", "bit"])
+@pytest.mark.parametrize("name", [*NAMES, "complex32", "chalf", "bit"])
 def test_attributes(name: str) -> None:
     torch = pytest.importorskip("torch")
     ours, theirs = getattr(flambeau, name), getattr(torch, name)
@@ -42,8 +42,3 @@ def test_there_are_no_tensors(name: str) -> None:
     for call in (lambda: flambeau.zeros(2, dtype=d), lambda: flambeau.ones(2).to(d), lambda: flambeau.ones(2).type(d)):
         with pytest.raises(NotImplementedError, match=rf"tensors of flambeau\.{name} are not implemented"):
             call()
-
-
-def test_the_real_half_is_complex32s_part() -> None:
-    assert flambeau.complex32.to_real() is flambeau.float16
-    assert flambeau.complex32.to_complex() is flambeau.complex32

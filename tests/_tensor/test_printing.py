@@ -408,8 +408,9 @@ def random_array(r: random.Random) -> np.ndarray:
     n = int(np.prod(shape))
     with np.errstate(all="ignore"):
         if d.is_complex:
-            array = np.empty(n, d.numpy)
+            array = np.empty(n, np.complex128)
             array.real, array.imag = random_reals(r, n), random_reals(r, n)
+            array = dtypes.cast(array, d.numpy)
         elif d.is_floating_point:
             array = dtypes.cast(np.array(random_reals(r, n), np.float64), d.numpy)
         else:
@@ -438,6 +439,9 @@ def to_torch(torch: Any, array: np.ndarray) -> Any:
     if array.dtype == dtypes.BFLOAT16:
         bits = np.ascontiguousarray(array).view(np.uint16).copy()
         return torch.from_numpy(bits).view(torch.bfloat16).reshape(array.shape)
+    if array.dtype == dtypes.COMPLEX32:
+        bits = np.ascontiguousarray(array).reshape(-1).view(np.int32).copy()
+        return torch.from_numpy(bits).view(torch.complex32).reshape(array.shape)
     if array.dtype.kind == "V":  # a float of eight bits
         codes = np.ascontiguousarray(array).view(np.uint8).copy()
         return torch.from_numpy(codes).view(getattr(torch, dtypes.of(array.dtype).name)).reshape(array.shape)

@@ -20,6 +20,7 @@ from ...modes import filled_memory, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
+from ..dispatch.complex_half import warn_of_complex_half
 from ..meta import without_elements
 from ..storage import TypedStorage, UntypedStorage, attach_storage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
@@ -43,6 +44,8 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
         RuntimeError: `requires_grad` for an integer dtype.
     """
     out: Tensor = wrap(array)
+    if array.dtype is dtypes.COMPLEX32:
+        warn_of_complex_half()
     if unset and filled_memory[0]:
         fill_uninitialized(array)
     if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
@@ -128,10 +131,10 @@ def scalar_array(value: Any, d: dtype_type) -> np.ndarray:
 
 
 def _typed_scalar(value: Any, d: dtype_type) -> np.ndarray:
-    if d.numpy.kind == "V":
-        return dtypes.cast(np.asarray(value, np.float32), d.numpy)
     if isinstance(value, complex) and not d.is_complex:
         raise TypeError("must be real number, not complex")
+    if d.numpy.kind == "V":
+        return dtypes.cast(np.asarray(value, np.complex64 if d.is_complex else np.float32), d.numpy)
     if d.category == dtypes.INTEGER:
         return np.array(_integers([value], d)[0], d.numpy)
     state = set_state(IGNORE)  # out of range is inf, without a warning
@@ -203,10 +206,11 @@ def _of_scalars(output: list[Any], kinds: set[type], shape: list[int], dtype: dt
             d = dtypes.of_scalar(kind(0))
             result = d if result is None else dtypes.promote_types(result, d)
         dtype = result or dtypes.get_default_dtype()
-    if dtype.numpy.kind == "V":
-        return dtypes.cast(np.array(output, np.float32), dtype.numpy).reshape(shape)
     if complex in kinds and not dtype.is_complex:
         raise TypeError("must be real number, not complex")
+    if dtype.numpy.kind == "V":
+        wide = np.complex64 if dtype.is_complex else np.float32
+        return dtypes.cast(np.array(output, wide), dtype.numpy).reshape(shape)
     state = set_state(IGNORE)
     try:
         if dtype.category == dtypes.INTEGER and (float in kinds or not dtype.is_signed):

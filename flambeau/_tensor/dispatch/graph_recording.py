@@ -22,6 +22,7 @@ from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
 from ..dtype_views import view_steps_to
 from ..tensor import INFERENCE, Tensor, wrap
 from ..untracked_views import register_view
+from .complex_half import warn_of_complex_half
 from .gradient_edge import gradient_edge
 from .promotion import result_type, scalar_operand
 from .saved_tensor_packing import replace_saved_with_packed
@@ -33,8 +34,11 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 def wrap_result(a: Any, narrow: np.dtype | None) -> Tensor:
     if a.__class__ is not ndarray and not isinstance(a, ndarray):
         a = np.asarray(a)
-    if narrow is not None and a.dtype == np.float32:
-        a = dtypes.cast(a, narrow)
+    if narrow is not None:
+        to = dtypes.rounded_type(a.dtype, narrow)
+        if to == dtypes.COMPLEX32:
+            warn_of_complex_half()
+        a = dtypes.cast(a, to)
     return wrap(a)
 
 
@@ -208,8 +212,12 @@ def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any,
             unlike_type = True
         is_complex = is_complex or d.kind == "c"
         is_narrow = is_narrow or d in dtypes.NARROW
+        if d.kind == "V" and d == dtypes.COMPLEX32:
+            is_complex = is_narrow = True
     is_complex = is_complex or dtype.kind == "c"
     is_narrow = is_narrow or dtype in dtypes.NARROW
+    if dtype.kind == "V" and dtype == dtypes.COMPLEX32:
+        is_complex = is_narrow = True
     unlike_shape = unlike_shape and op.kind == ELEMENTWISE
     if not (unlike_shape or unlike_type or is_complex or is_narrow):
         return None

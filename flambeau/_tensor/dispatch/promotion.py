@@ -14,6 +14,7 @@ from ...backends.numpy.memory import check_scalar_fits
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..tensor import Tensor
+from .complex_half import check_complex_half
 
 ndarray = np.ndarray
 NO_PARAMS: dict[str, Any] = {}
@@ -45,6 +46,8 @@ def result_type(operands: Sequence[Any]) -> dtypes.dtype:
 def check_dtype_supported(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any]) -> None:
     """Raise the declared error if an operator does not support a dtype."""
     error = op.unsupported_dtypes.get(d.name)
+    if error is None and d is dtypes.complex32:  # what computes with no complex numbers says so
+        error = op.unsupported_dtypes.get("complex64")
     if error is None:
         return
     if not isinstance(error, Exception):
@@ -86,8 +89,14 @@ def promoted_operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO
             if a.__class__ is ndarray and op.opmath and a.dtype in dtypes.NARROW:
                 narrow = a.dtype if narrow is None else narrow
                 a = dtypes.widen(a)
-            elif a.__class__ is ndarray and a.dtype.kind == "V" and op.opmath:
-                _computes_with_eight_bits(op, a.dtype)
+            elif a.__class__ is ndarray and a.dtype.kind == "V":
+                if a.dtype == dtypes.COMPLEX32:
+                    check_complex_half(op)
+                    if op.opmath:
+                        narrow = a.dtype
+                        a = dtypes.widen(a)
+                elif op.opmath:
+                    _computes_with_eight_bits(op, a.dtype)
             result.append(a)
         return result, narrow
     common: np.dtype | None = None
@@ -109,7 +118,11 @@ def promoted_operands(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO
     if op.promote == "float" and common.kind not in "fcV":
         common = dtypes.get_default_dtype().numpy
     compute = common
-    if common.kind in "fV" and op.opmath and (common in dtypes.NARROW or _computes_with_eight_bits(op, common)):
+    if common.kind == "V" and common == dtypes.COMPLEX32:
+        check_complex_half(op)
+        if op.opmath:
+            narrow, compute = common, dtypes.complex64.numpy
+    elif common.kind in "fV" and op.opmath and (common in dtypes.NARROW or _computes_with_eight_bits(op, common)):
         narrow, compute = common, dtypes.float32.numpy
     for i, x in enumerate(inputs):
         if x is None:
@@ -147,13 +160,14 @@ def _computes_with_eight_bits(op: Op, common: np.dtype) -> bool:
 
 
 def round_scalar(value: Any, narrow: np.dtype) -> np.ndarray:
-    """A scalar rounded to float16 or bfloat16, as float32."""
-    return dtypes.widen(dtypes.cast(scalar_operand(value, dtypes.float32.numpy), narrow))
+    """A scalar rounded to a narrow dtype, as float32, or complex64 for complex32."""
+    wide = dtypes.complex64 if narrow == dtypes.COMPLEX32 else dtypes.float32
+    return dtypes.widen(dtypes.cast(scalar_operand(value, wide.numpy), narrow))
 
 
 def round_params(op: Op, params: dict[str, Any], narrow: np.dtype) -> dict[str, Any]:
     """The parameters, those that take part in promotion rounded to the narrow dtype."""
-    rounded = {name: float(round_scalar(params[name], narrow)) for name in op.promoting_params
+    rounded = {name: round_scalar(params[name], narrow).item() for name in op.promoting_params
                if params.get(name).__class__ is float}
     return {**params, **rounded}
 
@@ -188,5 +202,5 @@ def scalar_operand(value: Any, to: np.dtype) -> np.ndarray:
             raise OverflowError("int too big to convert")
         return np.array(int(value) & (2 ** (8 * to.itemsize) - 1), np.uint64).astype(to)
     if to.kind == "V":
-        return dtypes.cast(np.asarray(value, np.float32), to)
+        return dtypes.cast(np.asarray(value) if to == dtypes.COMPLEX32 else np.asarray(value, np.float32), to)
     return np.asarray(value).astype(to)

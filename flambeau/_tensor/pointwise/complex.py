@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...backends.bit_views import bits_of
 from ...engine.tensor_interface import layer
 from ...modes import dispatch_in_use, special
@@ -33,7 +34,7 @@ def real(input: Tensor) -> Tensor:
     >>> torch.real(torch.tensor([1 + 2j]))
     tensor([1.])
     """
-    return _component(input, 0) if input._array.dtype.kind == "c" else input
+    return _component(input, 0) if dtypes.is_complex(input._array.dtype) else input
 
 
 def imag(input: Tensor) -> Tensor:
@@ -46,7 +47,7 @@ def imag(input: Tensor) -> Tensor:
     >>> torch.imag(torch.tensor([1 + 2j]))
     tensor([2.])
     """
-    if input._array.dtype.kind != "c":
+    if not dtypes.is_complex(input._array.dtype):
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return _component(input, 1)
 
@@ -54,7 +55,7 @@ def imag(input: Tensor) -> Tensor:
 def conj(input: Tensor) -> Tensor:
     """The complex conjugate, a view with the conjugate bit (`is_conj`); a real tensor itself.
 
-    That of a batched tensor is computed, as it is where `__torch_dispatch__` receives operators.
+    That of a batched tensor or one of complex32 is computed, as it is where `__torch_dispatch__` receives operators.
 
     >>> import flambeau as torch
     >>> x = torch.tensor([1 + 2j])
@@ -62,7 +63,7 @@ def conj(input: Tensor) -> Tensor:
     (tensor([1.-2.j]), True)
     """
     if input._array.dtype.kind != "c":
-        return input
+        return _computed_conj(input)
     if not isinstance(input._array, np.ndarray) or (special[0] and dispatch_in_use[0]):
         return apply(REGISTRY["conj"], [input])
     return apply(REGISTRY["_conj_view"], [input])
@@ -78,7 +79,7 @@ def _computed_conj(input: Tensor) -> Tensor:
     >>> torch.conj(torch.tensor([1 + 2j]))
     tensor([1.-2.j])
     """
-    return apply(REGISTRY["conj"], [input]) if input._array.dtype.kind == "c" else input
+    return apply(REGISTRY["conj"], [input]) if dtypes.is_complex(input._array.dtype) else input
 
 
 def resolve_conj(input: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from ...shapes import broadcast_shapes
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.bit_resolution import resolved
+from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copy_function
@@ -61,8 +62,10 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         if memory_format is None or memory_format is devices.preserve_format or (
                 a.__class__ is np.ndarray and suggested_memory_format(a) == memory_format.name):
             return self
-    elif a.dtype.kind == "c" and dtype.numpy.kind not in "cb" and a.size:
+    elif dtypes.is_complex(a.dtype) and not (dtype.is_complex or dtype is dtypes.bool_) and a.size:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
+    if dtype is dtypes.complex32:
+        warn_of_complex_half()
     if memory_format is None and not special[0]:
         if bits_used[0]:
             a = resolve(a)
@@ -322,7 +325,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         if shape != a.shape:
             raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     values = src._array
-    if values.dtype.kind == "c" and a.dtype.kind not in "cb" and a.size:
+    if dtypes.is_complex(values.dtype) and not (dtypes.is_complex(a.dtype) or a.dtype.kind == "b") and a.size:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
 
     def compute() -> None:
@@ -350,7 +353,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         number = resolve(value._array)
         check_writable(self, is_tracked((self, value)))
         check_overlap(a)
-        if number.dtype.kind == "c" and a.dtype.kind not in "cb" and a.size:
+        if dtypes.is_complex(number.dtype) and not (dtypes.is_complex(a.dtype) or a.dtype.kind == "b") and a.size:
             warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
 
         def compute() -> None:
@@ -662,7 +665,8 @@ def _row_major(shape: Any) -> tuple[int, ...]:
 
 _CONVERSIONS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
                 "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8,
-                "byte": dtypes.uint8, "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128}
+                "byte": dtypes.uint8, "bool": dtypes.bool_, "chalf": dtypes.complex32, "cfloat": dtypes.complex64,
+                "cdouble": dtypes.complex128}
 
 METHODS: dict[str, Any] = {
     **{name: _conversion(name, d) for name, d in _CONVERSIONS.items()},

@@ -105,7 +105,7 @@ def _result_types(op: Op, values: list[Any], params: dict[str, Any], narrow: np.
 
 
 def _rounded(dtype: np.dtype, narrow: np.dtype | None) -> np.dtype:
-    return narrow if narrow is not None and dtype == np.float32 else dtype
+    return dtype if narrow is None else dtypes.rounded_type(dtype, narrow)
 
 
 def _elementwise(inputs: Sequence[Any], types: list[np.dtype]) -> list[Metadata]:

@@ -268,8 +268,8 @@ def _index_fill_function(inplace: bool, method: bool) -> Any:
                                f"{value._array.ndim} dimension(s).")
         if index._array.dtype != np.int64:
             raise IndexError("index_fill_(): Expected dtype int64 for index.")
-        if input._array.dtype.kind != "c" and (
-                value._array.dtype.kind == "c" if is_tensor else isinstance(value, (complex, np.complexfloating))):
+        if not dtypes.is_complex(input._array.dtype) and (dtypes.is_complex(
+                value._array.dtype) if is_tensor else isinstance(value, (complex, np.complexfloating))):
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         if is_tensor:
             key, inputs, params = "_index_fill_tensor", [input, index, value], {"dim": dim}

@@ -42,8 +42,10 @@ def _view_as_real(x: Any) -> Any:
         raise RuntimeError("view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate "
                            "tensor so you can view it as real, use self.resolve_conj(); however, be warned that the "
                            "resulting tensor will NOT alias the original.")
-    part = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
-    return x[..., np.newaxis].view(part)
+    return x[..., np.newaxis].view(f"f{x.itemsize // 2}")
+
+
+_COMPLEX_OF = {d.numpy: d.to_complex().numpy for d in (dtypes.float16, dtypes.float32, dtypes.float64)}
 
 
 def _view_as_complex(x: Any) -> Any:
@@ -58,8 +60,7 @@ def _view_as_complex(x: Any) -> Any:
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     if x.size and (address(x) - address(owner(x))) // item % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
-    pairs = x.view(np.complex64 if x.dtype == np.float32 else np.complex128)
-    return pairs[..., 0]
+    return x.view(_COMPLEX_OF[x.dtype])[..., 0]
 
 
 def _complex(real: Any, imag: Any) -> Any:
@@ -67,7 +68,7 @@ def _complex(real: Any, imag: Any) -> Any:
     out = np.empty(np.broadcast_shapes(real.shape, imag.shape),
                    np.complex128 if real.dtype == np.float64 else np.complex64)
     out.real, out.imag = real, imag
-    return match_layout(out, real, imag)
+    return match_layout(dtypes.cast(out, _COMPLEX_OF[real.dtype]), real, imag)
 
 
 def _polar(length: Any, angle: Any) -> Any:

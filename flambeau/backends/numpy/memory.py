@@ -193,6 +193,8 @@ def convert_scalar(value: Any, dtype: np.dtype) -> Any:
     if value.__class__ is ndarray:
         return dtypes.cast(value, dtype)
     if dtype.kind == "V":
+        if dtype == dtypes.COMPLEX32:
+            return dtypes.cast(np.asarray(value), dtype)
         return dtypes.cast(np.asarray(value.real, np.float32), dtype)
     if isinstance(value, complex) and dtype.kind != "c":
         value = value.real if dtype.kind != "b" else bool(value)
@@ -206,7 +208,7 @@ def convert_scalar(value: Any, dtype: np.dtype) -> Any:
 _SCALAR_NAMES = {"int64": "int64_t", "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t",
                  "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float32": "float",
                  "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-                 "complex64": "c10::complex<float>"}
+                 "complex64": "c10::complex<float>", "complex32": "c10::complex<c10::Half>"}
 
 
 _LARGEST = {"float32": float(np.finfo(np.float32).max), "complex64": float(np.finfo(np.float32).max),

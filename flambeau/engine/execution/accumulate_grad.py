@@ -39,13 +39,13 @@ _SOLE_REFERENCE = _references([np.empty(1)]) if getattr(sys, "_is_gil_enabled", 
 
 
 def add_arrays(a: Any, b: Any) -> Any:
-    """a + b in the dtype of `a`, also for bfloat16, which NumPy cannot add."""
+    """a + b in the dtype of `a`, also for bfloat16 and complex32, which NumPy cannot add."""
     try:
         return a + b if not LARGE_SEEN[0] else add_large(a, b)
     except SparseAccess:
         return SparseArray.operate("add", a, b)
     except TypeError:
-        return dtypes.to_bfloat16(dtypes.widen(a) + dtypes.widen(b))
+        return dtypes.cast(dtypes.widen(a) + dtypes.widen(b), a.dtype)
 
 
 def is_dense(a: np.ndarray) -> bool:

@@ -268,7 +268,7 @@ class OpNode(Node):
                 array_type = g._array.dtype if tensors else g.dtype
                 expected = types[i]
                 if array_type != expected:
-                    if array_type.kind == "c" and expected.kind != "c":
+                    if array_type.kind == "c" and not dtypes.is_complex(expected):
                         g = xp.real(g)
                     g = xp.to(g, dtypes.of(expected))
             result[i] = g

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ... import dtypes
-from ...dtypes import BFLOAT16
+from ...dtypes import BFLOAT16, COMPLEX32
 from .engine import Engine
 
 FLOATS: frozenset[np.dtype] = frozenset((
     np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), BFLOAT16))
 REAL_OF: dict[np.dtype, np.dtype] = {
-    np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+    COMPLEX32: np.dtype(np.float16), np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64)}
 
 #: dtype -> its C++ name, which PyTorch's range errors print
 CPP_NAME = {
