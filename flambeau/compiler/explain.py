@@ -17,7 +17,15 @@ from ..modes import special
 from ..trees import tree_flatten
 from .api import compile
 from .execution.cache_entry import GUARDS_FAILED, CacheEntry
-from .execution.compiled_function import MAX_TRACES, MAX_UNSTABLE_SIGNATURES, CompiledFunction, is_static_argument
+from .execution.compiled_function import (
+    MAX_TRACES,
+    MAX_UNSTABLE_SIGNATURES,
+    CompiledFunction,
+    RecordedCall,
+    is_static_argument,
+    num_traces,
+    recorded_calls,
+)
 from .execution.provenance import backward_provenance, backward_result_uses, result_uses
 from .guard_descriptions import advice, guards_of
 from .guards.object_kinds import is_traversable
@@ -27,6 +35,9 @@ from .tracing.provenance_tracer import ProvenanceTracer
 from .tracing.trace import Trace
 from .tracing.trace_comparison import difference
 
+#: calls until a function that is split is traced no more
+_MAX_CALLS = 64
+
 
 class Explanation:
     """The report of `compile.explain`; printing it shows all parts.
@@ -34,25 +45,29 @@ class Explanation:
     Attributes:
         replay: the cache entry of the call, or None.
         reason: why there is none, with the line.
-        graph_count: 1 if the call is compiled, else 0.
-        graph_break_count: 0 if the call is compiled, else 1.
-        break_reasons: a list of the reason, empty if the call is compiled.
+        parts: reports of the programs that ran, in order, of a call that is split.
+        graph_count: the number of programs that a call runs.
+        graph_break_count: one less, as in PyTorch: 0 if the call is one program, -1 if it is not compiled.
+        break_reasons: why the call is not one program, a reason for each break.
     """
 
     def __init__(self, function: Callable[..., Any], call: tuple[tuple, dict[str, Any]], entry: CacheEntry | None,
-                 reason: str | None, provenance: Provenance | None = None) -> None:
+                 reason: str | None, provenance: Provenance | None = None, parts: Sequence[Explanation] = (),
+                 reasons: Sequence[str] = ()) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
         self.replay, self.reason = entry, reason
         self._provenance = provenance or Provenance({}, {}, {})
         self._guards = [] if entry is None else guards_of(entry, self._provenance, function, call)
-        self.graph_count, self.graph_break_count = int(entry is not None), int(entry is None)
-        self.break_reasons = [] if reason is None else [reason]
+        self.parts = [*parts]
+        self.graph_count = len(parts) + (entry is not None)
+        self.graph_break_count = self.graph_count - 1
+        self.break_reasons = [*reasons] if reason is None else [reason]
 
     @property
     def kernels(self) -> list[str]:
         """The kernels in execution order, those of backward last: number, formula, and the lines they come from."""
         if self.replay is None:
-            return []
+            return [kernel for part in self.parts for kernel in part.kernels]
         found = _kernels(self.replay.program, self._provenance, result_uses(self.replay, self._provenance))
         backward = self.replay.backward
         if backward is not None:
@@ -63,13 +78,13 @@ class Explanation:
     @property
     def guards(self) -> list[str]:
         """The conditions under which a call is replayed."""
-        return [*self._guards]
+        return [*self._guards, *(guard for part in self.parts for guard in part.guards)]
 
     @property
     def fallbacks(self) -> list[str]:
         """Operators that run eagerly between compiled kernels, with reasons and lines."""
         if self.replay is None:
-            return []
+            return [text for part in self.parts for text in part.fallbacks]
         counts: Counter[str] = Counter()
         plan = self.replay.program.schedule
         for kernel in plan.kernels:
@@ -87,6 +102,8 @@ class Explanation:
         return "replays the first call" if why is None else f"traces a call before it replays: {why}"
 
     def __str__(self) -> str:
+        if self.parts:
+            return self._split()
         if self.replay is None:
             return self._not_compiled()
         program, backward = self.replay.program, self.replay.backward
@@ -108,15 +125,23 @@ class Explanation:
 
     __repr__ = __str__
 
+    def _split(self) -> str:
+        head = f"{self.name} is split: a call runs {pluralize(self.graph_count, 'program')}, with Python between them."
+        breaks = [text for reason in dict.fromkeys(self.break_reasons) for text in [_with_line(reason)]]
+        return "\n\n".join([head, _section("It is split because", breaks), *map(str, self.parts)])
+
     def _not_compiled(self) -> str:
         reason = self.reason or ""
-        place = place_of(reason)
-        text = reason if place is None else reason[:reason.rindex(" (")]
-        lines = [f"{self.name} is not compiled: each call runs eagerly.", "", f"  {text}"]
-        if place is not None:
-            lines.append(f"  {place.text}")
-        hint = advice(text)
+        text = _with_line(reason)
+        lines = [f"{self.name} is not compiled: each call runs eagerly.", "", *(f"  {x}" for x in text.split("\n"))]
+        hint = advice(reason)
         return "\n".join([*lines, *(["", hint] if hint else [])])
+
+
+def _with_line(reason: str) -> str:
+    """Return a reason, with the text of its line below."""
+    place = place_of(reason)
+    return reason if place is None else f"{reason[:reason.rindex(' (')]}\n{place.text}"
 
 
 def _section(title: str, entries: Sequence[str]) -> str:
@@ -147,8 +172,14 @@ def make_explainer(function: Callable[..., Any]) -> Callable[..., Explanation]:
         before, made.records_provenance = made.records_provenance, True
         try:
             entry = _compile(made, args, kwargs)
+            calls = [] if entry is not None else _split_calls(made, args, kwargs)
         finally:
             made.records_provenance = before
+        if calls:
+            assert made.split is not None
+            parts = [Explanation(each.function, each[2:], each.entry, None, each.entry.trace.provenance)
+                     for each in calls]
+            return Explanation(made.function, call, None, None, parts=parts, reasons=made.split.break_reasons())
         if entry is None:
             return Explanation(made.function, call, None, _skip_reason(made, args, kwargs))
         provenance = entry.trace.provenance or _trace_provenance(made.function, entry, args, kwargs)
@@ -173,6 +204,24 @@ def _compile(made: CompiledFunction, args: tuple, kwargs: dict[str, Any]) -> Cac
         if cache is not None and len(cache.entries) > len(entries):
             return cache.entries[0]
     return None
+
+
+def _split_calls(made: CompiledFunction, args: tuple, kwargs: dict[str, Any]) -> list[RecordedCall]:
+    """Call a function that is split until nothing is traced; return the programs that a call then runs."""
+    for _ in range(_MAX_CALLS):
+        before, split = num_traces[0], made.split
+        if split is None or not split.is_ready:
+            return []
+        policy.change()  # no call stubs, which do not record calls
+        calls: list[RecordedCall] = []
+        token = recorded_calls.set(calls)
+        try:
+            made(*args, **kwargs)
+        finally:
+            recorded_calls.reset(token)
+        if num_traces[0] == before:
+            return calls
+    return []
 
 
 def _skip_reason(made: CompiledFunction, args: tuple, kwargs: dict[str, Any]) -> str | None:

@@ -252,8 +252,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
 
 def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequence[Any], retain: bool, create: bool,
-                 allow_unused: bool, materialize: bool) -> tuple[Any, ...]:
-    """`grad` after its argument checks."""
+                 allow_unused: bool, materialize: bool, stops_at_inputs: bool = False) -> tuple[Any, ...]:
+    """`grad` after its argument checks; `stops_at_inputs`: as if no input were computed from another."""
     roots, seeds = _roots(outputs, cotangents)
     targets = []
     for x in inputs:
@@ -262,7 +262,8 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
         targets.append(edge(x))
     tensors = create or (bool(special[0]) and (
         dispatch_in_use[0] > 0 or active_tracer.get() is not None or layer.has_tangents(outputs, cotangents)))
-    captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors)
+    captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors,
+                            stops_at_targets=stops_at_inputs)
     found = []
     for i, (x, target) in enumerate(zip(inputs, targets, strict=True)):
         g = captured.get(target)

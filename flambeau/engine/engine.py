@@ -35,7 +35,7 @@ _next_task_id = count().__next__
 
 def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bool, create: bool,
                  targets: Sequence[Edge] | None = None, accumulate: bool = False,
-                 tensors: bool = False) -> dict[Edge, Any]:
+                 tensors: bool = False, stops_at_targets: bool = False) -> dict[Edge, Any]:
     """Propagate cotangents from the roots to the leaves.
 
     Args:
@@ -46,13 +46,14 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         targets: the edges whose gradients are requested and returned. None: all leaves accumulate.
         accumulate: return nothing: leaves among the targets accumulate into `.grad`, other targets are evaluated.
         tensors: call the rules on tensors though nothing is recorded: for batches, and for tangents to propagate.
+        stops_at_targets: treat the targets as independent, although one may have been computed from another.
 
     Returns:
         The gradients captured at the targets: arrays, or tensors if `create` or `tensors`.
     """
     if current_task.get() is not _outer_task.get():
         return _run_reentrant(roots, cotangents, retain=retain, create=create, targets=targets, accumulate=accumulate,
-                              tensors=tensors)
+                              tensors=tensors, stops_at_targets=stops_at_targets)
     if special[0]:
         tracer = active_tracer.get()
         if tracer is not None:
@@ -82,6 +83,8 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         task.needed = needed_nodes(order, ends)
         if accumulate:
             task.needed |= ends
+        elif stops_at_targets:
+            task.needed, task.stops_at_captures = task.needed - ends, True
     for (node, output), g in zip(roots, cotangents, strict=True):
         task.deliver(node, output, g if tensors else resolve(g._array))
     grad, outer = grad_mode.get(), current_task.get()

@@ -157,14 +157,32 @@ def test_element_reads_are_graph_breaks_with_source_lines():
 
     found = explain(f, torch.ones(4))
     assert found.replay is None
-    assert found.graph_count == 0
+    assert found.graph_count == 2
     assert found.graph_break_count == 1
-    assert found.kernels == found.guards == found.fallbacks == []
+    assert len(found.kernels) == 2
+    assert found.fallbacks == []
+    assert "x is a tensor of float32[4]" in found.guards
     [reason] = found.break_reasons
     assert reason.startswith("item() passes a tensor's elements to Python (")
     text = str(found)
-    assert text.startswith("f is not compiled: each call runs eagerly.")
+    assert text.startswith("f is split: a call runs 2 programs, with Python between them.")
     assert f"{HERE}{line_of('reading')}  if x.sum().item() > 3:  # reading" in text
+    assert f"{HERE}{line_of('reading')}" in found.kernels[0]
+
+
+def test_a_function_without_a_part_to_compile():
+    def f(x):
+        return x.tolist()  # listing
+
+    found = explain(f, torch.ones(4))
+    assert found.replay is None
+    assert found.graph_count == 0
+    assert found.graph_break_count == -1
+    assert found.kernels == found.guards == found.fallbacks == []
+    assert len(found.break_reasons) == 1
+    text = str(found)
+    assert text.startswith("f is not compiled: each call runs eagerly.")
+    assert f"{HERE}{line_of('listing')}  return x.tolist()  # listing" in text
     assert "torch.where" in text
 
 

@@ -177,7 +177,7 @@ def test_deprecated_names():
 
 
 @needs_jit
-def test_a_graph_break_keeps_a_call_eager():
+def test_a_graph_break_splits_a_function():
     @torch.compile
     def f(x):
         y = x + 1
@@ -187,7 +187,9 @@ def test_a_graph_break_keeps_a_call_eager():
     for _ in range(3):
         assert f(torch.ones(2)).tolist() == [4, 4]
     assert replays(f) == 0
-    assert "graph_break(): here" in str(dynamo.explain(f.function)(torch.ones(2)))
+    found = dynamo.explain(f.function)(torch.ones(2))
+    assert "graph_break(): here" in str(found)
+    assert (found.graph_count, found.graph_break_count) == (2, 1)
     with pytest.raises(dynamo.exc.Unsupported, match="cannot be compiled as one graph"):
         torch.compile(f.function, fullgraph=True)(torch.ones(2))
 
@@ -195,7 +197,7 @@ def test_a_graph_break_keeps_a_call_eager():
     def outside(x):
         return x * 3
 
-    assert dynamo.explain(lambda x: outside(x))(torch.ones(2)).graph_break_count == 1
+    assert dynamo.explain(lambda x: outside(x) + 1)(torch.ones(2)).graph_count == 1
 
 
 def test_backends():

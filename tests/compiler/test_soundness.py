@@ -338,6 +338,42 @@ def test_arguments_with_a_history():
     assert programs(made) == 1, reasons(made)
 
 
+def test_arguments_computed_from_each_other():
+    """The gradient of each argument is through the function only; hooks of arguments run when backward is called."""
+    made = torch.compile(lambda a, b, c: (a * b + c).sum())
+    for i in range(4):
+        outcomes = []
+        for run in (made, made.function):
+            x, calls = leaf(3, seed=i), []
+            a = x * x
+            b, c = a.cos().unbind()[0], a.sin()
+            a.register_hook(lambda g, calls=calls: calls.append(g.tolist()))
+            a.retain_grad()
+            result = run(a, b, c)
+            assert not calls
+            assert a.grad is None
+            result.backward()
+            outcomes.append([x.grad, a.grad])
+            np.testing.assert_allclose(calls, [a.grad.tolist()], rtol=1e-6)
+        same(*outcomes)
+    assert programs(made) == 1, reasons(made)
+
+
+def test_recomputed_activations_with_random_numbers():
+    from flambeau.utils.checkpoint import checkpoint
+
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5))
+    made = torch.compile(lambda x: checkpoint(model, x, use_reentrant=False))
+    for i in range(4):
+        outcomes = []
+        for run in (made, made.function):
+            torch.manual_seed(i)
+            x = leaf(2, 4, seed=i)
+            run(x).sum().backward()
+            outcomes.append(x.grad)
+        same(*outcomes)
+
+
 def test_compiler_errors_warn_and_run_eagerly(monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("somewhere in a plan")

@@ -12,7 +12,8 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +35,11 @@ from ..errors import FailOnRecompileLimitHit, RecompileError, Unsupported
 from ..guards.guard import CHANGING
 from ..guards.guard_set import GuardSet
 from ..guards.object_kinds import is_range_or_slice, is_traversable
+from ..splitting.part_results import held_elsewhere
+from ..splitting.split_function import SplitFunction, resolve
 from ..stance import compiled_functions, policy
 from ..tracing.aliasing import group_by_storage, owner, place
+from ..tracing.break_frames import BreakFrame
 from ..tracing.provenance_tracer import ProvenanceTracer
 from ..tracing.trace import MAX_TRACES, Trace
 from ..tracing.trace_comparison import difference
@@ -50,8 +54,27 @@ MAX_UNSTABLE_SIGNATURES = 8
 MAX_MUTATIONS = 3
 #: traces of one signature, of different branches, that wait for one that agrees
 MAX_PENDING_TRACES = 4
+#: signatures of a part before it is divided, and those that differ in numbers only, which may be others in each call
+MAX_PART_SIGNATURES, MAX_NUMBERS = 64, 6
+#: traces of a part that differ before it is divided
+MAX_PART_TRACES = 4
 #: calls that may initialize something before a program of the persistent cache is replayed
 MAX_SETUP_CALLS = 2
+
+
+class RecordedCall(NamedTuple):
+    """A replayed call: the function, its cache entry and the arguments."""
+
+    function: Callable[..., Any]
+    entry: CacheEntry
+    args: tuple
+    kwargs: dict[str, Any]
+
+
+#: a list to which replayed calls are added, unless a call stub runs them
+recorded_calls: ContextVar[list[RecordedCall] | None] = ContextVar("recorded_calls", default=None)
+#: how many calls were traced
+num_traces = [0]
 
 
 def argument_signature(x: Any) -> Any:
@@ -67,6 +90,11 @@ def argument_signature(x: Any) -> Any:
     if is_range_or_slice(x):
         return (type(x), repr(x))
     return ("object", id(x))
+
+
+def _without_numbers(signature: tuple) -> list[Any]:
+    """Return a signature with the types of numbers instead of their values."""
+    return [x[0] if x.__class__ is tuple and x and x[0] in (int, float) else x for x in signature]
 
 
 def alias_signature(tensors: Sequence[Any]) -> tuple:
@@ -146,10 +174,11 @@ class CompiledFunction:
         limit: the largest number of compiled signatures; None: `policy.recompile_limit`.
         check: run each replayed call eagerly as well, and compare.
         enabled: whether calls are traced at all.
+        part_of: for a part of a function that is split: the function, and the key of the part.
     """
 
     def __init__(self, function: Callable[..., Any], *, fullgraph: bool = False, limit: int | None = None,
-                 check: bool = False, enabled: bool = True) -> None:
+                 check: bool = False, enabled: bool = True, part_of: tuple[SplitFunction, str] | None = None) -> None:
         self.function = function
         if not isinstance(function, functools.partial) and hasattr(function, "__name__"):
             functools.update_wrapper(self, function, updated=())
@@ -160,6 +189,8 @@ class CompiledFunction:
         self._num_programs = 0
         self._num_unstable = 0  # signatures with `has_unstable_objects`
         self.records_provenance = False  # whether to trace with `ProvenanceTracer`
+        self.split: SplitFunction | None = None  # the function in parts, once a trace has failed
+        self._part_of = part_of
         compiled_functions.add(self)
 
     def __repr__(self) -> str:
@@ -187,7 +218,7 @@ class CompiledFunction:
 
     def reset(self) -> None:
         """Drop all programs."""
-        self._signatures, self._call_stub, self._num_unstable = {}, None, 0
+        self._signatures, self._call_stub, self._num_unstable, self.split = {}, None, 0, None
 
     @property
     def _title(self) -> str:
@@ -236,9 +267,12 @@ class CompiledFunction:
                 debug_output.show(f"{self._title}: new signature\n  "
                                   f"{signature_difference([*self._signatures][-1], key)}")
             unstable = [x for x in arguments if not is_static_argument(x)]
-            if len(self._signatures) >= (self.limit or policy.recompile_limit):
+            if len(self._signatures) >= (self.limit or policy.recompile_limit) or (
+                    self._part_of is not None and self._number_varies(key)):
                 return self._limit_reached(args, kwargs)
             if unstable and (self._num_unstable >= MAX_UNSTABLE_SIGNATURES or not all(map(is_traversable, unstable))):
+                if self._part_of is not None:
+                    self._divide((), f"an argument of class {type(unstable[0]).__name__}")
                 return self.function(*args, **kwargs)
             cache = self._signatures.setdefault(key, SignatureCache(arguments))
             cache.has_unstable_objects = bool(unstable)
@@ -253,7 +287,10 @@ class CompiledFunction:
             else:
                 result = entry.run(tensors) if not special[0] else entry.run_profiled(tensors)
             if result is not GUARDS_FAILED:
-                if entry.has_run and not self.check and policy.is_default and not active_autocasts[0]:
+                recorder = recorded_calls.get()
+                if recorder is not None:
+                    recorder.append(RecordedCall(self.function, entry, args, kwargs))
+                elif entry.has_run and not self.check and policy.is_default and not active_autocasts[0]:
                     # not at the first replay: generating the stub takes as long as many calls
                     self._call_stub = call_stub(entry, args, kwargs)
                 entry.has_run = True
@@ -262,10 +299,15 @@ class CompiledFunction:
                 program_cache.discard_initial_state(entry.initialized_states)
                 cache.entries.remove(entry)
         if cache.skip_reason is not None:
-            return self.function(*args, **kwargs)
+            return self.function(*args, **kwargs) if self.split is None else self._call_split(args, kwargs)
         if cache.entries and debug_output.is_enabled("recompiles"):
             debug_output.show(recompile_reasons(self._title, cache.entries, tensors))
         return self._trace_call(cache, tensors, args, kwargs)
+
+    def _number_varies(self, key: tuple) -> bool:
+        """Whether a signature differs in numbers only from several others."""
+        kind = _without_numbers(key)
+        return sum(_without_numbers(other) == kind for other in self._signatures) >= MAX_NUMBERS
 
     def _skipped_compilation(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call with a new signature while the stance forbids compiling."""
@@ -278,11 +320,68 @@ class CompiledFunction:
 
     def _limit_reached(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call with one more signature than `recompile_limit` allows."""
+        if self._part_of is not None:
+            self._divide((), "an argument is another number in each call")
+            return self.function(*args, **kwargs)
         if not self.fullgraph and not policy.fail_on_recompile_limit_hit:
             return self.function(*args, **kwargs)
         raise FailOnRecompileLimitHit(
             f"{self._title} has {len(self._signatures)} compiled signatures, as many as recompile_limit allows, and "
             "this call has another one. Pass tensors of the same shapes, or raise torch.compile(recompile_limit=...)")
+
+    def _divide(self, frames: Sequence[BreakFrame], reason: str) -> None:
+        """Split the function, or this part of one, because it cannot be compiled as a whole.
+
+        Args:
+            frames: the stack where the graph broke; () if unknown.
+            reason: the reason.
+        """
+        if self._part_of is not None:
+            split, key = self._part_of
+            split.add_failure(frames, reason, key)
+            return
+        found = resolve(self.function)
+        if found is None:
+            return
+        if self.split is None or self.split.function is not found[0]:
+            self.split = SplitFunction(found[0], self._make_part)
+        self.split.add_failure(frames, reason)
+
+    def _make_part(self, function: Callable[..., Any], split: SplitFunction, key: str) -> CompiledFunction:
+        """Compile a part of a function that is split."""
+        made = CompiledFunction(function, limit=MAX_PART_SIGNATURES, check=self.check, part_of=(split, key))
+        made.records_provenance = self.records_provenance
+        return made
+
+    def _call_split(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call in parts."""
+        split, found = self.split, resolve(self.function)
+        if split is None or found is None or found[0] is not split.function or not split.is_ready:
+            return self.function(*args, **kwargs)
+        if policy.is_default and not any(cache.entries for cache in self._signatures.values()):
+            self._call_stub = self._split_stub(split)
+        return split(*found[1], *args, **kwargs)
+
+    def _split_stub(self, split: SplitFunction) -> Callable[..., Any]:
+        """Return the call stub of a function that is always run in parts: these check their own arguments."""
+        function = self.function
+        if function is split.function:
+            code = split.function.__code__
+
+            def call_function(*args: Any) -> Any:
+                if special[0] or split.function.__code__ is not code:
+                    return GUARDS_FAILED
+                return split(*args)
+
+            return call_function
+
+        def call_split(*args: Any) -> Any:
+            found = resolve(function)
+            if special[0] or found is None or found[0] is not split.function or not split.is_ready:
+                return GUARDS_FAILED
+            return split(*found[1], *args)
+
+        return call_split
 
     def _trace_key(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> str:
         return trace_cache.trace_key(trace, self._signature(*tree_flatten((args, kwargs))))
@@ -396,6 +495,7 @@ class CompiledFunction:
 
     def _trace_call(self, cache: SignatureCache, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         num_entries = len(cache.entries)
+        num_traces[0] += 1
         with self._lock, record_span(f"capture of {self._title}"):
             if len(cache.entries) != num_entries:  # another thread has compiled this signature
                 return self.function(*args, **kwargs)
@@ -414,6 +514,8 @@ class CompiledFunction:
                 after, now = tree_flatten((args, kwargs))
                 if now != tree or any(x is not y for x, y in zip(leaves, after, strict=True)):
                     tracer.graph_break("a container among the arguments is changed")
+                if self._part_of is not None and (held := held_elsewhere(result, tracer.frame_hook.objects)):
+                    tracer.graph_break(held)
                 trace = Trace(tracer, tensors, result)
             trace.provenance = tracer.provenance(trace)
             tracer.release()
@@ -426,6 +528,7 @@ class CompiledFunction:
                         cache.pending_traces.remove(other)
                         self._add_entry(cache, lambda other=other: self._compile_agreed(  # type: ignore[misc]
                             cache, trace, other, args, kwargs))
+                        self._leave_if_empty(cache)
                         return result
                     if other is cache.pending_traces[-1]:
                         cache.mismatch = mismatch
@@ -441,15 +544,28 @@ class CompiledFunction:
                             cache.mismatch = mutation
                 cache.pending_traces = [*cache.pending_traces[-MAX_PENDING_TRACES:], trace]
                 cache.num_traces += 1
-                if cache.num_traces >= MAX_TRACES or cache.num_mutations >= MAX_MUTATIONS:
+                frames = tracer.frame_hook.external_frames
+                enough = MAX_TRACES if self._part_of is None else MAX_PART_TRACES
+                if cache.num_traces >= enough or cache.num_mutations >= MAX_MUTATIONS:
                     cache.skip_reason, cache.pending_traces = cache.mismatch, []
             else:
-                cache.num_traces, cache.mismatch = cache.num_traces + trace.retry_cost, trace.failure
+                frames = tracer.break_frames or tracer.frame_hook.effect_frames
+                cost = MAX_TRACES if self._part_of is not None and frames else trace.retry_cost
+                cache.num_traces, cache.mismatch = cache.num_traces + cost, trace.failure
                 if cache.num_traces >= MAX_TRACES:
                     cache.skip_reason, cache.pending_traces = trace.failure, []
+            if cache.skip_reason is not None and not self.fullgraph:
+                self._divide(frames, cache.skip_reason)
         if self.fullgraph and cache.skip_reason is not None:
             raise Unsupported(f"a call of {self.function!r} cannot be compiled as one graph: {cache.skip_reason}")
         return result
+
+
+    def _leave_if_empty(self, cache: SignatureCache) -> None:
+        """Let a part run in Python if it has no kernels."""
+        if self._part_of is not None and cache.entries and not cache.entries[0].program.schedule.kernels:
+            split, key = self._part_of
+            split.run_in_python(key)
 
 
 def _unpickle(function: Callable[..., Any], fullgraph: bool, limit: int | None, check: bool,

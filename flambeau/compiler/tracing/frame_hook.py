@@ -31,6 +31,7 @@ from ..._tensor import Tensor
 from ..._tensor.creation.random import Generator
 from ...config import module_of
 from ...engine.grad_mode import grad_mode, inference
+from .break_frames import BreakFrame, break_frames
 
 _USER, _LIBRARY, _INTERNAL = range(3)
 _NAME = __name__.partition(".")[0]
@@ -138,6 +139,7 @@ class FrameHook:
         effect: the first side effect and its line; None if there was none.
         external_call: the first call whose result or effect may differ in another process (a C function that is not
             pure, a warning); None if there was none. Such programs are not stored in the persistent cache.
+        effect_frames, external_frames: the stack at the first side effect, and at the first such call.
     """
 
     def __init__(self) -> None:
@@ -145,6 +147,8 @@ class FrameHook:
         self.objects: dict[int, tuple[str, Any]] = {}
         self.effect: str | None = None
         self.external_call: str | None = None
+        self.effect_frames: tuple[BreakFrame, ...] = ()
+        self.external_frames: tuple[BreakFrame, ...] = ()
         self._outer_profiler: Any = None
         self._on, self._paused = False, 0
         self._finder: Any = None  # the frame of an import finder, while it runs
@@ -249,6 +253,7 @@ class FrameHook:
         if function.__name__ == "warn" or _kind_of(frame) == _USER or (
                 _kind_of(frame) == _LIBRARY and self._is_called(frame)):
             self.external_call = f"a call of {function.__name__}()"
+            self.external_frames = break_frames(frame)
 
     def _note_effect_call(self, frame: Any, function: Any) -> None:
         """Record a call of a C function whose name is in `_EFFECT_NAMES`, if it has side effects."""
@@ -275,6 +280,7 @@ class FrameHook:
             above = above.f_back
         if self.effect is None and above is not None:
             self.effect = f"{effect} ({above.f_code.co_filename}:{above.f_lineno})"
+            self.effect_frames = break_frames(frame)
 
 
 def _is_pure(function: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.tensor import wrap
-from ...engine.api import grad
+from ...engine.api import gradients_of
 from ...ir.graph.value import Unsupported, Value
 from .aliasing import memory_order
 
@@ -52,10 +52,13 @@ class JointGraph:
             self.cotangents.append(tracer.add_input(seed).base)
             seeds.append(seed)
         _reject_hooks(outputs, inputs)
+        last_draw = tracer.last_draw
         with _without_hooks(inputs):
-            gradients = grad(outputs, inputs, seeds, retain_graph=True, allow_unused=True)
+            gradients = gradients_of(outputs, inputs, seeds, True, False, True, False, stops_at_inputs=True)
         if tracer.failure is not None:
             raise Unsupported(tracer.failure)
+        if tracer.last_draw is not last_draw:
+            raise Unsupported("backward draws random numbers (activations are recomputed)")
         self.gradients: list[Value | None] = []
         self.layouts: dict[int, list[int]] = {}
         for number, g in enumerate(gradients):

@@ -22,6 +22,7 @@ from ...ir.lowering.namespace import lower_operator
 from ...ops.declare import REGISTRY
 from . import aliasing
 from .aliasing import Storage
+from .break_frames import BreakFrame, break_frames
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -77,6 +78,7 @@ class StorageTracer(Interceptor):
         argument_sources: by input number, the sources of arguments (see `Trace.sources`).
         arguments_at_entry: the tensor arguments, and their state when the function began.
         failure: why the call cannot be replayed, or None.
+        break_frames: the stack when it failed.
         storages: by identity of the owner of the memory.
         entry_grads: by identity, tensors and the gradients that they had when first used.
         versions: by identity of a version counter: [counter, the version that the traced writes explain].
@@ -91,6 +93,7 @@ class StorageTracer(Interceptor):
         self.argument_sources: dict[int, tuple] = {}
         self.arguments_at_entry: list[tuple[Any, tuple]] = []
         self.failure: str | None = None
+        self.break_frames: tuple[BreakFrame, ...] = ()
         self.storages: dict[int, Storage] = {}
         self.entry_grads: dict[int, tuple[Any, Any]] = {}
         self.versions: dict[int, list[Any]] = {}
@@ -100,6 +103,7 @@ class StorageTracer(Interceptor):
         """Record that the call cannot be replayed, and the user's line; only the first reason is kept."""
         if self.failure is None:
             self.failure = f"{reason} ({user_location()})"
+            self.break_frames = break_frames(sys._getframe(1))
 
     def internal_error(self, what: str, error: Exception) -> None:
         """Break the graph because of an error in the tracer, and warn; the call continues eagerly."""

@@ -45,11 +45,13 @@ class GraphTask:
         captures: node -> its outputs whose gradients are requested; None where all leaves accumulate.
         needed: the nodes on a path to a capture; None where all are.
         captured: the gradients of the captures.
+        stops_at_captures: whether the captures are the ends of the pass: neither they nor their hooks are evaluated.
     """
 
     dependencies: dict[Node, int]
     captures: dict[Node, list[int]] | None = None
     needed: set[Node] | None = None
+    stops_at_captures = False
     captured: dict[Edge, Any]
     reachable: set[Node] | None = None  # computed on first use
     task_id = 0  # assigned on first use
@@ -163,8 +165,10 @@ class GraphTask:
                 if extra is not None and self.is_root(node):
                     call_tensor_hooks(node, extra, g, self.create_graph)  # a root's hooks are called in any case
                 return None
-            if needed and outputs is not None:
+            if outputs is not None and (needed or self.stops_at_captures):
                 self.capture(node, outputs, g)  # before its hooks, as in PyTorch
+                if self.stops_at_captures:
+                    return None
             if extra is not None:
                 g = call_tensor_hooks(node, extra, g, self.create_graph)
             if not needed:

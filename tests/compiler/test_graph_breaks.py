@@ -1,0 +1,431 @@
+"""Functions with graph breaks are split: compiled parts, and between them what cannot be compiled."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from typing import Any
+
+import pytest
+
+import flambeau as torch
+from flambeau import codegen, nn
+from tests.compiler.eager_comparison import compiled_of, numbers, same
+
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+WEIGHT = numbers(4, 4, seed=7).requires_grad_()
+COUNTER = [0]
+
+
+def printed(x):
+    y = x * 2
+    print("between", tuple(y.shape))
+    return (y + 1).sin()
+
+
+def printed_twice(x):
+    y = x @ WEIGHT
+    print("first")
+    z = y.tanh() * y
+    print("second", end="\n")
+    return z.sum() + y.mean()
+
+
+def item_in_an_expression(x):
+    y = (x @ WEIGHT).tanh() * round(x.sum().item())
+    return y.exp().sum()
+
+
+def two_items_in_one_call(x):
+    return torch.clamp(x @ WEIGHT, min=math.floor(x.min().item()), max=math.floor(x.max().item()) + 1) * 2
+
+
+def keywords_and_containers(x):
+    parts = {"a": x.sin(), "n": len(str(x.sum().tolist())) * 0, "b": [x.cos(), x.exp()]}
+    return parts["a"] * parts["b"][0] + parts["b"][1] + parts["n"]
+
+
+def conditional_expression(x):
+    y = x.exp()
+    z = y * 2 if y.sum().item() > 0 else y * 3
+    w = y.sum().item() > 0 and (y.mean().item() > 100 or z)
+    return w + 1
+
+
+def branch_on_an_item(x):
+    y = x @ WEIGHT
+    if y.sum().item() > 0:
+        z = y.exp() * 2
+        z = z + 1
+    else:
+        z = y.sin() - 1
+    return z.sum()
+
+
+def break_in_an_arm(x):
+    y = x.sin()
+    if y.sum() > -100:
+        y = y * 3
+        print("arm")
+        y = y.cos() + y
+    return (y * y).sum()
+
+
+def early_return(x):
+    y = x * x
+    if y.sum().item() < 0:
+        return y.sin()
+    z = y.cos()
+    print("late")
+    return z * y
+
+
+def for_loop(x):
+    total = x * 0
+    for i in range(3):
+        x = (x @ WEIGHT).tanh()
+        print("step", i)
+        total = total + x.square()
+    return total.sum()
+
+
+def for_loop_with_break_and_else(x):
+    for i in range(5):
+        x = x * 1.5 + 1
+        if x.abs().sum().item() > 40:
+            print("large", i)
+            break
+        if i == 0:
+            continue
+        x = x.sin() * 2
+    else:
+        x = x * 10
+    return x + 1
+
+
+def while_loop(x):
+    x = x.abs() + 1
+    steps = 0
+    while x.sum().item() > 1:
+        x = x * 0.5
+        steps += 1
+    return x * steps
+
+
+def under_no_grad(x):
+    y = x @ WEIGHT
+    with torch.no_grad():
+        z = y.square().sum()
+        print("no grad", z.requires_grad)
+        w = z.sqrt() * y
+    return y * w + z
+
+
+def under_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ WEIGHT
+        print(y.dtype)
+        z = y @ WEIGHT
+    return z.float().sum()
+
+
+def try_finally(x):
+    try:
+        y = x.exp() * 2
+        print("inside")
+        y = y.sin() + x
+    finally:
+        print("finally")
+    return y * 3
+
+
+def caught(x):
+    y = x * 2
+    try:
+        y = y + 1
+        y = y @ torch.ones(3, 3)
+        y = y + 5
+    except RuntimeError as error:
+        print("caught", type(error).__name__)
+        y = y * 10
+    return y + 1
+
+
+def suppressed(x):
+    y = x * 2
+    with contextlib.suppress(ZeroDivisionError):
+        y = y + 1
+        print("suppressed")
+        y = y @ WEIGHT * (1 / 0)
+        y = y + 100
+    return y * 3
+
+
+def helper(x, scale=2.0):
+    y = x.sin() * scale
+    print("helper")
+    return y.cos() + x
+
+
+def in_a_callee(x):
+    y = x @ WEIGHT
+    z = helper(y.tanh(), scale=3.0) * y
+    return z.exp().sum()
+
+
+def in_a_callee_of_a_callee(x):
+    return in_a_callee(x * 2) * 3 + x.sum()
+
+
+def in_a_loop_of_callees(x):
+    return sum([helper(x + i) for i in range(3)])
+
+
+def closure(x):
+    scale = x.mean()
+
+    def scaled(v):
+        return v * scale
+
+    y = scaled(x.exp())
+    print("closure")
+    return scaled(y).sum()
+
+
+def nonlocal_closure(x):
+    count = 0
+
+    def bump(v):
+        nonlocal count
+        count += 1
+        print("bump", count)
+        return v * count
+
+    return bump(x.exp()) + bump(x)
+
+
+def comprehension(x):
+    return torch.stack([x.sin() * round(part.item()) for part in x.sum(1)]).sum()
+
+
+def generator_in_a_call(x):
+    return sum(part.sin() * round(part.item()) for part in x.sum(1).unbind())
+
+
+def appended(x):
+    parts = []
+    for i in range(3):
+        y = (x * (i + 1)).sin() + x
+        parts.append(y)
+        print(len(parts))
+    return torch.cat(parts) * 2
+
+
+def aliased_list(x):
+    first = second = [x.sin() + 1]
+    print("aliased")
+    first.append(x.cos())
+    return torch.stack(second) * 2
+
+
+def new_set(x):
+    seen = set()
+    y = x * 2 + 1
+    print(sorted(seen))
+    seen.add(3)
+    return y * len(seen)
+
+
+def masked(x):
+    y = x.sin() * 2
+    z = y[y > 0]
+    return z.exp().sum() + y.mean()
+
+
+def nonzero_sizes(x):
+    rows = (x.sum(1) > 0).nonzero().squeeze(1)
+    return (x[rows] @ WEIGHT).sum() * 2
+
+
+def unbound_on_one_path(x):
+    if x.sum() > 1e9:
+        y = x * 2
+    print("path")
+    try:
+        return y + 1
+    except UnboundLocalError as error:
+        print(error)
+    return x * 3 + 1
+
+
+def deleted(x):
+    y = x.sin() + 1
+    z = y * 2
+    del y
+    print("y" in dir())
+    return z + x
+
+
+def deleted_between(x):
+    y = x.sin() + 1
+    z = y * 2
+    del y
+    print("deleted")
+    y = z.exp()
+    return y + x
+
+
+def in_place(x):
+    y = x.clone()
+    y.mul_(2)
+    print("in place")
+    y.add_(WEIGHT.detach().sum())
+    y[0] = 1
+    return y.sin()
+
+
+def views(x):
+    y = x.sin()
+    row = y[1]
+    print(row.shape)
+    y.mul_(3)
+    return row * 2 + y
+
+
+def random_numbers(x):
+    y = x + torch.rand(4, 4)
+    print("random")
+    return nn.functional.dropout(y, 0.5) * torch.randn(4)
+
+
+def backward_inside(x):
+    WEIGHT.grad = None
+    loss = (x @ WEIGHT).square().mean()
+    print("loss")
+    loss.backward()
+    grad = WEIGHT.grad * 2
+    WEIGHT.grad = None
+    return grad.sum()
+
+
+def graph_break(x):
+    y = x.sin() + 1
+    torch._dynamo.graph_break()
+    return y.cos() * 2
+
+
+def the_time(x):
+    y = x.sin() + 1
+    start = time.perf_counter()
+    z = y.cos() * 2
+    return z + torch.full((), start) * 0
+
+
+def counted(x):
+    y = x.sin() + 1
+    COUNTER[0] += 1
+    return y.cos() * 2
+
+
+def raises(x):
+    y = x.sin() + 1
+    print("raising")
+    z = y * 2
+    if x[0, 0].item() > 0:
+        raise ValueError(f"bad {tuple(z.shape)}")
+    return z
+
+
+def assertion(x):
+    y = x.exp()
+    if not y.sum().item() > 0:
+        raise AssertionError
+    return y * 2 + 1
+
+
+def walrus(x):
+    if (total := x.abs().sum().item()) > 0:
+        x = x * 2 + round(total) * 0
+    return x.sin() + 1
+
+
+def matched(x):
+    y = x * 2
+    match round(y.sum().item()) * 0:
+        case 0:
+            y = y.sin()
+        case _:
+            y = y.cos()
+    return y + 1
+
+
+def star_arguments(x, *more, scale=1.0, **options):
+    y = x.sin() * scale
+    print(len(more), sorted(options))
+    return y + sum(more) + len(options)
+
+
+def several_results(x):
+    y, (z, w) = x.sin(), (x.cos(), [x.exp()])
+    print("several")
+    return {"y": y * 2, "z": z + 1}, w
+
+
+@torch.no_grad()
+def decorated(x):
+    y = x.sin() + 1
+    print("decorated")
+    return y.cos() * 2
+
+
+FUNCTIONS = [printed, printed_twice, item_in_an_expression, two_items_in_one_call, keywords_and_containers,
+             conditional_expression, branch_on_an_item, break_in_an_arm, early_return, for_loop,
+             for_loop_with_break_and_else, while_loop, under_no_grad, under_autocast, try_finally, caught, suppressed,
+             in_a_callee, in_a_callee_of_a_callee, in_a_loop_of_callees, closure, nonlocal_closure, comprehension,
+             generator_in_a_call, appended, aliased_list, new_set, masked, nonzero_sizes, unbound_on_one_path, deleted,
+             deleted_between, in_place, views, random_numbers, backward_inside, graph_break, the_time, counted, raises,
+             assertion, walrus, matched, star_arguments, several_results, decorated]
+#: functions that are not split: generators' frames, and variables that closures assign
+NOT_SPLIT = {nonlocal_closure, deleted}
+
+
+def outcome(function: Any, x: Any, capsys: Any) -> tuple[Any, ...]:
+    """The result of a call, its gradients, what it printed, its error, and the state of the generator after it."""
+    torch.manual_seed(3)
+    WEIGHT.grad = None
+    error: Any = None
+    result = None
+    try:
+        result = function(x)
+        leaves = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+        if any(t.requires_grad for t in leaves):
+            sum(t.float().sum() for t in leaves if t.requires_grad).backward()
+    except Exception as raised:
+        error = type(raised), str(raised), user_lines(raised)
+    state = torch.get_rng_state()
+    return result, x.grad, WEIGHT.grad, capsys.readouterr().out, error, state
+
+
+def user_lines(error: BaseException) -> list[int]:
+    """The lines of this file in a traceback, without repetitions of a function in several parts."""
+    lines: list[int] = []
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == __file__ and trace.tb_frame.f_code.co_name != "outcome":
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return lines[-1:]
+
+
+@pytest.mark.parametrize("requires_grad", [True, False])
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_functions_with_breaks(function, requires_grad, capsys):
+    made = torch.compile(function)
+    for i in range(10):
+        found, expected = [outcome(f, numbers(4, 4, seed=i % 5).requires_grad_(requires_grad), capsys)
+                           for f in (made, function)]
+        same(found, expected, 5e-3 if function is under_autocast else 1e-5)
+    split = compiled_of(made).split
+    assert (split is not None and split.is_ready) is (function not in NOT_SPLIT)
