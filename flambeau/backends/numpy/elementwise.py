@@ -108,7 +108,12 @@ def _sign(x: Any) -> Any:
 
 
 def _sgn(x: Any) -> Any:
-    return np.sign(x) if x.dtype.kind == "c" else _sign(x)
+    if x.dtype.kind != "c":
+        return _sign(x)
+    out, length = np.array(x), np.abs(x)
+    for part in (out.real, out.imag):  # infinite numbers have parts that are NaN
+        np.divide(part, length, part, where=length != 0)
+    return out
 
 
 # ----- rounding; integers are copied -----
