@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from .identities import _reduction_identity
 from .maskedtensor import _ops_refs as _operators
 from .maskedtensor.core import MaskedTensor, is_masked_tensor
 from .maskedtensor.creation import as_masked_tensor, masked_tensor
-from .masking import _canonical_dim, _input_mask, _output_mask, _reduction_identity, _where
+from .masking import _canonical_dim, _input_mask, _output_mask, _where
 from .normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from .reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
 

@@ -1,58 +1,21 @@
-"""Masks of inputs and results, and the identity of each reduction, which takes the place of masked-out elements."""
+"""Masks of inputs and results; a reduction's identity takes the place of masked-out elements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, nan
 from typing import Any
 
 from .. import devices, dtypes
 from .._tensor import Tensor
 from .._tensor import functions as fn
 from .._tensor.dispatch.custom_function import Function
+from .identities import _reduction_identity
 from .maskedtensor.core import MaskedTensor, is_masked_tensor
 from .sparse_layouts import LAYOUTS, canonical_mask, where_sparse
 
 _REDUCTIONS = frozenset(("sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std",
                          "logsumexp"))
 _NORMALIZATIONS = frozenset(("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod"))
-
-
-def _reduction_identity(op_name: str, input: Tensor, *args: Any) -> Tensor | None:
-    """The value that does not change a reduction, 0-d; None where it depends on the other elements."""
-    dtype = input.dtype
-    name = op_name.rpartition(".")[2]
-    value = _identity(name, dtype, *args)
-    if value is None:
-        return None
-    if name == "median" and not dtype.is_floating_point:
-        dtype = dtypes.float32
-    return fn.tensor(value, dtype=dtype, device=input.device)
-
-
-def _identity(name: str, dtype: Any, *args: Any) -> Any:
-    integer = not dtype.is_floating_point and dtype is not dtypes.bool_  # `iinfo` refuses complex ones
-    if name in ("sum", "cumsum"):
-        return 0
-    if name in ("prod", "cumprod"):
-        return 1
-    if name in ("amax", "argmax", "logaddexp", "logsumexp"):
-        if dtype.is_floating_point or (dtype.is_complex and name == "logsumexp"):
-            return -inf
-        if integer:
-            return dtypes.iinfo(dtype).min
-    if name in ("amin", "argmin"):
-        if dtype.is_floating_point:
-            return inf
-        if integer:
-            return dtypes.iinfo(dtype).max
-    if name == "norm":
-        return inf if args and args[0] == -inf else 0
-    if name == "median":
-        return nan
-    if name in ("mean", "var", "std"):
-        return None
-    raise NotImplementedError(f"identity of {name} on {dtype} input")
 
 
 def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:

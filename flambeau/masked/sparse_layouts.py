@@ -10,6 +10,7 @@ from .._tensor import Tensor
 from .._tensor import functions as fn
 from .._tensor.sparse.constructors import sparse_coo_tensor, sparse_csr_tensor
 from .._tensor.sparse.names import _sparse_broadcast_to
+from .identities import _reduction_identity
 
 LAYOUTS = (devices.strided, devices.sparse_coo, devices.sparse_csr)
 
@@ -112,8 +113,6 @@ def _reduce_coordinates(op: Callable[..., Tensor], name: str, input: Tensor, dim
 
 
 def _identity_like(name: str, values: Tensor) -> Tensor:
-    from .masking import _reduction_identity  # imports this module
-
     identity = _reduction_identity(name, values)
     assert identity is not None
     return identity

@@ -181,6 +181,24 @@ PROGRAMS = {
                         primal, tangent = forward_ad.unpack_dual(y)
                         out.append((type(primal).__name__, primal.elem.tolist(), tangent.elem.tolist()))
     """,
+    "batched cotangents": """
+        class InSlot(torch.Tensor):
+            __slots__ = ["elem"]
+            @staticmethod
+            def __new__(cls, elem):
+                made = torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype, strides=elem.stride())
+                made.elem = elem.detach()
+                return made
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                inner = tree_map(lambda x: x.elem if isinstance(x, InSlot) else x, (args, kwargs or {}))
+                return tree_map(lambda x: InSlot(x) if isinstance(x, torch.Tensor) else x, func(*inner[0], **inner[1]))
+        x, v = InSlot(torch.arange(2.) + 1).requires_grad_(), InSlot(torch.arange(2.) + 3).requires_grad_()
+        y = torch.autograd.functional.jvp(lambda x: 3 * x * x, x, v, create_graph=True)[1]
+        g = torch.autograd.grad(y, (x, v), torch.stack([InSlot(torch.ones(2)), InSlot(torch.arange(2.))]),
+                                is_grads_batched=True)
+        out.append([each.elem.tolist() for each in g])
+    """,
     "normal": """
         class Given(TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):

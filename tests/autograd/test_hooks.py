@@ -142,3 +142,20 @@ def test_hooks_on_a_leafs_own_node_run():
     y.sum().backward()
     assert order == ["before", (0, [3.0, 3.0])]
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_pre_hook_of_a_function_with_a_result_that_is_no_tensor():
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, a, y):
+            return x * a, a, y * a, torch.tensor([1])
+
+        @staticmethod
+        def backward(ctx, g, ga, h, gi):
+            return g, None, h
+
+    x, y, seen = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True), []
+    out = Doubled.apply(x, 3, y)
+    out[0].grad_fn.register_prehook(seen.extend)
+    out[0].sum().backward()
+    assert [g is None for g in seen] == [False, True, True, True]

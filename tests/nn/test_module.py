@@ -557,3 +557,21 @@ def test_repr():
             return "a\nb"
 
     assert repr(Lines()) == "Lines(\n  a\n  b\n)"
+
+
+def test_loading_into_a_meta_parameter_warns():
+    module = nn.Linear(2, 3, device="meta")
+    with pytest.warns(UserWarning, match="for weight: copying from a non-meta parameter in the checkpoint to a meta"):
+        module.load_state_dict({"weight": torch.ones(3, 2), "bias": torch.ones(3, device="meta")})
+
+
+@pytest.mark.parametrize("size", [(2.0,), (torch.tensor(2.0),), ("a",), (None,)])
+def test_interpolation_to_a_size_that_is_no_int(size):
+    with pytest.raises(TypeError, match=r"expected size to be one of int or Tuple.*types .<class"):
+        nn.functional.interpolate(torch.ones(1, 1, 4), size=size)
+
+
+def test_threshold_writes_to_an_expanded_tensor():
+    x = torch.tensor([0., 1.]).expand(3, 2)
+    nn.functional.threshold_(x, 0.5, 7)
+    assert x.tolist() == [[7, 1]] * 3

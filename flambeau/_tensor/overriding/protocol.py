@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ...engine.tensor_interface import layer
 from ...warning_location import user_stacklevel
 
 #: values of `disabled`
@@ -37,6 +38,18 @@ def disabled_torch_function(*args: Any, **kwargs: Any) -> Any:
         return func(*args, **named)
     finally:
         disabled.reset(token)
+
+
+def run_without_overrides(func: Callable[..., Any], *args: Any) -> Any:
+    """The result of a call during which neither arguments nor modes are asked."""
+    token = disabled.set(ALL_DISABLED)
+    try:
+        return func(*args)
+    finally:
+        disabled.reset(token)
+
+
+layer.run_without_overrides = run_without_overrides
 
 
 class _Disabled:

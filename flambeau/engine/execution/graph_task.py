@@ -16,10 +16,12 @@ from ..anomaly_mode import Anomaly, check_nan, evaluated, warn_with_traceback
 from ..grad_mode import grad_mode
 from ..nodes.hook_calls import as_tensor, call_post_hooks, call_pre_hooks, call_tensor_hooks, materialize
 from ..nodes.node import Node
+from ..nodes.op_node import OpNode
 from ..rules.compiled_rules import vjp
 from ..rules.deferred_accumulation import evaluate_deferred
 from ..rules.fused_recurrent_backward import is_step, run_steps
 from ..rules.large_arrays import add as add_large
+from ..tensor_interface import layer
 from .accumulate_grad import accumulate, add_arrays, call_post_accumulate_hooks, cast_gradient
 from .topological_order import Edge, reachable
 
@@ -202,10 +204,10 @@ class GraphTask:
     def call_rules(self, node: Node, g: Any) -> Any:
         """Call a node's rules; in anomaly mode an error shows where the node was created, and NaN is an error."""
         if not Anomaly.enabled:
-            return vjp(node, g, self.create_graph)
+            return self._call(node, g)
         inside = evaluated.set(node)
         try:
-            grads = vjp(node, g, self.create_graph)
+            grads = self._call(node, g)
         except Exception:
             warn_with_traceback(node)
             raise
@@ -213,6 +215,12 @@ class GraphTask:
             evaluated.reset(inside)
         check_nan(node, grads)
         return grads
+
+    def _call(self, node: Node, g: Any) -> Any:
+        """`vjp` of a node; rules of operators on tensors ask no `__torch_function__`, as PyTorch's in C++ do not."""
+        if self.create_graph and isinstance(node, OpNode):
+            return layer.run_without_overrides(vjp, node, g, True)
+        return vjp(node, g, self.create_graph)
 
     def call_specialized_rule(self, node: Node) -> Any:
         """Call a node's specialised rule on arrays; None where the general path must be taken."""

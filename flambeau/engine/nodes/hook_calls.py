@@ -105,7 +105,8 @@ def as_tensor(value: Any, is_tensor: bool) -> Any:
 
 def _differentiable_outputs(node: Any) -> Sequence[int]:
     """The outputs whose cotangents hooks receive: integer outputs of a declared operator are left out."""
-    return [i for i, (_, dtype) in enumerate(node.outputs) if not node.materializes_undefined or dtype.kind in "fcV"]
+    return [i for i, output in enumerate(node.outputs)
+            if not node.materializes_undefined or output is None or output[1].kind in "fcV"]
 
 
 def _scatter(values: Sequence[Any], positions: Sequence[int], count: int) -> list[Any]:

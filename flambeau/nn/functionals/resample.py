@@ -123,6 +123,9 @@ def _sizes_and_factors(input: Tensor, rank: int, size: Any,
                              f"with spatial dimensions of {list(input.shape[2:])} and output size of {size}. "
                              "Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
                              "output size in (o1, o2, ...,oK) format.")
+        if any(n.is_floating_point() if isinstance(n, Tensor) else not hasattr(n, "__index__") for n in size):
+            raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], "
+                            f"but got size with types {[type(n) for n in size]}")
         return list(size), None
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")

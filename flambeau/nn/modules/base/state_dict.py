@@ -254,6 +254,11 @@ def _load_tensor(module: Any, key: str, name: str, current: Tensor, saved: Any, 
     if not lazy and saved.shape != current.shape:
         return (f"size mismatch for {key}: copying a param with shape {saved.shape} from checkpoint, "
                 f"the shape in current model is {current.shape}.")
+    if current.is_meta and not saved.is_meta and not assign:
+        warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
+                      "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
+                      "state dictionary to their corresponding key in the module instead of copying them in place?)",
+                      stacklevel=3)
     try:
         with no_grad():
             if SWAP[0]:
