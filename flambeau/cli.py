@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Sequence
 from datetime import datetime
@@ -155,18 +156,18 @@ def run_script(script: str, args: Sequence[str]) -> int:
 
     alias.install()
     main_module = ModuleType("__main__")
-    main_module.__file__ = script
+    file = main_module.__file__ = os.path.abspath(script)  # as Python makes it
     main_module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = main_module
     sys.argv = [script, *args]
     sys.path[0] = str(path.parent.resolve())
     try:
-        code = compile(path.read_bytes(), script, "exec", dont_inherit=True)
+        code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
         exec(code, main_module.__dict__)
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:
-        report(error, script)
+        report(error, file)
         return 1
     return 0
 
@@ -203,10 +204,10 @@ def graph_script(script: str, args: Sequence[str], out: Path | None, open_browse
     return explore_script(lambda: run_script(script, script_args), script, out, open_browser)
 
 
-def report(error: BaseException, script: str) -> None:
+def report(error: BaseException, file: str) -> None:
     """Pass an uncaught exception to `sys.excepthook`, without the frames above the script's."""
     traceback: TracebackType | None = error.__traceback__
-    while traceback is not None and traceback.tb_frame.f_code.co_filename != script:
+    while traceback is not None and traceback.tb_frame.f_code.co_filename != file:
         traceback = traceback.tb_next
     error.__traceback__ = traceback
     sys.stdout.flush()

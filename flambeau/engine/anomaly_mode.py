@@ -5,6 +5,7 @@ While it is enabled, every operator takes the general path, which stores the tra
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from contextvars import ContextVar
@@ -17,6 +18,8 @@ from ..modes import special
 from ..warning_location import user_stacklevel
 
 _TRACEBACK, _PARENT = "traceback_", "parent_"
+#: the file of `flambeau run`
+_RUNNER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "cli.py")
 
 #: the node whose rules run in this thread: the parent of nodes that are created meanwhile
 evaluated: ContextVar[Any] = ContextVar("evaluated_node", default=None)
@@ -113,13 +116,19 @@ class detect_anomaly:
 
 
 def store_traceback(node: Any) -> None:
-    """Store the traceback of a node's creation, without this library's innermost frames, and its parent node."""
+    """Store the traceback of a node's creation, without this library's innermost frames, and its parent node.
+
+    Of a script that `flambeau run` runs, it begins at the script.
+    """
     import traceback  # 1 ms of `import flambeau`
 
     frames = traceback.extract_stack()
     here = __file__.replace("\\", "/").rsplit("/", 2)[0]
     while len(frames) > 1 and frames[-1].filename.replace("\\", "/").startswith(here):
         frames.pop()
+    runner = next((i for i, frame in enumerate(frames) if frame.name == "run_script"
+                   and frame.filename == _RUNNER), -1)
+    frames = frames[runner + 1:]
     node.metadata[_TRACEBACK] = traceback.format_list(frames)
     parent = evaluated.get()
     if parent is not None:
