@@ -376,3 +376,18 @@ def test_random_numbers_in_a_batch_raise():
         gradcheck(Noisy.apply, leaf(1.0, 2.0), check_batched_grad=True)
     with pytest.raises(GradcheckError, match=text):
         gradcheck(Noisy.apply, leaf(1.0, 2.0), check_forward_ad=True, check_batched_forward_grad=True)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3)])
+@pytest.mark.parametrize("complex", [False, True])
+def test_tangents_of_singular_vectors(shape, complex):
+    torch.manual_seed(0)
+    x = torch.randn(shape, dtype=torch.complex128 if complex else torch.double).requires_grad_()
+
+    def program(x):  # does not depend on the vectors' phases
+        u, s, vh = torch.linalg.svd(x, full_matrices=False)
+        return (u * torch.tensor([1., 3.])) @ vh, u.abs(), s
+
+    assert gradcheck(program, x, check_forward_ad=True, check_backward_ad=False)
+    assert gradgradcheck(lambda x: torch.linalg.matrix_norm(x, "nuc"), x, check_fwd_over_rev=True,
+                         check_rev_over_rev=False, check_undefined_grad=False)

@@ -237,6 +237,36 @@ def _svd_vjp(xp, g_u, g_s, g_vh, u, s, vh):
     return total
 
 
+def _svd_jvp(xp, t_A, U, S, Vh):
+    # t_U = U R for the change of basis R, skew up to phases; the vectors' free phases are those of U alone
+    m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
+    u, vh = _first_columns(xp, U, k), xp._basic_index(Vh, key=(Ellipsis, slice(0, k), slice(None)))
+    uh, v = conj_transpose(xp, u), conj_transpose(xp, vh)
+    inner = xp.matmul(uh, xp.matmul(t_A, v))
+    inner_h = conj_transpose(xp, inner)
+    squares = _eigenvalue_differences(xp, S * S)
+    row, column = xp.unsqueeze(S, -2), xp.unsqueeze(S, -1)
+    of_u = _off_diagonal(xp, inner * row + column * inner_h) / squares
+    of_v = _off_diagonal(xp, column * inner + inner_h * row) / squares
+    diagonal = xp.diagonal(inner, 0, -2, -1)
+    if xp.is_complex(u):
+        phase = xp.imag(diagonal)
+        of_u = of_u + _as_diagonal(xp, xp.where(phase == 0, 0, phase / S) * 1j)
+    t_u, t_vh = xp.matmul(u, of_u), -xp.matmul(of_v, vh)
+    if m > k:
+        image = xp.matmul(t_A, v)
+        t_u = t_u + (image - xp.matmul(u, xp.matmul(uh, image))) / row
+    if n > k:
+        image = xp.matmul(uh, t_A)
+        t_vh = t_vh + (image - xp.matmul(xp.matmul(image, v), vh)) / column
+    if U.shape[-1] > k:
+        t_u = xp._embed(t_u, size=U.shape, key=(Ellipsis, slice(0, k)))
+    if Vh.shape[-2] > k:
+        t_vh = xp._embed(t_vh, size=Vh.shape, key=(Ellipsis, slice(0, k), slice(None)))
+    return t_u, xp.real(diagonal), t_vh
+
+
+linalg_svd.jvp(_svd_jvp)
 linalg_svd.vjp(A=lambda xp, g0, g1, g2, U, S, Vh: _svd_vjp(xp, g0, g1, g2, U, S, Vh))
 
 
