@@ -19,7 +19,7 @@ from .._tensor.shape.indexing import is_expanded
 from .._tensor.tensor import set_requires_grad
 from ..engine.api import grad as gradients
 from ..engine.execution.accumulate_grad import AccumulateGrad
-from ..engine.grad_mode import enable_grad, grad_mode
+from ..engine.grad_mode import enable_grad, grad_mode, inference, inference_mode
 from ..engine.nodes.node import next_number
 from ..engine.saved.saved_tensors import disable_hooks, disabled_message
 from ..modes import Transform, active_transforms, forward_mode, transform_stack
@@ -65,6 +65,16 @@ class transform:
 
 _NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "
              "your use case.")
+
+
+def outside_inference_mode(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a transformed function without inference mode, which derivatives do not know: its results are no inference
+    tensors either."""
+    def normal(x: Any) -> Any:
+        return x.clone() if isinstance(x, Tensor) and x._inference else x
+
+    with inference_mode(False):
+        return function(*tree_map(normal, args), **tree_map(normal, kwargs))
 
 
 # ----- arguments -----
@@ -229,6 +239,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if inference.get():
+            return outside_inference_mode(wrapper, *args, **kwargs)
         check_argnums(argnums, len(args))
         leaves, spec = tree_flatten(select_arguments(argnums, args))
         require_tensors(leaves)
@@ -309,6 +321,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_aux: bool = False) -> Any:
     """`vjp`; `args` are all arguments of `func`, including those that it is not differentiated by."""
+    if inference.get():
+        return outside_inference_mode(vjp_of, func, primals, args, has_aux)
     leaves, spec = tree_flatten(primals)
     require_tensors(leaves)
     grad_enabled = grad_mode.get()
@@ -380,6 +394,8 @@ def _have_one_layout(x: Tensor, t: Tensor) -> bool:
 def jvp_of(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, strict: bool = False,
                    has_aux: bool = False) -> Any:
     """`jvp`; `args` are all arguments of `func`, including those that it is not differentiated by."""
+    if inference.get():
+        return outside_inference_mode(jvp_of, func, primals, tangents, args, strict, has_aux)
     what = "jvp(f, primals, tangents)"
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{what}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
@@ -453,6 +469,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> value, push(torch.tensor(2.))
     (tensor(0.), tensor(2.))
     """
+    if inference.get():
+        return outside_inference_mode(linearize, func, *primals)
     leaves, spec = tree_flatten(primals)
     require_tensors(leaves)
     grad_enabled = grad_mode.get()

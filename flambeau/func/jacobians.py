@@ -8,6 +8,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
+from ..modes import inference
 from ..trees import tree_flatten, tree_map
 from .batches import vmap
 from .derivatives import (
@@ -15,6 +16,7 @@ from .derivatives import (
     alias_arguments,
     check_argnums,
     jvp_of,
+    outside_inference_mode,
     replace_arguments,
     require_tensor_outputs,
     require_tensors,
@@ -84,6 +86,8 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if inference.get():
+            return outside_inference_mode(wrapper, *args, **kwargs)
         check_argnums(argnums, len(args))
         require_real(args, "jacrev", "inputs")
         chosen = select_arguments(argnums, args)
@@ -153,6 +157,8 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if inference.get():
+            return outside_inference_mode(wrapper, *args, **kwargs)
         check_argnums(argnums, len(args))
         require_real(args, "jacfwd", "inputs")
         leaves, spec = tree_flatten(select_arguments(argnums, args))

@@ -217,7 +217,9 @@ def written(seed: int, library: ModuleType, draws: bool = False) -> tuple[list[s
                 mode = _mode_name(w)
                 if not (backward and "inference" in mode):
                     text = f"with {mode}:\n    " + text.replace("\n", "\n    ")
-            w.add(text)
+            step = w.add(text)
+            if step.error and "out=" in text and w.last:  # what it leaves there is not defined
+                w.add(f"del {w.last}")
             w.tidy()
             if w.chance(looks):
                 w.add("look()")

@@ -31,6 +31,8 @@ def _of_tensor(x: Any, names: dict[int, str], recorded: Recorded, birth: int) ->
     seen: dict[str, Any] = {
         "dtype": str(x.dtype).rpartition(".")[2],
         "shape": tuple(x.shape),
+        "strides": tuple(s for s, n in zip(x.stride(), x.shape, strict=True) if n > 1) if x.numel() else (),
+        "offset": x.storage_offset() if x.numel() else 0,
         "requires_grad": x.requires_grad,
         "output_nr": x.output_nr,
         "is_view": x._is_view(),

@@ -91,7 +91,7 @@ FOUND = {
         r = i.lerp_(f[:2], 0.5)
     """,
     "`out=` that requires grad, or of another dtype": """
-        f, g = torch.tensor([1.5, -0.5, 0.0], requires_grad=True), torch.zeros(3, requires_grad=True); d, i, o = f.detach(), torch.zeros(7).long(), torch.zeros(3)
+        i, o = torch.zeros(7).long(), torch.zeros(3); d, g = o + 0.5, torch.ones(3).requires_grad_(); f = g * 0.5
         r = torch.zeros(2, out=g)
         r = torch.eye(2, out=g)
         r = torch.arange(3, out=g)
@@ -104,7 +104,7 @@ FOUND = {
         r = torch.tensordot(d, d, 1, out=g)
         r = torch.gcd(d.long(), d.long(), out=g)
         r = torch.floor_divide(f, f, out=o), torch.softmax(f, 0, out=g * 1), torch.linalg.norm(f, out=torch.zeros(()))
-        torch.heaviside(f, f, out=o).sum().backward()
+        torch.heaviside(f, f, out=o).sum().backward(); r = 0
         r = torch.abs(d, out=i)
         r = torch.lerp(d, d, 0.5, out=o.double())
         r = torch.lerp(d, d, d, out=o.double())
@@ -121,6 +121,45 @@ FOUND = {
         r = torch.eq(d, d, out=i), torch.eq(d, d, out=torch.zeros(7)), torch.bitwise_and(i, i, out=o)
         r = torch.index_select(d, 0, torch.tensor([9]), out=i)
         r = torch.linalg.norm(d, out=i)
+    """,
+    "examples without dimensions, masks, and probabilities": """
+        x, s = torch.tensor([[0.1, 1.2, -0.5], [0.3, 0.4, 0.9]]), torch.tensor(0.5); g = x.clone().requires_grad_()
+        r = s.unbind(9)
+        r = torch.func.vmap(lambda t: t.unbind(0)[0])(x[0])
+        r = torch.func.vmap(lambda t: t.flip(0))(x[0])
+        r = torch.func.vmap(lambda t: t.select(0, 0))(x[0])
+        r = torch.func.vmap(lambda t: t.roll(1, 0))(x[0])
+        r = x[torch.tensor([True, False, True]), True]
+        r = x[torch.tensor(False), torch.tensor([True]), torch.tensor(0)]
+        r = x[torch.tensor(False), torch.tensor([[2], [7]])], x[torch.tensor([], dtype=torch.int64), torch.tensor([7])]
+        r = torch.nn.functional.binary_cross_entropy(x.abs() * 0.2, x)
+        r = torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 3.0]), torch.tensor([-1.0, 0.0]))
+        r = torch.nn.functional.pad(x, (-4, 5))
+        r = torch.nn.functional.cosine_similarity(g[0, :1], g, dim=0, eps=0.1)
+        torch.nn.functional.huber_loss(x.double(), g, delta=0.3).backward(); r = g.grad
+        r = torch.searchsorted(x + 1j, x.double())
+        r = g.quantile(0.5), g.quantile(0.5, 0), g.quantile(torch.tensor([0.5, 0.1]), 1, True), x.nanquantile(0.5)
+        r = torch.clamp(x + 1j, x[:, :2])
+        r = torch.dist(x.int(), x[:, :2].int())
+    """,
+    "derivatives under inference mode": """
+        x, b, f, F = torch.tensor([[0.1, 1.2], [0.3, 0.4]]), torch.ones(2, 2, 3), lambda t: t[0] * t, torch.func
+        enter(torch.inference_mode()); r = F.jvp(f, (x * 2,), (x,))[1].contiguous().clone()
+        enter(torch.inference_mode()); r = F.vjp(f, x)[0].clone(), F.grad(lambda t: f(t).sum())(x).clone()
+        enter(torch.inference_mode()); r = F.jacfwd(f)(x).contiguous().clone(), F.jacrev(f)(x).contiguous().clone()
+        enter(torch.inference_mode()); r = F.hessian(lambda t: f(t).sum())(x).contiguous().clone()
+        enter(torch.inference_mode()); r = torch.nn.functional.max_pool1d(b, 2, return_indices=True)[1]
+        enter(torch.inference_mode()); torch.set_grad_enabled(True); r = torch.nn.functional.soft_margin_loss(x, x)
+    """,
+    "strides of copies with a part replaced, and of results": """
+        x = torch.tensor([[0.1, 1.2, -0.5], [0.3, 0.4, 0.9]]); t, p = x.t(), torch.ones(2, 2, 3).permute(2, 1, 0)
+        r = x.narrow(1, 1, 2).slice_scatter(x[:, :1], 1, 0, 1), x[:, 1].select_scatter(torch.tensor(9.0), 0, 0)
+        r = x[1:, 1:].diagonal_scatter(torch.ones(1)), x.expand(2, 2, 3).select_scatter(torch.ones(2, 3), 0, 0)
+        i = torch.tensor([0]); r = t.index_fill(0, i, 1), t.index_put((i,), x[0, 0]), t.put(i, x[0, :1])
+        r = torch.nn.functional.batch_norm(p, torch.zeros(2), torch.ones(2), training=True), p.argmax(1)
+        r = t.renorm(2, 0, 1.0), torch.nn.functional.logsigmoid(t)
+        r = torch.kron(t, x)
+        r = torch.kron(x[:, ::2], x)
     """,
     "nodes and errors of layers": """
         x, s = (torch.arange(6.0).view(2, 3) * 0.3 - 0.5).requires_grad_(), torch.tensor([[1.0, -1.0, 1.0]])

@@ -36,6 +36,8 @@ def kernel_of(op: Op) -> Any:
             kernel = _in_format_of_pieces(kernel)
         elif name == "_to_copy":
             kernel = _in_strides_of_input(kernel)
+        elif name in _ROW_MAJOR_KERNELS:
+            kernel = _in_row_major(kernel)
         op.kernel = kernel  # type: ignore[attr-defined]
     return kernel
 
@@ -45,7 +47,12 @@ ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
     "logcumsumexp", "stack", "roll", "masked_fill", "repeat", "index", "tril", "triu",
+    "argmax", "argmin", "renorm",
 ))
+
+
+#: operators that have paths of their own, or are elementwise, of which the same is true
+_ROW_MAJOR_KERNELS = frozenset(("_rms_norm", "all", "any", "count_nonzero", "logsigmoid", "rrelu"))
 
 
 def row_major(result: Any) -> Any:
@@ -63,10 +70,10 @@ def row_major(result: Any) -> Any:
 # ----- memory formats of results ---------------------------------------------------------
 
 
-#: operators whose results are channels-last if their first input is
+#: operators whose results are channels-last if their first input is, row-major otherwise
 IN_FORMAT_OF_INPUT = frozenset((
     "constant_pad_nd", "reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d", "_group_norm",
-    "_max_unpool2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", *UPSAMPLING.values(),
+    "_batch_norm", "_max_unpool2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", *UPSAMPLING.values(),
 ))
 
 
@@ -75,9 +82,13 @@ def _in_format_of_input(kernel: Any) -> Any:
         result = kernel(x, *rest, **params)
         if x.ndim in (4, 5) and result.ndim == x.ndim and is_channels_last(x.shape, x.strides):
             return to_channels_last(result)
-        return result
+        return row_major(result)
 
     return run
+
+
+def _in_row_major(kernel: Any) -> Any:
+    return lambda *inputs, **params: row_major(kernel(*inputs, **params))
 
 
 def _in_strides_of_input(kernel: Any) -> Any:

@@ -128,6 +128,8 @@ _ONE_DIM = ("dim", "dim0", "dim1", "dim2", "dimension")
 def _shift_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
     """Shift the dimension parameters past the batch dimensions."""
     n = next(x._array.ndim for x in inputs if isinstance(x, Tensor))
+    if not n and op.name in _OUT_OF_RANGE:
+        _check_dims_of_scalars(op, params)
     if not n and op.name in _SPLITTING_OPS:
         return apply(op, [wrap(np.zeros((), x._array.dtype)) for x in inputs], params)  # raises
     k = len(levels)
@@ -164,6 +166,17 @@ def _shift_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: t
 
 _SPLITTING_OPS = frozenset(name + copy for copy in ("", "_copy") for name in (
     "select", "slice", "narrow", "unbind", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes"))
+#: operators that take an example without dimensions to have one, but add the batch dimension to `dim`
+_OUT_OF_RANGE = frozenset(("flip", "roll", "select", "split", "unbind"))
+
+
+def _check_dims_of_scalars(op: Op, params: dict[str, Any]) -> None:
+    """Raise for the dimensions of examples that have none: PyTorch counts the batch dimension, too."""
+    given = params.get("dims", params.get("dim", op.defaults.get("dim")))
+    for dim in given if isinstance(given, (tuple, list)) else (given,):
+        wrap_dim(wrap_dim(dim, 1) + 1, 1)
+
+
 _DIM_ADDING_OPS = frozenset(("unsqueeze", "unsqueeze_copy", "stack"))
 
 

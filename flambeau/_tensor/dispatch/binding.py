@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ... import dtypes
-from ...backends.bit_views import BitView, with_bits_of
+from ...backends.bit_views import BitView, memory_of, with_bits_of
 from ...backends.compiled import copy
 from ...backends.sparse_array import has_sparse
+from ...kernels.memory_format import layouts_seen, with_preserved_strides
 from ...modes import special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
@@ -188,7 +190,12 @@ def general_function(op: Op) -> Callable[..., Any]:
                 if _is_number(value):
                     if out is not None:
                         check_records_nothing(op.name, (*args, *kwargs.values()), (out,), op.differentiable)
-                    result = public_function(other)(*args, **kwargs)
+                    try:
+                        result = public_function(other)(*args, **kwargs)
+                    except NotImplementedError:
+                        if out is not None and isinstance(args[0] if args else None, Tensor):
+                            _check_unsupported_out(op, [*args, value], {}, out)
+                        raise
                     return result if out is None else write_out(other, result, out)
         try:
             inputs, params = bind(op, args, kwargs)
@@ -343,7 +350,10 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         warn_of_resize(target.shape, a.shape)
         if op.kind == ELEMENTWISE and target.dtype != (computed or a.dtype) and op.name not in _RESIZED_ONCE:
             warn_of_resize(target.shape, a.shape)  # PyTorch computes into a tensor of the result's dtype, and copies
-        out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
+        if op.kind == ELEMENTWISE and a.ndim > 1 and layouts_seen[0]:
+            out._array = with_preserved_strides(np.array(dtypes.cast(a, target.dtype), order="K", copy=True), a)
+        else:
+            out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
         if isinstance(target, BitView):
             out._array = with_bits_of(out._array, target)
             out._array[...] = a
@@ -380,9 +390,11 @@ def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:
     target = out._array
     if target.shape != shape:
         warn_of_resize(target.shape, shape)
-        out._array = np.zeros(shape, target.dtype)
-        if isinstance(target, BitView):
-            out._array = with_bits_of(out._array, target)
+        kept = min(prod(shape), target.size)  # the memory stays
+        memory = np.zeros(prod(shape), target.dtype)
+        memory[:kept] = memory_of(target).reshape(-1)[:kept]
+        resized = memory.reshape(shape)
+        out._array = with_bits_of(resized, target) if isinstance(target, BitView) else resized
 
 
 def copy_out(result: Tensor, out: Tensor, exact: str = "") -> Tensor:

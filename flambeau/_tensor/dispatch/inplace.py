@@ -102,6 +102,24 @@ def record_underived(name: str, result: Tensor | None, out: Tensor) -> None:
 _SHAPES_FIRST = ("index_add", "index_reduce")
 
 
+def _check_dtypes(op: Op, target: Tensor, params: dict[str, Any]) -> None:
+    """Check what only in-place variants refuse: absolute values of complex numbers, scans of bools or in another dtype.
+
+    Raises:
+        RuntimeError, NotImplementedError: the dtype is not supported (PyTorch's texts).
+    """
+    if op.name == "abs":
+        if target.dtype.is_complex:
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
+    elif op.name in ("cumsum", "cumprod"):
+        dtype = params.get("dtype")
+        if dtype is not None and dtype is not target.dtype:
+            raise RuntimeError(f"Bad in-place call: input tensor dtype {dtypes.C_NAMES[target.dtype.name]} and output "
+                               f"tensor dtype {dtypes.C_NAMES[dtype.name]} should match")
+        if target.dtype is dtypes.bool_:
+            raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
+
+
 def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
     """Run an operator and write its result into its first input.
 
@@ -129,6 +147,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                 if isinstance(x, Tensor) and x._creation is not None:
                     x.grad_fn  # noqa: B018  # raises first for a view whose history cannot be regenerated
         a = target._array
+        _check_dtypes(op, target, params)
         if op.kind == ELEMENTWISE:
             (check_no_overlap if op.expanded_target else check_overlap)(
                 a, *(x._array for x in inputs[1:] if isinstance(x, Tensor)))

@@ -138,8 +138,8 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     n = max(len(a), len(b))
     a, b = (1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b
     view = REGISTRY["_unsafe_view"]
-    x = apply(view, [input.contiguous()], {"size": tuple(s for m in a for s in (m, 1))})
-    y = apply(view, [other.contiguous()], {"size": tuple(s for m in b for s in (1, m))})
+    x = apply(view, [input], {"size": tuple(s for m in a for s in (m, 1))})
+    y = apply(view, [other], {"size": tuple(s for m in b for s in (1, m))})
     product = layer.functions.mul(x, y)
     result = apply(view, [product], {"size": tuple(m * k for m, k in zip(a, b, strict=True))})
     return result if out is None else write_out(REGISTRY["mul"], result, out)

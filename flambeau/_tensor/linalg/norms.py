@@ -239,7 +239,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
                            f"{dtype.scalar_name}")
     shape = broadcast_shapes(x1._array.shape, x2._array.shape)
     x1, x2 = (x if x.dtype.is_floating_point else x.to(dtype) for x in (x1, x2))
-    x1, x2 = (x if x._array.shape == shape else x.expand(shape) for x in (x1, x2))
+    if x1._array.shape != x2._array.shape:
+        x1, x2 = x1.expand(shape), x2.expand(shape)
     return xp.sum((x1 / _clamped_norm(x1, dim, eps)) * (x2 / _clamped_norm(x2, dim, eps)), dim)
 
 

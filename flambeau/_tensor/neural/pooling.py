@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...kernels.memory_format import channels_last_strides, is_channels_last
-from ...modes import active_tracer, special
+from ...modes import active_tracer, inference, special
 from ...ops.declare import REGISTRY
 from ...warning_location import alert_not_deterministic
 from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
-from ..tensor import Tensor, wrap
+from ..tensor import INFERENCE, Tensor, wrap
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
@@ -131,7 +131,10 @@ def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
 def _indices(values: Any, saved: list[Any]) -> Tensor:
     """The indices of the maxima, batched like the values."""
     if values._array.__class__ is np.ndarray:
-        return wrap(saved[0])
+        found = wrap(saved[0].reshape(values._array.shape))
+        if inference.get():
+            found._inference, found._counter = True, INFERENCE
+        return found
     from ..dispatch.batched_tensor import make_batched
 
     return make_batched(wrap(saved[0]), values._levels)
@@ -202,9 +205,7 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None,
     step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride")
     values, saved = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
                               (0, _single_int(padding, "padding")), (1, _single_int(dilation, "dilation")), ceil_mode)
-    if not isinstance(values._array, np.ndarray):
-        return _squeezed(values), _squeezed(_indices(values, saved))
-    return _squeezed(values), _squeezed(wrap(saved[0].reshape(values._array.shape)))
+    return _squeezed(values), _squeezed(_indices(values, saved))
 
 
 def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,

@@ -44,6 +44,7 @@ _alias = view_function("_alias")
 
 _NOT_AN_INDEX = ("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
                  "(got {})")
+_INDEX_DTYPES = ("int64", "int32", "bool", "uint8")
 INDEX_DTYPE_ERROR = "tensors used as indices must be long, int, byte or bool tensors"
 _ZERO_DIM = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
              "0-dim tensor to a number")
@@ -233,7 +234,10 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                 shape = result._array.shape
                 for k, s in enumerate(a.shape):
                     if dim + k >= len(shape) or shape[dim + k] != s:
-                        shape = _basic_part(result, dim, key[position + 1:])._array.shape
+                        for other in key[position + 1:]:
+                            if isinstance(other, Tensor) and other._array.dtype.name not in _INDEX_DTYPES:
+                                raise IndexError(INDEX_DTYPE_ERROR)
+                        shape = _basic_part(result, dim, key[position + 1:], n - names)._array.shape
                         raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the "
                                          f"shape of the indexed tensor {list(shape)} at index {dim + k}")
                 if a.__class__ is not np.ndarray:
@@ -260,18 +264,25 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
     return result, indices
 
 
-def _basic_part(result: Tensor, dim: int, rest: tuple[Any, ...]) -> Tensor:
-    """What the ints, slices and Nones behind a mask leave of a tensor: PyTorch compares masks with that."""
+def _basic_part(result: Tensor, dim: int, rest: tuple[Any, ...], skipped: int) -> Tensor:
+    """What the basic parts of a key behind a mask leave of a tensor: PyTorch compares masks with that.
+
+    Args:
+        skipped: the number of dimensions that `...` stands for.
+    """
     dim += 1
     for obj in rest:
+        scalar = obj._array if isinstance(obj, Tensor) and not obj._array.ndim else None
         if obj.__class__ is int:
             result = _select_dim(result, dim, obj)
-        elif obj is None:
+        elif scalar is not None and scalar.dtype.kind in "iu" and scalar.dtype != np.uint8:
+            result = _select_dim(result, dim, int(scalar))
+        elif obj is None or obj.__class__ is bool or scalar is not None:
             result, dim = unsqueeze(result, dim), dim + 1
         elif obj.__class__ is slice:
             result, dim = _slice_dim(result, dim, obj), dim + 1
         else:
-            break
+            dim += skipped if obj is Ellipsis else 1
     return result
 
 

@@ -12,7 +12,7 @@ from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import alert_not_deterministic
 from ..compiled import copy_kernels, indexing_kernels
 from ..compiled.thresholds import COPIES, INDEXING, MASKING
-from .memory import check_scalar_fits, convert_scalar
+from .memory import check_scalar_fits, convert_scalar, copy_as
 
 
 def _grid(shape: Sequence[int], axis: int, index: Any) -> tuple[Any, ...]:
@@ -301,7 +301,7 @@ def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
         flat = index.reshape(-1)
         raise IndexError(f"index {flat[(flat < -size) | (flat >= size)][0]} is out of bounds for dimension {axis} with "
                          f"size {size}")
-    out = np.array(x, order="C", copy=True)
+    out = copy_as(x)
     _rows(out, dim)[index.reshape(-1)] = convert_scalar(value, x.dtype)
     return out
 
@@ -346,6 +346,9 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
     """Return the indices as NumPy's key; raise PyTorch's error where they are out of bounds."""
     key: list[Any] = []
     axis = position = 0  # PyTorch's message counts indexed dimensions only
+    if any(index is not None and not index.size for index in indices):  # of no elements: PyTorch does not look
+        shape = np.broadcast_shapes(*(index.shape for index in indices if index is not None))
+        return tuple(slice(None) if index is None else np.zeros(shape, np.int64) for index in indices)
     for index in indices:
         if index is None:
             key.append(slice(None))
@@ -368,7 +371,7 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _index_put(x: Any, values: Any, *indices: Any, accumulate: bool = False) -> Any:
-    out = np.array(x, order="C", copy=True)
+    out = copy_as(x)
     put_at(out, values, _index_list(indices), accumulate)
     return out
 
@@ -379,9 +382,11 @@ def check_values_fit(target: Any, values: Any, indices: Sequence[Any]) -> None:
     Raises:
         RuntimeError: they do not (PyTorch's text).
     """
-    if not target.size:
+    shapes = [np.shape(i) for i in indices if i is not None]
+    if not target.size and not any(0 in shape for shape in shapes):
         return
-    key = tuple(slice(None) if i is None else np.zeros(np.shape(i), np.int64) for i in indices)
+    shape = np.broadcast_shapes(*shapes)
+    key = tuple(slice(None) if i is None else np.zeros(shape, np.int64) for i in indices)
     full = np.broadcast_to(np.zeros((), np.bool_), target.shape)[key].shape
     try:
         if np.broadcast_shapes(full, values.shape) != full:
@@ -536,7 +541,11 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
             flat[positions[at]] = dtypes.cast(dtypes.widen(flat[positions[at]]) + dtypes.widen(values[at]), x.dtype)
     else:
         np.add.at(flat, positions, values)
-    return out
+    if x.flags.c_contiguous:
+        return out
+    result = copy_as(x)
+    result[...] = out
+    return result
 
 
 def _nonzero(x: Any) -> Any:

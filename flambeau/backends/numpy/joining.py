@@ -88,9 +88,10 @@ def _stack(*arrays: Any, dim: int = 0) -> Any:
 
 
 def _unbind(x: Any, dim: int = 0) -> Any:
+    axis = wrap_dim(dim, x.ndim)
     if not x.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    lead = (slice(None),) * wrap_dim(dim, x.ndim)
+    lead = (slice(None),) * axis
     return [x[(*lead, i, ...)] for i in range(x.shape[len(lead)])]
 
 

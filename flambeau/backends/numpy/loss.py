@@ -25,14 +25,18 @@ def _clamp_below(x: Any, limit: float) -> Any:
     return np.maximum(x, limit)
 
 
-def _check_probabilities(x: Any) -> None:
-    """Check that all elements are in [0, 1].
+def _check_probabilities(x: Any, target: Any) -> None:
+    """Check that all elements of an input and a target of its shape are in [0, 1].
 
     Raises:
-        RuntimeError: an element is not (PyTorch's text).
+        RuntimeError: an element is not (PyTorch's text, which names the first one).
     """
-    if not ((x >= 0) & (x <= 1)).all():
+    first = [np.argmin(inside) if not inside.all() else None
+             for inside in ((x >= 0) & (x <= 1), (target >= 0) & (target <= 1))]
+    if first[0] is not None and (first[1] is None or first[0] <= first[1]):
         raise RuntimeError("all elements of input should be between 0 and 1")
+    if first[1] is not None:
+        raise RuntimeError("all elements of target should be between 0 and 1")
 
 
 # ----- negative log-likelihood --------------------------------------------------------------------------

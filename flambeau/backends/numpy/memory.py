@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
 from ... import dtypes
-from ...kernels.memory_format import is_channels_last, with_preserved_strides
+from ...kernels.memory_format import is_channels_last, note_layout, with_preserved_strides
 from ...runtime.numpy_abi import DATA, readable
 from ...shapes import contiguous_strides
 from ..compiled import copy, new_copy
@@ -147,12 +147,24 @@ def copy_as(x: Any, memory_format: Any = None) -> Any:
         ndim, order, back = CHANNELS_LAST[name]
         if x.ndim != ndim:
             raise RuntimeError(f"required rank {ndim} tensor to use {name} format")
-        return new_copy(x.transpose(order)).transpose(back)
+        result = new_copy(x.transpose(order)).transpose(back)
+        note_layout(result)
+        return result
     if name == "contiguous_format":
         return new_copy(x)
     if 0 in x.strides:
         return new_copy(x)  # "K" would put expanded dimensions last
     return with_preserved_strides(new_copy(x, "K"), x)
+
+
+def copy_with_memory(x: Any) -> Any:
+    """Return a copy with the strides and offset of `x`, whose whole memory is copied; a dense one if it overlaps."""
+    base = owner(x) if x.__class__ is np.ndarray else None
+    if base is None or not base.flags.forc or 0 in x.strides or not x.size or (
+            address(x) - address(base)) % x.itemsize:
+        return copy_as(x)
+    whole = np.ndarray((base.nbytes // x.itemsize,), x.dtype, base).copy()
+    return np.ndarray(x.shape, x.dtype, whole, address(x) - address(base), x.strides)
 
 
 def match_layout(result: Any, *operands: Any) -> Any:

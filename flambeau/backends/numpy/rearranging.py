@@ -123,9 +123,9 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         axis, before, after = x.ndim - 1 - i, int(pad[2 * i]), int(pad[2 * i + 1])
         size = shape[axis]
         shape[axis] = size + before + after
-        if shape[axis] < 0:
-            raise RuntimeError(f"The input size {size}, plus negative padding {before} and {after} resulted in a "
-                               f"negative output size, which is invalid. Check dimension {axis} of your input.")
+        cropped = size + min(before, 0)
+        if cropped < 0 or cropped + min(after, 0) < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
         first, last = max(-before, 0), size - max(-after, 0)
         source[axis] = slice(first, max(last, first))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))

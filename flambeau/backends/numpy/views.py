@@ -11,7 +11,7 @@ from ... import dtypes
 from ...shapes import infer_size, wrap_dim, wrap_dims
 from ..compiled import copy, copy_kernels, new_copy
 from ..compiled.thresholds import COPIES, PERMUTED_COPIES
-from .memory import address, element_strides, empty_view, owner, view_memory
+from .memory import address, copy_with_memory, element_strides, empty_view, owner, view_memory
 
 # ----- views -----------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ def _replace_part(x: Any, source: Any, shape: tuple[int, ...], key: tuple[Any, .
     if source.shape != shape:
         raise RuntimeError(f"expected src to have a size equal to the {what} of self. src size = {list(source.shape)}, "
                            f"{what} size = {list(shape)}")
-    out = np.array(x, order="K", copy=True)
+    out = copy_with_memory(x)
     out[key] = dtypes.cast(source, x.dtype)
     return out
 
@@ -324,7 +324,7 @@ def _replace_diagonal(x: Any, source: Any, offset: int, dim1: int, dim2: int) ->
     if source.shape != shape:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(source.shape)}, "
                            f"slice size = {list(shape)}")
-    out = np.array(x, order="C", copy=True)
+    out = copy_with_memory(x)
     if out.size:
         _diagonal(out, offset, dim1, dim2)[...] = dtypes.cast(source, x.dtype)
     return out

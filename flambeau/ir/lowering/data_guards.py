@@ -22,13 +22,14 @@ class DataGuards:
         if condition not in graph.conditions:
             graph.conditions.append(condition)
 
-    def check_probabilities(self, x: Value) -> None:
+    def check_probabilities(self, *values: Value) -> None:
         """Guard the graph on elements in [0, 1]."""
         g = self.graph
-        inside = g.apply("and", g.apply("ge", x, 0.0), g.apply("le", x, 1.0))
-        condition = (g.reduce("all", inside, range(x.ndim)) if x.ndim else inside, True)
-        if condition not in g.conditions:
-            g.conditions.append(condition)
+        for x in values:
+            inside = g.apply("and", g.apply("ge", x, 0.0), g.apply("le", x, 1.0))
+            condition = (g.reduce("all", inside, range(x.ndim)) if x.ndim else inside, True)
+            if condition not in g.conditions:
+                g.conditions.append(condition)
 
 
 __all__ = ["DataGuards"]

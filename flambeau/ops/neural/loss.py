@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from ... import dtypes
 from ...shapes import broadcast_shapes
 from ..declare import composite, linear, not_implemented, not_implemented_error, op
 from ..pointwise.arithmetic import neg
@@ -126,7 +127,13 @@ def huber_loss(xp, input, target, *, reduction="mean", delta=1.0):
     return _reduce(xp, xp.where(d < delta, d * d * 0.5, (d - 0.5 * delta) * delta), reduction)
 
 
+def _scalar_name(dtype):
+    return dtype.scalar_name if isinstance(dtype, dtypes.dtype) else dtypes.of(dtype).scalar_name
+
+
 def _huber_slope(xp, input, target, delta):
+    if input.dtype != target.dtype:
+        raise RuntimeError(f"Found dtype {_scalar_name(target.dtype)} but expected {_scalar_name(input.dtype)}")
     d = input - target
     return xp.where(xp.abs(d) >= delta, xp.sign(d) * delta, d)  # propagates NaN
 
@@ -182,13 +189,13 @@ def binary_cross_entropy(xp, input, target, weight=None, *, reduction="mean"):
         reduction: "mean", "sum" or "none".
 
     Raises:
-        RuntimeError: an element of input is outside [0, 1].
+        RuntimeError: an element of input or target is outside [0, 1].
 
     >>> import flambeau as torch
     >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5]), torch.tensor([1.]))
     tensor(0.6931)
     """
-    xp.check_probabilities(input)
+    xp.check_probabilities(input, target)
     log_p, log_q = xp.clamp_below(xp.log(input), -100), xp.clamp_below(xp.log1p(-input), -100)
     loss = (target - 1) * log_q - target * log_p
     return _reduce(xp, loss if weight is None else loss * weight, reduction)

@@ -36,6 +36,11 @@ def _unsupported_in_clamp(kernel):
     return {"complex": lambda input, *bounds: _NO_CLAMP if input.dtype.is_complex else error}
 
 
+def _check_clamp(input, *bounds):
+    if input.dtype.is_complex:
+        raise _NO_CLAMP
+
+
 def _complex_bound(input, **bounds):
     if input.dtype.is_floating_point:  # PyTorch compares with the bound as a real number
         return RuntimeError("value cannot be converted to type double without overflow")
@@ -70,6 +75,7 @@ clamp_scalars.vjp(input=_clamp_scalars_vjp)
 
 
 @elementwise(name="clamp", key="_clamp_tensors", node="ClampBackward0", expose=(), scalar_inputs=(),
+             check=_check_clamp,
              unsupported_dtypes=_unsupported_in_clamp("clamp_cpu") | not_implemented("clamp_cpu", "bool"))
 def clamp_tensors(xp, input, min, max):
     """input clamped to [min, max], tensors; max where min > max."""
@@ -82,7 +88,7 @@ clamp_tensors.vjp(
     max=lambda xp, g, input, min, max: xp.where(xp.logical_or(input > max, max < min), g, 0))
 
 
-@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0",
+@elementwise(name="clamp", key="_clamp_below", node="ClampBackward0", check=_check_clamp,
              expose=(), scalar_inputs=(),
              unsupported_dtypes=_unsupported_in_clamp("maximum_cpu"))
 def clamp_below(xp, input, min):
@@ -90,7 +96,7 @@ def clamp_below(xp, input, min):
     return xp.maximum(input, min)
 
 
-@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0",
+@elementwise(name="clamp", key="_clamp_above", node="ClampBackward0", check=_check_clamp,
              expose=(), scalar_inputs=(),
              unsupported_dtypes=_unsupported_in_clamp("minimum_cpu"))
 def clamp_above(xp, input, max):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...shapes import broadcast_shapes
 from ..declare import op
 from ..pointwise.arithmetic import NO_DIFFERENCE, no_bool_operand
 from .reductions import restore_keepdim
@@ -76,7 +77,12 @@ norm_in_dims.jvp(lambda xp, t_input, input, out, ord, dim, keepdim: norm_tangent
 _DIST_ERROR = RuntimeError("norm(): input dtype should be either floating point or complex. Got {} instead.")
 
 
-@op(promote="common", holomorphic=False, check=no_bool_operand,
+def _check_dist(input, other):
+    no_bool_operand(input, other)
+    broadcast_shapes(input.shape, other.shape)
+
+
+@op(promote="common", holomorphic=False, check=_check_dist,
     unsupported_dtypes={"integer": _DIST_ERROR, **NO_DIFFERENCE})
 def dist(xp, input, other, *, p=2):
     """The p-norm of input - other.

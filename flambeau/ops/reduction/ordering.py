@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ...backends.numpy.memory import check_scalar_fits
-from ...dtypes import bool_, complex128
+from ...dtypes import bool_, complex128, promote_types
 from ..declare import composite, not_implemented, not_implemented_error, op
 from ..unsupported_dtypes import after_shapes
 from .extrema import declare_selection, declare_ties_in_rows, declare_ties_over_all
@@ -226,9 +226,9 @@ unique_consecutive.vjp(input=_vjp_not_implemented("unique_consecutive"))
 def _check_searchsorted(sorted_sequence, input, sorter=None):
     if 0 in input.shape:
         return
-    for d in (sorted_sequence.dtype, input.dtype):
-        if d.is_complex or (sorted_sequence.dtype is input.dtype is bool_):
-            raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{d.scalar_name}'")
+    d = promote_types(sorted_sequence.dtype, input.dtype)
+    if d.is_complex or d is bool_:
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{d.scalar_name}'")
 
 
 @op(name="searchsorted", key="_searchsorted", expose=(), differentiable=False, scalar_inputs=("input",),

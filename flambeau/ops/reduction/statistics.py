@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...modes import special
 from ..declare import composite
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -40,14 +41,15 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
     _check_quantile(input, q, interpolation)
     if isinstance(q, (int, float)):
         q = xp.tensor(float(q), dtype=input.dtype)
-    if axis is None or not shape:
-        result_shape = (1,) * len(shape)
-        ordered = xp.sort(xp.reshape(input, (-1,)), -1)[0]
+    if axis is None:
+        lead = (1,) * len(shape) if keepdim else ()
+        ordered = xp.sort(input if len(shape) == 1 else xp.reshape(input, (-1,)), -1)[0]
     else:
-        result_shape = (*shape[:axis], 1, *shape[axis + 1:])
+        lead = (*shape[:axis], 1, *shape[axis + 1:]) if keepdim else shape[:axis] + shape[axis + 1:]
         last = axis == len(shape) - 1
         ordered = xp.sort(input if last else xp.transpose(xp.unsqueeze(input, -1), axis, -1), -1)[0]
-    rows = xp.reshape(ordered, (-1, ordered.shape[-1]))
+    eager = not special[0] and hasattr(ordered, "squeeze_")
+    rows = (xp.view if eager else xp.reshape)(ordered, (*lead, ordered.shape[-1]))
     n = rows.shape[-1]
     nan = rows != rows
     if name == "nanquantile":
@@ -63,12 +65,11 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
     values = xp.gather(rows, -1, below)
     if interpolation in ("linear", "midpoint"):
         values = xp.lerp(values, xp.gather(rows, -1, above), weights)
-    if not keepdim:
-        result_shape = () if axis is None else result_shape[:axis] + result_shape[axis + 1:]
+    if eager:  # in place, so that the result is no view
+        return values.unsqueeze_(0).transpose_(0, -1).squeeze_(-1) if len(q.shape) else values.squeeze_(-1)
     if len(q.shape):
-        return xp.reshape(xp.transpose(values, 0, 1), (len(q), *result_shape))
-    values = xp.squeeze(values, -1)
-    return values if tuple(values.shape) == result_shape else xp.reshape(values, result_shape)
+        values = xp.transpose(xp.unsqueeze(values, 0), 0, -1)
+    return xp.squeeze(values, -1)
 
 
 @composite(scalar_inputs=("q",))

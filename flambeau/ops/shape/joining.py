@@ -177,7 +177,7 @@ def _roll_vmap(xp, batch, input, shifts, dims=()):
     dims = (dims,) if isinstance(dims, int) else tuple(dims or ())
     if dims:
         if not n:
-            raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+            wrap_dim(wrap_dim(dims[0], 1) + 1, 1)  # PyTorch counts the batch dimension, too, and raises
         return xp.roll(input, shifts, tuple(wrap_dim(d, n) + k for d in dims))
     flat = xp.reshape(input, (*batch.sizes, prod(input.shape[k:])))
     return xp.reshape(xp.roll(flat, shifts, (k,)), input.shape)
