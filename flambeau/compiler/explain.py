@@ -45,6 +45,7 @@ class Explanation:
     Attributes:
         replay: the cache entry of the call, or None.
         reason: why there is none, with the line.
+        not_split: why a function that is not compiled cannot be split either, or None.
         parts: reports of the programs that ran, in order, of a call that is split.
         graph_count: the number of programs that a call runs.
         graph_break_count: one less, as in PyTorch: 0 if the call is one program, -1 if it is not compiled.
@@ -53,12 +54,12 @@ class Explanation:
 
     def __init__(self, function: Callable[..., Any], call: tuple[tuple, dict[str, Any]], entry: CacheEntry | None,
                  reason: str | None, provenance: Provenance | None = None, parts: Sequence[Explanation] = (),
-                 reasons: Sequence[str] = ()) -> None:
+                 reasons: Sequence[str] = (), not_split: str | None = None) -> None:
         self.name = getattr(function, "__name__", type(function).__name__)
         self.replay, self.reason = entry, reason
         self._provenance = provenance or Provenance({}, {}, {})
         self._guards = [] if entry is None else guards_of(entry, self._provenance, function, call)
-        self.parts = [*parts]
+        self.parts, self.not_split = [*parts], not_split
         self.graph_count = len(parts) + (entry is not None)
         self.graph_break_count = self.graph_count - 1
         self.break_reasons = [*reasons] if reason is None else [reason]
@@ -134,6 +135,8 @@ class Explanation:
         reason = self.reason or ""
         text = _with_line(reason)
         lines = [f"{self.name} is not compiled: each call runs eagerly.", "", *(f"  {x}" for x in text.split("\n"))]
+        if self.not_split is not None:
+            lines += ["", f"It cannot be split: {self.not_split}."]
         hint = advice(reason)
         return "\n".join([*lines, *(["", hint] if hint else [])])
 
@@ -181,7 +184,9 @@ def make_explainer(function: Callable[..., Any]) -> Callable[..., Explanation]:
                      for each in calls]
             return Explanation(made.function, call, None, None, parts=parts, reasons=made.split.break_reasons())
         if entry is None:
-            return Explanation(made.function, call, None, _skip_reason(made, args, kwargs))
+            reason = _skip_reason(made, args, kwargs)
+            not_split = None if made.split is None else made.split.failure
+            return Explanation(made.function, call, None, reason, not_split=not_split)
         provenance = entry.trace.provenance or _trace_provenance(made.function, entry, args, kwargs)
         return Explanation(made.function, call, entry, None, provenance)
 

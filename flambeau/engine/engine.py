@@ -98,6 +98,9 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
                 task.finish_leaf(node)
         for node in order:
             task.step(node)
+        if stops_at_targets:  # edges below the targets deliver nothing
+            for node in [leaf for leaf in task.dependencies if leaf in task.buffers]:
+                task.finish_leaf(node)
         if task.final_callbacks:
             task.call_final_callbacks()
     finally:

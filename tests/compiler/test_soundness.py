@@ -340,7 +340,7 @@ def test_arguments_with_a_history():
 
 def test_arguments_computed_from_each_other():
     """The gradient of each argument is through the function only; hooks of arguments run when backward is called."""
-    made = torch.compile(lambda a, b, c: (a * b + c).sum())
+    made = torch.compile(lambda a, b, c, x: (a * b + c * x).sum())
     for i in range(4):
         outcomes = []
         for run in (made, made.function):
@@ -349,7 +349,7 @@ def test_arguments_computed_from_each_other():
             b, c = a.cos().unbind()[0], a.sin()
             a.register_hook(lambda g, calls=calls: calls.append(g.tolist()))
             a.retain_grad()
-            result = run(a, b, c)
+            result = run(a, b, c, x)
             assert not calls
             assert a.grad is None
             result.backward()
@@ -357,6 +357,26 @@ def test_arguments_computed_from_each_other():
             np.testing.assert_allclose(calls, [a.grad.tolist()], rtol=1e-6)
         same(*outcomes)
     assert programs(made) == 1, reasons(made)
+
+
+def test_backward_of_one_result_keeps_what_independent_ones_need():
+    def f(x, w):
+        return x.exp(), w.sin(), (x * w).exp()
+
+    made = torch.compile(f)
+    for order in ((0, 1), (1, 0), (0, 2), (2, 1), (2, 2), (0, 1), (2, 2)):
+        outcomes = []
+        for run in (made, f):
+            x, w = leaf(3, seed=1), leaf(3, seed=2)
+            results = run(x, w)
+            errors = []
+            for number in order:
+                try:
+                    results[number].sum().backward()
+                except RuntimeError as error:
+                    errors.append(str(error))
+            outcomes.append([x.grad, w.grad, errors])
+        same(*outcomes)
 
 
 def test_recomputed_activations_with_random_numbers():

@@ -147,9 +147,11 @@ class CompiledFunctionBackward(Node):
         saved: arrays saved by the forward program.
         leaves: inputs of the forward program that backward reads.
         versions: the tensors of these inputs, and their versions.
+        used: the results whose cotangents the last pass had.
+        freed: the results through which a pass went that did not keep the graph.
     """
 
-    __slots__ = ("backward", "leaves", "saved", "versions")
+    __slots__ = ("backward", "freed", "leaves", "saved", "used", "versions")
     materializes_undefined = False
 
     def __init__(self, backward: BackwardGraph, inputs: Sequence[Any], outputs: Sequence[Any],
@@ -163,6 +165,8 @@ class CompiledFunctionBackward(Node):
         self.seq = next_number()
         self.backward: BackwardGraph | None = backward
         self.saved, self.leaves, self.versions = saved, leaves, versions
+        self.used: frozenset[int] = frozenset()
+        self.freed: frozenset[int] = frozenset()
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
         backward = self.backward
@@ -177,11 +181,18 @@ class CompiledFunctionBackward(Node):
                                    f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
                                    f"function, is at version {counter[0]}; expected version {version} instead.")
         by_output = list(cotangents) if self.outputs is not None else [cotangents]
+        self.used = frozenset([i for i, g in enumerate(by_output) if g is not None])
+        if self.freed and any(backward.joint.shares_nodes(i, self.freed) for i in self.used):
+            raise RuntimeError(FREED_MESSAGE)
         arrays = [resolve(g._array) if tensors and g is not None else g for g in by_output]
         gradients = backward.run(self.saved, arrays, self.leaves)
         return [None if a is None else wrap(a) if tensors else a for a in gradients]
 
     def release_variables(self) -> None:
+        joint = None if self.backward is None else self.backward.joint
+        self.freed |= self.used
+        if joint is not None and self.used and not all(joint.shares_nodes(i, self.freed) for i in range(joint.count)):
+            return  # the others may still be differentiated
         self.backward = None
         self.saved = self.leaves = self.versions = ()
 

@@ -258,6 +258,8 @@ class CompiledFunction:
             del self._signatures[key]
             cache = None
         if cache is None:
+            if self.split is not None and self.split.is_ready and not self.fullgraph:
+                return self._call_split(args, kwargs)  # parts check their own arguments
             if not policy.is_default:
                 return self._skipped_compilation(args, kwargs)
             if policy.error_on_recompile and self._signatures:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from .source import is_nested_scope
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.While)
+#: context managers that let exceptions pass
+_TRANSPARENT = frozenset({"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast", "profile",
+                          "record_function", "detect_anomaly", "device", "open", "sdpa_kernel", "set_detect_anomaly"})
 
 
 class Names:
@@ -146,7 +150,9 @@ class Flow:
             for item in node.items:
                 self._read(item.context_expr, item.optional_vars)
                 self.assigned |= Names([item]).stores
-            self._branch(node.body)
+            body = self._branch(node.body)
+            if all(is_transparent(item.context_expr) for item in node.items):
+                self.assigned = None if body is None else self.assigned | body
         elif isinstance(node, (ast.Try, ast.Match)) or type(node).__name__ == "TryStar":
             self._read(node)
             self.jumps |= has_jump([node])
@@ -162,6 +168,12 @@ class Flow:
                 self.assigned -= names.stores
             else:
                 self.assigned |= names.stores
+
+
+def is_transparent(node: ast.expr) -> bool:
+    """Whether a context manager is known to let exceptions pass."""
+    function: Any = node.func if isinstance(node, ast.Call) else node
+    return getattr(function, "attr", getattr(function, "id", "")) in _TRANSPARENT
 
 
 def has_jump(statements: Sequence[ast.stmt]) -> bool:
@@ -190,4 +202,4 @@ def has_return(statements: Sequence[ast.stmt]) -> bool:
     return False
 
 
-__all__ = ["Flow", "Names", "has_jump", "has_return"]
+__all__ = ["Flow", "Names", "has_jump", "has_return", "is_transparent"]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .hoisting import PART, PYTHON, Break, Hoister, Item
-from .names import Flow, Names, has_jump, has_return
+from .names import Flow, Names, has_jump, has_return, is_transparent
 from .source import FunctionSource, function_definition, is_nested_scope
 
 UNBOUND = "__unbound__"
@@ -26,9 +26,6 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import,
 #: conditions that call only these stay in the driver
 _CHEAP_FUNCTIONS = frozenset({"len", "isinstance", "hasattr", "getattr", "callable", "type", "int", "bool", "range",
                               "id", "issubclass"})
-#: context managers that let exceptions pass
-_TRANSPARENT = frozenset({"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast", "profile",
-                          "record_function", "detect_anomaly", "device", "open", "sdpa_kernel", "set_detect_anomaly"})
 
 
 class PartSource(NamedTuple):
@@ -291,7 +288,7 @@ class Partition:
 
     def _with(self, node: ast.With, context: _Context, bound: set[str]) -> tuple[ast.stmt, set[str] | None]:
         bound = bound | Names(node.items).stores
-        passes = all(_is_transparent(item.context_expr) for item in node.items)
+        passes = all(is_transparent(item.context_expr) for item in node.items)
         inner = context if passes else context._replace(guarded=context.guarded | context.after)
         body, body_bound = self._block(node.body, inner, set(bound))
         return self._made(node, body=body or [ast.Pass()]), body_bound if passes else bound
@@ -392,12 +389,6 @@ class Partition:
         for name, value in fields.items():
             setattr(made, name, value)
         return made
-
-
-def _is_transparent(node: ast.expr) -> bool:
-    """Whether a context manager is known to let exceptions pass."""
-    function: Any = node.func if isinstance(node, ast.Call) else node
-    return getattr(function, "attr", getattr(function, "id", "")) in _TRANSPARENT
 
 
 def _locate(node: Any, at: ast.AST) -> Any:

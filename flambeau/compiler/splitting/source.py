@@ -83,6 +83,9 @@ class FunctionSource:
         for each in nodes:
             if isinstance(each, ast.Nonlocal) and each not in self.body:
                 raise CannotSplit("a nested function that assigns its variables (nonlocal)")
+            if isinstance(each, ast.keyword) and each.arg == "create_graph" and not (
+                    isinstance(each.value, ast.Constant) and not each.value.value):
+                raise CannotSplit("it differentiates gradients, and a part is differentiated once")
         self._class = _class_name(function)
 
     def find(self, position: Position) -> ast.AST | None:

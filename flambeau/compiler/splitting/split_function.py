@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import threading
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -196,6 +197,18 @@ class SplitFunction:
         if self.num_divisions >= MAX_DIVISIONS:
             return False
         self.num_divisions += 1
+        try:
+            self._divide_again()
+        except Exception as error:  # the function runs eagerly
+            self._driver, self.failure = None, f"internal error, {type(error).__name__}: {error}"
+            warnings.warn(f"{self.function.__qualname__} cannot be split because of an internal error of flambeau, "
+                          f"{type(error).__name__}: {error}. It runs eagerly. Please report it.", RuntimeWarning,
+                          stacklevel=2)
+            return False
+        return True
+
+    def _divide_again(self) -> None:
+        assert self._source is not None
         partition = Partition(self._source, self._decisions)
         cells: dict[str, Any] = {UNBOUND: Unbound, DISPATCH: self._dispatch}
         parts = {}
@@ -212,7 +225,6 @@ class SplitFunction:
             cells[part.name] = made
         self.parts = parts
         self._driver = self._source.compile(partition.driver, cells)
-        return True
 
     # ----- calls at breaks -----
 

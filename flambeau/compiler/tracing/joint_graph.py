@@ -16,6 +16,7 @@ from ..._tensor import Tensor
 from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.tensor import wrap
 from ...engine.api import gradients_of
+from ...engine.nodes.op_node import OpNode
 from ...ir.graph.value import Unsupported, Value
 from .aliasing import memory_order
 
@@ -38,6 +39,8 @@ class JointGraph:
         gradients: values of the inputs' gradients, in memory order; None for inputs that get none.
         uses: by input, the results that its gradient depends on, if there are several results.
         layouts: by input, the permutation from memory order, for gradients that are not row-major.
+        shared: by output, the outputs (itself among them) whose graphs share nodes with saved tensors with its graph:
+            a pass through one of them frees what it needs. Empty if there is one output.
     """
 
     def __init__(self, tracer: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
@@ -72,6 +75,7 @@ class JointGraph:
                 self.layouts[number] = [order.index(d) for d in range(a.ndim)]
             self.gradients.append(value)
         self.uses = _output_dependencies(outputs, inputs) if len(outputs) > 1 else []
+        self.shared = _shared_nodes(outputs, inputs) if len(outputs) > 1 else []
 
     @classmethod
     def from_saved(cls, attributes: dict[str, Any], values: Sequence[Value], arguments: Sequence[Any]) -> JointGraph:
@@ -94,6 +98,10 @@ class JointGraph:
     def output_index(self, tensor: Any) -> int | None:
         """Return the index of a tensor among the differentiable results; None for any other tensor."""
         return next((i for i, x in enumerate(self._outputs) if x is tensor), None)
+
+    def shares_nodes(self, output: int, others: frozenset[int]) -> bool:
+        """Whether the graph of an output shares nodes with saved tensors with the graphs of others."""
+        return not self.shared or not self.shared[output].isdisjoint(others)
 
     def release(self) -> None:
         """Drop the references to the call's tensors."""
@@ -145,6 +153,27 @@ def _output_dependencies(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[
             if edge in seen:
                 numbers.add(number)
     return [frozenset(numbers) for numbers in dependencies]
+
+
+def _shared_nodes(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozenset[int]]:
+    """Return, for each output, the outputs whose graphs share a node with saved tensors with its graph."""
+    ends = {gradient_edge(x) for x in inputs}
+    graphs: list[set[int]] = []
+    for output in outputs:
+        seen: set[int] = set()
+        nodes: set[int] = set()
+        stack = [output._node]
+        while stack:
+            node = stack.pop()
+            if node is None or id(node) in seen or node in ends:
+                continue
+            seen.add(id(node))
+            if not isinstance(node, OpNode) or node.plan.saves_tensors:
+                nodes.add(id(node))
+            stack += node.edges
+        graphs.append(nodes)
+    return [frozenset([j for j, other in enumerate(graphs) if i == j or not graph.isdisjoint(other)])
+            for i, graph in enumerate(graphs)]
 
 
 def inputs_of(tracer: Any, arguments: Sequence[Any]) -> list[Any]:

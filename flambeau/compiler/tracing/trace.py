@@ -21,6 +21,7 @@ from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.nodes.node import FREED_MESSAGE
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
+from ...shapes import Size
 from ...trees import tree_flatten
 from ..guards.arguments import ArrayLayout, OutputTensor, TensorRef
 from ..guards.guard_set import GuardSet
@@ -113,7 +114,7 @@ class Trace:
         self._new_values: list[Value] = []
         if self.failure is None:
             try:
-                leaves, self.tree = tree_flatten(result)
+                leaves, self.tree = tree_flatten(result, lambda x: isinstance(x, Size))  # stays a Size
                 leaves = [*leaves, *self._hidden_bases(arguments, leaves)]
                 for x in leaves:
                     _rebase_history(x)
@@ -206,7 +207,10 @@ class Trace:
         outputs = list({id(x): x for x in leaves if isinstance(x, Tensor) and x._node is not None}.values())
         inputs = inputs_of(tracer, arguments)
         outputs = [x for x in outputs if all(x is not y for y in inputs)]
-        input_edges = {gradient_edge(x) for x in inputs}
+        try:
+            input_edges = {gradient_edge(x) for x in inputs}
+        except RuntimeError as error:  # a view that may not be differentiated
+            raise Unsupported(str(error)) from None
         leaf_nodes = {id(x): self._leaf_nodes(x, input_edges) for x in outputs}
         outputs = [x for x in outputs if leaf_nodes[id(x)] is not None]
         for nodes in leaf_nodes.values():
