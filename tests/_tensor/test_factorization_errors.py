@@ -30,3 +30,21 @@ def test_singular_matrices_have_no_ldl_factors(shape: tuple[int, ...]) -> None:
     assert ours[0] is theirs[0]
     assert ours[1].startswith("torch.linalg.ldl_factor: ")
     assert ours[1].partition("\n")[0] in theirs[1]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["inv_ex", "solve_ex", "cholesky_ex", "lu_factor_ex"])
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2, 2)])
+def test_errors_are_checked_on_request(name: str, shape: tuple[int, ...]) -> None:
+    def checked(lib: Any) -> list[str]:
+        a, seen = lib.zeros(shape), []
+        for matrix in (a, lib.eye(2)):
+            arguments = (matrix, lib.eye(2)) if name == "solve_ex" else (matrix,)
+            assert getattr(lib.linalg, name)(*arguments)[-1].dtype is lib.int32
+            try:
+                seen.append(str(getattr(lib.linalg, name)(*arguments, check_errors=True)[0].tolist()))
+            except RuntimeError as error:
+                seen.append(f"{type(error).__name__}: {error}")
+        return seen
+
+    assert checked(flambeau) == checked(pytest.importorskip("torch"))

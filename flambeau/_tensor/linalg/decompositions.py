@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from math import prod
 from typing import Any
 
@@ -21,10 +22,11 @@ from ..shape.reshaping import reshaped
 from ..tensor import Tensor, wrap
 
 __all__ = [
-    "cholesky", "det", "inverse", "linalg_cholesky", "linalg_cond", "linalg_diagonal", "linalg_eigvals",
-    "linalg_eigvalsh", "linalg_inv", "linalg_lstsq", "linalg_matrix_rank", "linalg_pinv", "linalg_solve",
-    "linalg_svdvals", "linalg_tensorinv", "linalg_tensorsolve", "linalg_vander", "logdet", "matrix_exp", "pinverse",
-    "qr", "slogdet", "svd",
+    "cholesky", "det", "inverse", "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_diagonal",
+    "linalg_eigvals", "linalg_eigvalsh", "linalg_inv", "linalg_inv_ex", "linalg_lstsq", "linalg_lu_factor_ex",
+    "linalg_matrix_rank", "linalg_pinv", "linalg_solve", "linalg_solve_ex", "linalg_svdvals",
+    "linalg_tensorinv", "linalg_tensorsolve", "linalg_vander", "logdet", "matrix_exp", "pinverse", "qr",
+    "slogdet", "svd",
 ]
 
 
@@ -146,6 +148,40 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     tensor([[2.]])
     """
     return linalg_cholesky(input, upper=upper, out=out)
+
+
+def _checks_errors(key: str, message: str, error: type[RuntimeError] = LinAlgError) -> Any:
+    """The function of an operator that returns LAPACK's `info` last, and raises with `check_errors`.
+
+    Args:
+        message: of a failure, with `{batch}` and `{code}`.
+        error: its class.
+    """
+    generated = public_function(REGISTRY[key])
+
+    @wraps(generated)
+    def call(*args: Any, check_errors: bool = False, **named: Any) -> Any:
+        result = generated(*args, check_errors=check_errors, **named)
+        if check_errors:
+            failure = _first_failure(result[-1])
+            if failure is not None:
+                raise error(message.format(batch=failure[0], code=failure[1]))
+        return result
+
+    return call
+
+
+linalg_inv_ex = _checks_errors("linalg_inv_ex", "linalg.inv_ex: {batch}The diagonal element {code} is zero, the "
+                               "inversion could not be completed because the input matrix is singular.")
+linalg_solve_ex = _checks_errors("linalg_solve_ex", "torch.linalg.solve_ex: {batch}The solver failed because the input "
+                                 "matrix is singular.")
+linalg_cholesky_ex = _checks_errors("linalg_cholesky_ex", "linalg.cholesky_ex: {batch}The factorization could not be "
+                                    "completed because the input is not positive-definite (the leading minor of order "
+                                    "{code} is not positive-definite).")
+linalg_lu_factor_ex = _checks_errors("linalg_lu_factor_ex", "torch.linalg.lu_factor_ex: {batch}U[{code},{code}] is "
+                                     "zero and using it on lu_solve would result in a division by zero. If you still "
+                                     "want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+                                     "linalg.lu_factor_ex(A, pivot)", RuntimeError)
 
 
 # ----- determinants ----------------------------------------------------------------------
