@@ -9,7 +9,7 @@ from typing import Any
 from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ...masked.masking import _identity
+from ...masked.identities import _identity
 from .nested_tensor import NestedTensor, Structure, named, nested_of, values_of
 from .structure_ops import of_rows, padded, unpadded, wrapped
 
