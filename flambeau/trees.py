@@ -1,7 +1,7 @@
 """Pytrees: nested containers, flattened to leaves and unflattened.
 
-Tuples, lists, dictionaries, named tuples, OrderedDict, defaultdict, deque and registered classes are containers.
-Anything else is a leaf.
+Tuples, lists, dictionaries, named tuples, OrderedDict, defaultdict, deque, `Size` and registered classes are
+containers. Anything else is a leaf. A `Size` is unflattened to a tuple, as in PyTorch: its leaves may not be ints.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from .shapes import Size
 
 #: type -> (flatten: container -> children, context; unflatten: children, context -> container)
 _CONTAINERS: dict[Any, tuple[Callable[[Any], tuple[list[Any], Any]], Callable[[list[Any], Any], Any]]] = {
@@ -25,6 +27,7 @@ _NAMED = (lambda t: (list(t), type(t)),
           lambda children, cls: cls._make(children) if hasattr(cls, "_make") else cls(children))
 
 _STANDARD = frozenset(_CONTAINERS)
+_CONTAINERS[Size] = _CONTAINERS[tuple]
 _DICTIONARIES = frozenset({dict, OrderedDict, defaultdict})
 
 

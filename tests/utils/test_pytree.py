@@ -147,3 +147,18 @@ def test_functions_of_one_container(kind: str, tree: Any) -> None:
 def test_functions_of_unknown_containers() -> None:
     with pytest.raises(AttributeError):
         ours._set_flatten
+
+
+def test_sizes_are_containers() -> None:
+    size = flambeau.Size([2, 3])
+    leaves, spec = ours.tree_flatten((size,))
+    assert leaves == [2, 3]
+    assert ours.treespec_loads(ours.treespec_dumps(spec)) == spec
+    assert ours.tree_map(str, size) == ("2", "3")
+    assert type(ours.tree_map(abs, size)) is tuple
+    with pytest.raises(ValueError, match=r"^Type mismatch; expected <class '\w+\.Size'>, but got <class 'tuple'>\.$"):
+        ours.tree_map(max, size, (4, 5))
+    with pytest.raises(ValueError, match="must only return Tensors, got type <class 'int'>"):
+        flambeau.vmap(lambda x: x.shape)(flambeau.ones(2, 3))
+    compiled = flambeau.compile(lambda x: (x + 1, x.shape))
+    assert {type(compiled(flambeau.ones(2))[1]) for _ in range(3)} == {flambeau.Size}

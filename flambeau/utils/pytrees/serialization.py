@@ -9,6 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from ...shapes import Size
 from ...trees import LEAF, TreeSpec
 
 DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = 1
@@ -38,7 +39,7 @@ serialized: dict[type, SerializedNode] = {
     tuple: SerializedNode("builtins.tuple"), list: SerializedNode("builtins.list"),
     dict: SerializedNode("builtins.dict"), OrderedDict: SerializedNode("collections.OrderedDict"),
     defaultdict: SerializedNode("collections.defaultdict", _dump_factory, _load_factory),
-    deque: SerializedNode("collections.deque"),
+    deque: SerializedNode("collections.deque"), Size: SerializedNode("torch.Size"),
 }
 
 
