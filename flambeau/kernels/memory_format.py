@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 ndarray = np.ndarray
+
+#: [whether operands may have another layout than row-major: 1 once a tensor was permuted, 2 once there was one whose
+#: strides in dimensions of size 1 tell channels-last from row-major]: until then results are row-major
+layouts_seen = [0]
+
+
+def note_layout(x: ndarray) -> None:
+    """Note the layout of an array that was permuted or copied to a memory format (`layouts_seen`)."""
+    if not x.flags.c_contiguous:
+        layouts_seen[0] = layouts_seen[0] or 1
+    elif is_channels_last(x.shape, x.strides):
+        layouts_seen[0] = 2
 
 
 def is_channels_last(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -81,6 +95,114 @@ def preserved_strides(like: ndarray, itemsize: int) -> tuple[int, ...]:
     return tuple(result)
 
 
+def elementwise_strides(shape: tuple[int, ...], operands: Sequence[ndarray]) -> tuple[int, ...] | None:
+    """The strides, in elements, of the result of an elementwise operator; None: row-major.
+
+    Dense operands of one layout determine it. Otherwise the first operand that tells which of two dimensions lies
+    inside the other one decides: neither is expanded and the strides differ.
+
+    Args:
+        shape: the broadcast shape.
+        operands: in order; scalars are 0-d.
+
+    >>> x, y = np.zeros((2, 3)), np.zeros((3, 2)).T
+    >>> elementwise_strides((2, 3), [x, y]), elementwise_strides((2, 3), [y, x])
+    (None, (1, 2))
+    """
+    ndim = len(shape)
+    if ndim < 2:
+        return None
+    steps = []
+    same = True
+    for a in operands:
+        if a.shape == shape:
+            steps.append(a.strides)
+            continue
+        same = same and not a.ndim and not steps
+        missing = ndim - a.ndim
+        if a.ndim:
+            steps.append((0,) * missing + tuple([0 if n == 1 != extent else s for n, s, extent in zip(
+                a.shape, a.strides, shape[missing:], strict=True)]))
+    if same and steps:
+        dense = [a for a in operands if a.ndim]
+        if all(a.flags.c_contiguous for a in dense):
+            return None
+        if ndim == 4 and all(a.transpose(0, 2, 3, 1).flags.c_contiguous for a in dense):
+            return channels_last_strides(shape, 1)
+        item = dense[0].itemsize
+        strides = tuple([s // item for s in dense[0].strides])
+        if _is_dense(shape, strides) and all(
+                tuple([s // a.itemsize for s in a.strides]) == strides for a in dense[1:]):
+            return strides
+    order = list(range(ndim - 1, -1, -1))  # innermost first
+    for i in range(1, ndim):
+        at = i
+        for j in range(i - 1, -1, -1):
+            swap = _precedes(order[at], order[j], shape, steps)
+            if swap > 0:
+                order[at], order[j] = order[j], order[at]
+                at = j
+            elif swap < 0:
+                break
+    if order == list(range(ndim - 1, -1, -1)):
+        return None
+    result = [0] * ndim
+    step = 1
+    for dim in order:
+        result[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(result)
+
+
+def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements fill a range of memory, each its own."""
+    expected = 1
+    for stride, extent in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n != 1):
+        if stride != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _precedes(dim: int, other: int, shape: tuple[int, ...], steps: Sequence[Sequence[int]]) -> int:
+    """1 if a dimension lies inside another one in memory, -1 if outside, 0 if no operand tells."""
+    for strides in steps:
+        a, b = strides[dim], strides[other]
+        if not a or not b:
+            continue
+        if a != b:
+            return 1 if a < b else -1
+        if shape[dim] < shape[other]:
+            return 1
+    return 0
+
+
+def in_elementwise_layout(result: ndarray, operands: Sequence[ndarray]) -> ndarray:
+    """The result of an elementwise operator with the strides that PyTorch gives it; NumPy prefers row-major ones."""
+    shape = result.shape
+    if len(shape) < 2 or not result.size:
+        return result
+    strides, item = elementwise_strides(shape, operands), result.itemsize
+    if strides is None:
+        if result.flags.c_contiguous and 1 not in shape:
+            return result
+        strides = _row_major(shape)
+    expected = tuple([s * item for s in strides])
+    if result.strides == expected:
+        return result
+    out = ndarray(shape, result.dtype, np.empty(result.size, result.dtype), 0, expected)
+    out[...] = result
+    return out
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
 def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
     """A copy in NumPy's order "K", with PyTorch's strides: NumPy's differ in dimensions of size 1."""
     if 1 not in like.shape and like.flags.c_contiguous and copy.flags.c_contiguous:
@@ -99,5 +221,6 @@ def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
     return result
 
 
-__all__ = ["channels_last_strides", "is_channels_last", "preserved_strides", "to_channels_last",
+__all__ = ["channels_last_strides", "elementwise_strides", "in_elementwise_layout", "is_channels_last",
+           "layouts_seen", "note_layout", "preserved_strides", "to_channels_last",
            "with_preserved_strides"]

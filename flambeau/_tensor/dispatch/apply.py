@@ -21,11 +21,12 @@ from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import active_timeline
 from ...engine.tensor_interface import layer
+from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import dispatch_in_use, forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..tensor import INFERENCE, Tensor
-from .array_kernels import ROW_MAJOR, kernel_of, row_major
+from .array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
 from .bit_resolution import resolved_inputs
 from .graph_recording import as_view, record, wrap_result
 from .handlers import handlers
@@ -70,6 +71,18 @@ def _allows_output(a: np.ndarray, out: np.ndarray) -> bool:
     """Whether a kernel may read `a` while it writes `out`: no shared memory, or the very same elements."""
     return a is out or not np.may_share_memory(a, out) or (
         address(a) == address(out) and a.shape == out.shape and a.strides == out.strides and a.dtype == out.dtype)
+
+
+_NUMBER = np.zeros(())  # stands for Python numbers where shapes and strides count
+
+
+def _in_layout_of(inputs: Sequence[Any], result: Any) -> Any:
+    """The result of an elementwise operator in the layout that its inputs determine; an input itself as it is."""
+    operands = [x._array if isinstance(x, Tensor) else _NUMBER for x in inputs if x is not None]
+    if result.ndim < 2 or any(each.__class__ is not ndarray for each in (result, *operands)) or any(
+            each is result for each in operands):
+        return result
+    return in_elementwise_layout(result, operands)
 
 
 def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, in_span: bool = False) -> Any:
@@ -161,6 +174,8 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
         result = row_major(result)
     if op.n_outputs == 1:
         outs = [wrap_result(result, narrow)]
+        if layouts_seen[0] and op.kind == ELEMENTWISE and op.name not in ALL_ROW_MAJOR:
+            outs[0]._array = _in_layout_of(inputs, outs[0]._array)
     else:
         outs = [wrap_result(a, narrow) for a in result]
     if op.kind == VIEW:

@@ -54,6 +54,9 @@ ROW_MAJOR = frozenset((
 #: operators that have paths of their own, or are elementwise, of which the same is true
 _ROW_MAJOR_KERNELS = frozenset(("_rms_norm", "all", "any", "count_nonzero", "logsigmoid", "rrelu"))
 
+#: operators whose results are row-major, in either way
+ALL_ROW_MAJOR = ROW_MAJOR | _ROW_MAJOR_KERNELS
+
 
 def row_major(result: Any) -> Any:
     """A kernel's result or results, copied to row-major order where they are not."""

@@ -22,6 +22,7 @@ from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import kernel_rule
 from ...engine.rules.inlined_rules import pass_to_both, plan_of
+from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
@@ -156,6 +157,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             return fallback(input) if limit is None else general(input)
         if type(r) is not ndarray:
             r = asarray(r)
+        if layouts_seen[0] and not a.flags.c_contiguous and 1 in r.shape:
+            r = in_elementwise_layout(r, (a,))
         result = new(Tensor)
         result._array = r
         result._output_nr = 0
@@ -273,6 +276,9 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             return fall_back(input, other)
         if r.size > limit[0]:
             seen_large_results[:] = [True]
+        seen = layouts_seen[0]
+        if seen and (seen > 1 or not (a.flags.c_contiguous and b.flags.c_contiguous)):
+            r = in_elementwise_layout(r, (a, b))
         result = new(Tensor)
         result._array = r
         result._output_nr = 0
@@ -371,6 +377,8 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
             return fall_back(input, other)
         if type(r) is not ndarray:
             r = asarray(r)
+        if layouts_seen[0] and (layouts_seen[0] > 1 or not a.flags.c_contiguous) and 1 in r.shape:
+            r = in_elementwise_layout(r, (a, b))
         result = new(Tensor)
         result._array = r
         result._output_nr = 0

@@ -20,10 +20,11 @@ from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
 from ...engine.rules.inlined_rules import expand, plan_of
+from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..dispatch.apply import apply
-from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
+from ..dispatch.array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
 from ..dispatch.gradient_edge import gradient_edge
 from ..dispatch.handlers import handlers
 from ..return_types import named_result
@@ -193,6 +194,7 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
     kernel, finish, run = kernel_of(op), _result_recorder(op), plan_of(op, 1, 1).run
     elementwise, limit, promoting = op.kind == ELEMENTWISE, threshold_of(op.name), op.promoting_params
     names, defaults = op.params, op.defaults
+    follows_input = elementwise and op.name not in ALL_ROW_MAJOR
     compiled_kernel = _compiled_kernel(op)
 
     def call(input: Any, params: dict[str, Any]) -> Any:
@@ -213,6 +215,8 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
             return None
         if r is None or r.dtype is not dt:  # no kernel, or a dtype that `finish` does not record
             return None
+        if follows_input and layouts_seen[0] and not a.flags.c_contiguous:
+            r = in_elementwise_layout(r, (a,))
         return finish(input, a, r, values, kernel_rule if large else run)
 
     return call

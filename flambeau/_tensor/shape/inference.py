@@ -19,6 +19,7 @@ from ...backends.errstate import IGNORE, reset_state, set_state
 from ...engine.grad_mode import no_grad
 from ...ir.graph.value import Graph, Unsupported
 from ...ir.lowering.namespace import lower_operator
+from ...kernels.memory_format import elementwise_strides
 from ...ops.declare import ELEMENTWISE, LINEAR, Op
 from ...shapes import broadcast_shapes, wrap_dim, wrap_dims
 from ..dispatch.array_kernels import kernel_of
@@ -116,52 +117,6 @@ def _elementwise(inputs: Sequence[Any], types: list[np.dtype]) -> list[Metadata]
             shape = broadcast_shapes(shape, a.shape)
     strides = elementwise_strides(shape, arrays)
     return [Metadata(shape, dtype, strides) for dtype in types]
-
-
-def elementwise_strides(shape: Shape, operands: Sequence[np.ndarray]) -> Shape | None:
-    """The strides of an elementwise result: the dimensions in the order that they have in the operands' memory.
-
-    Args:
-        shape: the broadcast shape.
-        operands: arrays, whose strides are in bytes.
-    """
-    if all(a.shape == shape and a.flags.c_contiguous for a in operands):
-        return None
-    ndim = len(shape)
-    steps = []
-    for a in operands:
-        missing = ndim - a.ndim
-        steps.append([0 if d < missing or (a.shape[d - missing] == 1 != shape[d]) else a.strides[d - missing]
-                      for d in range(ndim)])
-    order = list(range(ndim))[::-1]  # innermost first
-    for i in range(1, ndim):
-        at = i
-        for j in range(i - 1, -1, -1):
-            swap = _precedes(order[at], order[j], shape, steps)
-            if swap > 0:
-                order[at], order[j] = order[j], order[at]
-                at = j
-            elif swap < 0:
-                break
-    strides = [0] * ndim
-    step = 1
-    for d in order:
-        strides[d] = step
-        step *= max(shape[d], 1)
-    return tuple(strides)
-
-
-def _precedes(d: int, other: int, shape: Shape, steps: list[list[int]]) -> int:
-    """1 if dimension `d` lies inside of `other` in memory, -1 if outside, 0 if no operand tells."""
-    for strides in steps:
-        a, b = strides[d], strides[other]
-        if a == 0 or b == 0:
-            continue
-        if a != b:
-            return 1 if a < b else -1
-        if shape[d] < shape[other]:
-            return 1
-    return 0
 
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -464,4 +419,4 @@ def result_dtype(metadata: Metadata) -> dtypes.dtype:
     return dtypes.of(metadata.dtype)
 
 
-__all__ = ["LAYOUTS", "RULES", "Metadata", "elementwise_strides", "infer", "reduced", "result_dtype"]
+__all__ = ["LAYOUTS", "RULES", "Metadata", "infer", "reduced", "result_dtype"]

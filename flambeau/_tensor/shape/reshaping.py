@@ -9,6 +9,7 @@ from ...backends.bit_views import bits_of
 from ...backends.numpy.views import with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
+from ...kernels.memory_format import layouts_seen, note_layout
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
@@ -299,7 +300,10 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
         n = a.ndim
         if -n <= dim0 < n and -n <= dim1 < n:
             try:
-                return _transpose(input, a.swapaxes(dim0, dim1), dim0, dim1)
+                view = a.swapaxes(dim0, dim1)
+                if not layouts_seen[0]:
+                    note_layout(view)
+                return _transpose(input, view, dim0, dim1)
             except SparseAccess:
                 pass  # the general path dispatches to the sparse implementation
     return _transposed(input, *[d for d in (dim0, dim1) if d is not None], **named)
@@ -322,7 +326,10 @@ def t(input: Tensor) -> Tensor:
     if a.ndim > 2 or special[0]:
         return apply(REGISTRY["t"], [input])
     try:
-        return _t(input, a.T)
+        view = a.T
+        if not layouts_seen[0]:
+            note_layout(view)
+        return _t(input, view)
     except SparseAccess:
         return apply(REGISTRY["t"], [input])
 
@@ -341,7 +348,10 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     order = _int_args(dims, "permute", "dims")
     if not special[0]:
         try:
-            return _permute(input, input._array.transpose(order), order)
+            view = input._array.transpose(order)
+            if not layouts_seen[0]:
+                note_layout(view)
+            return _permute(input, view, order)
         except (ValueError, SparseAccess):
             pass  # the general path raises PyTorch's error, or dispatches to the sparse implementation
         except AttributeError as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.memory_format import elementwise_strides
 from ...runtime import entry_points, launch, thread_pool
 from ...runtime.launch import Launch
 
@@ -268,18 +269,11 @@ def new_array(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] 
 
 def result_strides(shape: tuple[int, ...], operands: Sequence[np.ndarray],
                dtype: np.dtype) -> tuple[int, ...] | None:
-    """The strides that NumPy and PyTorch give the result of broadcast operands; None: row-major."""
+    """The strides that PyTorch gives the result of broadcast operands; None: row-major."""
     if len(shape) < 2:
         return None
-    with_dims = [x for x in operands if x.ndim]
-    if all(x.flags.c_contiguous and (x.shape == shape or x.ndim < len(shape)) for x in with_dims):
-        return None
-    flags: Any = [["readonly"]] * len(with_dims) + [["writeonly", "allocate"]]
-    iterated: Any = [*with_dims, None]
-    result: Any = np.nditer(iterated, ["zerosize_ok"], flags, op_dtypes=[*(x.dtype for x in with_dims), dtype],
-                           itershape=shape).operands[-1]
-    strides: tuple[int, ...] = result.strides
-    return None if strides == launch.Spec.dense(shape, dtype).strides else strides
+    strides = elementwise_strides(shape, operands)
+    return None if strides is None else tuple([s * dtype.itemsize for s in strides])
 
 
 __all__ = ["Plan", "PlanCache", "new_array", "result_strides"]
