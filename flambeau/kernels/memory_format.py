@@ -167,7 +167,7 @@ def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 def _precedes(dim: int, other: int, shape: tuple[int, ...], steps: Sequence[Sequence[int]]) -> int:
     """1 if a dimension lies inside another one in memory, -1 if outside, 0 if no operand tells."""
     for strides in steps:
-        a, b = strides[dim], strides[other]
+        a, b = abs(strides[dim]), abs(strides[other])  # arrays, not tensors, may be reversed
         if not a or not b:
             continue
         if a != b:
