@@ -429,3 +429,132 @@ def test_functions_with_breaks(function, requires_grad, capsys):
         same(found, expected, 5e-3 if function is under_autocast else 1e-5)
     split = compiled_of(made).split
     assert (split is not None and split.is_ready) is (function not in NOT_SPLIT)
+
+
+def gradient_of_a_variable(x):
+    h = x.exp() + x
+    y = (h @ WEIGHT).sin()
+    print("variable")
+    g, = torch.autograd.grad(y.sum(), h, retain_graph=True)
+    return y + g
+
+
+def retained_gradient(x):
+    h = x.exp() * 1.5
+    y = h * h
+    print("retained")
+    if h.requires_grad:
+        h.retain_grad()
+        y.sum().backward(retain_graph=True)
+        return y * 1, h.grad * 2
+    return y
+
+
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(size, size)
+        self.__calls = 0
+
+    def forward(self, x, scale=1.0):
+        y = self.linear(x).tanh()
+        self.__calls += 1
+        print("block", self.__calls > 0)
+        return y * scale + x
+
+
+class Derived(Block):
+    def forward(self, x, scale=1.0):
+        y = super().forward(x * 2, scale=scale)
+        return y.exp() * 0.5
+
+
+def networks():
+    """Modules that break in `forward`, in a submodule's, in a sequence, and in a method of the base class."""
+    return {"block": Block(4), "derived": Derived(4),
+            "sequence": nn.Sequential(nn.Linear(4, 4), Block(4), nn.ReLU(), Derived(4)),
+            "list": Layers()}
+
+
+class Layers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Block(4), nn.Linear(4, 4), Block(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x) + 1
+        return x.sum()
+
+
+@pytest.mark.parametrize("name", ["block", "derived", "sequence", "list"])
+def test_modules_with_breaks(name, capsys):
+    torch.manual_seed(0)
+    module = networks()[name]
+    made = torch.compile(module)
+    hooked = []
+    for i in range(13):
+        outcomes = []
+        for run in (made, module):
+            module.zero_grad()
+            x = numbers(4, 4, seed=i % 5).requires_grad_()
+            y = run(x)
+            y.sum().backward()
+            outcomes.append([y, x.grad, [p.grad for p in module.parameters()], capsys.readouterr().out, len(hooked)])
+            hooked.clear()
+        same(*outcomes)
+        if i == 11:
+            module.register_forward_hook(lambda *_: hooked.append(1))
+    split = made._run.split
+    assert split.is_ready
+    parts = [part for each in (split, *split.called.values()) for _, part in each.parts.values()]
+    assert sum(bool(cache.entries) for part in parts for cache in part._signatures.values()) >= 2
+
+
+@pytest.mark.parametrize("function", [gradient_of_a_variable, retained_gradient], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_gradients_of_variables(function, requires_grad, capsys):
+    made = torch.compile(function)
+    for i in range(10):
+        found, expected = [outcome(f, numbers(4, 4, seed=i % 5).requires_grad_(requires_grad), capsys)
+                           for f in (made, function)]
+        same(found, expected)
+
+
+def test_programs_of_parts():
+    """Loops reuse the programs of their bodies, and calls with other shapes get programs of their own."""
+    made = torch.compile(for_loop)
+    for i in range(6):
+        made(numbers(4, 4, seed=i))
+    assert made.split is not None
+    for _ in range(3):
+        made(numbers(2, 4))
+    counts = [len(cache.entries) for _, part in made.split.parts.values() for cache in part._signatures.values()]
+    assert counts == [1] * len(counts)
+    assert len(made.split.parts) == 4
+    before = {key: part for key, (_, part) in made.split.parts.items()}
+    made(numbers(4, 4))
+    assert {key: part for key, (_, part) in made.split.parts.items()} == before
+
+
+@pytest.mark.parametrize(("function", "reason"), [
+    (nonlocal_closure, "nonlocal"), (deleted, "reads its own frame"),
+    (lambda x: torch.autograd.grad(x.sum(), x, create_graph=True)[0] * x.sum().item(), "differentiates gradients")],
+    ids=["nonlocal", "frame", "create_graph"])
+def test_functions_that_cannot_be_split(function, reason, capsys):
+    found = torch.compile.explain(function)(numbers(4, 4).requires_grad_())
+    assert found.graph_count == 0
+    assert "It cannot be split: " in str(found)
+    assert reason in found.not_split
+
+
+def test_source_that_was_changed(tmp_path):
+    file = tmp_path / "changed.py"
+    file.write_text("def f(x):\n    y = x * 2\n    print('a')\n    return y + 1\n")
+    space = {"__name__": "changed"}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    file.write_text("def f(x):\n    y = x * 3\n    print('a')\n    return y + 1\n")
+    made = torch.compile(space["f"])
+    for _ in range(5):
+        assert made(torch.ones(2)).tolist() == [3, 3]
+    assert made.split.failure == "its source is not what was compiled"

@@ -38,6 +38,7 @@ class BackwardGraph:
     Attributes:
         saved: values of the forward program that backward needs, among them old contents of written inputs.
         leaves: inputs of the forward program that backward needs and that are not written to.
+        leaf_uses: for each of them, the results whose gradients it is read for.
         rebuilt: by value of the joint graph, the value in the backward program's graph.
         program: the program.
     """
@@ -49,6 +50,7 @@ class BackwardGraph:
         # the old content of an input that the forward program overwrites must be saved
         self.saved = [*saved, *(leaf for leaf in leaves if leaf in written)]
         self.leaves = [leaf for leaf in leaves if leaf not in written]
+        self.leaf_uses = _leaf_uses(self.leaves, self.saved, gradients, joint.cotangents)
         graph = Graph()
         rebuilt = self.rebuilt = dict[Value, Value]()
         self._input_sources: list[tuple[int, int]] = []
@@ -109,6 +111,33 @@ class BackwardGraph:
         return [None if uses <= missing else g for g, uses in zip(gradients, self.joint.uses, strict=True)]
 
 
+def _leaf_uses(leaves: Sequence[Value], saved: Sequence[Value], gradients: Sequence[Value],
+               cotangents: Sequence[Value]) -> list[frozenset[int]]:
+    """Return, for each input of the forward part, the results in whose backward computation it is an operand."""
+    depends: dict[Value, frozenset[int]] = {value: frozenset([i]) for i, value in enumerate(cotangents)}
+    # by value without a cotangent, the inputs that it is computed from in backward
+    forward: dict[Value, set[Value]] = {value: set() for value in saved}
+    uses: dict[Value, set[int]] = {leaf: set() for leaf in leaves}
+    stack: list[tuple[Value, bool]] = [(value, False) for value in gradients]
+    while stack:
+        value, operands_done = stack.pop()
+        if value in depends or value in forward:
+            continue
+        if not operands_done:
+            stack.append((value, True))
+            stack += [(x, False) for x in value.args]
+            continue
+        found = frozenset().union(*(depends[x] for x in value.args if x in depends))
+        read = set().union(*(forward[x] for x in value.args if x in forward))
+        if not found:
+            forward[value] = {value} if value in uses else read
+            continue
+        depends[value] = found
+        for leaf in read:
+            uses[leaf] |= found
+    return [frozenset(uses[leaf]) or frozenset(range(len(cotangents))) for leaf in leaves]
+
+
 def _dense(graph: Graph, value: Value) -> Value:
     return graph.copy(value) if value.op == "view" else value
 
@@ -146,7 +175,7 @@ class CompiledFunctionBackward(Node):
         backward: the backward graph; None once the saved tensors are freed.
         saved: arrays saved by the forward program.
         leaves: inputs of the forward program that backward reads.
-        versions: the tensors of these inputs, and their versions.
+        versions: the tensors of these inputs, their versions, and the results whose gradients they are read for.
         used: the results whose cotangents the last pass had.
         freed: the results through which a pass went that did not keep the graph.
     """
@@ -156,7 +185,7 @@ class CompiledFunctionBackward(Node):
 
     def __init__(self, backward: BackwardGraph, inputs: Sequence[Any], outputs: Sequence[Any],
                  saved: Sequence[np.ndarray], leaves: Sequence[np.ndarray],
-                 versions: Sequence[tuple[Any, int]]) -> None:
+                 versions: Sequence[tuple[Any, int, frozenset[int]]]) -> None:
         self.edges = tuple([gradient_edge(t) if t._requires_grad else None for t in inputs])
         numbers = tuple([t._output_nr for t in inputs])
         self.edge_outputs = numbers if any(numbers) else None
@@ -174,16 +203,16 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(FREED_MESSAGE)
         if tensors and grad_mode.get():
             raise RuntimeError("torch.compile with aot_autograd does not currently support double backward")
-        for tensor, version in self.versions:
-            counter = tensor._counter
-            if counter is not None and counter[0] != version:
-                raise RuntimeError("one of the variables needed for gradient computation has been modified by an "
-                                   f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
-                                   f"function, is at version {counter[0]}; expected version {version} instead.")
         by_output = list(cotangents) if self.outputs is not None else [cotangents]
         self.used = frozenset([i for i, g in enumerate(by_output) if g is not None])
         if self.freed and any(backward.joint.shares_nodes(i, self.freed) for i in self.used):
             raise RuntimeError(FREED_MESSAGE)
+        for tensor, version, used_by in self.versions:
+            counter = tensor._counter
+            if counter is not None and counter[0] != version and not used_by.isdisjoint(self.used):
+                raise RuntimeError("one of the variables needed for gradient computation has been modified by an "
+                                   f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
+                                   f"function, is at version {counter[0]}; expected version {version} instead.")
         arrays = [resolve(g._array) if tensors and g is not None else g for g in by_output]
         gradients = backward.run(self.saved, arrays, self.leaves)
         return [None if a is None else wrap(a) if tensors else a for a in gradients]
@@ -202,7 +231,7 @@ class CompiledFunctionBackward(Node):
 
 
 def attach_backward(outputs: list[Any], backward: BackwardGraph, saved: list[np.ndarray], leaves: list[np.ndarray],
-                    arguments: Sequence[Any], read: Sequence[Any]) -> None:
+                    arguments: Sequence[Any], read: Sequence[tuple[Any, frozenset[int]]]) -> None:
     """Give the results a `grad_fn` that runs the backward program.
 
     Args:
@@ -210,11 +239,11 @@ def attach_backward(outputs: list[Any], backward: BackwardGraph, saved: list[np.
         backward: the backward graph.
         saved, leaves: see `CompiledFunctionBackward`.
         arguments: the tensors among the call's arguments.
-        read: the tensors of `leaves`, which may not be written to before backward.
+        read: the tensors of `leaves`, which may not be written to before backward, and `BackwardGraph.leaf_uses`.
     """
     inputs = [t if at is None else arguments[at] for t, at in zip(backward.joint.inputs, backward.joint.positions,
                                                                   strict=True)]
-    versions = [(t, 0 if t._counter is None else t._counter[0]) for t in read]
+    versions = [(t, 0 if t._counter is None else t._counter[0], used_by) for t, used_by in read]
     node = CompiledFunctionBackward(backward, inputs, outputs, saved, leaves, versions)
     for number, output in enumerate(outputs):
         output._requires_grad, output._node = True, node

@@ -322,9 +322,13 @@ class CacheEntry:
             numbers = [v.attrs for v in self.backward.leaves]
             leaves = self.input_arrays(numbers, arguments)
             assert leaves is not None
-            read = [arguments[source[1]] if source[0] == "argument" else source[1]
-                    for source in (trace.sources[n] for n in numbers)
-                    if source[0] in ("argument", "tensor") and source[1] is not None]
+            read = []
+            for number, used_by in zip(numbers, self.backward.leaf_uses, strict=True):
+                source = trace.sources[number]
+                if source[0] in ("argument", "memory of"):
+                    read.append((arguments[source[1]], used_by))
+                elif source[0] == "tensor" and source[1] is not None:
+                    read.append((source[1], used_by))
             attach_backward(outputs, self.backward, list(new[self._num_results:]), leaves, arguments, read)
         return results
 

@@ -505,6 +505,7 @@ class CompiledFunction:
             violated = None if last is None else last.violated()
             with_provenance = self.records_provenance or debug_output.is_enabled("ir", "kernels")
             tracer = ProvenanceTracer(self.function, args, kwargs) if with_provenance else Tracer()
+            tracer.needs_independent_results = self._part_of is not None and self._part_of[0].inspects_gradients
             tracer.frame_hook.add_object(self._title, self.function)
             leaves, tree = tree_flatten((args, kwargs))
             for x in leaves:

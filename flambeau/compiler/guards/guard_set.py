@@ -410,7 +410,8 @@ class GuardSet:
             if not values_match(mine.kind, mine.value, theirs.value):
                 if mine.kind == UNSUPPORTED:
                     return f"{mine.path}: {mine.key}{self._line(mine.path)}"
-                return f"{differing_part(mine, theirs.value)} {CHANGING}{self._line(mine.path)}"
+                part = differing_part(mine, theirs.value)
+                return f"{part} {CHANGING}{self._line(part if mine.kind == MODULE else mine.path)}"
         return None
 
     def _pairs(self, other: GuardSet) -> Iterator[tuple[Guard, Guard]]:
@@ -434,11 +435,13 @@ class GuardSet:
         for mine, theirs in self._pairs(later):
             if (mine.kind not in (MODULE, UNSUPPORTED) or mine.key == theirs.key) and id(mine) not in violated and (
                     not values_match(mine.kind, mine.value, theirs.value)):
-                return (f"{differing_part(mine, theirs.value)} is changed by the function, "
-                        f"which a program does not repeat{self._line(mine.path)}")
+                part = differing_part(mine, theirs.value)
+                return (f"{part} is changed by the function, which a program does not repeat"
+                        f"{self._line(part if mine.kind == MODULE else mine.path)}")
         return None
 
     def _line(self, path: str) -> str:
+        path = path.partition(" of ")[0]  # of a module's attribute
         name = path.rpartition("]")[2].rpartition(".")[2] or path.partition("[")[0].rpartition(".")[2]
         for code in self._codes.values():
             if is_user_code(code) and name in code_names(code).lines:

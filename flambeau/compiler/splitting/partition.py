@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .hoisting import PART, PYTHON, Break, Hoister, Item
 from .names import Flow, Names, has_jump, has_return, is_transparent
-from .source import FunctionSource, function_definition, is_nested_scope
+from .source import FunctionSource, function_definition
 
 UNBOUND = "__unbound__"
 _LOOPS = (ast.For, ast.While)
@@ -166,10 +166,12 @@ class Partition:
         return driver, bound
 
     def _joins(self, items: Sequence[Item], context: _Context, bound: set[str] | None) -> list[bool]:
-        """Return which statements of a block run in parts; one that may return does if all after it do."""
+        """Return which statements of a block run in parts; one that may return does if all after it join its part."""
         is_part = [self._is_part(item, context, bound) for item in items]
+        is_cut = [item.key in self._decisions.cuts for item in items]
         return [is_part[at] and (isinstance(item.statement, ast.Return) or not has_return([item.statement])
-                                 or (context.is_tail and all(is_part[at:]))) for at, item in enumerate(items)]
+                                 or (context.is_tail and not context.guarded and all(is_part[at:])
+                                     and not any(is_cut[at + 1:]))) for at, item in enumerate(items)]
 
     def _opened(self, item: Item) -> list[Item]:
         """Return a statement that stays in the driver, after the statements that evaluate its condition."""
@@ -377,8 +379,7 @@ class Partition:
 
     def _function(self, arguments: ast.arguments, body: list[ast.stmt], at: Any) -> ast.FunctionDef:
         """Return a definition, on a line of the user's function."""
-        made = function_definition(self._name, _without_annotations(arguments),
-                                   [_without_super(x, self._source) for x in body])
+        made = function_definition(self._name, _without_annotations(arguments), body)
         made.lineno, made.col_offset = at.lineno, at.col_offset
         made.end_lineno, made.end_col_offset = at.end_lineno, at.end_col_offset
         return ast.fix_missing_locations(made)
@@ -426,30 +427,6 @@ def _without_annotations(arguments: ast.arguments) -> ast.arguments:
         setattr(made, kind, None if each is None else ast.copy_location(ast.arg(each.arg), each))
     made.defaults = []
     made.kw_defaults = [None] * len(arguments.kwonlyargs)
-    return made
-
-
-class _ExplicitSuper(ast.NodeTransformer):
-    """Replaces `super()` by `super(__class__, self)`."""
-
-    def __init__(self, first: str) -> None:
-        self._first = first
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        node = copy.copy(node)
-        self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
-            node.args = [ast.copy_location(ast.Name(x, ast.Load()), node) for x in ("__class__", self._first)]
-        return node
-
-    def visit(self, node: ast.AST) -> Any:
-        return node if is_nested_scope(node) else super().visit(node)
-
-
-def _without_super(statement: ast.stmt, source: FunctionSource) -> ast.stmt:
-    if "__class__" not in source.code.co_freevars or not source.parameters:
-        return statement
-    made: ast.stmt = _ExplicitSuper(source.parameters[0]).visit(copy.deepcopy(statement))
     return made
 
 

@@ -7,6 +7,7 @@ exactly. A function whose source was changed, or that has none, is not split.
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import linecache
 import types
@@ -18,6 +19,9 @@ from ..guards.bytecode_names import code_names
 #: globals and attributes with which a function reads its own frame
 _FRAME_FUNCTIONS = frozenset({"locals", "eval", "exec", "vars", "dir"})
 _FRAME_ATTRIBUTES = frozenset({"_getframe", "currentframe"})
+#: attributes of tensors and nodes with which a function sees gradients of its variables
+_GRADIENT_METHODS = frozenset({"retain_grad", "register_hook", "register_multi_grad_hook", "grad_fn",
+                               "register_prehook", "next_functions"})
 _SUSPENDING = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 #: flags of a code object that `compile` takes: `from __future__ import ...`
 _FUTURES = sum(getattr(__import__("__future__"), name).compiler_flag
@@ -51,6 +55,7 @@ class FunctionSource:
         local_names: its parameters and local variables.
         parameters: its parameters.
         number: by identity of a node, its position in a walk of the tree.
+        inspects_gradients: whether it may ask for gradients of its variables: `autograd.grad`, hooks, `retain_grad`.
 
     Raises:
         CannotSplit: there is no source, or the function is a generator, or it reads its own frame.
@@ -67,7 +72,9 @@ class FunctionSource:
         tree, codes = _parse(code, function.__globals__)
         if code not in codes:
             raise CannotSplit("its source is not what was compiled")
-        self.node = _definition(tree, code)
+        self.node = copy.deepcopy(_definition(tree, code))
+        if "__class__" in code.co_freevars:
+            _ExplicitSuper(self.node).visit(self.node)
         body = self.node.body
         if isinstance(body, list):
             self.body: list[ast.stmt] = body
@@ -86,6 +93,10 @@ class FunctionSource:
             if isinstance(each, ast.keyword) and each.arg == "create_graph" and not (
                     isinstance(each.value, ast.Constant) and not each.value.value):
                 raise CannotSplit("it differentiates gradients, and a part is differentiated once")
+        self.inspects_gradients = any(
+            (isinstance(each, ast.Attribute) and each.attr in _GRADIENT_METHODS)
+            or (isinstance(each, ast.Call) and getattr(each.func, "attr", getattr(each.func, "id", "")) == "grad")
+            or (isinstance(each, ast.keyword) and each.arg == "inputs") for each in nodes)
         self._class = _class_name(function)
 
     def find(self, position: Position) -> ast.AST | None:
@@ -149,6 +160,26 @@ class _Mangler(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         node.attr = self._mangled(node.attr)
         return self.generic_visit(node)
+
+
+class _ExplicitSuper(ast.NodeTransformer):
+    """Replaces `super()` by `super(__class__, self)`, which parts can evaluate."""
+
+    def __init__(self, function: Any) -> None:
+        arguments = function.args
+        self._function, self._first = function, [*arguments.posonlyargs, *arguments.args][0].arg
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            for name in ("__class__", self._first):
+                made = ast.copy_location(ast.Name(name, ast.Load()), node)
+                made.end_lineno, made.end_col_offset = made.lineno, made.col_offset  # no instruction is there
+                node.args.append(made)
+        return node
+
+    def visit(self, node: ast.AST) -> Any:
+        return node if is_nested_scope(node) and node is not self._function else super().visit(node)
 
 
 def _class_name(function: types.FunctionType) -> str | None:

@@ -67,6 +67,11 @@ class SplitFunction:
         except CannotSplit as error:
             self._source, self.failure = None, str(error)
 
+    @property
+    def inspects_gradients(self) -> bool:
+        """Whether the function may ask for gradients of its variables."""
+        return self._source is not None and self._source.inspects_gradients
+
     def break_reasons(self) -> list[str]:
         """Return the reasons of the breaks, in the order of the source; then those of functions called at breaks."""
         splits = [self, *(each for each in self.called.values() if each is not self and each.is_ready)]
@@ -151,7 +156,8 @@ class SplitFunction:
                 items, statements = [*known[0].items], known[0].statements
             place = place_of(reason)
             statement = None
-            if place is not None and place.file == source.code.co_filename and len(items) > 1:
+            if place is not None and place.file == source.code.co_filename and len(items) > 1 and (
+                    place.number != code.co_firstlineno):  # which stands for an unknown line
                 statement = source.statement_at(place.number)
             if statement is not None and id(statement) not in self._decisions.breaks and any(
                     statement is x for whole in statements for x in ast.walk(whole)):

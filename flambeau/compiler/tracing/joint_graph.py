@@ -39,8 +39,8 @@ class JointGraph:
         gradients: values of the inputs' gradients, in memory order; None for inputs that get none.
         uses: by input, the results that its gradient depends on, if there are several results.
         layouts: by input, the permutation from memory order, for gradients that are not row-major.
-        shared: by output, the outputs (itself among them) whose graphs share nodes with saved tensors with its graph:
-            a pass through one of them frees what it needs. Empty if there is one output.
+        shared: by output, the outputs (often itself among them) whose graphs share nodes with saved tensors with its
+            graph: a pass through one of them frees what it needs.
     """
 
     def __init__(self, tracer: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
@@ -75,7 +75,7 @@ class JointGraph:
                 self.layouts[number] = [order.index(d) for d in range(a.ndim)]
             self.gradients.append(value)
         self.uses = _output_dependencies(outputs, inputs) if len(outputs) > 1 else []
-        self.shared = _shared_nodes(outputs, inputs) if len(outputs) > 1 else []
+        self.shared = _shared_nodes(outputs, inputs)
 
     @classmethod
     def from_saved(cls, attributes: dict[str, Any], values: Sequence[Value], arguments: Sequence[Any]) -> JointGraph:
@@ -101,7 +101,7 @@ class JointGraph:
 
     def shares_nodes(self, output: int, others: frozenset[int]) -> bool:
         """Whether the graph of an output shares nodes with saved tensors with the graphs of others."""
-        return not self.shared or not self.shared[output].isdisjoint(others)
+        return not self.shared[output].isdisjoint(others)
 
     def release(self) -> None:
         """Drop the references to the call's tensors."""
@@ -172,8 +172,23 @@ def _shared_nodes(outputs: Sequence[Any], inputs: Sequence[Any]) -> list[frozens
                 nodes.add(id(node))
             stack += node.edges
         graphs.append(nodes)
-    return [frozenset([j for j, other in enumerate(graphs) if i == j or not graph.isdisjoint(other)])
-            for i, graph in enumerate(graphs)]
+    return [frozenset([j for j, other in enumerate(graphs) if not graph.isdisjoint(other)]) for graph in graphs]
+
+
+def depend_on_each_other(outputs: Sequence[Any], inputs: Sequence[Any]) -> bool:
+    """Whether the graph of an output leads through the node of another one."""
+    nodes = {x._node for x in outputs}
+    seen = {gradient_edge(x) for x in inputs}
+    stack = [below for node in nodes for below in node.edges if node not in seen]
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        if node in nodes:
+            return True
+        seen.add(node)
+        stack += node.edges
+    return False
 
 
 def inputs_of(tracer: Any, arguments: Sequence[Any]) -> list[Any]:
@@ -185,4 +200,4 @@ def inputs_of(tracer: Any, arguments: Sequence[Any]) -> list[Any]:
     return list(seen.values())
 
 
-__all__ = ["JointGraph", "inputs_of"]
+__all__ = ["JointGraph", "depend_on_each_other", "inputs_of"]

@@ -27,7 +27,7 @@ from ..guards.arguments import ArrayLayout, OutputTensor, TensorRef
 from ..guards.guard_set import GuardSet
 from ..guards.tensor_state import are_hooked, state_objects
 from . import aliasing
-from .joint_graph import JointGraph, inputs_of
+from .joint_graph import JointGraph, depend_on_each_other, inputs_of
 from .provenance import Provenance
 from .storage_tracer import hook_state
 from .tracer import Tracer
@@ -219,6 +219,8 @@ class Trace:
             if nodes is not None and not nodes:
                 raise Unsupported("a result whose autograd graph leads to no leaf")
         if outputs and inputs:
+            if tracer.needs_independent_results and depend_on_each_other(outputs, inputs):
+                raise Unsupported("results that were computed from each other, in a function with gradients of them")
             if any(x._hooks or x._retains_grad for x in outputs):
                 raise Unsupported("a result with hooks")
             try:

@@ -59,7 +59,11 @@ class Tracer(StorageTracer):
         last_draw: the token of the last draw of random numbers.
         ran_backward: whether the function called backward.
         frame_hook: what Python code ran, and its side effects.
+        needs_independent_results: whether no differentiable result may be computed from another one: they are results
+            of one node, which a gradient with respect to a result does not see.
     """
+
+    needs_independent_results = False
 
     def __init__(self) -> None:
         super().__init__()
