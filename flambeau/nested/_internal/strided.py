@@ -6,7 +6,9 @@ the components.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -89,6 +91,14 @@ class StridedNestedTensor(Tensor):
         return sum(p._array.size for p in self._parts)
 
     nelement = numel
+
+    def _nested_tensor_size(self) -> Tensor:
+        """The sizes of the components, a row each."""
+        return fn.tensor([list(p._array.shape) for p in self._parts], dtype=dtypes.int64)
+
+    def _nested_tensor_strides(self) -> Tensor:
+        """The strides of the components, a row each."""
+        return fn.tensor([list(p.stride()) for p in self._parts], dtype=dtypes.int64)
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether all components are contiguous."""
@@ -201,13 +211,13 @@ def from_list(tensors: list[Tensor], dtype: Any = None) -> StridedNestedTensor:
     Raises:
         RuntimeError: the numbers of dimensions differ.
     """
-    if len({t.dim() for t in tensors}) > 1:
-        first = tensors[0].dim()
-        other = next(t.dim() for t in tensors if t.dim() != first)
-        raise RuntimeError("All Tensors given to nested_tensor must have the same dimension. Found dimension "
-                           f"{other} for Tensor at index {[t.dim() for t in tensors].index(other)} and dimension "
-                           f"{first} for Tensor at index 0.")
-    return joined([t.clone() if dtype is None else t.to(dtype, copy=True) for t in tensors])
+    for i, (first, second) in enumerate(itertools.pairwise(tensors)):
+        if first.dim() != second.dim():
+            raise RuntimeError("All Tensors given to nested_tensor must have the same dimension. Found dimension "
+                               f"{second.dim()} for Tensor at index {i + 1} and dimension {first.dim()} for Tensor at "
+                               f"index {i}.")
+    return joined([t.clone(memory_format=devices.contiguous_format) if dtype is None else
+                   t.to(dtype, copy=True, memory_format=devices.contiguous_format) for t in tensors])
 
 
 # ----- functions --------------------------------------------------------------------------------
@@ -302,25 +312,42 @@ def unsqueeze(x: StridedNestedTensor, dim: int) -> StridedNestedTensor:
 
 def squeeze(x: StridedNestedTensor, dim: Any = None) -> StridedNestedTensor:
     if not isinstance(dim, int):
-        raise RuntimeError("squeeze(): For nested tensors, squeezing without the dim argument is not supported at the "
-                           "moment, please use squeeze(dim) instead if you need this feature, please open an issue on "
-                           "github describing your use case.")
+        if x._requires_grad and grad_mode.get():
+            _no_sizes()
+        raise RuntimeError("squeeze(): For nested tensors, squeeze without the dim argument is not supported at the "
+                           "moment, however you can use squeeze(Tensor self, int dim) instead if you need this "
+                           "feature, please open an issue on github describing your use case.")
     d = _inner(x, dim, "squeeze(): For nested tensors, squeezing dimension 0 is not supported at the moment if you "
                "need this feature, please open an issue on github describing your use case.")
     whole = all(p.shape[d] == 1 for p in x._parts)
+    if whole and x.dim() == 2:
+        raise RuntimeError("squeeze(): For nested tensors, squeezing a nested tensor of singleton tensors is not "
+                           "supported at the moment, if you need this feature, please open an issue on "
+                           "githubdescribing your use case.")
     return _each(lambda p: p.squeeze(d) if whole else p, x, "SqueezeBackwardAutogradNestedTensor0")
 
 
-def view(x: StridedNestedTensor, *size: Any) -> StridedNestedTensor:
+def view(x: StridedNestedTensor, *size: Any, name: str = "view") -> StridedNestedTensor:
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
+    if not size:
+        raise RuntimeError("shape '[]' is invalid for a nested tensor")
+    if not x._parts:
+        raise RuntimeError("empty nested tensor cannot be reshaped")
     if size[0] != len(x._parts):
-        raise RuntimeError("view: For now nested view cannot change or infer the implicit batch dimension")
+        raise RuntimeError(f"{name}: For now nested {name} cannot change or infer the implicit batch dimension")
     n = x._array.ndim
+    for d, s in enumerate(size[1:]):
+        if s == -1 and d >= n - 1:
+            raise RuntimeError("nested tensor does not infer shape")
+        if s == -1 and -1 in size[1:d + 1]:
+            raise RuntimeError("only one dimension can be inferred")
+        if s < -1:
+            raise RuntimeError(f"invalid shape dimension {s}")
 
     def sizes(p: Tensor) -> list[int]:
-        given = [p.shape[d] if s == -1 and d < n - 1 else s for d, s in enumerate(size[1:])]
-        if -1 not in given and prod(given) != p.numel():
+        given = [p.shape[d] if s == -1 else s for d, s in enumerate(size[1:])]
+        if prod(given) != p.numel():
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {p.numel()}")
         return given
 
@@ -374,11 +401,29 @@ def total(x: StridedNestedTensor, dim: Any = None, keepdim: bool = False, *, dty
 
 
 def softmax(x: StridedNestedTensor, dim: int, *args: Any, dtype: Any = None, **options: Any) -> StridedNestedTensor:
+    if not x._parts:
+        return make([])
     d = _inner(x, dim, "Cannot apply softmax across nested dimension 0")
     return _each(lambda p: fn.softmax(p, d, dtype), x, "SoftmaxBackward0")
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> StridedNestedTensor:
+    if is_strided(bias) or is_strided(weight):
+        raise RuntimeError("get_nested_tensor_impl requires a NestedTensor.")
+    if x.dim() != 3 or weight.dim() != 2:
+        raise RuntimeError("Linear requires nested_tensor.dim == 3 and dense_matrix.dim == 2. Nested tensor dim: "
+                           f"{x.dim()}. Dense tensor dim: {weight.dim()}")
+    if not x.is_contiguous():
+        raise RuntimeError("for now linear only supports contiguous nested tensor")
+    last = [p.shape[-1] for p in x._parts]
+    if len(set(last)) > 1:
+        column = "".join(f" {n}\n" for n in last)
+        raise RuntimeError("Expected all tensors in nested tensor to have the same trailing dimension, instead last "
+                           f"dimension equals: {column}[ torch.LongTensor{{{len(last)}}} ]")
+    if last and last[0] != weight.shape[1]:
+        raise RuntimeError("Shape mismatch for NestedTensor Linear: Expected input's (a nested tensor) 'last_dim' to "
+                           f"equal 'weight.size(1), but got: last_dim = {last[0]}, and weight.size(1) = "
+                           f"{weight.shape[1]}")
     return _each(lambda p: fn.linear(p, weight, bias), x, "LinearBackward0")
 
 
@@ -418,6 +463,8 @@ def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p
 
 
 def to_padded_tensor(x: StridedNestedTensor, padding: float, output_size: Any = None) -> Tensor:
+    if not x.is_contiguous():
+        raise RuntimeError("for now to_padded_tensor only supports contiguous nested tensor")
     parts = components(x)
     sizes = [len(parts), *x._array.shape[1:]]
     if output_size is not None:
@@ -444,6 +491,18 @@ def dropout(x: Any, p: float = 0.5, training: bool = True, inplace: bool = False
 
 def contiguous(x: StridedNestedTensor, memory_format: Any = None) -> StridedNestedTensor:
     return x if x.is_contiguous() else _each(lambda p: p.contiguous(), x, "CloneBackward0")
+
+
+def copy_(x: Any, src: Any, non_blocking: bool = False) -> StridedNestedTensor:
+    if not (is_strided(x) and is_strided(src)):
+        raise RuntimeError("get_nested_tensor_impl requires a NestedTensor.")
+    if not is_same_size(x, src):
+        raise RuntimeError("copy_ only supports tensors that are the same size for Nested implementations")
+    token = disabled.set(max(disabled.get(), SUBCLASSES_DISABLED))
+    try:
+        return Tensor.copy_(x, src)  # type: ignore[attr-defined, no-any-return]
+    finally:
+        disabled.reset(token)
 
 
 def clone(x: StridedNestedTensor, *, memory_format: Any = None) -> StridedNestedTensor:
@@ -506,10 +565,12 @@ def is_same_size(a: Any, b: Any) -> bool:
 
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {
     "unbind": unbind, "select": select, "__getitem__": getitem, "transpose": transpose, "unsqueeze": unsqueeze,
-    "squeeze": squeeze, "view": view, "reshape": view, "narrow": narrow, "chunk": chunk, "split": split, "sum": total,
+    "squeeze": squeeze, "view": view, "reshape": partial(view, name="reshape"),
+    "narrow": narrow, "chunk": chunk, "split": split, "sum": total,
     "softmax": softmax, "linear": linear, "layer_norm": layer_norm, "matmul": matmul, "__matmul__": matmul, "bmm": bmm,
     "scaled_dot_product_attention": attention, "to_padded_tensor": to_padded_tensor, "values": values,
-    "dropout": dropout, "contiguous": contiguous, "clone": clone, "to": to, "is_same_size": is_same_size,
+    "dropout": dropout, "contiguous": contiguous, "clone": clone, "copy_": copy_, "to": to,
+    "is_same_size": is_same_size,
     **{f"{name}_like": _like(f"{name}_like") for name in ("zeros", "ones", "empty")},
     "randn_like": randn_like, "all": every, "embedding": embedding, "where": where,
     **{name: _to(dtype) for name, dtype in (
@@ -552,6 +613,9 @@ _ELEMENTWISE = frozenset((
     "logical_not", "isinf", "isnan", "isposinf", "isneginf", "gt", "ge", "eq", "fill", "masked_fill",
     "threshold_backward",
     "gelu_backward", "silu_backward", "tanh_backward", "_relu_backward"))
+#: those that need contiguous components
+_OF_BUFFERS = frozenset(("neg", "abs", "sgn", "relu", "gelu", "silu", "tanh", "sin", "cos", "sqrt", "logical_not",
+                         "isinf", "isnan", "isposinf", "isneginf"))
 _COPIES = frozenset(("detach", "_to_copy", "clone", "alias", "_alias", "zeros_like", "ones_like", "empty_like",
                      "randn_like"))
 
@@ -570,6 +634,8 @@ def run_operator(func: Any, args: Any, kwargs: Any) -> Any:
     kwargs = {key: value for key, value in kwargs.items() if key not in ("layout", "pin_memory")}
     if base == "eq" and len(args) > 1 and is_strided(args[1]):
         raise RuntimeError("eq does not support nested tensor as other value.")
+    if base in _OF_BUFFERS and not args[0].is_contiguous() and current_graph_task_id() < 0:
+        raise RuntimeError("NestedTensor must be contiguous to get buffer.")
     if name in ("copy_", "zero_", "fill_") or base in _ELEMENTWISE or name in _COPIES or current_graph_task_id() >= 0:
         return _on_parts(func, args, kwargs)
     raise not_implemented(str(func).partition(".")[2].removesuffix(".default"))
