@@ -231,12 +231,12 @@ def default_complex() -> dtype:
 
 
 def of_scalar(value: object) -> dtype:
-    """The dtype of a tensor of a Python scalar."""
+    """The dtype of a tensor of a Python scalar, or one of NumPy, which counts as Python's."""
     if isinstance(value, bool):
         return bool_
-    if isinstance(value, int):
+    if isinstance(value, (int, np.integer)):
         return int64
-    if isinstance(value, float):
+    if isinstance(value, (float, np.floating, np.bool_)):
         return _default
     if isinstance(value, complex):
         return default_complex()

@@ -41,6 +41,10 @@ _INTEGERS = frozenset(("N", "diagonal", "dim", "dim0", "dim1", "dim2", "dimensio
                        "repeats", "shifts", "size", "step"))
 
 
+#: classes of parameters that `bind` looks at: bools are refused as integers, NumPy's scalars would decide the dtype
+_CHECKED = frozenset((bool, *np.sctypeDict.values()))
+
+
 def _is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, complex, np.generic))
 
@@ -59,7 +63,7 @@ def _bind_positional(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], 
             return None
     params = dict(zip(op.params, args[n:], strict=False))
     for value in params.values():
-        if isinstance(value, Tensor) or value.__class__ is bool:
+        if isinstance(value, Tensor) or value.__class__ in _CHECKED:
             return None
     return inputs, params
 
@@ -131,6 +135,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
                 raise TypeError(f'{op.name}() missing 1 required positional arguments: "{name}"')
         else:
             value = params[name]
+            if isinstance(value, np.generic):
+                value = params[name] = value.item()
             if isinstance(value, Tensor) and value._array.ndim == 0:
                 params[name] = value.item()
             elif (value[0] if name == op.spread and isinstance(value, (tuple, list)) and value else value

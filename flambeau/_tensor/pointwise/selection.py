@@ -75,6 +75,10 @@ def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]
         if min is None:
             return "_clamp_above", [max], {}
         return "_clamp_tensors", [min, max], {}
+    if isinstance(min, np.generic):  # a number, whose dtype does not count
+        min = min.item()
+    if isinstance(max, np.generic):
+        max = max.item()
     return "_clamp_scalars", [], {"min": min, "max": max}
 
 

@@ -147,7 +147,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
                 raise RuntimeError(f"Unimplemented backend Sparse{format_name(self._array).title()}CPU")
             return f"{config.module_name}.sparse.{self.dtype.legacy}"
         return f"{config.module_name}.{self.dtype.legacy}"
-    if isinstance(dtype, str):
+    if dtype is Tensor or dtype == "torch.Tensor":  # the type of tensors of the default dtype
+        dtype = dtypes.get_default_dtype()
+    elif isinstance(dtype, str):
         legacy = dtype.rpartition(".")[2]
         result = next((d for d in dtypes.ALL if d.legacy == legacy), None)
         if result is None or legacy == dtype:
