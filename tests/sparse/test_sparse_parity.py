@@ -63,8 +63,9 @@ def assert_same(program: Callable[[Any], Any]) -> None:
     assert outcome(flambeau, program) == expected
 
 
-UNARY = ("abs", "asin", "atan", "ceil", "deg2rad", "erf", "expm1", "floor", "frac", "isnan", "log1p", "neg", "relu",
-         "round", "sgn", "sign", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "nan_to_num", "isposinf")
+UNARY = ("abs", "angle", "asin", "atan", "ceil", "deg2rad", "erf", "expm1", "floor", "frac", "isnan", "log1p", "neg",
+         "relu", "round", "sgn", "sign", "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+         "nan_to_num", "isposinf")
 
 
 @pytest.mark.parametrize("name", UNARY)

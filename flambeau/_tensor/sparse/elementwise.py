@@ -19,9 +19,9 @@ from .recording import is_compressed, is_coo, is_sparse, make
 
 #: operators with f(0) = 0, applied to the values of a coalesced tensor
 KEEP_ZERO = frozenset((
-    "abs", "asin", "asinh", "atan", "atanh", "ceil", "deg2rad", "erf", "erfinv", "expm1", "floor", "frac", "isinf",
-    "isnan", "isneginf", "isposinf", "log1p", "nan_to_num", "rad2deg", "relu", "round", "sgn", "sign", "signbit", "sin",
-    "sinh", "sqrt", "tan", "tanh", "trunc", "_round_decimals", "_threshold_backward"))
+    "abs", "angle", "asin", "asinh", "atan", "atanh", "ceil", "deg2rad", "erf", "erfinv", "expm1", "floor", "frac",
+    "isinf", "isnan", "isneginf", "isposinf", "log1p", "nan_to_num", "rad2deg", "relu", "round", "sgn", "sign",
+    "signbit", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "_round_decimals", "_threshold_backward"))
 #: linear ones, which do not need a coalesced tensor
 LINEAR = frozenset(("neg", "positive", "conj", "conj_physical", "resolve_conj", "resolve_neg", "real", "imag"))
 #: in place, these need a coalesced tensor
@@ -33,6 +33,8 @@ def unary(op: Any, x: Tensor, params: dict[str, Any]) -> SparseArray:
     a: Any = x._array
     if op.name == "nan_to_num" and isinstance(a, CompressedArray):
         raise not_implemented("nan_to_num.out", a.layout)
+    if op.name == "angle" and isinstance(a, CooArray):
+        raise not_implemented("angle", a.layout)
     if isinstance(a, CooArray) and not a.coalesced and op.name not in LINEAR:
         a = coalesced(a)
     return a.with_values(_on_values(op, [wrap(a.values)], params)._array)
