@@ -379,6 +379,34 @@ def test_backward_of_one_result_keeps_what_independent_ones_need():
         same(*outcomes)
 
 
+def test_results_that_are_not_differentiated_do_not_count():
+    """The gradient of a norm at 0 is no number; without a cotangent it is not added."""
+    made = torch.compile(lambda x: ((x / x.abs()).norm(), (x * 3).sum(), x.sqrt().sum()))
+    for _ in range(4):
+        outcomes = []
+        for run in (made, made.function):
+            x = torch.zeros(3, requires_grad=True)
+            run(x)[1].backward()
+            outcomes.append(x.grad)
+        same(*outcomes)
+    assert outcomes[0].tolist() == [3.0] * 3
+
+
+def test_hooks_that_the_function_registers_on_nodes():
+    def f(h):
+        h.grad_fn.register_prehook(lambda given: (given[0] * 2,))
+        return h * 3
+
+    made = torch.compile(f)
+    for i in range(5):
+        outcomes = []
+        for run in (made, f):
+            x = leaf(3, seed=i)
+            run(x * x).sum().backward()
+            outcomes.append(x.grad)
+        same(*outcomes)
+
+
 def test_recomputed_activations_with_random_numbers():
     from flambeau.utils.checkpoint import checkpoint
 

@@ -50,15 +50,23 @@ class BackwardGraph:
         # the old content of an input that the forward program overwrites must be saved
         self.saved = [*saved, *(leaf for leaf in leaves if leaf in written)]
         self.leaves = [leaf for leaf in leaves if leaf not in written]
-        self.leaf_uses = _leaf_uses(self.leaves, self.saved, gradients, joint.cotangents)
-        graph = Graph()
-        rebuilt = self.rebuilt = dict[Value, Value]()
-        self._input_sources: list[tuple[int, int]] = []
-        for kind, values in ((_SAVED, self.saved), (_COTANGENT, joint.cotangents), (_LEAF, self.leaves)):
-            for i, value in enumerate(values):
-                rebuilt[value] = graph.input(len(self._input_sources), value.shape, value.dtype)
-                self._input_sources.append((kind, i))
-        self.program = Program(graph, [Target(_dense(graph, _rebuild(graph, v, rebuilt))) for v in gradients])
+        self._depends, self.leaf_uses = _dependencies(self.leaves, self.saved, gradients, joint.cotangents)
+        self._input_sources = [(kind, i) for kind, values in (
+            (_SAVED, self.saved), (_COTANGENT, joint.cotangents), (_LEAF, self.leaves)) for i in range(len(values))]
+        self.rebuilt: dict[Value, Value] = {}
+        self.program = self._compile(self.rebuilt)
+        self._partial_programs: dict[frozenset[int], Program] = {}  # by results without a cotangent
+
+    def _compile(self, rebuilt: dict[Value, Value], missing: frozenset[int] = frozenset()) -> Program:
+        """Compile the backward program; what depends on `missing` cotangents only is zero, as it is linear in them."""
+        graph, joint = Graph(), self.joint
+        for number, value in enumerate((*self.saved, *joint.cotangents, *self.leaves)):
+            rebuilt[value] = graph.input(number, value.shape, value.dtype)
+        for value, depends in self._depends.items():
+            if depends <= missing:
+                rebuilt[value] = graph.expand(graph.constant(np.zeros((), value.dtype)), value.shape)
+        return Program(graph, [Target(_dense(graph, _rebuild(graph, v, rebuilt)))
+                               for v in joint.gradients if v is not None])
 
     @staticmethod
     def _partition(gradients: Sequence[Value], cotangents: Sequence[Value]) -> tuple[list[Value], list[Value]]:
@@ -90,14 +98,19 @@ class BackwardGraph:
 
     def run(self, saved: Sequence[np.ndarray], cotangents: Sequence[Any], leaves: Sequence[np.ndarray]) -> list[Any]:
         """Return the gradients of the inputs; None for inputs that get none, or only from cotangents that are None."""
+        missing = frozenset([i for i, g in enumerate(cotangents) if g is None])
+        program = self.program
+        if missing:
+            known = self._partial_programs.get(missing)
+            program = known or self._partial_programs.setdefault(missing, self._compile({}, missing))
         dense = [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
                  for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
         by_kind = (saved, dense, leaves)
         arrays = []
-        for number in self.program.inputs:
+        for number in program.inputs:
             kind, i = self._input_sources[number]
             arrays.append(by_kind[kind][i])
-        new = self.program.run(arrays, callback=profiling.watch(self.program, self.name) if special[0] else None)
+        new = program.run(arrays, callback=profiling.watch(program, self.name) if special[0] else None)
         assert new is not None
         remaining = iter(new)
         gradients = [None if v is None else next(remaining).reshape(v.shape) for v in self.joint.gradients]
@@ -105,15 +118,18 @@ class BackwardGraph:
             array = gradients[number]
             assert array is not None
             gradients[number] = array.transpose(dims)
-        missing = {i for i, g in enumerate(cotangents) if g is None}
         if not missing:
             return gradients
         return [None if uses <= missing else g for g, uses in zip(gradients, self.joint.uses, strict=True)]
 
 
-def _leaf_uses(leaves: Sequence[Value], saved: Sequence[Value], gradients: Sequence[Value],
-               cotangents: Sequence[Value]) -> list[frozenset[int]]:
-    """Return, for each input of the forward part, the results in whose backward computation it is an operand."""
+def _dependencies(leaves: Sequence[Value], saved: Sequence[Value], gradients: Sequence[Value],
+                  cotangents: Sequence[Value]) -> tuple[dict[Value, frozenset[int]], list[frozenset[int]]]:
+    """Return which results each value of backward depends on, and for each leaf those that it is read for.
+
+    A result stands for its cotangent. A leaf, an input of the forward part, is read for the results in whose backward
+    computation it is an operand.
+    """
     depends: dict[Value, frozenset[int]] = {value: frozenset([i]) for i, value in enumerate(cotangents)}
     # by value without a cotangent, the inputs that it is computed from in backward
     forward: dict[Value, set[Value]] = {value: set() for value in saved}
@@ -135,7 +151,7 @@ def _leaf_uses(leaves: Sequence[Value], saved: Sequence[Value], gradients: Seque
         depends[value] = found
         for leaf in read:
             uses[leaf] |= found
-    return [frozenset(uses[leaf]) or frozenset(range(len(cotangents))) for leaf in leaves]
+    return depends, [frozenset(uses[leaf]) or frozenset(range(len(cotangents))) for leaf in leaves]
 
 
 def _dense(graph: Graph, value: Value) -> Value:

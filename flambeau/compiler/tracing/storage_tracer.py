@@ -54,8 +54,11 @@ def _tensor_state(x: Any) -> tuple:
 
 
 def hook_state(x: Any) -> tuple[Any, ...]:
-    """Return a summary of a tensor's hooks, which changes when one is added."""
-    return len(x._hooks or ()), len(x._post_accumulate_hooks or ()), bool(x._retains_grad)
+    """Return a summary of the hooks of a tensor and of its node, which changes when one is added."""
+    node = x._node if x._node is not None or x._accumulator is None else x._accumulator()
+    extra = None if node is None else node.extra
+    on_node = 0 if extra is None else len(extra.pre_hooks or ()) + len(extra.post_hooks or ())
+    return len(x._hooks or ()), len(x._post_accumulate_hooks or ()), bool(x._retains_grad), on_node
 
 
 def user_location() -> str:
