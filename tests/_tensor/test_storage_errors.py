@@ -84,6 +84,7 @@ def test_a_tensor_keeps_the_object_of_its_storage(make):
     lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 1, (4,)),
     lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 1, (3,), (2,)),
     lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 1, (0,)),
+    lambda m: m.ones(3).set_(m.ones(3).untyped_storage(), 1, ()),
 ])
 def test_set_grows_a_storage(call):
     found = []

@@ -652,7 +652,7 @@ def _grow(self: Tensor, strided: bool, storage: Any, shape: tuple[int, ...], str
     itemsize = self._array.itemsize
     if shape == self._array.shape and not (strided and strides != element_strides(self._array)):
         return
-    if 0 in shape or offset < 0 or len(shape) != len(strides) or min(*shape, *strides, 0) < 0:
+    if 0 in shape or offset < 0 or len(shape) != len(strides) or min((*shape, *strides, 0)) < 0:
         return
     needed = itemsize * (1 + offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
     if needed > storage.nbytes():
