@@ -17,6 +17,8 @@ CALLS = {
     "threshold": lambda n: F.threshold(X, n, n), "addcmul": lambda n: torch.addcmul(X, X, X, value=n),
     "lerp": lambda n: torch.lerp(X, X, n), "huber": lambda n: F.huber_loss(X, 2 * X, delta=n),
     "logit": lambda n: torch.logit(X, n), "remainder": lambda n: torch.remainder(X, n),
+    "rms_norm": lambda n: F.rms_norm(X, (2,), eps=n), "rrelu": lambda n: F.rrelu(X, n, n),
+    "cross_entropy": lambda n: F.cross_entropy(X[None], torch.tensor([0]), label_smoothing=n),
     "full": lambda n: torch.full((2,), n), "normalize": lambda n: F.normalize(X, dim=0, eps=n),
 }
 

@@ -120,6 +120,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     >>> torch.rrelu(torch.tensor([-1., 2.]))
     tensor([-0.2292,  2.0000])
     """
+    lower, upper = float(lower), float(upper)
     noise = _rrelu_noise(input, lower, upper, training)
     return apply(REGISTRY["_rrelu_with_noise"], [input, noise],
                  {"lower": lower, "upper": upper, "training": training})

@@ -161,6 +161,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, r
     reduction = "mean" if reduction == "elementwise_mean" else reduction
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if isinstance(label_smoothing, np.generic):  # a number, whose dtype does not count
+        label_smoothing = label_smoothing.item()
     if input._array.ndim == 0:
         if target._array.ndim:
             raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")

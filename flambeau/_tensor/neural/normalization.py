@@ -302,6 +302,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{x.dtype.scalar_name}'")
     if eps is None:
         eps = _EPSILON.get(x._array.dtype) or dtypes.finfo(x.dtype.to_real()).eps
+    elif isinstance(eps, np.generic):  # a number, whose dtype does not count
+        eps = eps.item()
     if not special[0] and supported and (weight is None or weight._array.dtype is x._array.dtype) and (
             not grad_mode.get() or not (x._requires_grad or (weight is not None and weight._requires_grad))):
         out = apply(REGISTRY["_rms_norm"], [x, weight], {"normalized_shape": normalized, "eps": eps})
