@@ -33,15 +33,15 @@ def lstm_step(x: Tensor, state: tuple[Tensor, Tensor], weight: Tensor,
               bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The next (h, c), (N, H) each, from the projected input `x` (N, 4H) and (h, c)."""
     h, c = state
-    i, f, g, o = (fn.linear(h, weight, bias) + x).chunk(4, 1)
+    i, f, g, o = (fn.linear(h, weight, bias) + x).unsafe_chunk(4, 1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
 
 
 def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The next h (N, H) from the projected input `x` (N, 3H) and h (N, H)."""
-    reset_h, update_h, new_h = fn.linear(h, weight, bias).chunk(3, 1)
-    reset_x, update_x, new_x = x.chunk(3, 1)
+    reset_h, update_h, new_h = fn.linear(h, weight, bias).unsafe_chunk(3, 1)
+    reset_x, update_x, new_x = x.unsafe_chunk(3, 1)
     reset = (reset_h + reset_x).sigmoid()
     update = (update_h + update_x).sigmoid()
     new = (new_x + new_h * reset).tanh()

@@ -8,7 +8,7 @@ from types import ModuleType
 from .comparison import Disagreement, compare
 from .execution import run
 from .generation import written
-from .shrinking import shrunk
+from .shrinking import decided, shrunk
 
 
 @cache
@@ -28,7 +28,7 @@ def checked(seed: int) -> tuple[list[str], Disagreement | None]:
     """The program of a seed, and where the libraries disagree about it."""
     here, there = libraries()
     program, steps = written(seed, there)
-    return program, compare(run(program, here), steps)
+    return program, decided(program, compare(run(program, here), steps), steps, there)
 
 
 def explained(seed: int, program: list[str], found: Disagreement, shorten: bool = True) -> str:

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from .observation import observe, snapshot
 from .prelude import PRELUDE
 
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
-_OF_THE_MACHINE = (re.compile(r"(?<=0x)[0-9a-f]+"), re.compile(r" \(Triggered internally at [^)]*\)"))
+_OF_THE_MACHINE = (re.compile(r"(?<=0x)[0-9a-f]+"), re.compile(r" \(Triggered internally at [^)]*\)"),
+                   re.compile(r"\nException raised from .*", re.DOTALL))
 # advice on PyTorch's own speed, and what it says of its own parts
 _OF_PYTORCH = ("gradient layout contract", "torch.jit.script", "performance drop", "is in beta", "ComplexHalf",
                "lower the performance")
@@ -68,8 +71,9 @@ class _Prelude:
 class Session:
     """A program at work: the names it has defined, and the modes it has entered."""
 
-    def __init__(self, library: ModuleType) -> None:
+    def __init__(self, library: ModuleType, noise: int | None = None) -> None:
         self.library = library
+        self.noise = None if noise is None else np.random.default_rng(noise)
         self.step = Step("")
         self.modes: list[Any] = []
         self.recorded: list[tuple[int, int]] = []  # birth numbers of nodes made while running backward
@@ -94,6 +98,8 @@ class Session:
                 if str(error) != "from a hook":
                     raise
                 step.error = f"{type(error).__name__}: {error}"
+        if self.noise is not None:
+            self._disturb()
         if began:
             self.recorded.append((began, self._birth_number()))
         self._note_births()
@@ -116,6 +122,16 @@ class Session:
         library = self.library
         with library.inference_mode(False), library.enable_grad():
             return int((library.ones(1, requires_grad=True) * 1).grad_fn._sequence_nr())
+
+    def _disturb(self) -> None:
+        """Change the elements of the tensors that a statement made by about as much as another rounding would."""
+        assert self.noise is not None
+        for name, x in self.tensors().items():
+            known = self.births.get(name)
+            if (known is None or known[0]() is not x) and x.is_floating_point() and (
+                    x._base is None and not x.is_inference() and x.dtype.itemsize > 2):
+                step = 1e-13 if x.dtype.itemsize == 8 else 1e-6
+                x.data.add_(self.library.tensor(step * self.noise.uniform(-1, 1, tuple(x.shape)), dtype=x.dtype))
 
     def _note_births(self) -> None:
         """Note the versions that tensors are born with: how often gradients were written to before does not matter."""
@@ -153,9 +169,13 @@ def _fail(*_: Any) -> None:
     raise ValueError("a hook that fails")
 
 
-def run(program: list[str], library: ModuleType) -> list[Step]:
-    """What each statement of a program does under a library."""
-    session = Session(library)
+def run(program: list[str], library: ModuleType, noise: int | None = None) -> list[Step]:
+    """What each statement of a program does under a library.
+
+    Args:
+        noise: the seed of small changes to all tensors that are made.
+    """
+    session = Session(library, noise)
     try:
         return [session.run(text) for text in program]
     finally:

@@ -17,6 +17,8 @@ Statement = Callable[["Writer"], str]
 
 #: how statements are written, and how often each is chosen
 STATEMENTS: list[tuple[Statement, float]] = []
+#: those that eager programs have, too
+WIDE: list[tuple[Statement, float]] = []
 #: those that draw random numbers
 DRAWING: list[tuple[Statement, float]] = []
 
@@ -175,10 +177,11 @@ def _is_large(t: Any) -> bool:
     return bool(t.numel() > 100 or not t.abs().max() < _LARGEST)
 
 
-def written(seed: int, library: ModuleType, draws: bool = False) -> tuple[list[str], list[Step]]:
+def written(seed: int, library: ModuleType, draws: bool = False, wide: bool = True) -> tuple[list[str], list[Step]]:
     """The program of a seed, and what each of its statements does under `library`.
 
     Args:
+        wide: whether it has modules and rarer functions.
         draws: whether it draws random numbers.
     """
     from . import (  # noqa: F401
@@ -191,10 +194,11 @@ def written(seed: int, library: ModuleType, draws: bool = False) -> tuple[list[s
         random_statements,
         transform_statements,
         view_statements,
+        wide_statements,
     )
 
     w = Writer(seed, library)
-    functions, weights = zip(*STATEMENTS, *(DRAWING if draws else ()), strict=True)
+    functions, weights = zip(*STATEMENTS, *(WIDE if wide else ()), *(DRAWING if draws else ()), strict=True)
     looks = w.choose(0.1, 0.3, 1.0)
     modes = w.choose(0.0, 0.0, 0.03, 0.12)
     length = w.choose(12, 20, 30, 40)
@@ -218,7 +222,7 @@ def written(seed: int, library: ModuleType, draws: bool = False) -> tuple[list[s
                 if not (backward and "inference" in mode):
                     text = f"with {mode}:\n    " + text.replace("\n", "\n    ")
             step = w.add(text)
-            if step.error and "out=" in text and w.last:  # what it leaves there is not defined
+            if step.error and w.last and ("out=" in text or f"\n{w.last}[" in text):  # what it leaves is not defined
                 w.add(f"del {w.last}")
             w.tidy()
             if w.chance(looks):

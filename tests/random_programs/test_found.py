@@ -161,6 +161,18 @@ FOUND = {
         r = torch.kron(t, x)
         r = torch.kron(x[:, ::2], x)
     """,
+    "rarer functions": """
+        x = torch.tensor([[0.1, 1.2, -0.5], [0.3, 0.4, 0.9]]); g = (x * 2).requires_grad_(); v, c = g[0], g + 1j
+        r = torch.vander(v), torch.vander(v, 2, True), torch.vander(v.long()), torch.vander(x[0], 0)
+        r = torch.nn.GRUCell(3, 2)(g) * 0, torch.nn.LSTMCell(3, 2)(g)[0] * 0
+        r = g.view(torch.float32), x[0].view(torch.int16), x.view(torch.float32).mul_(2)
+        r = torch.unravel_index(torch.tensor([4, 1]), (2, 3)), torch.unravel_index(torch.tensor(0), (3,))
+        r = torch.tensordot(v, v, 1), torch.tensordot(g[:1], g[:1], 2), torch.inner(v, v)
+        r = c.select_scatter(c[0], 0, 0)
+        r = x.expand(2, 2, 3).flip(0), x.t().flip(0)
+        r = (x > 0).cumsum_(0)
+        r = (x + 1j).abs_()
+    """,
     "nodes and errors of layers": """
         x, s = (torch.arange(6.0).view(2, 3) * 0.3 - 0.5).requires_grad_(), torch.tensor([[1.0, -1.0, 1.0]])
         r = torch.nn.functional.hinge_embedding_loss(x, s), torch.nn.functional.margin_ranking_loss(x, x * 2, s)

@@ -433,7 +433,10 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     if ndarray.dtype.byteorder == ">":
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
                          "byte orders is currently not supported.")
-    return wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
+    tensor: Tensor = wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
+    if inference.get():
+        tensor._inference, tensor._counter = True, INFERENCE
+    return tensor
 
 
 def scalar_tensor(s: Any, *, dtype: dtype_type | None = None, layout: Any = None, device: Any = None,

@@ -96,7 +96,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     left_axes, right_axes = [], []
     for i, j in zip(left, right, strict=True):
         m, n = a._array.shape[wrap_dim(i, d)], b._array.shape[wrap_dim(j, e)]
-        if n == 1 and m != 1:
+        if n == 1:
             a = layer.functions.sum(a, (i,), True, dtype=a.dtype)
         elif m == 1 and n != 1:
             b = layer.functions.sum(b, (j,), True, dtype=b.dtype)
@@ -113,7 +113,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     x = _permuted(a, left_rest + left_axes)
     y = _permuted(b, right_axes + right_rest)
     if not rows and not columns:
-        product = layer.functions.dot(reshaped(x, (depth,)), reshaped(y, (depth,)))
+        product = layer.functions.dot(*(v if v._array.ndim == 1 else reshaped(v, (depth,)) for v in (x, y)))
     else:
         product = mm(reshaped(x, (prod(rows), depth)), reshaped(y, (depth, prod(columns))))
     result = reshaped(product, (*rows, *columns))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...dtypes import int64
 from ...engine.tensor_interface import layer
+from ...modes import special
 from ...shapes import wrap_dim
 from ..tensor import Tensor
 
@@ -142,6 +143,14 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if count < 0:
         raise RuntimeError("N must be non-negative.")
     dtype = x.dtype if x.dtype.is_floating_point or x.dtype.is_complex else int64
+    if not special[0]:
+        matrix = fn.empty((len(x), count), dtype=dtype)
+        if count:
+            matrix.select(1, 0).fill_(1)
+        if count > 1:
+            matrix[:, 1:].copy_(fn.unsqueeze(x, 1))
+            matrix[:, 1:].copy_(fn.cumprod(matrix[:, 1:], 1))
+        return matrix if increasing else fn.flip(matrix, (1,))
     columns = [fn.ones((len(x), 1), dtype=dtype)] if count else [fn.empty((len(x), 0), dtype=dtype)]
     if count > 1:
         column = fn.unsqueeze(x, 1).to(dtype)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from ...backends.bit_views import bits_of
 from ...backends.numpy.views import with_axis
@@ -16,11 +18,11 @@ from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.guards import refused
 from ..dispatch.apply import apply
-from ..dispatch.array_kernels import arrays
+from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
 from ..fastpath.views import view_function
 from ..overriding.other_objects import with_other_object
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 
 __all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors",
            "broadcast_to", "flatten", "moveaxis", "movedim", "permute", "ravel", "reshape", "reshaped",
@@ -72,6 +74,16 @@ def _int_args(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...
 # ----- shape -----------------------------------------------------------------------------
 
 
+def _view_of_memory(self: Tensor, dtype: Any) -> Tensor:
+    """The memory as elements of a dtype: it shares the version, but is no view, and never requires grad."""
+    kernel = kernel_of(REGISTRY["_view_dtype"])
+    out: Tensor = wrap(self._array[...] if dtype is self.dtype else kernel(self._array, dtype=dtype))
+    if self._counter is None:
+        self._counter = [0]
+    out._counter, out._inference = self._counter, self._inference
+    return out
+
+
 def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """A view with another shape, or with the memory interpreted as another dtype.
 
@@ -98,9 +110,11 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
             if bit:
                 raise RuntimeError(f"torch.Tensor.view is not supported for {name} when converting to a different "
                                    "dtype.")
-        if size[0] is self.dtype:
-            return apply(REGISTRY["_alias"], [self])
-        return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
+        if special[0] or not isinstance(a, np.ndarray):
+            if size[0] is self.dtype:
+                return apply(REGISTRY["_alias"], [self])
+            return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
+        return _view_of_memory(self, size[0])
     if not size:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")

@@ -473,9 +473,11 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             step *= s
         return tuple(reversed(result))
     for s in reversed(sizes):
-        result.append(wrap(np.asarray(indices._array.astype(np.int64) // step % max(s, 1))))
+        result.append(indices._array.astype(np.int64) // step % max(s, 1))
         step *= s
-    return tuple(reversed(result))
+    if not result:
+        return ()
+    return tuple(public_function(REGISTRY["unbind"])(wrap(np.stack(result[::-1], -1)), dim=-1))
 
 
 METHODS: dict[str, Any] = {

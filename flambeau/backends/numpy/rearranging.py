@@ -26,7 +26,7 @@ def _flip(x: Any, dims: tuple[int, ...]) -> Any:
     key = [_FULL] * ndim
     for axis in axes:
         key[axis] = _REVERSED
-    return new_copy(x[tuple(key)], "K")
+    return new_copy(x[tuple(key)], "C" if 0 in x.strides else "K")  # "K" would put expanded dimensions last
 
 
 def _rolled(x: Any, shifts: tuple[int, ...], axes: tuple[int, ...] | None) -> Any:
