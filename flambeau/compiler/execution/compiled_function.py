@@ -54,8 +54,9 @@ MAX_UNSTABLE_SIGNATURES = 8
 MAX_MUTATIONS = 3
 #: traces of one signature, of different branches, that wait for one that agrees
 MAX_PENDING_TRACES = 4
-#: signatures of a part before it is divided, and those that differ in numbers only, which may be others in each call
-MAX_PART_SIGNATURES, MAX_NUMBERS = 64, 6
+#: signatures of a part before it is divided; those that differ in numbers only, which may be others in each call; those
+#: that differ in numbers and sizes only, which may depend on data
+MAX_PART_SIGNATURES, MAX_NUMBERS, MAX_SIZES = 64, 6, 16
 #: traces of a part that differ before it is divided
 MAX_PART_TRACES = 4
 #: calls that may initialize something before a program of the persistent cache is replayed
@@ -92,9 +93,10 @@ def argument_signature(x: Any) -> Any:
     return ("object", id(x))
 
 
-def _without_numbers(signature: tuple) -> list[Any]:
-    """Return a signature with the types of numbers instead of their values."""
-    return [x[0] if x.__class__ is tuple and x and x[0] in (int, float) else x for x in signature]
+def _without_numbers(signature: tuple, sizes: bool) -> list[Any]:
+    """Return a signature with the types of numbers instead of their values; `sizes`: without shapes, too."""
+    return [x if x.__class__ is not tuple or not x else x[0] if x[0] in (int, float)
+            else (len(x[1]), *x[3:]) if sizes and x[0] == "tensor" else x for x in signature]
 
 
 def alias_signature(tensors: Sequence[Any]) -> tuple:
@@ -307,9 +309,9 @@ class CompiledFunction:
         return self._trace_call(cache, tensors, args, kwargs)
 
     def _number_varies(self, key: tuple) -> bool:
-        """Whether a signature differs in numbers only from several others."""
-        kind = _without_numbers(key)
-        return sum(_without_numbers(other) == kind for other in self._signatures) >= MAX_NUMBERS
+        """Whether a signature differs in numbers only, or in numbers and sizes only, from several others."""
+        return any(sum(_without_numbers(other, sizes) == _without_numbers(key, sizes) for other in self._signatures)
+                   >= limit for sizes, limit in ((False, MAX_NUMBERS), (True, MAX_SIZES)))
 
     def _skipped_compilation(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call with a new signature while the stance forbids compiling."""
