@@ -48,3 +48,24 @@ def test_errors_are_checked_on_request(name: str, shape: tuple[int, ...]) -> Non
         return seen
 
     assert checked(flambeau) == checked(pytest.importorskip("torch"))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("call", ["cond(a, ", "cond(a, 1, ", "eigvals(a, ", "matrix_rank(a, ", "pinv(a, ",
+                                  "tensorinv(a, 1, "])
+@pytest.mark.parametrize("dtype", ["bool", "float64"])
+def test_dtypes_of_out_of_composed_functions(call: str, dtype: str) -> None:
+    def called(lib: Any) -> str:
+        names = {"linalg": lib.linalg, "a": lib.eye(3), "o": lib.empty(0, dtype=getattr(lib, dtype))}
+        try:
+            return str(eval(f"linalg.{call}out=o).shape", names)).replace("flambeau", "torch")
+        except RuntimeError as error:
+            return str(error)
+
+    assert called(flambeau) == called(pytest.importorskip("torch"))
+
+
+@pytest.mark.parametrize("p", [1, -1, float("inf"), "fro", "nuc", 2])
+def test_singular_matrices_have_no_finite_condition(p: Any) -> None:
+    a = flambeau.stack([flambeau.eye(3), flambeau.tensor([1., 1, 0]).diag()])
+    assert flambeau.isinf(flambeau.linalg.cond(a, p)).tolist() == [False, True]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -37,14 +37,22 @@ class LinAlgError(RuntimeError):
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 
 
-def _write_out(result: Any, out: Any, called: str = "") -> Any:
-    """The result, or `out` with the result written to it: by PyTorch's operator `called`, or by a recorded copy."""
+def _write_out(result: Any, out: Any, called: str = "", function: str = "", name: str = "result") -> Any:
+    """The result, or `out` with the result written to it: by PyTorch's operator `called`, or by a recorded copy.
+
+    Args:
+        function: of a function that is composed, and names itself and its result if `out` has too small a dtype.
+        name: of that result.
+    """
     if out is None:
         return result
+    if function and not dtypes.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"{function}: Expected {name} to be safely castable from {result.dtype.scalar_name} dtype, "
+                           f"but got {name} with dtype {out.dtype.scalar_name}")
     if not called:
         return copy_out(result, out)
     check_records_nothing(called, (result,), (out,))
-    return write_out(REGISTRY["mm"], result, out)
+    return write_out(REGISTRY["mm"], result.to(out.dtype) if function else result, out)
 
 
 def _first_failure(info: Tensor) -> tuple[str, int] | None:
@@ -228,7 +236,7 @@ def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.linalg.eigvals(torch.tensor([[2.]]))
     tensor([2.+0.j])
     """
-    return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out, "linalg_eig")
+    return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out, "linalg_eig", "torch.linalg.eigvals", "eigenvalues")
 
 
 def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -311,7 +319,7 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
         raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A._array.shape)}}}): expected a tensor with 2 or "
                            "more dimensions of float, double, cfloat or cdouble types")
     low, rtol_value = _tolerances(A, atol, rcond if rcond is not None else rtol)
-    return _write_out(_pseudoinverse(A, low, rtol_value, hermitian), out, "linalg_pinv")
+    return _write_out(_pseudoinverse(A, low, rtol_value, hermitian), out, "linalg_pinv", "linalg.pinv")
 
 
 def _pseudoinverse(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
@@ -351,7 +359,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
     fn = layer.functions
     x = A.detach()
     if not A._array.size:
-        return _write_out(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out, "sum")
+        return _write_out(fn.zeros(A._array.shape[:-2], dtype=dtypes.int64), out, "sum", "torch.linalg.matrix_rank")
     low, rtol_value = _tolerances(A, atol, rtol) if tol is None else (None, None)
     s = fn.abs(linalg_eigvalsh(x)) if hermitian else linalg_svdvals(x)
     if tol is not None:
@@ -360,7 +368,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
         absolute, relative = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
                               for x in (low, rtol_value))
         limit = fn.maximum(absolute, relative * fn.amax(s, -1))
-    return _write_out(fn.sum(s > fn.unsqueeze(limit, -1), -1), out, "sum")
+    return _write_out(fn.sum(s > fn.unsqueeze(limit, -1), -1), out, "sum", "torch.linalg.matrix_rank")
 
 
 def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -377,10 +385,13 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
     if p is None or p in (2, -2):
         s = linalg_svdvals(A)
         low, high = fn.narrow(s, -1, -1, 1), fn.narrow(s, -1, 0, 1)
-        return _write_out(fn.squeeze(low / high if p == -2 else high / low, -1), out)
+        return _write_out(fn.squeeze(low / high if p == -2 else high / low, -1), out, function="linalg.cond")
     check_matrices("linalg.cond", A, square=True)
-    inverse = apply(REGISTRY["linalg_inv_ex"], [A])[0]
-    return _write_out(fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p), out)
+    inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
+    result = fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p)
+    if _first_failure(info) is not None:
+        result = fn.where(info != 0, inf, result)
+    return _write_out(result, out, function="linalg.cond")
 
 
 # ----- least squares and shapes ----------------------------------------------------------
@@ -456,7 +467,7 @@ def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> T
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
                            f"but got {prod(columns)} != {prod(rows)}")
     inverse = linalg_inv(reshaped(A, (prod(rows), prod(columns))))
-    return _write_out(reshaped(inverse, (*columns, *rows)), out)
+    return _write_out(reshaped(inverse, (*columns, *rows)), out, function="tensorinv")
 
 
 def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | None = None) -> Tensor:
@@ -478,7 +489,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | 
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
                            f"prod(self.shape[:other.ndim]), but got {prod(columns)} != {rows}")
     solution = linalg_solve(reshaped(A, (rows, prod(columns))), reshaped(B, (rows,)))
-    return _write_out(reshaped(solution, columns), out)
+    return _write_out(reshaped(solution, columns), out, function="tensorsolve")
 
 
 METHODS: dict[str, Any] = {"inverse": inverse, "cholesky": cholesky, "det": det, "slogdet": slogdet, "logdet": logdet,
