@@ -69,3 +69,14 @@ def test_dtypes_of_out_of_composed_functions(call: str, dtype: str) -> None:
 def test_singular_matrices_have_no_finite_condition(p: Any) -> None:
     a = flambeau.stack([flambeau.eye(3), flambeau.tensor([1., 1, 0]).diag()])
     assert flambeau.isinf(flambeau.linalg.cond(a, p)).tolist() == [False, True]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("call", ["cond(a, 5)", "cond(a, 'wrong')", "pinv(a, rtol=z)", "pinv(a, rcond=z)"])
+def test_arguments_of_composed_functions(call: str) -> None:
+    texts = []
+    for lib in (flambeau, pytest.importorskip("torch")):
+        with pytest.raises(RuntimeError) as info:
+            eval(f"linalg.{call}", {"linalg": lib.linalg, "a": lib.eye(3), "z": lib.tensor(1j)})
+        texts.append(str(info.value))
+    assert texts[0] == texts[1]

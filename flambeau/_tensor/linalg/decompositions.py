@@ -318,6 +318,10 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     if A._array.ndim < 2 or kind.kind not in "fc" or kind == dtypes.HALF:
         raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A._array.shape)}}}): expected a tensor with 2 or "
                            "more dimensions of float, double, cfloat or cdouble types")
+    for name, value in (("atol", atol), ("rcond", rcond), ("rtol", rtol)):
+        if isinstance(value, Tensor) and value.dtype.is_complex:
+            raise RuntimeError(f"torch.linalg.pinv: {name} tensor of complex type is not supported. Got "
+                               f"{value.dtype.scalar_name}")
     low, rtol_value = _tolerances(A, atol, rcond if rcond is not None else rtol)
     return _write_out(_pseudoinverse(A, low, rtol_value, hermitian), out, "linalg_pinv", "linalg.pinv")
 
@@ -386,6 +390,8 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
         s = linalg_svdvals(A)
         low, high = fn.narrow(s, -1, -1, 1), fn.narrow(s, -1, 0, 1)
         return _write_out(fn.squeeze(low / high if p == -2 else high / low, -1), out, function="linalg.cond")
+    if p not in ("fro", "nuc", inf, -inf, 1, -1):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     check_matrices("linalg.cond", A, square=True)
     inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
     result = fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p)
