@@ -172,6 +172,7 @@ FOUND = {
         r = x.expand(2, 2, 3).flip(0), x.t().flip(0)
         r = (x > 0).cumsum_(0)
         r = (x + 1j).abs_()
+        enter(torch.inference_mode()); r = x.view(torch.int32), x.view(x.dtype), torch.from_numpy(x.numpy())
     """,
     "nodes and errors of layers": """
         x, s = (torch.arange(6.0).view(2, 3) * 0.3 - 0.5).requires_grad_(), torch.tensor([[1.0, -1.0, 1.0]])

@@ -12,7 +12,7 @@ from ...backends.numpy.views import with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...kernels.memory_format import layouts_seen, note_layout
-from ...modes import special
+from ...modes import inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
@@ -22,7 +22,7 @@ from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
 from ..fastpath.views import view_function
 from ..overriding.other_objects import with_other_object
-from ..tensor import Tensor, wrap
+from ..tensor import INFERENCE, Tensor, wrap
 
 __all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "broadcast_tensors",
            "broadcast_to", "flatten", "moveaxis", "movedim", "permute", "ravel", "reshape", "reshaped",
@@ -78,6 +78,9 @@ def _view_of_memory(self: Tensor, dtype: Any) -> Tensor:
     """The memory as elements of a dtype: it shares the version, but is no view, and never requires grad."""
     kernel = kernel_of(REGISTRY["_view_dtype"])
     out: Tensor = wrap(self._array[...] if dtype is self.dtype else kernel(self._array, dtype=dtype))
+    if inference.get():
+        out._counter, out._inference = INFERENCE, True
+        return out
     if self._counter is None:
         self._counter = [0]
     out._counter, out._inference = self._counter, self._inference
