@@ -122,7 +122,7 @@ def store_traceback(node: Any) -> None:
     """
     import traceback  # 1 ms of `import flambeau`
 
-    frames = traceback.extract_stack()
+    frames: list[Any] = [*traceback.extract_stack()]
     here = __file__.replace("\\", "/").rsplit("/", 2)[0]
     while len(frames) > 1 and frames[-1].filename.replace("\\", "/").startswith(here):
         frames.pop()
