@@ -84,7 +84,7 @@ def test_views_are_printed_as_method_calls():
     part = table[2:4].t()
 
     def f(x):
-        return (part * 2 + x[:, 1:3]).t() @ x[:, ::2]
+        return (x[:, 1:3] + part * 2).t() @ x[:, ::2]
 
     text = str(explain(f, torch.randn(4, 5)))
     assert "part * 2.0 + x[:, 1:3]" in text

@@ -78,8 +78,8 @@ def with_part(shape: tuple[int, ...], part: tuple[int, ...], *rest: Any, **kwarg
     return samples
 
 
-record("select_scatter", with_part((2, 3), (3,), 0, 1), covers=("_basic_index", "_embed"), **MOVES)
-record("slice_scatter", with_part((4, 2), (2, 2), 0, 1, 4, 2), **MOVES)
+record("select_scatter", with_part((2, 3), (3,), 0, 1), covers=("_basic_index", "_embed"), integers=True)  # PyTorch
+record("slice_scatter", with_part((4, 2), (2, 2), 0, 1, 4, 2), integers=True)  # refuses to differentiate complex ones
 record("diagonal_scatter", with_part((3, 4), (3,), 1), covers=("_embed_diagonal",), **MOVES)
 record("as_strided_scatter", with_part((3, 4), (2, 2), (2, 2), (1, 2)),
        covers=("_as_strided_scatter", "_replace_strided"), any_layout=False, **MOVES)

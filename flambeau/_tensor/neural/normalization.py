@@ -313,6 +313,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     out = x * fn.rsqrt(apply(REGISTRY["_add_scalar"], [mean], {"other": eps}))
     if weight is not None:
         out = out * weight
+    out = out.contiguous()
     return out.to(input.dtype) if narrow else out
 
 

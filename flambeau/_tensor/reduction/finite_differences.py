@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...devices import contiguous_format
 from ...dtypes import int64
 from ...engine.tensor_interface import layer
-from ...modes import special
 from ...shapes import wrap_dim
 from ..tensor import Tensor
 
@@ -143,17 +143,11 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if count < 0:
         raise RuntimeError("N must be non-negative.")
     dtype = x.dtype if x.dtype.is_floating_point or x.dtype.is_complex else int64
-    if not special[0]:
-        matrix = fn.empty((len(x), count), dtype=dtype)
-        if count:
-            matrix.select(1, 0).fill_(1)
-        if count > 1:
-            matrix[:, 1:].copy_(fn.unsqueeze(x, 1))
-            matrix[:, 1:].copy_(fn.cumprod(matrix[:, 1:], 1))
-        return matrix if increasing else fn.flip(matrix, (1,))
-    columns = [fn.ones((len(x), 1), dtype=dtype)] if count else [fn.empty((len(x), 0), dtype=dtype)]
+    batched = fn.expand(fn.unsqueeze(x.detach(), 1), (len(x), count))
+    matrix = fn.empty_like(batched, dtype=dtype, memory_format=contiguous_format)
+    if count:
+        matrix.select(1, 0).fill_(1)
     if count > 1:
-        column = fn.unsqueeze(x, 1).to(dtype)
-        columns.append(fn.cumprod(fn.expand(column, (len(x), count - 1)), 1))
-    result = fn.cat(columns, 1)
-    return result if increasing else fn.flip(result, (1,))
+        columns = fn.expand(fn.unsqueeze(x, 1), (len(x), count - 1)).to(dtype)
+        matrix[:, 1:].copy_(fn.cumprod(columns, 1))  # PyTorch's is of `matrix`, which its derivative finds modified
+    return matrix if increasing else fn.flip(matrix, (1,))

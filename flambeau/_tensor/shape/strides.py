@@ -16,6 +16,7 @@ from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import record
 from ..dispatch.inplace import set_history
+from ..dispatch.interception import notify_operator
 from ..dispatch.write_checks import check_writable, is_tracked
 from ..overriding.other_objects import with_other_object
 from ..sparse_methods import implementation as sparse_implementation
@@ -272,6 +273,11 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
     self._bump_version()
     if node is not None:
         set_history(self, node)
+    if special[0]:
+        if self._tangents:
+            self._tangents = {level: apply(op, [tangent], params) for level, tangent in self._tangents.items()}
+        if active_tracer.get() is None:  # to tracers it is a change of the tensor that no operator explains
+            notify_operator(op, [self], params, [self], True)
     return self
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...modes import special
 from ..declare import composite
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -48,7 +47,7 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
         lead = (*shape[:axis], 1, *shape[axis + 1:]) if keepdim else shape[:axis] + shape[axis + 1:]
         last = axis == len(shape) - 1
         ordered = xp.sort(input if last else xp.transpose(xp.unsqueeze(input, -1), axis, -1), -1)[0]
-    eager = not special[0] and hasattr(ordered, "squeeze_")
+    eager = hasattr(ordered, "squeeze_")
     rows = (xp.view if eager else xp.reshape)(ordered, (*lead, ordered.shape[-1]))
     n = rows.shape[-1]
     nan = rows != rows
