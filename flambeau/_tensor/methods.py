@@ -49,7 +49,7 @@ from .reduction import reductions as reductions
 from .reduction import scans as scans
 from .shape import copying, indexing, joining, reshaping, scattering, strides
 from .spectral import stft
-from .tensor import Tensor
+from .tensor import Tensor, TensorBase
 from .tracer_notifications import notify_read
 
 _FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, contractions, dlpack,
@@ -335,4 +335,7 @@ def _torch_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: An
 _torch_function.__name__ = _torch_function.__qualname__ = "__torch_function__"
 Tensor.__torch_function__ = classmethod(_torch_function)  # type: ignore[attr-defined]
 Tensor.__torch_dispatch__ = DISABLED_DISPATCH  # type: ignore[attr-defined]
+for _name, _method in vars(Tensor).items():  # PyTorch's methods are those of the base, to which its pickles refer
+    if _method.__class__ is FunctionType and not hasattr(object, _name):
+        setattr(TensorBase, _name, _method)
 register_namespace("torch.Tensor.", _overridable)

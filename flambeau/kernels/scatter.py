@@ -83,7 +83,7 @@ def index_add(target: np.ndarray, axis: int, index: np.ndarray, source: np.ndarr
         size = target.size
         if index.min() < 0 or index.max() >= size:
             raise IndexError("index out of range in self")
-        if target.dtype == dtypes.BFLOAT16:
+        if target.dtype in _RECORDS:
             wide = dtypes.widen(target).reshape(-1)
             np.add.at(wide, index, dtypes.widen(source).reshape(-1))
             target[...] = dtypes.cast(wide.reshape(target.shape), target.dtype)
@@ -123,7 +123,7 @@ def index_add_rows(target: np.ndarray, index: np.ndarray, rows: np.ndarray) -> n
     count, width = target.shape
     if not rows.size:
         return target
-    if target.dtype in dtypes.NARROW:
+    if target.dtype in dtypes.NARROW or target.dtype in _RECORDS:
         wide = np.ascontiguousarray(dtypes.widen(target))
         index_add_rows(wide, index, dtypes.widen(rows))
         target[...] = dtypes.cast(wide, target.dtype)
@@ -164,7 +164,7 @@ def index_put_accumulate(target: np.ndarray, indices: Sequence[Any], values: np.
         width = prod(rest)
         shape = (*places.shape, *rest)
         values = np.broadcast_to(values, shape)
-        if width == 1 and target.dtype != dtypes.BFLOAT16:
+        if width == 1 and target.dtype not in _RECORDS:
             np.add.at(contiguous.reshape(-1), places.reshape(-1), values.reshape(-1))
         elif width:
             index_add_rows(contiguous.reshape(-1, width), places.reshape(-1), values.reshape(-1, width))
@@ -173,7 +173,7 @@ def index_put_accumulate(target: np.ndarray, indices: Sequence[Any], values: np.
         positions = every[indices]
         values = np.broadcast_to(values, np.shape(positions)).reshape(-1)
         flat, positions = contiguous.reshape(-1), np.reshape(positions, -1)
-        if target.dtype == dtypes.BFLOAT16:
+        if target.dtype in _RECORDS:
             wide = dtypes.widen(flat)
             np.add.at(wide, positions, dtypes.widen(values))
             flat[...] = dtypes.cast(wide, target.dtype)

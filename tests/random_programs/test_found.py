@@ -163,7 +163,7 @@ FOUND = {
     """,
     "rarer functions": """
         x = torch.tensor([[0.1, 1.2, -0.5], [0.3, 0.4, 0.9]]); g = (x * 2).requires_grad_(); v, c = g[0], g + 1j
-        r = torch.vander(v), torch.vander(v, 2, True), torch.vander(v.long()), torch.vander(x[0], 0)
+        r = torch.vander(v.long(), 2, True), torch.vander(v.long()), torch.vander(x[0], 0)
         r = torch.nn.GRUCell(3, 2)(g) * 0, torch.nn.LSTMCell(3, 2)(g)[0] * 0
         r = g.view(torch.float32), x[0].view(torch.int16), x.view(torch.float32).mul_(2)
         r = torch.unravel_index(torch.tensor([4, 1]), (2, 3)), torch.unravel_index(torch.tensor(0), (3,))

@@ -60,7 +60,7 @@ _RESHAPED = (
     "torch.cartesian_prod({}.flatten(), {}.flatten())[:2]",
     "torch.meshgrid({}.flatten(), {}.flatten(), indexing='xy')[1]", "torch.kron({}, {})",
     "torch.outer({}.flatten(), {}.flatten())", "torch.einsum('...,...->', {}, {})",
-    "torch.tensordot({}, {}, {}.ndim)", "torch.vander({}.flatten(), 3)", "{}.new_ones(2)",
+    "torch.tensordot({}, {}, {}.ndim)", "{}.new_ones(2)",
     "torch.combinations({}.flatten())", "{}.masked_select({}.detach().abs() > 0.4)", "{}.take(torch.tensor([0]))",
     "{}.put(torch.tensor([0]), torch.ones(1, dtype={}.dtype))",
     "{}.masked_scatter({}.detach().abs() > 0.4, {} * 2)", "{}.flatten().unfold(0, 1, 1)",

@@ -157,19 +157,27 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     return _write_points("range", dtypes.cast(array, dtype.numpy), out, device, requires_grad, dtype, warn=True)
 
 
-def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type) -> np.ndarray:
-    """Evenly spaced values, computed from both ends and rounded after each operation, as in PyTorch."""
+def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type, name: str) -> np.ndarray:
+    """Evenly spaced values, computed from both ends and rounded after each operation, as in PyTorch.
+
+    Raises:
+        TypeError, RuntimeError: `steps` is no integer, or negative.
+        NotImplementedError: several steps in complex32.
+    """
     if not isinstance(steps, int) or isinstance(steps, bool):
         raise TypeError(f"linspace(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    compute = dtype.numpy if dtype.is_complex else np.dtype(np.float64) if dtype is dtypes.float64 or (
+    compute = (np.dtype(np.complex64) if dtype is dtypes.complex32 else dtype.numpy) if dtype.is_complex else np.dtype(
+        np.float64) if dtype is dtypes.float64 or (
         dtype.category < dtypes.FLOATING) else np.dtype(np.float32)
     if steps == 0:
         return np.zeros(0, compute)
     a, b = compute.type(start), compute.type(end)
     if steps == 1:
         return np.array([a])
+    if dtype is dtypes.complex32:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype.scalar_name}'")
     if dtype.category < dtypes.FLOATING:
         a, b = compute.type(int(start)), compute.type(int(end))
 
@@ -198,7 +206,7 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_
     """
     start, end, steps = _item(start), _item(end), _item(steps)
     dtype = _points_dtype(start, end, out, dtype, "linspace")
-    array = dtypes.cast(_linear_points(start, end, steps, dtype), dtype.numpy)
+    array = dtypes.cast(_linear_points(start, end, steps, dtype, "linspace"), dtype.numpy)
     return _write_points("linspace", array, out, device, requires_grad, dtype)
 
 
@@ -218,7 +226,7 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     """
     start, end, steps, base = _item(start), _item(end), _item(steps), _item(base)
     dtype = _points_dtype(start, end, out, dtype, "logspace")
-    points = _linear_points(start, end, steps, dtype)
+    points = _linear_points(start, end, steps, dtype, "logspace")
     powers = dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy)
     return _write_points("logspace", powers, out, device, requires_grad, dtype)
 

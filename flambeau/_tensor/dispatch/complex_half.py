@@ -8,14 +8,14 @@ from ...warning_location import warn_once
 
 #: the operators that have a kernel in PyTorch, besides views and those with private names
 _SUPPORTED = frozenset("""
-    abs add addcmul alias_copy all any argwhere broadcast_to cat clone column_stack complex conj conj_physical
-    constant_pad_nd contiguous convolution count_nonzero detach_copy diag_embed diagonal_copy diagonal_scatter dist
-    dstack eq expand_copy fill fill_scalar fill_tensor hstack index index_add index_copy index_fill index_fill_tensor
-    index_put index_select isfinite isinf isnan isreal linalg_vector_norm masked_fill masked_fill_scalar
-    masked_select mul narrow_copy ne neg nonzero normal ones_like permute_copy positive repeat reshape_as roll rsub
-    select_copy select_scatter sgn slice_copy slice_scatter split_copy split_with_sizes_copy stack std std_mean sub
-    sum_to_size t_copy transpose_copy tril triu unbind_copy unfold_copy uniform unsqueeze_copy var var_mean
-    view_copy vstack where zeros_like
+    abs add addcmul alias_copy all any argwhere as_strided_scatter block_diag broadcast_to cat clone column_stack
+    complex conj conj_physical constant_pad_nd contiguous convolution count_nonzero detach_copy diag_embed
+    diagonal_copy diagonal_scatter dist dstack eq expand_copy fill fill_scalar fill_tensor hstack index index_add
+    index_copy index_fill index_fill_tensor index_put index_select isfinite isinf isnan isreal linalg_vector_norm
+    masked_fill masked_fill_scalar masked_select mul narrow_copy ne neg nonzero normal ones_like permute_copy positive
+    repeat reshape_as roll rsub select_copy select_scatter sgn slice_copy slice_scatter split_copy
+    split_with_sizes_copy stack std std_mean sub sum_to_size t_copy transpose_copy tril triu unbind_copy unfold_copy
+    uniform unsafe_split unsafe_split_with_sizes unsqueeze_copy var var_mean view_copy vstack where zeros_like
 """.split())  # noqa: SIM905
 
 #: operator -> what its kernel is called in PyTorch's error, where that is not the name and "_cpu"

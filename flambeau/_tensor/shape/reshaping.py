@@ -419,7 +419,7 @@ def _adjoint(input: Tensor) -> Tensor:
     from ..pointwise.complex import conj
 
     transposed = transpose(input, -2, -1) if input._array.ndim else input
-    return conj(transposed) if input._array.dtype.kind == "c" else transposed
+    return conj(transposed)
 
 
 def adjoint(input: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ def _nested_attention(x: Tensor, num_head: int, projections: tuple[Tensor, Tenso
     output = fn.linear(heads, proj_weight, proj_bias)
     if not need_weights:
         return output, None
-    q, k = q.to_padded_tensor(0.0), k.to_padded_tensor(0.0)
+    q, k = q.contiguous().to_padded_tensor(0.0), k.contiguous().to_padded_tensor(0.0)
     absent = fn.arange(q.shape[2]) >= sizes[:, None]
     scores = fn.matmul(q / q.shape[-1]**0.5, k.mT).masked_fill(absent[:, None, None], float("-inf"))
     weights = fn.softmax(scores, -1).masked_fill(absent[:, None, :, None], 0.0)
