@@ -18,6 +18,9 @@ from .. import dtypes
 WIDE_ROW = 64
 FEW_ROUNDS = 16
 
+#: dtypes of records, which NumPy cannot add
+_RECORDS = frozenset((dtypes.BFLOAT16, dtypes.COMPLEX32))
+
 REDUCTIONS = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}
 
 
