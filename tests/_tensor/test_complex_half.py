@@ -50,10 +50,22 @@ x.pow(2)
 x > x
 x.relu()
 lib.arange(3, dtype=c)
+lib.linspace(0.5, 1, 1, dtype=c), lib.linspace(0, 1, 0, dtype=c), lib.logspace(0, 1, 1, dtype=c)
+lib.linspace(0, 1, 2, dtype=c)
+lib.logspace(0, 1, 2, out=lib.empty(2, dtype=c))
+lib.block_diag(x, x), lib.unsafe_chunk(x, 2), x.unsafe_split(1), lib.as_strided_scatter(x, x[:1], (1,), (1,))
+x.reshape(2, 1).H, x.reshape(1, 2).mH, x.reshape(1, 2).adjoint(), x[0].H, x.real.reshape(2, 1).mH
+x.index_add(0, lib.tensor([1, 1]), x, alpha=2j), x[0].index_add(0, i, x[0]), x.index_put((i,), x[:1], accumulate=True)
+x.reshape(1, 2).index_add(1, i, x.reshape(1, 2)[:, 1:]), x.reshape(1, 2).index_put((i, i), x[1], accumulate=True)
+x.index_put((x.real > 0,), x, accumulate=True), lib.ones(2, 99, dtype=c).index_add(0, i, lib.ones(1, 99, dtype=c))[0, 1]
 [lib.promote_types(c, d) for d in (lib.complex64, lib.float32, lib.float64, lib.half, lib.bfloat16, lib.int64)]
 c.to_real(), lib.half.to_complex(), lib.bfloat16.to_complex(), c.to_complex(), lib.can_cast(c, lib.half), lib.finfo(c)
 gradients(lambda w: (w * w.conj()).real.sum()), gradients(lambda w: abs(w).sum())
 gradients(lambda w: (w * 2j).imag.sum())
+gradients(lambda w: w.reshape(2, 1).mH.imag.sum())
+gradients(lambda w: w.index_add(0, w.new_ones(1).int(), w[:1]).imag.sum())
+gradients(lambda w: lib.block_diag(w.reshape(2, 1), w.reshape(1, 2)).imag.sum())
+gradients(lambda w: w.unsafe_split(1)[0].imag.sum())
 gradients(lambda w: lib.view_as_real(w).sum()), gradients(lambda w: abs(w.to(lib.complex64)).sum())
 gradients(lambda w: lib.stack([w, w - 1]).real.sum()), gradients(lambda w: w.reshape(2, 1)[0].imag.sum())
 lib.ones(2, dtype=lib.half, requires_grad=True) * 2j

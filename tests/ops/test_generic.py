@@ -334,7 +334,8 @@ def test_gradients_in_narrower_floats(name: str) -> None:
                 continue
             if not out:
                 continue
-            seeds = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype.to_real()).to(t.dtype).reshape(t.shape) for t in out]
+            seeds = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype.to_real()).to(t.dtype).reshape(t.shape)
+                     for t in out]
             if name in ("special.zeta", "igamma", "igammac"):  # which have no derivative by its order
                 out, inputs = [public(torch, name)(given.args[0].detach(), given.args[1])], inputs[1:]
             plain = torch.autograd.grad(out, inputs, seeds, retain_graph=True, allow_unused=True)

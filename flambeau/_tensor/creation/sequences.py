@@ -168,9 +168,11 @@ def _linear_points(start: Any, end: Any, steps: int, dtype: dtype_type, name: st
         raise TypeError(f"linspace(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    compute = (np.dtype(np.complex64) if dtype is dtypes.complex32 else dtype.numpy) if dtype.is_complex else np.dtype(
-        np.float64) if dtype is dtypes.float64 or (
-        dtype.category < dtypes.FLOATING) else np.dtype(np.float32)
+    if dtype.is_complex:
+        compute = np.dtype(np.complex64) if dtype is dtypes.complex32 else dtype.numpy
+    else:
+        double = dtype is dtypes.float64 or dtype.category < dtypes.FLOATING
+        compute = np.dtype(np.float64 if double else np.float32)
     if steps == 0:
         return np.zeros(0, compute)
     a, b = compute.type(start), compute.type(end)
