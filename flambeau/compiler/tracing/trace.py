@@ -19,6 +19,7 @@ from ..._tensor.parameter import Parameter
 from ...backends.bit_views import BitView, memory_of
 from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.nodes.node import FREED_MESSAGE
+from ...ir.graph.inputs import memory_order
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...shapes import Size
@@ -306,12 +307,13 @@ class Trace:
             return ArrayLayout(len(self._new_values) - 1, a.shape, np.empty(a.shape, plain).strides, 0, plain)
         place = (a.shape, a.strides, aliasing.address(a) - storage.start, a.dtype)
         if storage.value is None:
+            order = memory_order(a)
             number = self._new_indices.get(id(a))
             if number is None:
                 number = self._new_indices[id(a)] = len(self._new_values)
-                self._new_values.append(self.graph.copy(storage.read(a)))
-            dense = np.empty(a.shape, a.dtype)
-            return ArrayLayout(number, a.shape, dense.strides, 0, a.dtype)
+                self._new_values.append(self.graph.copy(storage.read(a if order is None else a.transpose(order))))
+            strides = np.empty(a.shape, a.dtype).strides if order is None else a.strides
+            return ArrayLayout(number, a.shape, strides, 0, a.dtype)
         if storage.leaf is not None:
             return ArrayLayout(-1 - storage.leaf.attrs, *place)
         number = self._new_indices.get(id(root))

@@ -78,7 +78,8 @@ def _product_vjp(xp, g, input, tau, other, adjoint):
         factors[i] = xp.conj(by_factor) if adjoint else by_factor
         columns[i] = (-xp.conj(factor) * xp.matmul(g, conj_transpose(xp, w))
                       - factor * xp.matmul(before[i], conj_transpose(xp, along)))
-        g = g - xp.conj(factor) * xp.matmul(v, along)
+        # the product first: NumPy and PyTorch lay the sum out as the product, whatever the layout of g
+        g = xp.conj(-factor) * xp.matmul(v, along) + g
     if 0 in tau.shape:
         return xp.zeros_like(input), xp.zeros_like(tau), g
     by_input, by_tau = xp.zeros_like(input), xp.zeros_like(tau)
