@@ -118,7 +118,7 @@ def elementwise_strides(shape: tuple[int, ...], operands: Sequence[ndarray]) -> 
         if a.shape == shape:
             steps.append(a.strides)
             continue
-        same = same and not a.ndim and not steps
+        same = False
         missing = ndim - a.ndim
         if a.ndim:
             steps.append((0,) * missing + tuple([0 if n == 1 != extent else s for n, s, extent in zip(
