@@ -146,7 +146,12 @@ def elementwise_strides(shape: tuple[int, ...], operands: Sequence[ndarray]) -> 
                 break
     if order == list(range(ndim - 1, -1, -1)):
         return None
-    result = [0] * ndim
+    return _dense_in_order(shape, order)
+
+
+def _dense_in_order(shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of dense memory with the dimensions in an order, innermost first."""
+    result = [0] * len(shape)
     step = 1
     for dim in order:
         result[dim] = step
@@ -180,13 +185,24 @@ def _precedes(dim: int, other: int, shape: tuple[int, ...], steps: Sequence[Sequ
 def in_elementwise_layout(result: ndarray, operands: Sequence[ndarray]) -> ndarray:
     """The result of an elementwise operator with the strides that PyTorch gives it; NumPy prefers row-major ones."""
     shape = result.shape
-    if len(shape) < 2 or not result.size:
+    ndim = len(shape)
+    if ndim < 2 or not result.size:
         return result
-    strides, item = elementwise_strides(shape, operands), result.itemsize
-    if strides is None:
-        if result.flags.c_contiguous and 1 not in shape:
+    first, item = operands[0], result.itemsize
+    steps = first.strides
+    if first.shape == shape and 1 not in shape and 0 not in steps and (
+            steps[0] != steps[1] if ndim == 2 else len(set(steps)) == ndim):  # it decides alone
+        if result.strides == steps or (ndim == 2 and (
+                result.flags.c_contiguous if steps[0] > steps[1] else result.flags.f_contiguous)):
             return result
-        strides = _row_major(shape)
+        if ndim == 2:
+            return result.copy("F" if steps[0] < steps[1] else "C")
+        strides = _dense_in_order(shape, sorted(range(ndim), key=steps.__getitem__))
+    else:
+        given = elementwise_strides(shape, operands)
+        if given is None and result.flags.c_contiguous and 1 not in shape:
+            return result
+        strides = _row_major(shape) if given is None else given
     expected = tuple([s * item for s in strides])
     if result.strides == expected:
         return result

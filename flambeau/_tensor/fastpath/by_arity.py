@@ -277,7 +277,8 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if r.size > limit[0]:
             seen_large_results[:] = [True]
         seen = layouts_seen[0]
-        if seen and (seen > 1 or not (a.flags.c_contiguous and b.flags.c_contiguous)):
+        if seen and (seen > 1 or not (a.flags.c_contiguous and b.flags.c_contiguous)) and not (
+                r.strides == a.strides == b.strides and a.shape == b.shape):
             r = in_elementwise_layout(r, (a, b))
         result = new(Tensor)
         result._array = r
