@@ -14,7 +14,7 @@ import numpy as np
 from .. import config, devices, dtypes
 from ..backends.numpy.memory import address, owner
 from ..devices import CPU, META
-from ..engine.execution.accumulate_grad import is_dense
+from ..kernels.memory_format import is_dense
 from ..modes import active_tracer, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .meta import NO_DATA, lacks_elements, reserved

@@ -13,10 +13,11 @@ from .. import dtypes
 from ..backends.bit_views import resolve
 from ..backends.sparse_array import SparseArray
 from ..devices import contiguous_format, preserve_format
+from ..kernels.memory_format import is_dense
 from ..modes import active_tracer, active_transforms, dispatch_in_use, special, transform_stack
 from ..shapes import Size
 from .engine import run_backward
-from .execution.accumulate_grad import AccumulateGrad, is_dense
+from .execution.accumulate_grad import AccumulateGrad
 from .grad_mode import enable_grad
 from .nodes.node import Node
 from .tensor_interface import layer

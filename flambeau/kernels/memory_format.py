@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..shapes import contiguous_strides
+
 ndarray = np.ndarray
 
 #: [whether operands may have another layout than row-major: 1 once a tensor was permuted, 2 once there was one whose
@@ -131,7 +133,7 @@ def elementwise_strides(shape: tuple[int, ...], operands: Sequence[ndarray]) -> 
             return channels_last_strides(shape, 1)
         item = dense[0].itemsize
         strides = tuple([s // item for s in dense[0].strides])
-        if _is_dense(shape, strides) and all(
+        if is_dense(dense[0]) and all(
                 tuple([s // a.itemsize for s in a.strides]) == strides for a in dense[1:]):
             return strides
     order = list(range(ndim - 1, -1, -1))  # innermost first
@@ -159,13 +161,20 @@ def _dense_in_order(shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, 
     return tuple(result)
 
 
-def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether elements fill a range of memory, each its own."""
-    expected = 1
-    for stride, extent in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n != 1):
-        if stride != expected:
+def is_dense(a: ndarray) -> bool:
+    """Whether an array is non-overlapping and dense: its elements fill a segment of memory, in any order.
+
+    >>> x = np.zeros((2, 3, 4))
+    >>> is_dense(x.transpose(1, 0, 2)), is_dense(x[:, :2])
+    (True, False)
+    """
+    if a.flags.forc:
+        return True
+    filled = a.itemsize
+    for stride, n in sorted((s, n) for s, n in zip(a.strides, a.shape, strict=True) if n != 1):
+        if stride != filled:
             return False
-        expected *= extent
+        filled *= n
     return True
 
 
@@ -202,21 +211,13 @@ def in_elementwise_layout(result: ndarray, operands: Sequence[ndarray]) -> ndarr
         given = elementwise_strides(shape, operands)
         if given is None and result.flags.c_contiguous and 1 not in shape:
             return result
-        strides = _row_major(shape) if given is None else given
+        strides = contiguous_strides(shape) if given is None else given
     expected = tuple([s * item for s in strides])
     if result.strides == expected:
         return result
     out = ndarray(shape, result.dtype, np.empty(result.size, result.dtype), 0, expected)
     out[...] = result
     return out
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
@@ -237,6 +238,6 @@ def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
     return result
 
 
-__all__ = ["channels_last_strides", "elementwise_strides", "in_elementwise_layout", "is_channels_last",
+__all__ = ["channels_last_strides", "elementwise_strides", "in_elementwise_layout", "is_channels_last", "is_dense",
            "layouts_seen", "note_layout", "preserved_strides", "to_channels_last",
            "with_preserved_strides"]

@@ -13,6 +13,7 @@ from ...backends.numpy.memory import address
 from ...engine.saved.modified_in_place import operator_of
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...engine.tensor_interface import layer
+from ...kernels.memory_format import is_dense
 from ...modes import active_tracer, grad_mode, inference, lazy_storages, special, transform_stack
 from ...ops.declare import ELEMENTWISE, Op
 from ...warning_location import user_stacklevel
@@ -151,22 +152,10 @@ def check_no_overlap(a: np.ndarray, *sources: np.ndarray, disjoint: bool = True)
         if b is a:
             if disjoint:
                 raise RuntimeError(_PARTIAL_OVERLAP)
-        elif np.may_share_memory(a, b) and _is_dense(a) and _is_dense(b):
+        elif np.may_share_memory(a, b) and is_dense(a) and is_dense(b):  # PyTorch checks no others
             same = address(a) == address(b) and a.nbytes == b.nbytes and a.strides == b.strides
             if disjoint or not same:
                 raise RuntimeError(_PARTIAL_OVERLAP)
-
-
-def _is_dense(a: np.ndarray) -> bool:
-    """Whether the elements fill a contiguous range of memory. PyTorch checks no others for overlap."""
-    if a.flags.forc:
-        return True
-    filled = a.itemsize
-    for stride, n in sorted((s, n) for s, n in zip(a.strides, a.shape, strict=True) if n != 1):
-        if stride != filled:
-            return False
-        filled *= n
-    return True
 
 
 def warn_of_resize(before: tuple[int, ...], after: tuple[int, ...]) -> None:

@@ -29,7 +29,7 @@ from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import with_preserved_strides
 from ...modes import active_tracer, filled_memory, inference, special
 from ...ops.declare import REGISTRY
-from ...shapes import broadcast_shapes
+from ...shapes import broadcast_shapes, contiguous_strides
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.bit_resolution import resolved
@@ -623,7 +623,7 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
             return self
         from ..storage import untyped_storage
 
-        strides = tuple(stride) if stride is not None else _row_major(size)
+        strides = tuple(stride) if stride is not None else contiguous_strides(size)
         _grow(self, stride is not None, untyped_storage(source), tuple(size), strides, storage_offset)
         self._array = strided_view(memory_of(source._array), tuple(size), strides, storage_offset)
         return self
@@ -635,7 +635,7 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
 
     storage, itemsize = source.untyped(), self._array.dtype.itemsize
     shape = (storage.nbytes() // itemsize,) if size is None else tuple(size)
-    strides = tuple(stride) if stride is not None else _row_major(shape)
+    strides = tuple(stride) if stride is not None else contiguous_strides(shape)
     _grow(self, stride is not None, storage, shape, strides, storage_offset)
     data = storage._memory
     memory = data[:data.size // itemsize * itemsize].view(self._array.dtype)
@@ -657,12 +657,6 @@ def _grow(self: Tensor, strided: bool, storage: Any, shape: tuple[int, ...], str
     needed = itemsize * (1 + offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)))
     if needed > storage.nbytes():
         resize_storage(storage, needed)
-
-
-def _row_major(shape: Any) -> tuple[int, ...]:
-    from ...shapes import contiguous_strides
-
-    return contiguous_strides(tuple(shape))
 
 
 _CONVERSIONS = {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,

@@ -187,7 +187,7 @@ class Hoister:
         children = [self._hoist_operand(node, i, child, found, items) for i, child in enumerate(_operands(node))]
         rebuilt = self._rebuilt(node, children)
         if found.calls_python and isinstance(rebuilt, ast.Call):
-            rebuilt = self._dispatched(rebuilt)
+            rebuilt = _dispatched(rebuilt, self._copied)
         return rebuilt
 
     # ----- operands -----
@@ -302,31 +302,25 @@ class Hoister:
 
     # ----- calls of functions that are split -----
 
-    def _dispatched(self, call: ast.Call) -> Any:
-        if isinstance(call.func, ast.Name) and call.func.id == "super":
-            return call
-        made = self._copied(call)
-        made.func = ast.copy_location(ast.Name(DISPATCH, ast.Load()), call.func)
-        made.args = [call.func, *call.args]
-        return made
-
     def dispatching(self, node: Any) -> Any:
         """Copy a statement or expression; its calls run split functions in parts."""
-        return _Dispatching(self._dispatched).visit(copy.deepcopy(node))
+        return _Dispatching().visit(copy.deepcopy(node))
+
+
+def _dispatched(call: ast.Call, copied: Callable[[ast.Call], ast.Call]) -> ast.Call:
+    """A copy of a call that runs a split function in parts."""
+    if isinstance(call.func, ast.Name) and call.func.id == "super":
+        return call
+    made = copied(call)
+    made.func = ast.copy_location(ast.Name(DISPATCH, ast.Load()), call.func)
+    made.args = [call.func, *call.args]
+    return made
 
 
 class _Dispatching(ast.NodeTransformer):
-    def __init__(self, dispatched: Callable[[ast.Call], Any]) -> None:
-        self._dispatched = dispatched
-
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name) and node.func.id == "super":
-            return node
-        made = copy.copy(node)
-        made.func = ast.copy_location(ast.Name(DISPATCH, ast.Load()), node.func)
-        made.args = [node.func, *node.args]
-        return made
+        return _dispatched(node, copy.copy)
 
     def visit(self, node: ast.AST) -> Any:
         return node if is_nested_scope(node) else super().visit(node)

@@ -14,6 +14,7 @@ from ...backends.compiled import copy_with_layout, new_copy
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...devices import contiguous_format
+from ...kernels.memory_format import is_dense
 from ...modes import active_tracer, dispatch_in_use, grad_mode, lazy_storages, special
 from ...shapes import broadcast_shapes
 from ..nodes.hooks import NodeExtra
@@ -46,18 +47,6 @@ def add_arrays(a: Any, b: Any) -> Any:
         return SparseArray.operate("add", a, b)
     except TypeError:
         return dtypes.cast(dtypes.widen(a) + dtypes.widen(b), a.dtype)
-
-
-def is_dense(a: np.ndarray) -> bool:
-    """Whether an array is non-overlapping and dense: its elements fill a segment of memory, in any order."""
-    if a.flags.forc:
-        return True
-    filled = a.itemsize
-    for stride, n in sorted((t, n) for t, n in zip(a.strides, a.shape, strict=True) if n != 1):
-        if stride != filled:
-            return False
-        filled *= n
-    return True
 
 
 def _has_gradient_layout(g: np.ndarray, a: np.ndarray) -> bool:
@@ -251,4 +240,4 @@ class AccumulateGrad(Node):
         return tuple(call_node(self, cotangents))
 
 
-__all__ = ["AccumulateGrad", "accumulate", "add_arrays", "call_post_accumulate_hooks", "cast_gradient", "is_dense"]
+__all__ = ["AccumulateGrad", "accumulate", "add_arrays", "call_post_accumulate_hooks", "cast_gradient"]
