@@ -1,9 +1,13 @@
-"""Single operators compared with PyTorch eager: ratios, and the list of slow ones.
+"""Single operators compared with PyTorch eager: ratios by operator and size, and the list of slow ones.
 
-    python -m benchmarks.operators                  all, as JSON: [operator, size, mode, times of the peers]
-    python -m benchmarks.operators cumsum gather    those whose name contains one of these
+    python -m benchmarks.operators                          all, as a table in Markdown
+    python -m benchmarks.operators cumsum gather            those whose name contains one of these
+    python -m benchmarks.operators --group indexing --sizes 4x4 64x64 --json kept.json
+    python -m benchmarks.operators --table kept.json        the table of measurements that were kept
 
-Each operator runs on float32 matrices of several sizes, forward under `no_grad`, and forward and backward.
+Each operator of `operator_list` runs on inputs of several sizes, forward under `no_grad`, and forward and backward
+with a gradient of the result's shape. The results of both libraries are compared before they are timed. The libraries
+run by turns in one process; the smallest time of each counts. `benchmarks/operators.md` has the table.
 """
 
 from __future__ import annotations
@@ -15,172 +19,172 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import limits, markdown, timing
-from .child_process import run_child
+from .child_process import log, run_child
+from .operator_list import GROUPS, OPERATORS, Inputs, Operator
 from .peers import COMPILED, EAGER, library
 
 #: rows and columns
-SIZES = ((64, 64), (512, 512), (2048, 1024))
+SIZES = ((4, 4), (64, 64), (512, 512), (2048, 1024))
 FORWARD, BOTH = "forward", "forward and backward"
-#: seconds per measurement of an operator, and the number of measurements
-TURN, TURNS = 0.012, 3
+MODES = (FORWARD, BOTH)
+PYTORCH = "PyTorch eager"
+#: seconds of a batch of calls, and the number of batches of each library
+BATCH, BATCHES = 0.0015, 7
 #: operators with a smaller ratio (PyTorch's time over flambeau's) are listed
 SLOW = 0.67
 
-Operator = Callable[[Any, Any], Any]
 Measurement = tuple[str, str, str, dict[str, float]]  # operator, size, mode, seconds by peer
 
-#: name -> function of the library and a matrix
-OPERATORS: dict[str, Operator] = {
-    "x + x": lambda torch, x: x + x,
-    "x * row": lambda torch, x: x * x[0],
-    "x * column": lambda torch, x: x * x[:, :1],
-    "outer product": lambda torch, x: x[:, 0][:, None] * x[0][None],
-    "x / (|x| + 1)": lambda torch, x: x / (x.abs() + 1),
-    "x ** 2": lambda torch, x: x ** 2,
-    "x ** 3": lambda torch, x: x ** 3,
-    "exp": lambda torch, x: x.exp(),
-    "log": lambda torch, x: (x * x + 1).log(),
-    "sqrt": lambda torch, x: (x * x).sqrt(),
-    "sin": lambda torch, x: x.sin(),
-    "tanh": lambda torch, x: x.tanh(),
-    "sigmoid": lambda torch, x: x.sigmoid(),
-    "erf": lambda torch, x: x.erf(),
-    "atan2": lambda torch, x: torch.atan2(x, x + 1),
-    "clamp": lambda torch, x: x.clamp(-1, 1),
-    "relu": lambda torch, x: x.relu(),
-    "leaky_relu": lambda torch, x: torch.nn.functional.leaky_relu(x),
-    "elu": lambda torch, x: torch.nn.functional.elu(x),
-    "gelu": lambda torch, x: torch.nn.functional.gelu(x),
-    "silu": lambda torch, x: torch.nn.functional.silu(x),
-    "softplus": lambda torch, x: torch.nn.functional.softplus(x),
-    "glu": lambda torch, x: torch.nn.functional.glu(x, 1),
-    "where": lambda torch, x: torch.where(x > 0, x, x * 0.1),
-    "masked_fill": lambda torch, x: x.masked_fill(x > 0, 0.0),
-    "a longer formula": lambda torch, x: (x.exp() * x.sin() + x.cos()).tanh().sum(1),
-    "sum": lambda torch, x: x.sum(),
-    "sum(0)": lambda torch, x: x.sum(0),
-    "sum(1)": lambda torch, x: x.sum(1),
-    "mean(0)": lambda torch, x: x.mean(0),
-    "max": lambda torch, x: x.max(),
-    "amax(0)": lambda torch, x: x.amax(0),
-    "max(0)": lambda torch, x: x.max(0)[0],
-    "max(1)": lambda torch, x: x.max(1)[0],
-    "prod(1)": lambda torch, x: x.prod(1),
-    "var(0)": lambda torch, x: x.var(0),
-    "var(1)": lambda torch, x: x.var(1),
-    "std": lambda torch, x: x.std(),
-    "norm": lambda torch, x: x.norm(),
-    "norm(dim=1)": lambda torch, x: x.norm(dim=1),
-    "logsumexp(0)": lambda torch, x: x.logsumexp(0),
-    "logsumexp(1)": lambda torch, x: x.logsumexp(1),
-    "softmax(0)": lambda torch, x: x.softmax(0),
-    "softmax(1)": lambda torch, x: x.softmax(1),
-    "log_softmax(1)": lambda torch, x: x.log_softmax(1),
-    "cumsum(0)": lambda torch, x: x.cumsum(0),
-    "cumsum(1)": lambda torch, x: x.cumsum(1),
-    "sort": lambda torch, x: x.sort(1)[0],
-    "topk(5)": lambda torch, x: x.topk(5)[0],
-    "transposed copy": lambda torch, x: x.t().contiguous(),
-    "cat": lambda torch, x: torch.cat([x, x], 1),
-    "stack": lambda torch, x: torch.stack([x, x], 1),
-    "chunks joined": lambda torch, x: torch.cat(x.chunk(4, 1)[::-1], 1),
-    "pad": lambda torch, x: torch.nn.functional.pad(x, (1, 1, 1, 1)),
-    "roll": lambda torch, x: x.roll(3, 1),
-    "flip": lambda torch, x: x.flip(1),
-    "repeat": lambda torch, x: x.repeat(1, 2),
-    "tril": lambda torch, x: x.tril(),
-    "every other column": lambda torch, x: x[:, ::2] * 2,
-    "rows by index": lambda torch, x: x[torch.arange(0, x.shape[0], 2)],
-    "gather": lambda torch, x: x.gather(1, (x.abs() * 5).long()),
-    "float16 and back": lambda torch, x: (x.half() * 2).float(),
-    "float64": lambda torch, x: x.double() * 2,
-    "dropout": lambda torch, x: torch.nn.functional.dropout(x, 0.1),
-    "normal noise": lambda torch, x: x + torch.randn_like(x),
-    "uniform noise": lambda torch, x: x + torch.rand_like(x),
-    "rows shuffled": lambda torch, x: x[torch.randperm(x.shape[0])],
-    "layer_norm": lambda torch, x: torch.nn.functional.layer_norm(x, x.shape[1:]),
-    "rms_norm": lambda torch, x: torch.nn.functional.rms_norm(x, x.shape[1:]),
-    "batch_norm": lambda torch, x: torch.nn.functional.batch_norm(x, None, None, training=True),
-    "mse_loss": lambda torch, x: torch.nn.functional.mse_loss(x, x * 2),
-    "binary_cross_entropy_with_logits": lambda torch, x: (
-        torch.nn.functional.binary_cross_entropy_with_logits(x, x * 0 + 0.5)),
-    "kl_div": lambda torch, x: torch.nn.functional.kl_div(x.log_softmax(1), x.softmax(1), reduction="batchmean"),
-    "cosine_similarity": lambda torch, x: torch.nn.functional.cosine_similarity(x, x + 1),
-    "product with itself": lambda torch, x: x[:256] @ x[:256].t(),
-}
+
+class Differs(AssertionError):
+    """The libraries' results differ."""
 
 
-def forward_of(torch: Any, operator: Operator, x: Any) -> Callable[[], Any]:
-    """A call of the operator on a matrix."""
-    def run() -> Any:
-        return operator(torch, x)
+class Call:
+    """A call of an operator of one library: forward, or forward and backward to leaves without gradients."""
 
-    return run
+    def __init__(self, torch: Any, operator: Operator, shape: tuple[int, int], mode: str) -> None:
+        self.torch, self.operator, self.inputs = torch, operator, Inputs(torch, shape, mode == BOTH)
+        torch.manual_seed(0)
+        with torch.set_grad_enabled(mode == BOTH):
+            self.result = operator(torch, self.inputs)
+        tensor = isinstance(self.result, torch.Tensor)
+        #: whether there is something to differentiate
+        self.differentiable = tensor and self.result.requires_grad
+        self.run = self.forward_of()
+        if mode == BOTH and self.differentiable:
+            gradient = np.asarray(np.random.default_rng(0).standard_normal(tuple(self.result.shape)))
+            self.gradient = torch.from_numpy(gradient).to(self.result.dtype)
+            self.run = self.both_of()
+
+    def forward_of(self) -> Callable[[], Any]:
+        torch, operator, inputs = self.torch, self.operator, self.inputs
+
+        def run() -> Any:
+            return operator(torch, inputs)
+
+        return run
+
+    def both_of(self) -> Callable[[], Any]:
+        torch, operator, inputs, gradient = self.torch, self.operator, self.inputs, self.gradient
+        leaves = inputs.leaves
+
+        def run() -> Any:
+            for leaf in leaves:
+                leaf.grad = None
+            result = operator(torch, inputs)
+            result.backward(gradient)
+            return result
+
+        return run
+
+    def observed(self) -> list[Any]:
+        """The result and the leaves' gradients, as arrays."""
+        self.torch.manual_seed(0)
+        result = self.run()
+        found = [result.detach().numpy() if isinstance(result, self.torch.Tensor) else np.asarray(result)]
+        return found + [leaf.grad.numpy() for leaf in self.inputs.leaves if leaf.grad is not None]
 
 
-def both_of(torch: Any, operator: Operator, x: Any) -> Callable[[], Any]:
-    """A call of the operator, the sum of its result, and backward to a leaf without a gradient."""
-    leaf = x.clone().requires_grad_()
+def compare(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Raise `Differs` unless all arrays agree up to rounding."""
+    if len(found) != len(expected):
+        raise Differs(f"{len(found)} results, not {len(expected)}")
+    for number, (ours, theirs) in enumerate(zip(found, expected, strict=True)):
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            raise Differs(f"result {number}: {ours.shape} {ours.dtype}, not {theirs.shape} {theirs.dtype}")
+        theirs = theirs.astype(np.float64)
+        size = float(np.max(np.abs(theirs), initial=0, where=np.isfinite(theirs)))
+        # a gradient that cancels out is rounding of something of the order of 1
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5 * max(size, 1))
 
-    def run() -> Any:
-        leaf.grad = None
-        result = operator(torch, leaf)
-        (result.sum() if result.dim() else result).backward()
 
-    return run
-
-
-def turn(run: Callable[[], Any]) -> float:
-    """Seconds of one call: the lower quartile of the calls within `TURN` seconds."""
-    times = []
-    time.sleep(timing.SETTLE)
-    ending = time.perf_counter() + TURN
-    while not times or time.perf_counter() < ending:
-        started = time.perf_counter()
+def batch_of(run: Callable[[], Any], calls: int, now: Callable[[], float]) -> float:
+    """Seconds of one call."""
+    started = now()
+    for _ in range(calls):
         run()
-        times.append(time.perf_counter() - started)
-    return sorted(times)[len(times) // 4]
+    return (now() - started) / calls
 
 
-def times_of(operator: Operator, shape: Sequence[int], mode: str) -> dict[str, float]:
-    """Seconds by peer: medians over `TURNS` measurements."""
-    torch, flambeau = library("torch"), library("flambeau")
-    array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    made = forward_of if mode == FORWARD else both_of
-    runs = {"PyTorch eager": (torch, made(torch, operator, torch.from_numpy(array))),
-            EAGER: (flambeau, made(flambeau, operator, flambeau.from_numpy(array)))}
-    runs[COMPILED] = flambeau, flambeau.compile(made(flambeau, operator, flambeau.from_numpy(array)))
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(TURNS + 1):
-        for name, (lib, run) in runs.items():
-            with lib.set_grad_enabled(mode == BOTH):
-                if number:
-                    times[name].append(turn(run))
-                else:
-                    for _ in range(4):  # traced, compiled, and in the caches
-                        run()
-    return {name: statistics.median(values) for name, values in times.items()}
+def turn(run: Callable[[], Any], now: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of one call: the smallest of a few batches."""
+    calls = max(1, round(BATCH / max(batch_of(run, 1, now), 1e-9)))
+    return min(batch_of(run, calls, now) for _ in range(BATCHES))
 
 
-def measure(names: Sequence[str]) -> list[Measurement]:
-    """(operator, size, mode, seconds by peer) of each operator, size and mode."""
-    library("torch"), library("flambeau")
+def times_of(operator: Operator, shape: tuple[int, int], mode: str, *, threads: int,
+             compiled: bool) -> dict[str, float] | None:
+    """Seconds by peer: the smallest of `BATCHES` batches by turns. None where there is nothing to differentiate.
+
+    Raises:
+        Differs: if the libraries' results differ.
+    """
+    # the processor time of one thread leaves out what other processes take
+    now = time.thread_time if threads == 1 else time.perf_counter
+    torch, flambeau = library("torch", threads), library("flambeau", threads)
+    calls = {PYTORCH: Call(torch, operator, shape, mode), EAGER: Call(flambeau, operator, shape, mode)}
+    if mode == BOTH and not (calls[EAGER].differentiable and calls[PYTORCH].differentiable):
+        return None
+    runs = {name: call.run for name, call in calls.items()}
+    if compiled:
+        runs[COMPILED] = flambeau.compile(calls[EAGER].run)
+    with torch.set_grad_enabled(mode == BOTH), flambeau.set_grad_enabled(mode == BOTH):
+        compare(calls[EAGER].observed(), calls[PYTORCH].observed())
+        sizes, best = {}, {}
+        for name, run in runs.items():
+            for _ in range(4 if name == COMPILED else 2):  # traced, compiled, and in the caches
+                run()
+            sizes[name] = max(1, round(BATCH / max(batch_of(run, 1, now), 1e-9)))
+            best[name] = float("inf")
+        for number in range(BATCHES):
+            for name in list(runs)[::1 if number % 2 else -1]:
+                best[name] = min(best[name], batch_of(runs[name], sizes[name], now))
+    return best
+
+
+def measure(names: Sequence[str], *, sizes: Sequence[tuple[int, int]] = SIZES, modes: Sequence[str] = MODES,
+            groups: Sequence[str] = (), threads: int = 1, compiled: bool = False) -> list[Measurement]:
+    """(operator, size, mode, seconds by peer) of each operator, size and mode. Operators that differ are logged."""
+    library("torch", threads), library("flambeau", threads)
     timing.freeze_garbage()
-    return [(name, "{} x {}".format(*shape), mode, times_of(operator, shape, mode))
-            for name, operator in OPERATORS.items() if not names or any(part in name for part in names)
-            for shape in SIZES for mode in (FORWARD, BOTH)]
+    found: list[Measurement] = []
+    for group, operators in GROUPS.items():
+        for name, operator in operators.items():
+            if (groups and group not in groups) or (names and not any(part in name for part in names)):
+                continue
+            for shape in sizes:
+                for mode in modes:
+                    try:
+                        times = times_of(operator, shape, mode, threads=threads, compiled=compiled)
+                    except AssertionError as error:
+                        log(f"    {name}, {size_of(shape)}, {mode}: {str(error).strip()[:400]}")
+                        continue
+                    if times is not None:
+                        found.append((name, size_of(shape), mode, times))
+    return found
+
+
+def size_of(shape: Sequence[int]) -> str:
+    return "{} x {}".format(*shape)
+
+
+def ratio_of(times: dict[str, float], peer: str = EAGER) -> float:
+    """PyTorch's time over the peer's."""
+    return times[PYTORCH] / times[peer]
 
 
 def lines(measurements: Sequence[Measurement], peer: str) -> tuple[list[markdown.Cells], list[str]]:
     """Rows of the table by size and mode (PyTorch's time over the peer's), and the lists of slow operators."""
     ratios: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for name, size, mode, times in measurements:
-        ratios.setdefault((size, mode), []).append((times["PyTorch eager"] / times[peer], name))
+        ratios.setdefault((size, mode), []).append((ratio_of(times, peer), name))
     rows, slow = [], []
     for (size, mode), each in ratios.items():
         values = [value for value, _ in each]
@@ -192,9 +196,27 @@ def lines(measurements: Sequence[Measurement], peer: str) -> tuple[list[markdown
     return rows, slow
 
 
+def operator_table(measurements: Sequence[Measurement]) -> str:
+    """One row for each operator, one column for each size and mode; ratios below 1 are bold."""
+    columns = list(dict.fromkeys((size, mode) for _, size, mode, _ in measurements))
+    by_name: dict[str, dict[tuple[str, str], float]] = {}
+    for name, size, mode, times in measurements:
+        by_name.setdefault(name, {})[size, mode] = ratio_of(times)
+
+    def cell(value: float | None) -> str:
+        return "-" if value is None else f"{value:.2f}" if value >= 0.995 else f"**{value:.2f}**"
+
+    rows = [[name, *(cell(ratios.get(column)) for column in columns)] for name, ratios in by_name.items()]
+    each = [[ratios[column] for ratios in by_name.values() if column in ratios] for column in columns]
+    rows.append(["median", *(f"{statistics.median(values):.2f}" for values in each)])
+    rows.append(["at least 1", *(f"{sum(v >= 0.995 for v in values)} of {len(values)}" for values in each)])
+    heads = ["", *(size + (", with backward" if mode == BOTH else "") for size, mode in columns)]
+    return markdown.table(heads, rows)
+
+
 def section(rounds: int) -> str:
     """The section as Markdown. `rounds` is ignored."""
-    measurements = run_child("operators")
+    measurements = run_child("operators", "--compiled", "--threads", str(limits.THREADS), "--json", "-")
     if measurements is None:
         return "## Single operators\n\nPyTorch is not installed."
     rows, slow = [], []
@@ -203,7 +225,8 @@ def section(rounds: int) -> str:
         rows += more
         slow += named
     heads = ["", "matrix", "", "PyTorch eager / flambeau, median", "faster than PyTorch"]
-    return (f"## Single operators\n\n{len(OPERATORS)} operators on float32 matrices (`benchmarks/operators.py`). "
+    return (f"## Single operators\n\n{len(OPERATORS)} operators (`benchmarks/operator_list.py`); "
+            "`operators.md` has their table. "
             f"Listed below: operators that take more than {1 / SLOW:.1f} times as long as PyTorch's.\n\n"
             f"{markdown.table(heads, rows)}\n\n" + "\n".join(slow))
 
@@ -211,11 +234,35 @@ def section(rounds: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of operator names (default: all)")
+    parser.add_argument("--group", nargs="*", choices=GROUPS, default=(), help="groups of operators (default: all)")
+    parser.add_argument("--sizes", nargs="*", default=["{}x{}".format(*shape) for shape in SIZES],
+                        metavar="ROWSxCOLUMNS")
+    parser.add_argument("--modes", nargs="*", choices=MODES, default=MODES)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--compiled", action="store_true", help="time compiled functions, too")
+    parser.add_argument("--json", metavar="FILE", help="write measurements there (-: the output) instead of a table")
+    parser.add_argument("--table", nargs="*", metavar="FILE",
+                        help="the table of measurements in these files; later ones replace earlier ones")
     options = parser.parse_args()
-    limits.apply()
+    if options.table is not None:
+        kept = {tuple(each[:3]): each for path in options.table for each in json.loads(Path(path).read_text())}
+        order = {name: number for number, name in enumerate(OPERATORS)}
+        sizes = [size_of(shape) for shape in SIZES]
+        print(operator_table(sorted((each for each in kept.values() if each[0] in order), key=lambda each: (
+            order[each[0]], sizes.index(each[1]), MODES.index(each[2])))))
+        return
+    limits.apply(options.threads)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    print(json.dumps(measure(options.names)))
+    shapes = [(int(rows), int(columns)) for rows, columns in (size.split("x") for size in options.sizes)]
+    found = measure(options.names, sizes=shapes, modes=options.modes, groups=options.group, threads=options.threads,
+                    compiled=options.compiled)
+    if options.json is None:
+        print(operator_table(found))
+    elif options.json == "-":
+        print(json.dumps(found))
+    else:
+        Path(options.json).write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

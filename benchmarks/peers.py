@@ -25,10 +25,10 @@ PEERS = {"PyTorch eager": "torch", "PyTorch tuned": "torch", "torch.compile": "t
 EAGER, COMPILED = "flambeau eager", "flambeau compiled"
 
 
-def library(name: str) -> Any:
-    """torch or flambeau, limited to two threads."""
+def library(name: str, threads: int = THREADS) -> Any:
+    """torch or flambeau, limited to a number of threads."""
     module = importlib.import_module(name)
-    module.set_num_threads(THREADS)
+    module.set_num_threads(threads)
     return module
 
 

@@ -1,4 +1,4 @@
-"""Both libraries compute the same in each timed operator; the table of ratios."""
+"""Both libraries compute the same in each timed operator; the tables of ratios."""
 
 from __future__ import annotations
 
@@ -13,20 +13,39 @@ torch = pytest.importorskip("torch")
 
 @pytest.mark.parametrize("name", operators.OPERATORS)
 def test_both_compute_the_same(name):
-    array = np.random.default_rng(1).standard_normal((8, 40)).astype(np.float32)
-    found = []
-    for lib in (torch, flambeau):
-        lib.manual_seed(0)
-        leaf = lib.from_numpy(array.copy()).requires_grad_()
-        y = operators.OPERATORS[name](lib, leaf)
-        (y.sum() if y.dim() else y).backward()
-        found.append((y.detach().numpy(), leaf.grad.numpy()))
-    for theirs, ours in zip(*found, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    operator = operators.OPERATORS[name]
+    ours, theirs = (operators.Call(lib, operator, (8, 40), operators.BOTH) for lib in (flambeau, torch))
+    assert ours.differentiable == theirs.differentiable
+    operators.compare(ours.observed(), theirs.observed())
+
+
+@pytest.mark.parametrize(("found", "message"), [
+    ([np.ones(2, np.float32), np.ones(2, np.float32)], "2 results, not 1"),
+    ([np.ones(3, np.float32)], r"result 0: \(3,\) float32, not \(2,\) float32"),
+    ([np.ones(2)], r"result 0: \(2,\) float64, not \(2,\) float32"),
+    ([np.full(2, 1.1, np.float32)], "Mismatched elements: 2 / 2"),
+    ([np.full(2, np.nan, np.float32)], "nan location mismatch"),
+])
+def test_results_that_differ_are_not_timed(found, message):
+    with pytest.raises(AssertionError, match=message):
+        operators.compare(found, [np.ones(2, np.float32)])
+
+
+def test_operators_without_a_derivative_are_timed_forward_only():
+    assert operators.times_of(operators.OPERATORS["x > 0"], (2, 2), operators.BOTH, threads=1, compiled=False) is None
+
+
+FOUND = [(name, "2 x 2", mode, {"PyTorch eager": theirs, "flambeau eager": 1.0})
+         for name, mode, theirs in (("a", "forward", 0.5), ("b", "forward", 2.0), ("c", "forward", 3.0),
+                                    ("a", "forward and backward", 1.5))]
 
 
 def test_table_of_medians_and_list_of_slow_operators():
-    found = [(name, "2 x 2", "forward", {"PyTorch eager": theirs, "flambeau eager": 1.0})
-             for name, theirs in (("a", 0.5), ("b", 2.0), ("c", 3.0))]
-    assert operators.lines(found, "flambeau eager") == (
+    assert operators.lines(FOUND[:3], "flambeau eager") == (
         [["flambeau eager", "2 x 2", "forward", "2.00", "2 of 3"]], ["- flambeau eager, 2 x 2, forward: a 0.50."])
+
+
+def test_table_of_operators():
+    assert operators.operator_table(FOUND).splitlines() == [
+        "|  | 2 x 2 | 2 x 2, with backward |", "| --- | ---: | ---: |", "| a | **0.50** | 1.50 |", "| b | 2.00 | - |",
+        "| c | 3.00 | - |", "| median | 2.00 | 1.50 |", "| at least 1 | 2 of 3 | 1 of 1 |"]
