@@ -21,9 +21,10 @@ def clear_gradients(params: Iterable[Any], set_to_none: bool) -> None:
         grad = param._grad
         if grad is None and not special[0]:
             continue
-        if set_to_none:  # also where there is none: the tracer must know that the next call may find one
+        # also where there is none: the tracer must know that the next call may find one
+        if set_to_none:
             param.grad = None
-        elif grad is not None:
+        elif param.grad is not None:
             if grad.grad_fn is not None:
                 grad.detach_()
             else:

@@ -224,7 +224,7 @@ def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
     """A copy in NumPy's order "K", with PyTorch's strides: NumPy's differ in dimensions of size 1."""
     if 1 not in like.shape and like.flags.c_contiguous and copy.flags.c_contiguous:
         return copy
-    if not copy.size or 0 in like.strides or like.ndim < 2 or (
+    if not copy.size or like.ndim < 2 or (
             copy.itemsize == like.itemsize and copy.strides == like.strides):
         return copy
     strides = preserved_strides(like, copy.itemsize)
@@ -238,6 +238,12 @@ def with_preserved_strides(copy: ndarray, like: ndarray) -> ndarray:
     return result
 
 
-__all__ = ["channels_last_strides", "elementwise_strides", "in_elementwise_layout", "is_channels_last", "is_dense",
+def empty_in_layout(like: ndarray, dtype: np.dtype | None = None) -> ndarray:
+    """An array whose elements are not set, of the shape of another and with the strides of its copies."""
+    return with_preserved_strides(np.empty_like(like, dtype, "C" if 0 in like.strides else "K", False), like)
+
+
+__all__ = ["channels_last_strides", "elementwise_strides", "empty_in_layout", "in_elementwise_layout",
+           "is_channels_last", "is_dense",
            "layouts_seen", "note_layout", "preserved_strides", "to_channels_last",
            "with_preserved_strides"]

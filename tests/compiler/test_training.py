@@ -472,6 +472,25 @@ def test_parameters_are_frozen_and_thawed(when):
     compare_with_eager(build, 12)
 
 
+def test_gradients_are_zeroed_where_there_were_none():
+    """Two calls that find no gradients do nothing; the program of these calls is not right for one that finds some."""
+    def build():
+        model = nn.Linear(6, 2)
+        optimizer = torch.optim.SGD(model.parameters())
+
+        def between(i):
+            if i > 3:
+                for p in model.parameters():
+                    p.grad = torch.full_like(p, i)
+
+        def zero():
+            optimizer.zero_grad(set_to_none=False)
+
+        return Scenario(zero, lambda _: (), lambda: parameters(model), between)
+
+    compare_with_eager(build, 9)
+
+
 def test_gradients_set_by_the_user():
     """A parameter that the loss does not touch is updated where it has a gradient all the same."""
     def build():

@@ -160,6 +160,9 @@ FOUND = {
         r = t.renorm(2, 0, 1.0), torch.nn.functional.logsigmoid(t)
         r = torch.kron(t, x)
         r = torch.kron(x[:, ::2], x)
+        e = t.expand(2, 3, 2); r = e.clone(), e.half(), torch.zeros_like(e), e.bool(), e.permute(1, 2, 0).double()
+        e = torch.zeros_like(t.expand(2, 3, 2), device="meta").stride(); note(e); r = x
+        F = torch.nn.functional; r = F.pad(t, (-1, 0)), F.pad(t, (0, 0)), F.pad(p, (0, -1, -1, 0)), F.pad(t, (-1, 1))
     """,
     "rarer functions": """
         x = torch.tensor([[0.1, 1.2, -0.5], [0.3, 0.4, 0.9]]); g = (x * 2).requires_grad_(); v, c = g[0], g + 1j
@@ -174,6 +177,14 @@ FOUND = {
         r = (x + 1j).abs_()
         enter(torch.inference_mode()); r = x.view(torch.int32), x.view(x.dtype), torch.from_numpy(x.numpy())
     """,
+    "random numbers in tensors of any strides": """
+        torch.manual_seed(0); x = torch.ones(4, 3, 2); t, u = x[0].t(), x.permute(2, 0, 1); e = t.expand(2, 2, 3)
+        r = torch.bernoulli(u, 0.5), torch.bernoulli(e, 0.5), torch.bernoulli(e * 0.5), torch.poisson(u)
+        r = torch.rand_like(e), torch.randn_like(e), torch.randint_like(e, 9), torch.rand_like(x[:, ::2].mT)
+        f = torch.nn.functional.dropout; r = f(e, 0.5), f(u, 0.5), f(x[:, :1].permute(1, 0, 2), 0.5)
+        r = torch.multinomial(t, 1), torch.multinomial(t, 2), torch.multinomial(x[:, :, 0], 2, True)
+        r = torch.nn.functional.gumbel_softmax(t, dim=-1), torch.nn.functional.gumbel_softmax(e, hard=True)
+    """,
     "nodes and errors of layers": """
         x, s = (torch.arange(6.0).view(2, 3) * 0.3 - 0.5).requires_grad_(), torch.tensor([[1.0, -1.0, 1.0]])
         r = torch.nn.functional.hinge_embedding_loss(x, s), torch.nn.functional.margin_ranking_loss(x, x * 2, s)
@@ -183,6 +194,8 @@ FOUND = {
         r = torch.nn.functional.margin_ranking_loss(s.bool(), s.bool(), s.bool())
         r = torch.linalg.cond(x[:, :2]), torch.tensordot(x, x, 2), torch.trapezoid(x), torch.special.ndtr(x)
         r = torch.linalg.multi_dot([x[:, :2]] * 3), torch.var(x, (), correction=0)
+        torch.manual_seed(0); r = torch.nn.MultiheadAttention(3, 1, batch_first=True)(*[x.expand(2, 2, 3)] * 3)
+        f = torch.nn.functional.pad; r = f(x, (1, 2), "circular"), f(x[None], (1, -1, 0, 1), "circular"), f(x, (0, 0))
         torch.var(x, ()).backward(); r = x.grad
         y = torch.nn.functional.elu_(x * 1, 0.5); r = y; y.mul_(2); y.sum().backward()
         torch.nn.functional.elu_(x * 1, 0.5).sum().backward(); r = x.grad

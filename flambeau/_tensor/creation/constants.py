@@ -14,7 +14,7 @@ from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseArray, not_implemented
 from ...devices import ambient, strided
 from ...dtypes import dtype as dtype_type
-from ...kernels.memory_format import with_preserved_strides
+from ...kernels.memory_format import preserved_strides, with_preserved_strides
 from ...modes import filled_memory, special
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.inplace import record_underived
@@ -273,7 +273,8 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
     d = a.dtype if dtype is None else dtype.numpy
     on_meta = (device is not None or ambient[0] is not None) and makes_meta(device)
     if on_meta and (memory_format is None or memory_format.name == "preserve_format"):
-        strides = None if a.flags.c_contiguous or 0 in a.strides else [s // a.itemsize for s in a.strides]
+        strides = None if a.flags.c_contiguous or not a.size else [
+            s // a.itemsize for s in preserved_strides(a, a.itemsize)]
         return wrap_new(reserved(a.shape, d, strides), device, requires_grad)
     if memory_format is None or memory_format.name == "preserve_format":
         array = with_preserved_strides(empty_array_like(a, d, "C" if 0 in a.strides else "K"), a)

@@ -18,7 +18,7 @@ from ...backends.errstate import run_in_quiet
 from ...backends.sparse_array import CooArray, SparseArray, not_implemented
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
-from ...kernels.memory_format import with_preserved_strides
+from ...kernels.memory_format import empty_in_layout, with_preserved_strides
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
@@ -427,15 +427,14 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
         with _lock:
             samples = sampler(a.values.size, True).reshape(a.values.shape)
         return a.copy().with_values(samples)
-    is_row_major = (memory_format is not None and memory_format.name == "contiguous_format") or (
-        0 in a.strides and not over)
-    order: Any = "C" if is_row_major else "K"
-    empty = np.empty_like(a, d.numpy, order)
+    is_row_major = memory_format is not None and memory_format.name == "contiguous_format"
+    empty = np.empty_like(a, d.numpy, "C" if is_row_major else "K") if over or is_row_major else (
+        empty_in_layout(a, d.numpy))
     contiguous = (a if over else empty).flags.c_contiguous
     with _lock:
         stream = sampler(a.size, contiguous)
     result = stream.reshape(a.shape) if contiguous else kernels.place(stream, empty)
-    return result if order == "C" else with_preserved_strides(result, a)
+    return result if is_row_major else with_preserved_strides(result, a)
 
 
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype_type | None = None,
@@ -560,7 +559,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda *arguments: bernoulli(*arguments, generator=generator), [input, p], out)
     if p is not None:
-        result: Tensor = wrap(np.empty_like(input._array))
+        result: Tensor = wrap(np.empty(input._array.shape, input._array.dtype))
         if special[0]:
             notify_created(result._array, True)
         return bernoulli_(result, p, generator=generator)

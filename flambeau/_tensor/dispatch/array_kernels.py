@@ -34,6 +34,8 @@ def kernel_of(op: Op) -> Any:
             kernel = _in_format_of_input(kernel)
         elif name == "cat":
             kernel = _in_format_of_pieces(kernel)
+        elif name == "constant_pad_nd":
+            kernel = _padded(kernel)
         elif name == "_to_copy":
             kernel = _in_strides_of_input(kernel)
         elif name in _ROW_MAJOR_KERNELS:
@@ -75,7 +77,7 @@ def row_major(result: Any) -> Any:
 
 #: operators whose results are channels-last if their first input is, row-major otherwise
 IN_FORMAT_OF_INPUT = frozenset((
-    "constant_pad_nd", "reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d", "_group_norm",
+    "reflection_pad2d", "reflection_pad3d", "replication_pad2d", "replication_pad3d", "_group_norm",
     "_batch_norm", "_max_unpool2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", *UPSAMPLING.values(),
 ))
 
@@ -98,6 +100,15 @@ def _in_strides_of_input(kernel: Any) -> Any:
     def run(x: Any, *, memory_format: Any = None, **params: Any) -> Any:
         result = kernel(x, memory_format=memory_format, **params)
         return with_preserved_strides(result, x) if memory_format is None and x.__class__ is ndarray else result
+
+    return run
+
+
+def _padded(kernel: Any) -> Any:
+    in_format = _in_format_of_input(kernel)
+
+    def run(x: Any, *, pad: tuple[int, ...], **params: Any) -> Any:
+        return (in_format if max(pad, default=0) > 0 else kernel)(x, pad=pad, **params)
 
     return run
 

@@ -14,9 +14,11 @@ from ...backends.attention_kernels import restricted
 from ...backends.numpy.memory import check_scalar_fits
 from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
+from ...kernels.memory_format import empty_in_layout
 from ...modes import dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..dispatch.batched_tensor import active_levels
 from ..linalg.matmul import matmul
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
@@ -89,12 +91,13 @@ def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
     elif dispatch_in_use[0]:
         noise = fn.empty_like(input)
     elif a.__class__ is np.ndarray:
-        noise = wrap(np.empty_like(a))
+        noise = wrap(empty_in_layout(a))
     else:
         noise = wrap(np.empty(a.shape, a.dtype))
     if special[0] and not dispatch_in_use[0]:
         notify_created(noise._array, True)
-        noise = fn.bernoulli(noise, 1 - p)
+    if special[0] and active_levels():
+        noise = fn.bernoulli(noise, 1 - p)  # batched, if examples differ
     else:
         noise.bernoulli_(1 - p)
     if not alpha:

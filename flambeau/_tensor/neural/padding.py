@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...engine.tensor_interface import layer
+from ...modes import active_tracer, special
 from ..tensor import Tensor
 
 __all__ = ["pad"]
@@ -55,27 +56,46 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             _check_widths(input, -1 - i, pad[2 * i], pad[2 * i + 1], mode)
         name = "reflection" if mode == "reflect" else "replication"
         return getattr(fn, f"_{name}_pad{len(pad) // 2}d")(input, padding=pad)
-    sources = [_circular_sources(input, -1 - i, pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
-    if all(source is None for source in sources):
-        return input.clone()  # never the input's memory
-    for i, source in enumerate(sources):
-        if source is not None:
-            input = input.index_select(input.dim() - 1 - i, fn.tensor(source, device=input.device))
-    return input
+    return _circular_pad(input, pad)
 
 
-def _circular_sources(input: Tensor, dim: int, before: int, after: int) -> list[int] | None:
-    """The input index along `dim` of each padded element; None for zero padding width. Raises on invalid widths."""
-    size = input.size(dim)
-    if before == after == 0:
-        return None
-    if before > size or after > size:
-        raise RuntimeError("Padding value causes wrapping around more than once.")
-    if size + before + after < 0:
-        raise RuntimeError("Negative padding value is resulting in an empty dimension")
-    # negative padding crops first; the cropped range is then wrapped
-    first, last = max(-before, 0), size - max(-after, 0)
-    return [first + i % (last - first) for i in range(-max(before, 0), last - first + max(after, 0))]
+def _circular_pad(input: Tensor, pad: tuple[int, ...]) -> Tensor:
+    """A new tensor: the input in the middle, then what is missing copied from there, dimension by dimension."""
+    shape, widths = list(input.shape), [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    for i in range(len(widths), 0, -1):
+        size, (before, after) = shape[-i], widths[i - 1]
+        if before > size or after > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        shape[-i] = size + before + after
+    if special[0] and active_tracer.get() is not None:
+        return _gathered(input, widths)
+    out, slice_ = input.new_empty(shape), layer.functions.slice
+    target, source = out, input
+    for i, (before, after) in enumerate(widths, 1):
+        target = slice_(target, -i, max(before, 0), shape[-i] - max(after, 0))
+        source = slice_(source, -i, max(-before, 0), input.size(-i) - max(-after, 0))
+    target.copy_(source)
+    for i, (before, after) in enumerate(widths, 1):
+        first, last = max(before, 0), shape[-i] - max(after, 0)
+        if before > 0:
+            slice_(out, -i, 0, before).copy_(slice_(out, -i, last - before, last))
+        if after > 0:
+            slice_(out, -i, last, shape[-i]).copy_(slice_(out, -i, first, first + after))
+    return out
+
+
+def _gathered(input: Tensor, widths: Sequence[tuple[int, int]]) -> Tensor:
+    """The same for compiled programs: reads of the input fuse with what follows, writes to parts of memory do not."""
+    fn = layer.functions
+    padded = input
+    for i, (before, after) in enumerate(widths, 1):
+        if before or after:
+            first, last = max(-before, 0), input.size(-i) - max(-after, 0)
+            sources = [first + k % (last - first) for k in range(-max(before, 0), last - first + max(after, 0))]
+            padded = padded.index_select(input.dim() - i, fn.tensor(sources, device=input.device))
+    return input.clone() if padded is input else padded
 
 
 def _check_not_empty(input: Tensor, rank: int) -> None:

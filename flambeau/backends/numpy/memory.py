@@ -152,9 +152,7 @@ def copy_as(x: Any, memory_format: Any = None) -> Any:
         return result
     if name == "contiguous_format":
         return new_copy(x)
-    if 0 in x.strides:
-        return new_copy(x)  # "K" would put expanded dimensions last
-    return with_preserved_strides(new_copy(x, "K"), x)
+    return with_preserved_strides(new_copy(x, "C" if 0 in x.strides else "K"), x)  # "K" puts expanded dimensions last
 
 
 def copy_with_memory(x: Any) -> Any:

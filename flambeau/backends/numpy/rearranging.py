@@ -12,7 +12,7 @@ import numpy as np
 from ...shapes import wrap_dim, wrap_dims
 from ..compiled import copy, copy_kernels, empty_array, new_copy
 from ..compiled.thresholds import CONCATENATIONS, COPIES
-from .memory import convert_scalar
+from .memory import convert_scalar, copy_as
 
 _FULL, _REVERSED = slice(None), slice(None, None, -1)
 
@@ -112,7 +112,10 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
 
 
 def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
-    """Pad by (before, after) per dimension, from the last one on; negative widths crop."""
+    """Pad by (before, after) per dimension, from the last one on; negative widths crop.
+
+    What is only cropped keeps the order of its strides.
+    """
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) > 2 * x.ndim:
@@ -129,6 +132,8 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         first, last = max(-before, 0), size - max(-after, 0)
         source[axis] = slice(first, max(last, first))
         target[axis] = slice(max(before, 0), shape[axis] - max(after, 0))
+    if max(pad, default=0) <= 0:
+        return copy_as(x[tuple(source)])
     kernels = copy_kernels() if prod(shape) > COPIES[0] else None
     out = empty_array(shape, x.dtype)
     if kernels is None or not x.size:

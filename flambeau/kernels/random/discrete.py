@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from ...dtypes import widen
+from ..memory_format import empty_in_layout
 from ..sorting import topk
 from .continuous import exponential
 from .conversion import FLOATS, narrow, require, scalar_name, unit_doubles, unit_singles
 from .engine import Engine
 from .libm import monotone_map
+from .memory_order import place
 
 _BERNOULLI_DTYPES = frozenset(map(np.dtype, ("?", "u1", "i1", "i2", "i4", "i8"))) | FLOATS
 _GEOMETRIC_DTYPES = _BERNOULLI_DTYPES - {np.dtype(np.bool_)}
@@ -147,12 +149,14 @@ def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if (wide.max(axis=1) <= 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    times = widen(exponential(engine, rows.size, rows.dtype)).reshape(rows.shape)
+    times = exponential(engine, rows.size, rows.dtype).reshape(rows.shape)
+    if not rows.flags.c_contiguous:
+        times = place(times.reshape(-1), empty_in_layout(rows))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        speeds = widen(narrow(wide / times, rows.dtype))
+        speeds = widen(narrow(wide / widen(times), rows.dtype))
     if n == 1:
-        return np.asarray(speeds.argmax(axis=1)[:, None])
-    return topk(speeds, n)[1]
+        return np.asarray(speeds.argmax(axis=1)).reshape(-1, 1)
+    return np.ascontiguousarray(topk(speeds, n)[1])
 
 
 def _with_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:

@@ -6,6 +6,7 @@ import warnings
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ...devices import contiguous_format
 
 __all__ = [
     "celu", "elu", "elu_", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
@@ -401,10 +402,10 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -fn.empty_like(logits).exponential_().log()
+    noise = -fn.empty_like(logits, memory_format=contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    drawn = fn.zeros_like(logits).scatter_(dim, index, 1.0)
+    drawn = fn.zeros_like(logits, memory_format=contiguous_format).scatter_(dim, index, 1.0)
     return drawn - soft.detach() + soft

@@ -233,7 +233,7 @@ def multi_head_attention_forward(
     attention = scores.softmax(-1)
     if dropout_p > 0.0:
         attention = fn.dropout(attention, dropout_p, True)
-    heads = fn.bmm(attention, v).transpose(0, 1).contiguous().view(tgt_len * batch, embed_dim)
+    heads = fn.bmm(attention, v).transpose(0, 1).reshape(tgt_len * batch, embed_dim)
     output = fn.linear(heads, out_proj_weight, out_proj_bias)
     output = output.view(tgt_len, batch, output.size(1))
     attention = attention.view(batch, num_heads, tgt_len, src_len)
