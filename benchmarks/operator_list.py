@@ -171,11 +171,11 @@ class Inputs:
         return self._normal("sides", self.batch, min(8, self.order), 2)
 
     def _well_conditioned(self, name: str, count: int, order: int) -> Any:
-        return self._random(name).standard_normal((count, order, order)) / math.sqrt(order) + 2 * np.eye(order)
+        return self._random(name).standard_normal((count, order, order)) / (2 * math.sqrt(order)) + np.eye(order)
 
     def _definite(self, name: str, count: int, order: int) -> Any:
         half = self._random(name).standard_normal((count, order, order)) / math.sqrt(order)
-        return half @ half.swapaxes(1, 2) + np.diag(np.linspace(1, 2, order))
+        return half @ half.swapaxes(1, 2) + np.diag(np.linspace(1, 1 + order, order))
 
     # ----- images, signals, sequences -----
 

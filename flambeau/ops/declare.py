@@ -57,8 +57,8 @@ _VARARGS = 0x04  # inspect.CO_VARARGS, without importing inspect
 #: `exact_out` of most elementwise operators that keep their input's dtype
 FOUND_DTYPE = "Found dtype {out} but expected {result}"
 
-_NOT_OF_COMPOSITES = frozenset(("batching_rule", "check", "disjoint_out", "exact_out", "opmath", "promote",
-                                "unpromoted", "unrounded", "unsupported_dtypes"))
+_NOT_OF_COMPOSITES = frozenset(("batching_rule", "check", "disjoint_out", "castable_out", "exact_out", "opmath",
+                                "promote", "unpromoted", "unrounded", "unsupported_dtypes"))
 
 
 class DeclarationError(TypeError):
@@ -151,6 +151,8 @@ class Op:
         #: whether `out=` must have the result's dtype; a text is the error of one operator, where `{out}` and
         #: `{result}` stand for the dtypes
         self.exact_out: bool | str | tuple[str, ...] = options.pop("exact_out", False)
+        #: what the error of an `out=` of too small a dtype names: the function, and each result
+        self.castable_out: tuple[str, ...] = options.pop("castable_out", ())
         #: whether `out=` may share no memory with the inputs, not even be one of them
         self.disjoint_out: bool = options.pop("disjoint_out", False)
         #: whether the in-place variant may write to an expanded tensor, since writing twice changes nothing
@@ -180,6 +182,8 @@ class Op:
         self.operator_method: Callable[..., Any] | None = None
         #: the fast path for one strided tensor; None before it is looked up, False where there is none
         self.fast_path: Any = None
+        #: the fast path for inputs that need no conversion, likewise
+        self.without_promotion: Any = None
         #: the in-place variant
         self.in_place: Callable[..., Any] | None = None
         #: the operators that in-place variants record, with a tensor and with a scalar as the second input, where
@@ -228,7 +232,7 @@ class Op:
         variant: Op = object.__new__(Op)
         variant.__dict__.update(self.__dict__)
         variant.node, variant.differentiable, variant.backward_plans = node, True, {}
-        variant.in_place_variants = variant.fast_path = None
+        variant.in_place_variants = variant.fast_path = variant.without_promotion = None
         variant.vjp_rules = dict(self.vjp_rules)
         for name, function in rules.items():
             variant.vjp_rules[name] = variant._rule(function, f"{self.name}_.vjp[{name}]")

@@ -25,6 +25,7 @@ from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import dispatch_in_use, forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
+from ..fastpath.without_promotion import without_promotion
 from ..tensor import INFERENCE, Tensor
 from .array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
 from .bit_resolution import resolved_inputs
@@ -101,6 +102,13 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
             fast_path = op.fast_path = handlers.fast_path_of(op) or False
         if fast_path:
             result = fast_path(inputs[0], params)
+            if result is not None:
+                return result
+        fast_path = op.without_promotion
+        if fast_path is None:
+            fast_path = op.without_promotion = without_promotion(op) or False
+        if fast_path:
+            result = fast_path(inputs, params)
             if result is not None:
                 return result
     else:

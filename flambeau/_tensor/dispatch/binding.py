@@ -43,6 +43,9 @@ _INTEGERS = frozenset(("N", "diagonal", "dim", "dim0", "dim1", "dim2", "dimensio
 
 #: classes of parameters that `bind` looks at: bools are refused as integers, NumPy's scalars would decide the dtype
 _CHECKED = frozenset((bool, *np.sctypeDict.values()))
+#: classes of numbers, and of parameters, that `bind` passes on unchanged
+_NUMBERS = frozenset((bool, int, float, complex))
+_PLAIN = frozenset((int, float, str, tuple, list, type(None)))
 
 
 def _is_number(x: Any) -> bool:
@@ -56,16 +59,31 @@ def _type_name(x: Any) -> str:
 
 
 def _bind_positional(op: Op, args: tuple[Any, ...], n: int) -> tuple[list[Any], dict[str, Any]] | None:
-    """`bind` for tensors followed by parameters, all by position; None for any other call."""
+    """`bind` for inputs followed by parameters, all by position; None for any other call."""
     inputs = list(args[:n])
-    for x in inputs:
-        if not isinstance(x, Tensor):
+    for i, x in enumerate(inputs):
+        if not isinstance(x, Tensor) and not (x.__class__ in _NUMBERS and op.inputs[i] in op.scalar_inputs):
             return None
     params = dict(zip(op.params, args[n:], strict=False))
     for value in params.values():
         if isinstance(value, Tensor) or value.__class__ in _CHECKED:
             return None
     return inputs, params
+
+
+def _bind_named(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
+    """`bind` for inputs by position and parameters by name; None for any other call."""
+    for i, x in enumerate(args):
+        if not isinstance(x, Tensor) and not (x.__class__ in _NUMBERS and op.inputs[i] in op.scalar_inputs):
+            return None
+    names = op.params
+    for name, value in kwargs.items():
+        if name not in names or value.__class__ not in _PLAIN:
+            return None
+    for name in names[:op.required_params]:
+        if name not in kwargs and name not in op.defaults:
+            return None
+    return list(args), kwargs.copy()
 
 
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
@@ -78,6 +96,10 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
     n = len(names)
     if not kwargs and op.required_params is not None and n + op.required_params <= len(args) <= n + len(op.params):
         result = _bind_positional(op, args, n)
+        if result is not None:
+            return result
+    elif kwargs and len(args) == n and op.required_params is not None:
+        result = _bind_named(op, args, kwargs)
         if result is not None:
             return result
     elif not kwargs and op.spread is not None and n == len(op.params) == 1 < len(args) and (
@@ -182,11 +204,11 @@ class ForeignArgument(TypeError):
 
 def general_function(op: Op) -> Callable[..., Any]:
     """The public function of any operator, without a fast path."""
-    result_type = None
+    result_type = result_type_of_out = None
     if op.returns_namedtuple and op.outputs:
         from ..return_types import named_result
 
-        result_type = named_result(op)
+        result_type, result_type_of_out = named_result(op), named_result(op, with_out=True)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if op.scalar_overloads:
@@ -209,7 +231,9 @@ def general_function(op: Op) -> Callable[..., Any]:
             return foreign.call_again(public_function(op), out)
         except TypeError:
             _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
-            raise
+            if (reordered := _reordered(op, args, kwargs)) is None:
+                raise
+            return public_function(op)(**reordered, out=out)
         if op.dtype_converts and "dtype" in params:
             to = params.pop("dtype")
             if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
@@ -244,7 +268,7 @@ def general_function(op: Op) -> Callable[..., Any]:
             compared = op.name in _COMPARISONS and isinstance(out, Tensor)
             result = write_out(op, result, out, computed=promoted_type(op, inputs, params).numpy if compared else None)
         if result_type is not None:
-            return result_type(result)
+            return result_type(result) if out is None else result_type_of_out(result)
         return tuple(result) if result.__class__ is list else result
 
     call.__name__ = call.__qualname__ = op.name
@@ -276,6 +300,13 @@ def _unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = 
 
     given = [value for value in args if value is not NOT_GIVEN]
     return unfit([name + suffix for name in (op.name, *op.aliases)], given, kwargs)
+
+
+def _reordered(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> dict[str, Any] | None:
+    """The arguments by name of a call in a deprecated order, such as factors before tensors; None for other calls."""
+    from ..argument_errors.deprecated_overloads import reordered
+
+    return reordered([name + suffix for name in (op.name, *op.aliases)], args, kwargs)
 
 
 def _raise_if_unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -348,6 +379,11 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         return copy_out(result, out, "quantile() out tensor must be same dtype as the input tensor")
     check_records_nothing(op.name, (result,), (out,), op.differentiable)
     if not dtypes.can_cast(result.dtype, out.dtype):
+        if op.castable_out:
+            function, *names = op.castable_out
+            raise RuntimeError(f"{function}: Expected {names[number]} to be safely castable from "
+                               f"{result.dtype.scalar_name} dtype, but got {names[number]} with dtype "
+                               f"{out.dtype.scalar_name}")
         raise RuntimeError(f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
     prepare_write(out)
@@ -472,9 +508,11 @@ def inplace_function(op: Op) -> Callable[..., Any]:
             unfit = _unfit(op, args, kwargs, "_")
             if unfit is None and str(error).startswith(f"{op.name}() "):
                 unfit = TypeError(str(error).replace(op.name, op.name + "_", 1))
-            if unfit is None:
+            if unfit is not None:
+                raise unfit from None
+            if (reordered := _reordered(op, args, kwargs, "_")) is None:
                 raise
-            raise unfit from None
+            return call(**reordered)
         if op.kind == COMPOSITE:
             raise NotImplementedError(f"{op.name}_")
         return apply_inplace(op, inputs, params)

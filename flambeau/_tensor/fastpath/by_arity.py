@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
 from ...backends.errstate import quietly
@@ -31,6 +32,7 @@ from ..dispatch.gradient_edge import gradient_edge
 from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
+from .without_promotion import without_promotion_if_any
 
 ndarray = np.ndarray
 asarray = np.asarray
@@ -245,6 +247,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                   for plan in plans])
     broadcast_runs = tuple([plan and (kernel_rule if large is None else plan.run_broadcast) for plan in plans])
 
+    unconverted = without_promotion_if_any(op)
     seen_large_results: list[bool] = []  # not empty once small operands broadcast to a large result: shapes are checked
     save_left = tuple(code & 1 for code in codes)
     save_right = tuple(code & 2 for code in codes)
@@ -422,6 +425,10 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
 
     def fall_back(input: Any, other: Any) -> Any:
         if isinstance(other, (Tensor, bool, int, float, complex, np.generic)):
+            if not special[0] and not bits_used[0] and (takes_numbers or isinstance(other, Tensor)):
+                result = unconverted([input, other], {})
+                if result is not None:
+                    return result
             return general(input, other)
         if kind_of(type(other)) == OVERRIDES:
             note_foreign(type(other))

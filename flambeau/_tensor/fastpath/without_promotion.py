@@ -1,0 +1,187 @@
+"""The fast path of operators whose operands need no conversion: any number of them, integers, masks and indices, too.
+
+`apply` looks at dtypes, promotion and rounding operand by operand. Here the operands' dtypes are looked up instead: the
+first call with them goes through `promoted_operands`' rules, and only combinations that leave every array as it is are
+taken. Anything else is left to `apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
+from ...backends.errstate import quietly
+from ...engine.grad_mode import grad_mode, inference
+from ...kernels.memory_format import in_elementwise_layout, layouts_seen
+from ...modes import inference_used
+from ...ops.declare import COMPOSITE, ELEMENTWISE, VIEW, Op
+from ...shapes import broadcast_shapes
+from ..dispatch.array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
+from ..dispatch.graph_recording import record
+from ..dispatch.promotion import scalar_operand
+from ..tensor import INFERENCE, Tensor, wrap
+
+ndarray = np.ndarray
+asarray = np.asarray
+_grad_enabled = grad_mode.get
+_inferring = inference.get
+_NUMBER = np.zeros(())  # stands for Python numbers where shapes and strides count
+
+#: kinds of dtypes that a number of a class leaves as they are
+_KEPT_BY = {bool: "biufc", int: "iufc", float: "fc"}
+
+
+class _Numbers(dict):
+    """Cache of Python numbers as 0-d arrays of one dtype."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+
+    def __missing__(self, number: Any) -> Any:
+        made = scalar_operand(number, self.dtype)
+        if not number or number != number:  # 0.0 and -0.0 are equal keys, nan equals no key
+            return made
+        if len(self) > 1000:
+            self.clear()
+        self[number] = made
+        made.setflags(write=False)
+        return made
+
+
+_NUMBERS: dict[np.dtype, _Numbers] = {}
+
+
+def _conversion(op: Op, kinds: Sequence[Any]) -> _Numbers | bool:
+    """What operands of these dtypes and number classes need: False: the general path; True: nothing; numbers as arrays.
+
+    Args:
+        kinds: a dtype for each tensor, the class of each number, None for each input that is None.
+    """
+    types = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    if op.promote == "none":
+        if kinds[0].__class__ is type or (op.opmath and any(d in dtypes.NARROW or d.kind == "V" for d in types)):
+            return False
+        return dtypes.COMPLEX32 not in types and (
+            kinds[0] is None or dtypes.of(kinds[0]).name not in op.unsupported_dtypes)
+    promoted = [kind for kind, name in zip(kinds, op.inputs, strict=False)
+                if kind is not None and name not in op.unpromoted]
+    types = [kind for kind in promoted if isinstance(kind, np.dtype)]
+    if not types or any(d != types[0] for d in types) or len(kinds) > len(op.inputs):
+        return False
+    common = types[0]
+    kind = common.kind
+    if (common in dtypes.NARROW or kind == "V" or not common.isnative
+            or (op.promote == "float" and kind not in "fc") or (op.promoting_params and kind != "f")
+            or dtypes.of(common).name in op.unsupported_dtypes):
+        return False
+    numbers = [each for each in kinds if each.__class__ is type]
+    if any(kind not in _KEPT_BY[each] for each in numbers):
+        return False
+    return _NUMBERS.setdefault(common, _Numbers(common)) if numbers else True
+
+
+def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] | None:
+    """The fast path `(inputs, {name: parameter})` of an operator whose operands need no conversion, or None.
+
+    The fast path returns None for calls that it does not handle.
+    """
+    if op.kind in (VIEW, COMPOSITE) or op.tensor_list:
+        return None
+    kernel, limit, check, promoting = kernel_of(op), threshold_of(op.name), op.check, op.promoting_params
+    elementwise, single, records = op.kind == ELEMENTWISE, op.n_outputs == 1, op.differentiable
+    is_row_major, follows_inputs = op.name in ROW_MAJOR, elementwise and op.name not in ALL_ROW_MAJOR
+    conversions: dict[tuple[Any, ...], _Numbers | bool] = {}
+
+    def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+        values: list[Any] = []
+        kinds: list[Any] = []
+        requires_grad = False
+        for x in inputs:
+            if isinstance(x, Tensor):
+                a = x._array
+                if a.__class__ is not ndarray:
+                    return None
+                values.append(a)
+                kinds.append(a.dtype)
+                if x._requires_grad:
+                    requires_grad = True
+            else:
+                values.append(x)
+                kind = x.__class__
+                if kind is not float and kind is not int and kind is not bool:
+                    if x is not None:
+                        return None
+                    kind = None
+                kinds.append(kind)
+        key = tuple(kinds)
+        conversion = conversions.get(key)
+        if conversion is None:
+            conversion = conversions[key] = _conversion(op, kinds)
+        if conversion is False:
+            return None
+        if conversion is not True:
+            try:
+                values = [v if v is None or v.__class__ is ndarray else conversion[v] for v in values]
+            except OverflowError:
+                return None
+        if elementwise and LARGE_SEEN[0]:
+            shape: Any = None
+            for a in values:
+                if a is not None:
+                    if a.size > limit[0]:
+                        return None
+                    if shape is None or a.shape == shape:
+                        shape = a.shape
+                    elif a.ndim:
+                        try:
+                            shape = broadcast_shapes(shape, a.shape)
+                        except RuntimeError:
+                            return None
+            if prod(shape) > limit[0]:
+                return None
+        if promoting and any(params.get(name).__class__ is complex for name in promoting):
+            return None
+        if check is not None:
+            check(*inputs)
+        try:
+            result = quietly(kernel, *values, **params)
+        except (RuntimeError, TypeError, ValueError, IndexError):  # the context is another thread's, or it raises again
+            return None
+        if is_row_major:
+            result = row_major(result)
+        if single:
+            if result.__class__ is not ndarray and not isinstance(result, ndarray):
+                result = asarray(result)
+            if follows_inputs and layouts_seen[0] and result.ndim > 1 and result.__class__ is ndarray and (
+                    not any(a is result for a in values)):
+                result = in_elementwise_layout(
+                    result, [a if a.__class__ is ndarray else _NUMBER for a in values if a is not None])
+            outs = [wrap(result)]
+        else:
+            outs = [wrap(a if isinstance(a, ndarray) else asarray(a)) for a in result]
+        if requires_grad and records and _grad_enabled():
+            record(op, inputs, outs, params)
+        if inference_used[0] and _inferring():
+            for out in outs:
+                out._inference, out._counter = True, INFERENCE
+        return outs[0] if single else outs
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def without_promotion_if_any(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any]:
+    """`without_promotion`, made when it is first called; returns None where the operator has none."""
+
+    def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+        path = op.without_promotion
+        if path is None:
+            path = op.without_promotion = without_promotion(op) or False
+        return path(inputs, params) if path else None
+
+    return call
