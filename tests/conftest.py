@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 import flambeau
 
@@ -30,6 +31,17 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     seed_the_cpu_only()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Workers send one message a test, not five: no passed set-ups and tear-downs, unless durations are stored."""
+    if not hasattr(item.config, "workerinput") or item.config.getoption("--store-durations"):
+        return None
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def seed_the_cpu_only() -> None:
