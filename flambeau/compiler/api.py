@@ -37,7 +37,8 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
     Args:
         model: the function or module. None: return a decorator.
         fullgraph: raise `Unsupported` where a call cannot be compiled, instead of running it eagerly.
-        dynamic: accepted, without effect: each shape is compiled separately.
+        dynamic: whether a program serves all sizes of tensors. None: from the second shape on, for the sizes that
+            differ; True: from the first one on; False: each shape is compiled separately.
         backend: "inductor" compiles; "eager" and "aot_eager" run the function unchanged. None: the default backend
             (`compiler.set_default_backend`), initially "inductor".
         mode, options, name, isolate_recompiles, shapes_spec: accepted, without effect.
@@ -78,10 +79,10 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
     if isinstance(model, Module):
         from .module import OptimizedModule
 
-        return OptimizedModule(model, compiled(model, fullgraph, recompile_limit, check, compiles))
+        return OptimizedModule(model, compiled(model, fullgraph, recompile_limit, check, compiles, dynamic))
     if isinstance(model, CompiledFunction):
         model = model.function
-    return compiled(model, fullgraph, recompile_limit, check, compiles)
+    return compiled(model, fullgraph, recompile_limit, check, compiles, dynamic)
 
 
 def _check_backend(backend: Any) -> str:
@@ -94,9 +95,10 @@ def _check_backend(backend: Any) -> str:
 
 
 def compiled(function: Callable[..., Any], fullgraph: bool, recompile_limit: int | None, check: bool,
-             compiles: bool) -> CompiledFunction:
+             compiles: bool, dynamic: bool | None = None) -> CompiledFunction:
     """Wrap a function in a `CompiledFunction`."""
-    return CompiledFunction(function, fullgraph=fullgraph, limit=recompile_limit, check=check, enabled=compiles)
+    return CompiledFunction(function, fullgraph=fullgraph, limit=recompile_limit, check=check, enabled=compiles,
+                            dynamic=dynamic)
 
 
 def reset() -> None:

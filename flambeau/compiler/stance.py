@@ -35,12 +35,15 @@ class DispatchPolicy:
         recompile_limit: the largest number of compiled signatures of a function.
         fail_on_recompile_limit_hit: raise for a call with one more signature.
         error_on_recompile: raise for a call with a second signature.
+        automatic_dynamic_shapes: make templates for sizes that differ from those of an earlier call.
+        assume_static_by_default: treat sizes as fixed until then.
         is_default: whether calls may use call stubs, and new signatures are compiled.
     """
 
     def __init__(self) -> None:
         self.stance, self.disabled, self.recompile_limit = "default", False, DEFAULT_RECOMPILE_LIMIT
         self.fail_on_recompile_limit_hit = self.error_on_recompile = False
+        self.automatic_dynamic_shapes = self.assume_static_by_default = True
         self.is_default = True
 
     def change(self, **values: Any) -> None:

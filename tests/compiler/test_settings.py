@@ -42,7 +42,7 @@ def test_force_eager_stance():
 
 @needs_jit
 def test_stances_for_new_signatures():
-    f = torch.compile(lambda x: x * 2 + 1)
+    f = torch.compile(lambda x: x * 2 + 1, dynamic=False)
     for _ in range(3):
         f(torch.ones(3))
     assert replays(f) == 1

@@ -36,12 +36,12 @@ def _on_change(name: str, value: Any) -> None:
         policy.change(recompile_limit=DEFAULT_RECOMPILE_LIMIT if value == config_defaults.DYNAMO[name] else value)
     elif name in ("fail_on_recompile_limit_hit", "fail_on_cache_limit_hit"):
         policy.change(fail_on_recompile_limit_hit=bool(value))
-    elif name == "error_on_recompile":
-        policy.change(error_on_recompile=bool(value))
+    elif name in ("error_on_recompile", "automatic_dynamic_shapes", "assume_static_by_default"):
+        policy.change(**{name: bool(value)})
 
 
-#: settings; `disable`, `recompile_limit`, `fail_on_recompile_limit_hit` and `error_on_recompile` have effects, the
-#: others are stored without effect
+#: settings; `disable`, `recompile_limit`, `fail_on_recompile_limit_hit`, `error_on_recompile`,
+#: `automatic_dynamic_shapes` and `assume_static_by_default` have effects, the others are stored without effect
 config = Settings("torch._dynamo.config", config_defaults.DYNAMO, _on_change)
 patch_dynamo_config = config.patch
 
@@ -142,27 +142,79 @@ def dont_skip_tracing(fn: Callable[..., Any] | None = None) -> Any:
 
 def mark_dynamic(t: Any, index: Any, *, hint_override: int | None = None, min: int | None = None,
                  max: int | None = None, specialize_on: list[Any] | None = None) -> None:
-    """Do nothing: each shape is compiled separately.
+    """Mark a dimension of a tensor: programs serve all sizes of it, from the first shape on.
+
+    Args:
+        t: an argument of a compiled function.
+        index: the dimension, or several.
+        hint_override, min, max, specialize_on: accepted, without effect.
+
+    Raises:
+        AssertionError: `index` is of another type.
+
+    A call that is compiled raises `torch.fx.experimental.symbolic_shapes.ConstraintViolationError` if the function
+    depends on the size, except for sizes of 0 and 1.
 
     >>> import flambeau as torch
-    >>> torch._dynamo.mark_dynamic(torch.ones(2), 0)
+    >>> x = torch.ones(2)
+    >>> torch._dynamo.mark_dynamic(x, 0)
+    >>> x._dynamo_dynamic_indices
+    {0}
     """
+    _mark(t, "_dynamo_dynamic_indices", index)
 
 
 def maybe_mark_dynamic(t: Any, index: Any) -> None:
-    """Do nothing: each shape is compiled separately.
+    """Mark a dimension of a tensor as `mark_dynamic` does, without an error if the function depends on its size.
+
+    Args:
+        t: an argument of a compiled function.
+        index: the dimension, or several.
+
+    Raises:
+        AssertionError: `index` is of another type.
 
     >>> import flambeau as torch
     >>> torch._dynamo.maybe_mark_dynamic(torch.ones(2), 0)
     """
+    _mark(t, "_dynamo_weak_dynamic_indices", index)
 
 
-def mark_static(t: Any, index: Any = None) -> None:
-    """Do nothing: each shape is compiled separately.
+def mark_static(t: Any, index: Any = None) -> Any:
+    """Mark a dimension of a tensor: a program serves one size of it.
+
+    Args:
+        t: an argument of a compiled function, or a class of modules, which is returned.
+        index: the dimension, or several. None: all.
+
+    Raises:
+        TypeError: `t` is neither.
+        AssertionError: `index` is of another type.
 
     >>> import flambeau as torch
     >>> torch._dynamo.mark_static(torch.ones(2), 0)
     """
+    from ..._tensor import Tensor
+    from ...nn import Module
+
+    if isinstance(t, type) and issubclass(t, Module):
+        t._dynamo_marked_static = True  # type: ignore[attr-defined]
+        return t
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_static expects a tensor/nn.Module class but received {type(t)}")
+    _mark(t, "_dynamo_static_indices", list(range(t.ndim)) if index is None else index)
+    return None
+
+
+def _mark(t: Any, name: str, index: Any) -> None:
+    if isinstance(index, int):
+        index = (index,)
+    if not isinstance(index, (list, tuple)):
+        raise AssertionError(f"Expected index to be int, list, or tuple, got {type(index)}")
+    if not hasattr(t, name):
+        setattr(t, name, set())
+    getattr(t, name).update(index)
+    t._has_dynamo_dim_marking = True
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:

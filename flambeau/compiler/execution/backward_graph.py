@@ -172,7 +172,9 @@ def _rebuild(graph: Graph, root: Value, rebuilt: dict[Value, Value]) -> Value:
             continue
         stack.pop()
         if value.op == "constant":
-            rebuilt[value] = graph.constant(value.graph.array(value))
+            made = rebuilt[value] = graph.constant(value.graph.array(value))
+            if value in value.graph.runtime_constants and made.op == "constant":
+                graph.runtime_constants.add(made)
             continue
         args = tuple(rebuilt[a] for a in value.args)
         rebuilt[value] = graph.make(value.op, args, value.attrs, value.shape, value.dtype)

@@ -142,8 +142,9 @@ class CacheEntry:
         return True
 
     def store_record(self) -> None:
-        """Store in the persistent cache that traces like this one agree."""
-        trace_cache.store(self.trace_key, self.record._replace(free=tuple(pin is None for pin in self.pins)))
+        """Store in the persistent cache that traces like this one agree, unless the entry is one of a template."""
+        if self.trace_key:
+            trace_cache.store(self.trace_key, self.record._replace(free=tuple(pin is None for pin in self.pins)))
 
     def modules_match(self) -> bool:
         """Whether the guards on modules hold; they are checked only if any module has changed."""
@@ -154,6 +155,15 @@ class CacheEntry:
             return False
         self.module_version = now
         return True
+
+    @property
+    def all_guards(self) -> list[Guard]:
+        """The guards on Python objects, modules last."""
+        return [*self.guards, *self._modules]
+
+    def python_guards_hold(self) -> bool:
+        """Whether the guards on Python objects and on optimizers hold."""
+        return self.optimizers_match() and self._guards_hold()
 
     def _guards_hold(self) -> bool:
         return self.modules_match() and self.tensor_flags_match(True) and all(
@@ -217,7 +227,7 @@ class CacheEntry:
             value = group[key]
             if bool(compare(value if index is None else value[index], other)) != outcome:
                 return False
-        return self.optimizers_match() and self._guards_hold()
+        return self.python_guards_hold()
 
     def do_not_alias(self, arrays: Sequence[np.ndarray], gradients: Sequence[np.ndarray] = ()) -> bool:
         """Whether gradients share no memory with each other or with arguments, and neither does with lifted tensors.

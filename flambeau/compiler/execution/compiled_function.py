@@ -31,7 +31,7 @@ from ...trees import tree_flatten
 from ..cache import program_cache, trace_cache
 from ..debug_output import report
 from ..differential_check import checked
-from ..errors import FailOnRecompileLimitHit, RecompileError, Unsupported
+from ..errors import ConstraintViolationError, FailOnRecompileLimitHit, RecompileError, Unsupported
 from ..guards.guard import CHANGING
 from ..guards.guard_set import GuardSet
 from ..guards.object_kinds import is_range_or_slice, is_traversable
@@ -46,7 +46,9 @@ from ..tracing.trace_comparison import difference
 from ..tracing.tracer import Tracer
 from .cache_entry import GUARDS_FAILED, CacheEntry
 from .call_stub import call_stub
+from .dynamic_marks import DYNAMIC, STATIC, WEAKLY_DYNAMIC, marked_dimensions, tensor_names
 from .recompile_reasons import recompile_reasons, signature_difference
+from .shape_families import ShapeFamily, family_key, shapes_of
 
 #: uncompiled signatures with object arguments, which may be another object in each call
 MAX_UNSTABLE_SIGNATURES = 8
@@ -59,6 +61,8 @@ MAX_PENDING_TRACES = 4
 MAX_PART_SIGNATURES, MAX_NUMBERS, MAX_SIZES = 64, 6, 16
 #: traces of a part that differ before it is divided
 MAX_PART_TRACES = 4
+#: signatures of programs that were made from templates, of which the least recently used are dropped
+MAX_INSTANCES = 64
 #: calls that may initialize something before a program of the persistent cache is replayed
 MAX_SETUP_CALLS = 2
 
@@ -137,12 +141,15 @@ class SignatureCache:
         num_mutations: traces that changed guarded values.
         has_unstable_objects: whether arguments may be other objects in each call, and there is no entry yet.
         may_use_record: whether one trace that agrees with the persistent cache suffices; only for the first entry.
+        family: the key of its shape family.
+        shapes: the shapes of the tensors.
     """
 
-    __slots__ = ("entries", "has_unstable_objects", "may_use_record", "mismatch", "num_mutations", "num_traces",
-                 "object_refs", "pending_traces", "skip_reason")
+    __slots__ = ("entries", "family", "has_unstable_objects", "may_use_record", "mismatch", "num_mutations",
+                 "num_traces", "object_refs", "pending_traces", "shapes", "skip_reason")
 
-    def __init__(self, arguments: Sequence[Any]) -> None:
+    def __init__(self, arguments: Sequence[Any], family: tuple | None = None) -> None:
+        self.family, self.shapes = family, shapes_of([x for x in arguments if isinstance(x, Tensor)])
         self.object_refs = [(i, weak_reference(x)) for i, x in enumerate(arguments)
                             if argument_signature(x)[0] == "object"]
         self.pending_traces: list[Trace] = []
@@ -177,15 +184,19 @@ class CompiledFunction:
         check: run each replayed call eagerly as well, and compare.
         enabled: whether calls are traced at all.
         part_of: for a part of a function that is split: the function, and the key of the part.
+        dynamic: whether sizes may vary without tracing: True, from the first shape on; None, from the second one on.
     """
 
     def __init__(self, function: Callable[..., Any], *, fullgraph: bool = False, limit: int | None = None,
-                 check: bool = False, enabled: bool = True, part_of: tuple[SplitFunction, str] | None = None) -> None:
-        self.function = function
+                 check: bool = False, enabled: bool = True, part_of: tuple[SplitFunction, str] | None = None,
+                 dynamic: bool | None = None) -> None:
+        self.function, self.dynamic = function, dynamic
         if not isinstance(function, functools.partial) and hasattr(function, "__name__"):
             functools.update_wrapper(self, function, updated=())
         self.fullgraph, self.limit, self.check, self.enabled = fullgraph, limit, check, enabled
         self._signatures: dict[Any, SignatureCache] = {}
+        self._families: dict[Any, ShapeFamily] = {}
+        self._instances: dict[Any, SignatureCache] = {}  # of templates, the least recently used first
         self._lock = threading.RLock()
         self._call_stub: Callable[..., Any] | None = None
         self._num_programs = 0
@@ -199,7 +210,7 @@ class CompiledFunction:
         return f"<compiled {self.function!r}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.function, self.fullgraph, self.limit, self.check, self.enabled)
+        return _unpickle, (self.function, self.fullgraph, self.limit, self.check, self.enabled, self.dynamic)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -212,7 +223,7 @@ class CompiledFunction:
     def like(self, function: Callable[..., Any]) -> CompiledFunction:
         """Another function, compiled with these options."""
         return CompiledFunction(function, fullgraph=self.fullgraph, limit=self.limit, check=self.check,
-                                enabled=self.enabled)
+                                enabled=self.enabled, dynamic=self.dynamic)
 
     def clear_call_stub(self) -> None:
         """Drop the call stub, so that the next call checks the policy."""
@@ -221,6 +232,7 @@ class CompiledFunction:
     def reset(self) -> None:
         """Drop all programs."""
         self._signatures, self._call_stub, self._num_unstable, self.split = {}, None, 0, None
+        self._families, self._instances = {}, {}
 
     @property
     def _title(self) -> str:
@@ -259,6 +271,8 @@ class CompiledFunction:
         if cache is not None and not cache.matches(arguments):
             del self._signatures[key]
             cache = None
+        if cache is None and self._families:
+            cache = self._instance(key, arguments)
         if cache is None:
             if self.split is not None and self.split.is_ready and not self.fullgraph:
                 return self._call_split(args, kwargs)  # parts check their own arguments
@@ -270,6 +284,8 @@ class CompiledFunction:
             if self._signatures and debug_output.is_enabled("recompiles"):
                 debug_output.show(f"{self._title}: new signature\n  "
                                   f"{signature_difference([*self._signatures][-1], key)}")
+            if self._families and self._make_template(key, arguments, args, kwargs):
+                return self(*args, **kwargs)
             unstable = [x for x in arguments if not is_static_argument(x)]
             if len(self._signatures) >= (self.limit or policy.recompile_limit) or (
                     self._part_of is not None and self._number_varies(key)):
@@ -278,7 +294,7 @@ class CompiledFunction:
                 if self._part_of is not None:
                     self._divide((), f"an argument of class {type(unstable[0]).__name__}")
                 return self.function(*args, **kwargs)
-            cache = self._signatures.setdefault(key, SignatureCache(arguments))
+            cache = self._signatures.setdefault(key, SignatureCache(arguments, family_key(key)))
             cache.has_unstable_objects = bool(unstable)
             self._num_unstable += cache.has_unstable_objects
             self._load(cache, key, arguments)
@@ -306,7 +322,70 @@ class CompiledFunction:
             return self.function(*args, **kwargs) if self.split is None else self._call_split(args, kwargs)
         if cache.entries and debug_output.is_enabled("recompiles"):
             debug_output.show(recompile_reasons(self._title, cache.entries, tensors))
-        return self._trace_call(cache, tensors, args, kwargs)
+        result = self._trace_call(cache, tensors, args, kwargs)
+        if cache.entries and cache.family is not None and (
+                self._varies is True or any("_has_dynamo_dim_marking" in x.__dict__ for x in tensors)):
+            self._make_template(key, arguments, args, kwargs)
+        return result
+
+    @property
+    def _varies(self) -> bool | None:
+        """Whether sizes may vary: from the first shape on, not at all, or (None) from the second one on."""
+        if self.dynamic is not None:
+            return self.dynamic
+        if not policy.assume_static_by_default:
+            return True
+        return None if policy.automatic_dynamic_shapes else False
+
+    def _instance(self, key: tuple, arguments: list[Any]) -> SignatureCache | None:
+        """Return the cache of a signature whose program a template gives; None if there is no such template."""
+        cache = self._instances.pop(key, None)
+        if cache is None or not cache.matches(arguments):
+            family = self._families.get(family_key(key))
+            if family is None or not policy.is_default:
+                return None
+            with self._lock:
+                try:
+                    entry = family.instance([x for x in arguments if isinstance(x, Tensor)], self._next_program_name)
+                except Exception as error:
+                    self._warn_internal_error("has no program for other sizes", error)
+                    return None
+            if entry is None:
+                return None
+            cache = SignatureCache(arguments)
+            cache.entries.append(entry)
+            if len(self._instances) >= MAX_INSTANCES:
+                del self._instances[next(iter(self._instances))]
+        self._instances[key] = cache
+        return cache
+
+    def _make_template(self, key: tuple, arguments: list[Any], args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Try to make a template that serves a call with new sizes; return whether there is one."""
+        family, varies = self._families.get(family_key(key)), self._varies
+        if family is None or active_profilers[0] or active_autocasts[0] or (
+                self.records_provenance or debug_output.is_enabled("ir", "kernels")):  # which need a trace
+            return False
+        tensors = [x for x in arguments if isinstance(x, Tensor)]
+        marked, possible, static = (marked_dimensions(tensors, kind) for kind in (DYNAMIC, WEAKLY_DYNAMIC, STATIC))
+        if varies is True:
+            possible = [frozenset(range(x.ndim)) for x in tensors]
+        if varies is False and not any(marked) and not any(possible):
+            return False
+        with self._lock:
+            independent = self._part_of is not None and self._part_of[0].inspects_gradients
+            try:
+                made = family.make_template(self.function, args, kwargs, tensors, static, marked, possible, independent)
+                made = made and self._instance(key, arguments) is not None
+            except Exception as error:
+                self._warn_internal_error("is compiled for each size", error)
+                return False
+            if not made and any(marked) and key in self._signatures and any(
+                    x.shape[d] > 1 for x, dims in zip(tensors, marked, strict=True) for d in dims):
+                raise ConstraintViolationError([(f"{name}.size()[{d}]", x.shape[d]) for name, x, dims in zip(
+                    tensor_names(self.function, args, kwargs), tensors, marked, strict=True) for d in sorted(dims)])
+            if not made and debug_output.is_enabled("recompiles"):
+                debug_output.show(f"{self._title}: no program for other sizes\n  {family.reason}")
+            return made
 
     def _number_varies(self, key: tuple) -> bool:
         """Whether a signature differs in numbers only, or in numbers and sizes only, from several others."""
@@ -353,7 +432,8 @@ class CompiledFunction:
 
     def _make_part(self, function: Callable[..., Any], split: SplitFunction, key: str) -> CompiledFunction:
         """Compile a part of a function that is split."""
-        made = CompiledFunction(function, limit=MAX_PART_SIGNATURES, check=self.check, part_of=(split, key))
+        made = CompiledFunction(function, limit=MAX_PART_SIGNATURES, check=self.check, part_of=(split, key),
+                                dynamic=self.dynamic)
         made.records_provenance = self.records_provenance
         return made
 
@@ -489,6 +569,8 @@ class CompiledFunction:
         if entry is None:
             return False
         cache.entries.insert(0, entry)
+        if cache.family is not None and cache.shapes:
+            self._families.setdefault(cache.family, ShapeFamily()).add(entry, cache.shapes)
         self._num_unstable -= cache.has_unstable_objects
         cache.has_unstable_objects = False
         if entry.trace.provenance is not None:
@@ -574,8 +656,8 @@ class CompiledFunction:
 
 
 def _unpickle(function: Callable[..., Any], fullgraph: bool, limit: int | None, check: bool,
-              enabled: bool) -> CompiledFunction:
-    return CompiledFunction(function, fullgraph=fullgraph, limit=limit, check=check, enabled=enabled)
+              enabled: bool, dynamic: bool | None) -> CompiledFunction:
+    return CompiledFunction(function, fullgraph=fullgraph, limit=limit, check=check, enabled=enabled, dynamic=dynamic)
 
 
 __all__ = ["MAX_TRACES", "CompiledFunction"]

@@ -80,6 +80,11 @@ def _kind_of(frame: Any) -> int:
     return known[1]
 
 
+def is_internal_frame(frame: Any) -> bool:
+    """Whether a frame runs code of this package or of NumPy."""
+    return _kind_of(frame) == _INTERNAL
+
+
 def _kind_of_code(file: str, module: str) -> int:
     if file.startswith((_PACKAGE, _NUMPY, *_LLVMLITE)):
         return _INTERNAL
@@ -310,4 +315,4 @@ def _numpy_random_state() -> tuple[Any, ...] | None:
     return name, np.asarray(keys).tobytes(), *rest
 
 
-__all__ = ["FrameHook", "is_own_function", "is_stdlib_file", "is_user_code"]
+__all__ = ["FrameHook", "is_internal_frame", "is_own_function", "is_stdlib_file", "is_user_code"]

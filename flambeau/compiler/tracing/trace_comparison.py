@@ -25,7 +25,7 @@ def difference(trace_a: Trace, trace_b: Trace) -> str | None:
     if len(trace_a.sources) != len(trace_b.sources):
         return "other arrays were used"
     for number, source in trace_a.sources.items():
-        if not _same_source(source, trace_b.sources[number]):
+        if not same_source(source, trace_b.sources[number]):
             return f"an array that was another one in the next call{trace_a.location(trace_a.leaf(number))}"
     if [(_n(t.value), _n(t.overwrites)) for t in trace_a.targets] != [(_n(t.value), _n(t.overwrites))
                                                                    for t in trace_b.targets]:
@@ -82,7 +82,8 @@ def _same_value(x: Value, y: Value) -> bool:
     return bool(x.attrs == y.attrs)
 
 
-def _same_source(x: tuple, y: tuple) -> bool:
+def same_source(x: tuple, y: tuple) -> bool:
+    """Whether inputs of two traces come from the same place."""
     if x[0] != y[0]:
         return False
     if x[0] == "tensor":
@@ -117,4 +118,4 @@ def _same_results(x: Sequence[tuple], y: Sequence[tuple]) -> bool:
     return True
 
 
-__all__ = ["difference", "pins"]
+__all__ = ["difference", "pins", "same_source"]

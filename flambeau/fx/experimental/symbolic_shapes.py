@@ -10,8 +10,11 @@ from typing import Any
 
 import flambeau as torch
 
+from ...compiler.errors import ConstraintViolationError
+
 __all__ = [
     "CallMethodKey",
+    "ConstraintViolationError",
     "ConvertIntKey",
     "DimConstraints",
     "DimDynamic",
@@ -65,10 +68,6 @@ __all__ = [
 
 class GuardOnDataDependentSymNode(RuntimeError):
     """Raised in PyTorch where a condition depends on data; there are no such conditions here."""
-
-
-class ConstraintViolationError(RuntimeError):
-    """Raised in PyTorch where a dynamic size turns out to be constant."""
 
 
 class DimDynamic(enum.Enum):

@@ -42,7 +42,7 @@ def cache_key(graph: Graph, targets: Sequence[Target], conditions: Sequence[tupl
         lines.append(f"{value.op} {[x.number for x in value.args]} {value.attrs!r} {value.shape} {kind}")
     lines += [f"{t.value.number} {None if t.overwrites is None else t.overwrites.number} {t.region}" for t in targets]
     lines += [f"{value.number} {outcome}" for value, outcome in conditions]
-    lines.append(f"{[value.number for value in effects]}")
+    lines.append(f"{[value.number for value in effects]} {sorted(value.number for value in graph.runtime_constants)}")
     return PLANS.key("\n".join(lines))
 
 

@@ -1,0 +1,1 @@
+"""Symbolic shapes: one template of a compiled function's programs for all sizes of its arguments."""

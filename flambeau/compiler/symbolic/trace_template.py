@@ -1,0 +1,364 @@
+"""`TraceTemplate`: what traces of one function for several sizes have in common, with formulas for their numbers."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from copy import copy
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...ir.graph.extern_kernels import FallbackKernel
+from ...ir.graph.value import ELEMENTWISE, Graph, Value
+from ...shapes import Size, as_size
+from ..tracing.aliasing import address, owner
+from ..tracing.extern_calls import OperatorCall, RandomDraw
+from ..tracing.trace import Trace
+from ..tracing.trace_comparison import same_source
+from .formulas import Formula, NotSymbolic, OutOfTemplate, Sizes
+from .size_reads import SizeGuard, plain
+
+#: attributes of traces that are the same for all sizes
+_EQUAL = ("tree", "storage_offsets", "version_bumps", "written_leaves", "ran_backward")
+#: attributes that contain numbers and values
+_UNIFIED = ("data_guards", "targets", "outputs", "grad_updates", "grad_absent", "grad_presence", "grad_strides",
+            "effects")
+#: functions of sizes that may be constants of a program
+_FUNCTIONS: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = (
+    (lambda x: x, lambda x: x), (lambda x: 1 / x, lambda x: 1 / x),
+    (lambda x: x ** 0.5, lambda x: x * x), (lambda x: x ** -0.5, lambda x: 1 / (x * x)),
+    (lambda x: x / (x - 1), lambda x: x / (x - 1)))
+
+
+class _ValueNumber(NamedTuple):
+    """A value of the graph, by number."""
+
+    number: int
+
+
+class _Constant(NamedTuple):
+    """A constant whose elements depend on sizes: `function(start)`, or `start + step * i` for several elements.
+
+    Attributes:
+        dtype: the dtype.
+        shape: the shape.
+        start: the formula of the first element, or of the argument of `function`.
+        step: the formula of the step between elements.
+        function: an index of `_FUNCTIONS`; -1 for several elements.
+    """
+
+    dtype: np.dtype
+    shape: Any
+    start: Any
+    step: Any
+    function: int
+
+    def array(self, sizes: Sequence[int]) -> np.ndarray:
+        start = _number(self.start, sizes)
+        if self.function >= 0:
+            return np.asarray(_FUNCTIONS[self.function][0](start), self.dtype).reshape(self.shape)
+        shape = tuple([_number(n, sizes) for n in self.shape])
+        count, step = prod(shape), _number(self.step, sizes)
+        return (start + step * np.arange(count)).astype(self.dtype).reshape(shape)
+
+
+class _Extern(NamedTuple):
+    """An operator that runs eagerly, or a draw of random numbers, with parameters that depend on sizes.
+
+    Attributes:
+        kernel: the kernel of the first trace.
+        parameters: the attributes of its callable that differ.
+    """
+
+    kernel: FallbackKernel
+    parameters: dict[str, Any]
+
+
+def _number(x: Any, sizes: Sequence[int]) -> int:
+    return x.value(sizes) if x.__class__ is Formula else x
+
+
+def _unify(xs: Sequence[Any], sizes: Sizes) -> Any:
+    """Return what is common to objects of several traces, with formulas for ints that differ.
+
+    Raises:
+        NotSymbolic: they differ in anything else.
+    """
+    xs = [*map(plain, xs)]
+    x = xs[0]
+    kind = x.__class__
+    if kind is int:
+        if any(each.__class__ is not int for each in xs):
+            raise NotSymbolic("a number that is not always an int")
+        return sizes.formula(xs)
+    if any(each.__class__ is not kind for each in xs):
+        raise NotSymbolic(f"an object that is not always a {kind.__name__}")
+    if all(each is x for each in xs):
+        return _ValueNumber(x.number) if kind is Value else x
+    if kind is Value:
+        if any(each.number != x.number for each in xs):
+            raise NotSymbolic("another value")
+        return _ValueNumber(x.number)
+    if isinstance(x, (tuple, list)):
+        if any(len(each) != len(x) for each in xs):
+            raise NotSymbolic("another number of objects")
+        parts = [_unify(each, sizes) for each in zip(*xs, strict=True)]
+        if kind is Size:
+            return as_size(parts)
+        return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+    if kind is dict:
+        if any(list(each) != list(x) for each in xs):
+            raise NotSymbolic("other keys")
+        return {key: _unify([each[key] for each in xs], sizes) for key in x}
+    if kind is float and all(repr(each) == repr(x) for each in xs):
+        return x
+    if isinstance(x, (str, bytes, bool, frozenset, complex, np.dtype, slice)) and all(each == x for each in xs):
+        return x
+    raise NotSymbolic(f"another {kind.__name__}")
+
+
+def _evaluate(x: Any, sizes: Sequence[int], values: Sequence[Value]) -> Any:
+    """Return what `_unify` returned, with numbers for formulas and values for their numbers."""
+    kind = x.__class__
+    if kind is Formula:
+        return x.value(sizes)
+    if kind is _ValueNumber:
+        return values[x.number]
+    if kind is dict:
+        return {key: _evaluate(each, sizes, values) for key, each in x.items()}
+    if isinstance(x, (tuple, list)):
+        parts = [_evaluate(each, sizes, values) for each in x]
+        if kind is Size:
+            return as_size(parts)
+        return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+    return x
+
+
+def _unify_constants(arrays: Sequence[np.ndarray], sizes: Sizes) -> _Constant:
+    first = arrays[0]
+    if first.dtype.kind not in "iuf" or any(a.dtype != first.dtype or a.ndim != first.ndim for a in arrays):
+        raise NotSymbolic("another constant")
+    if all(a.size == 1 for a in arrays):
+        numbers = [a.item() for a in arrays]
+        for index, (function, inverse) in enumerate(_FUNCTIONS[:1 if first.dtype.kind in "iu" else None]):
+            try:
+                starts = [round(inverse(number)) for number in numbers]
+                start = sizes.formula(starts)
+                made = [np.asarray(function(x), first.dtype).item() for x in starts]
+            except (NotSymbolic, ArithmeticError, ValueError):
+                continue
+            if made == numbers:
+                return _Constant(first.dtype, first.shape, start, 0, index)
+        raise NotSymbolic("another constant")
+    if any(a.size < 2 for a in arrays):
+        raise NotSymbolic("another constant")
+    flat = [a.reshape(-1) for a in arrays]
+    starts, steps = ([x.item() for x in column] for column in zip(*[(a[0], a[1] - a[0]) for a in flat], strict=True))
+    if not all(float(x).is_integer() for x in (*starts, *steps)):
+        raise NotSymbolic("another constant")
+    found = _Constant(first.dtype, _unify([a.shape for a in arrays], sizes), sizes.formula([int(x) for x in starts]),
+                      sizes.formula([int(x) for x in steps]), -1)
+    for a, at in zip(arrays, sizes.sizes, strict=True):
+        if not np.array_equal(a, found.array(at)):
+            raise NotSymbolic("another constant")
+    return found
+
+
+def _unify_externs(kernels: Sequence[Any], sizes: Sizes) -> Any:
+    first = kernels[0]
+    if all(each == first for each in kernels):
+        return first
+    if any(each.__class__ is not FallbackKernel or each.run.__class__ is not first.run.__class__ for each in kernels):
+        raise NotSymbolic("another kernel")
+    run = first.run
+    if isinstance(run, RandomDraw):
+        if any(each.run.function is not run.function or each.run.engine is not run.engine for each in kernels):
+            raise NotSymbolic("another draw of random numbers")
+        names: tuple[str, ...] = ("arguments", "places")
+    elif isinstance(run, OperatorCall):
+        if any(each.run.op is not run.op for each in kernels):
+            raise NotSymbolic("another operator")
+        names = ("fixed", "places", "params", "array_params", "output_params")
+    else:
+        raise NotSymbolic(f"a {type(run).__name__}")
+    return _Extern(first, {name: _unify([getattr(each.run, name) for each in kernels], sizes) for name in names})
+
+
+class TraceTemplate:
+    """A trace with formulas for its numbers.
+
+    Args:
+        trace: the trace of a call, whose guards on Python objects the template shares.
+        traces: rehearsed traces.
+        guards: by trace, the decisions of Python code about sizes.
+        sizes: the sizes of the rehearsed traces.
+
+    Raises:
+        NotSymbolic: the traces differ in more than numbers that are formulas.
+    """
+
+    def __init__(self, trace: Trace, traces: Sequence[Trace], guards: Sequence[Sequence[SizeGuard]], sizes: Sizes
+                 ) -> None:
+        self.trace = trace
+        first = traces[0]
+        if any(each.num_values != first.num_values for each in traces) or first.num_values != trace.num_values:
+            raise NotSymbolic("more is computed for some sizes than for others")
+        for name in _EQUAL:
+            if any(getattr(each, name) != getattr(trace, name) for each in traces):
+                raise NotSymbolic(f"{name} depends on the sizes")
+        self._values = [self._unify_values(vs, sizes) for vs in zip(
+            *[each.graph.values[:first.num_values] for each in traces], strict=True)]
+        self._parts = {name: _unify([getattr(each, name) for each in traces], sizes) for name in _UNIFIED}
+        if any([*each.sources] != [*trace.sources] for each in traces):
+            raise NotSymbolic("other arrays were used")
+        self._sources = {}
+        for number, source in trace.sources.items():
+            others = [each.sources[number] for each in traces]
+            if source[0] == "memory of":
+                self._sources[number] = _unify(others, sizes)
+            elif not all(same_source(source, other) for other in others):
+                raise NotSymbolic("an array that depends on the sizes")
+            else:
+                self._sources[number] = source
+        joints = [each.joint for each in traces]
+        self._joint: dict[str, Any] | None = None
+        if any((joint is None) != (trace.joint is None) for joint in joints):
+            raise NotSymbolic("results are differentiable for some sizes only")
+        if trace.joint is not None:
+            self._joint = {name: _unify([getattr(joint, name) for joint in joints], sizes)
+                           for name in ("count", "positions", "cotangents", "gradients", "uses", "layouts", "shared")}
+        self.guards = self._unify_guards(guards, sizes)
+        self._size_guards = list({each[:3]: each for each in self.guards if Formula in (
+            each.left.__class__, each.right.__class__)}.values())
+
+    @staticmethod
+    def _unify_values(vs: Sequence[Value], sizes: Sizes) -> tuple[Any, ...]:
+        v = vs[0]
+        if any((each.op, each.dtype) != (v.op, v.dtype) or [a.number for a in each.args] != [a.number for a in v.args]
+               for each in vs):
+            raise NotSymbolic(f"{v.text} for some sizes only")
+        shape = _unify([each.shape for each in vs], sizes)
+        if v.op == "constant" and any(each.attrs != v.attrs for each in vs):
+            attrs: Any = _unify_constants([each.graph.array(each) for each in vs], sizes)
+        elif v.op == "extern":
+            attrs = _unify_externs([each.attrs for each in vs], sizes)
+        elif v.op in ("constant", "input"):
+            attrs = v.attrs
+            if any(each.attrs != attrs for each in vs):
+                raise NotSymbolic("another input")
+        else:
+            attrs = _unify([each.attrs for each in vs], sizes)
+        array = v.graph.array(v) if v.op == "constant" else None
+        return v.op, [a.number for a in v.args], attrs, shape, v.dtype, array
+
+    @staticmethod
+    def _unify_guards(guards: Sequence[Sequence[SizeGuard]], sizes: Sizes) -> list[SizeGuard]:
+        if any(len(each) != len(guards[0]) for each in guards):
+            raise NotSymbolic("Python code decides otherwise for some sizes")
+        found = []
+        for same in zip(*guards, strict=True):
+            first = same[0]
+            if any((each.compare, each.outcome) != (first.compare, first.outcome) for each in same):
+                raise NotSymbolic("Python code decides otherwise for some sizes")
+            left, right = (_unify([getattr(each, side) for each in same], sizes) for side in ("left", "right"))
+            if first.compare is None and left.__class__ is Formula:
+                raise NotSymbolic(f"Python code depends on the exact value of a size, {first.left}")
+            found.append(first._replace(left=left, right=right))
+        return found
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Whether Python code decides as in the traces for these sizes."""
+        try:
+            return all(guard.compare is None or guard.compare(_number(guard.left, sizes), _number(
+                guard.right, sizes)) == guard.outcome for guard in self._size_guards)
+        except OutOfTemplate:
+            return False
+
+    def decides(self, sizes: Sequence[int], guards: Sequence[SizeGuard]) -> bool:
+        """Whether Python code decides by these numbers for these sizes."""
+        try:
+            return len(guards) == len(self.guards) and all(
+                expected._replace(left=_number(expected.left, sizes), right=_number(expected.right, sizes)) == guard
+                for expected, guard in zip(self.guards, guards, strict=True))
+        except OutOfTemplate:
+            return False
+
+    def instantiate(self, sizes: Sequence[int], arguments: Sequence[Any]) -> Trace:
+        """Return the trace for these sizes.
+
+        Args:
+            sizes: by symbol.
+            arguments: the tensors among the arguments of a call with these sizes.
+
+        Raises:
+            OutOfTemplate: the template does not hold for them.
+        """
+        graph = Graph()
+        values: list[Value] = []
+        for op, args, attrs, shape, dtype, array in self._values:
+            values.append(self._make(graph, op, [values[i] for i in args], attrs, shape, dtype, array, sizes))
+        template = self.trace
+        made: Trace = object.__new__(Trace)
+        vars(made).update(vars(template))
+        made.graph, made.num_values, made.plan_key, made.guard_set = graph, len(graph.values), None, None
+        for name, part in self._parts.items():
+            setattr(made, name, _evaluate(part, sizes, values))
+        made.sources = {number: _evaluate(source, sizes, values) if source[0] == "memory of" else source
+                        for number, source in self._sources.items()}
+        made._identities = [id(x) for x in arguments]
+        made.argument_memory = [(weakref.ref(x), weakref.ref(owner(x._array)), address(x._array)) for x in arguments]
+        if self._joint is not None:
+            joint = made.joint = copy(template.joint)
+            assert joint is not None
+            vars(joint).update({name: _evaluate(part, sizes, values) for name, part in self._joint.items()})
+            joint.labels = [id(t) if at is None else id(arguments[at])
+                            for t, at in zip(joint.inputs, joint.positions, strict=True)]
+        return made
+
+    @staticmethod
+    def _make(graph: Graph, op: str, args: list[Value], attrs: Any, shape: Any, dtype: np.dtype,
+              array: np.ndarray | None, sizes: Sequence[int]) -> Value:
+        extents = tuple([_number(n, sizes) for n in shape])
+        if any(n < 2 and form.__class__ is Formula for n, form in zip(extents, shape, strict=True)):
+            raise OutOfTemplate("a size of 0 or 1")  # such dimensions are treated otherwise
+        if op == "constant":
+            if attrs.__class__ is _Constant:
+                made = graph.constant(attrs.array(sizes))
+                if made.op == "constant" and made.size == 1:
+                    graph.runtime_constants.add(made)  # kernels read it, so that one kernel serves all sizes
+                return made
+            return graph.constant(array)
+        if op == "input":
+            return graph.input(attrs, extents, dtype)
+        if op == "extern":
+            node = graph.make(op, tuple(args), _kernel(attrs, sizes), (), dtype)
+            graph.extern_outputs.setdefault(node, [])
+            return node
+        concrete = _evaluate(attrs, sizes, ())
+        if op == "view":
+            strides, offset = concrete
+            spans = [(n - 1) * s for n, s in zip(extents, strides, strict=True)]
+            if offset + sum(s for s in spans if s < 0) < 0 or offset + sum(s for s in spans if s > 0) >= args[0].size:
+                raise OutOfTemplate("a view beyond its array")
+            return graph.view(args[0], extents, strides, offset)
+        if op in ELEMENTWISE and any(a.shape and a.shape != extents for a in args):
+            raise OutOfTemplate("operands of other shapes")
+        value = graph.make(op, tuple(args), concrete, extents, dtype)
+        if op == "getitem" and value not in graph.extern_outputs[args[0]]:
+            graph.extern_outputs[args[0]].append(value)
+        return value
+
+
+def _kernel(attrs: Any, sizes: Sequence[int]) -> Any:
+    if attrs.__class__ is not _Extern:
+        return attrs
+    kernel = attrs.kernel
+    run = copy(kernel.run)
+    for name, part in attrs.parameters.items():
+        setattr(run, name, _evaluate(part, sizes, ()))
+    return FallbackKernel(kernel.name, run, kernel.why, kernel.stream)
+
+
+__all__ = ["TraceTemplate"]
