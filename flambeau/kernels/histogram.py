@@ -87,7 +87,7 @@ def histc(x: np.ndarray, bins: int, low: float = 0.0, high: float = 0.0) -> np.n
     if left == right and x.size:
         left, right = x.min(), x.max()
     if left == right:
-        left, right = left - 1, right + 1
+        left, right = _rounded(left - 1, dtype)[()], _rounded(right + 1, dtype)[()]
     if not (np.isfinite(left) and np.isfinite(right)):
         raise RuntimeError(f"torch.histc: range of [{left:g}, {right:g}] is not finite")
     if left > right:

@@ -156,6 +156,12 @@ FOUND = {
         r = x.narrow(1, 1, 2).slice_scatter(x[:, :1], 1, 0, 1), x[:, 1].select_scatter(torch.tensor(9.0), 0, 0)
         r = x[1:, 1:].diagonal_scatter(torch.ones(1)), x.expand(2, 2, 3).select_scatter(torch.ones(2, 3), 0, 0)
         i = torch.tensor([0]); r = t.index_fill(0, i, 1), t.index_put((i,), x[0, 0]), t.put(i, x[0, :1])
+        f, u = torch.nn.functional, x.view(3, 2); r = f.mse_loss(t, u, reduction="none"), f.huber_loss(u, t, 2, 2.0)
+        r = f.smooth_l1_loss(t, u, reduction="none"), f.soft_margin_loss(t, u, reduction="none")
+        r = torch.nn.functional.binary_cross_entropy_with_logits(u, t, reduction="none")
+        r = f.binary_cross_entropy(t.sigmoid(), u.sigmoid(), reduction="none"), f.max_pool1d(p, 1)
+        r = torch.mvlgamma(t + 3, 2), t.gather(1, t.long() * 0), torch.take_along_dim(t, t.long() * 0, 1)
+        r = torch.ones(2, 2, 1).transpose(0, 1) @ torch.ones(1), torch.ones(2, 2, 1).transpose(0, 1) @ torch.ones(1, 3)
         r = torch.nn.functional.batch_norm(p, torch.zeros(2), torch.ones(2), training=True), p.argmax(1)
         r = t.renorm(2, 0, 1.0), torch.nn.functional.logsigmoid(t)
         r = torch.kron(t, x)
@@ -174,6 +180,11 @@ FOUND = {
         r = c.select_scatter(c[0], 0, 0)
         r = x.expand(2, 2, 3).flip(0), x.t().flip(0)
         r = (x > 0).cumsum_(0)
+        r = (x[0, 0] > 0).cumsum_(0), (x[0, 0] > 0).cumprod_(0)
+        r = x.half()[0, :1].histc(), x.half()[1, :1].histc(10)
+        enter(torch.inference_mode()); r = torch.unravel_index(torch.tensor([4, 1]), (2, 3))
+        y = g * 1; r = y.gather(1, y.long() * 0); y.mul_(2); r.sum().backward()
+        r = torch.ldexp(g, torch.tensor(2)); r.mul_(1); r.sum().backward()
         r = (x + 1j).abs_()
         enter(torch.inference_mode()); r = x.view(torch.int32), x.view(x.dtype), torch.from_numpy(x.numpy())
     """,
@@ -192,6 +203,8 @@ FOUND = {
         r = torch.nn.functional.pairwise_distance(x, x * 2), torch.nn.functional.triplet_margin_loss(x, x * 2, x * 3)
         r = torch.nn.functional.hinge_embedding_loss(s.long(), s.long(), reduction="sum")
         r = torch.nn.functional.margin_ranking_loss(s.bool(), s.bool(), s.bool())
+        f = torch.nn.functional.group_norm; r = f(x.t(), 1), f(x[:, 1:], 1), f(x, 1), f(x.expand(2, 2, 3), 1)
+        p = s[0].abs().requires_grad_(); torch.nn.functional.binary_cross_entropy(p.detach(), p).backward(); r = p.grad
         r = torch.linalg.cond(x[:, :2]), torch.tensordot(x, x, 2), torch.trapezoid(x), torch.special.ndtr(x)
         r = torch.linalg.multi_dot([x[:, :2]] * 3), torch.var(x, (), correction=0)
         torch.manual_seed(0); r = torch.nn.MultiheadAttention(3, 1, batch_first=True)(*[x.expand(2, 2, 3)] * 3)
@@ -220,6 +233,10 @@ FOUND = {
         r = torch.linalg.lstsq(s[0], s[0])
         r = torch.quantile(s.long(), 2.0)
         r = s.clone(); r[[7]] = torch.tensor(1)
+        r = s[[0, 0, 0], [1, 7, -9]]
+        r = s[[[0], [-3]], [[1, 8]]]
+        r = s[:, [5, -9]]
+        r = s.index_put((torch.tensor([0, 0]), torch.tensor([0, 1, 9])), s[0, 0])
         r = s.clone(); r[:, [7]] = torch.ones(1, 5)
         r = torch.zeros(0).roll(1, 9), torch.zeros(0).long() // 0
     """,

@@ -12,7 +12,13 @@ from ...backends.compiled import new_copy
 from ...backends.numpy import ArrayNamespace, primitives
 from ...engine.tensor_interface import layer
 from ...ir.decompositions.composites import declarations_with_programs, with_programs
-from ...kernels.memory_format import is_channels_last, to_channels_last, with_preserved_strides
+from ...kernels.memory_format import (
+    in_elementwise_layout,
+    is_channels_last,
+    layouts_seen,
+    to_channels_last,
+    with_preserved_strides,
+)
 from ...ops.declare import REGISTRY, Op
 from ...ops.neural.resampling import UPSAMPLING
 
@@ -38,6 +44,8 @@ def kernel_of(op: Op) -> Any:
             kernel = _padded(kernel)
         elif name == "_to_copy":
             kernel = _in_strides_of_input(kernel)
+        elif name in _LOSSES:
+            kernel = _in_layout_of(kernel, _LOSSES[name])
         elif name in _ROW_MAJOR_KERNELS:
             kernel = _in_row_major(kernel)
         op.kernel = kernel  # type: ignore[attr-defined]
@@ -49,12 +57,12 @@ ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
     "logcumsumexp", "stack", "roll", "masked_fill", "repeat", "index", "tril", "triu",
-    "argmax", "argmin", "renorm",
+    "argmax", "argmin", "renorm", "gather", "bmm",
 ))
 
 
 #: operators that have paths of their own, or are elementwise, of which the same is true
-_ROW_MAJOR_KERNELS = frozenset(("_rms_norm", "all", "any", "count_nonzero", "logsigmoid", "rrelu"))
+_ROW_MAJOR_KERNELS = frozenset(("_rms_norm", "all", "any", "count_nonzero", "logsigmoid", "mvlgamma", "rrelu"))
 
 #: operators whose results are row-major, in either way
 ALL_ROW_MAJOR = ROW_MAJOR | _ROW_MAJOR_KERNELS
@@ -109,6 +117,22 @@ def _padded(kernel: Any) -> Any:
 
     def run(x: Any, *, pad: tuple[int, ...], **params: Any) -> Any:
         return (in_format if max(pad, default=0) > 0 else kernel)(x, pad=pad, **params)
+
+    return run
+
+
+#: losses, and the inputs that give their elements strides as those of an elementwise operator do
+_LOSSES = {
+    "mse_loss": slice(2), "smooth_l1_loss": slice(2), "huber_loss": slice(2), "binary_cross_entropy": slice(1),
+    "soft_margin_loss": slice(1), "binary_cross_entropy_with_logits": slice(1, 2)}
+
+
+def _in_layout_of(kernel: Any, which: slice) -> Any:
+    def run(*inputs: Any, **params: Any) -> Any:
+        result = kernel(*inputs, **params)
+        if layouts_seen[0] and result.__class__ is ndarray and result.ndim > 1:
+            return in_elementwise_layout(result, inputs[which])
+        return result
 
     return run
 

@@ -116,7 +116,7 @@ def _check_dtypes(op: Op, target: Tensor, params: dict[str, Any]) -> None:
         if dtype is not None and dtype is not target.dtype:
             raise RuntimeError(f"Bad in-place call: input tensor dtype {dtypes.C_NAMES[target.dtype.name]} and output "
                                f"tensor dtype {dtypes.C_NAMES[dtype.name]} should match")
-        if target.dtype is dtypes.bool_:
+        if target.dtype is dtypes.bool_ and target.dim() and target.numel():
             raise NotImplementedError(f"\"{op.name}_out_cpu\" not implemented for 'Bool'")
 
 

@@ -12,6 +12,7 @@ from ... import dtypes
 from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
+from ...kernels.memory_format import is_channels_last
 from ...modes import active_tracer, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
@@ -354,6 +355,9 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
         if x is not None and x._array.shape != (shape[1],):
             raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
                                f"got {name} of shape {list(x._array.shape)} and input of shape {list(shape)}")
+    a = input._array
+    if a.__class__ is np.ndarray and not a.flags.c_contiguous and not is_channels_last(a.shape, a.strides):
+        input = input.contiguous()
     return _group_norm(input, num_groups, weight, bias, eps)[0]
 
 

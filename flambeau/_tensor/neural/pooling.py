@@ -12,6 +12,7 @@ from ...modes import active_tracer, inference, special
 from ...ops.declare import REGISTRY
 from ...warning_location import alert_not_deterministic
 from ..dispatch.apply import apply
+from ..dispatch.array_kernels import row_major
 from ..dispatch.binding import write_out
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -224,6 +225,7 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     result = _squeezed(values)
     if not values._requires_grad and values._array.__class__ is np.ndarray and active_tracer.get() is None:
         result._base = None  # PyTorch pools without history by a kernel of its own
+        result._array = row_major(result._array)
     return result
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
+from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY, Op
 from ...shapes import broadcast_shapes, wrap_dim
@@ -466,18 +467,12 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(s)}")
     if any(s < 0 for s in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    result, step = [], 1
-    if special[0] and indices._array.__class__ is not np.ndarray:
-        for s in reversed(sizes):
-            result.append(indices.to(dtypes.int64) // step % max(s, 1))
-            step *= s
-        return tuple(reversed(result))
-    for s in reversed(sizes):
-        result.append(indices._array.astype(np.int64) // step % max(s, 1))
-        step *= s
-    if not result:
-        return ()
-    return tuple(public_function(REGISTRY["unbind"])(wrap(np.stack(result[::-1], -1)), dim=-1))
+    steps = [1]
+    for s in reversed(sizes[1:]):
+        steps.append(steps[-1] * s)
+    fn = layer.functions
+    coordinates: Any = indices.unsqueeze(-1).floor_divide(fn.tensor(steps[:len(sizes)][::-1], dtype=dtypes.int64))
+    return tuple((coordinates % fn.tensor(sizes, dtype=dtypes.int64)).unbind(-1))
 
 
 METHODS: dict[str, Any] = {

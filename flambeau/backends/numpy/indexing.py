@@ -14,6 +14,8 @@ from ..compiled import copy_kernels, indexing_kernels
 from ..compiled.thresholds import COPIES, INDEXING, MASKING
 from .memory import check_scalar_fits, convert_scalar, copy_as
 
+_least, _largest = np.minimum.reduce, np.maximum.reduce  # `index.min()` goes through a function of Python
+
 
 def _grid(shape: Sequence[int], axis: int, index: Any) -> tuple[Any, ...]:
     """Return open index arrays over `shape`, with `index` along one axis."""
@@ -22,8 +24,8 @@ def _grid(shape: Sequence[int], axis: int, index: Any) -> tuple[Any, ...]:
 
 
 def _check_range(index: Any, size: int, dim: int) -> None:
-    wrong = (index < 0) | (index >= size)
-    if wrong.any():
+    if index.size and (_least(index, None) < 0 or _largest(index, None) >= size):
+        wrong = (index < 0) | (index >= size)
         raise RuntimeError(f"index {index[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
 
 
@@ -72,6 +74,11 @@ def _gather(x: Any, index: Any, dim: int, sparse_grad: bool = False) -> Any:
     if result is not None:
         return result
     _check_range(index, x.shape[axis], axis)
+    if axis == x.ndim - 1 and x.flags.c_contiguous:
+        x = x[tuple([slice(n) for n in index.shape[:-1]])]
+        starts = np.arange(0, x.size, x.shape[-1]).reshape(*index.shape[:-1], 1) if x.flags.c_contiguous else None
+        if starts is not None:
+            return x.reshape(-1).take(index + starts)
     return x[_grid(index.shape, axis, index)]
 
 
@@ -175,19 +182,20 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
         result = kernels.take(x, kernels.index_along(positions, axis, x.ndim), axis, shape)
         if result is not None:
             return result
+    size = x.shape[axis]
     if axis == 1 or (not x.size and x.ndim > 1):  # PyTorch's message is its kernel's
-        if not x.shape[axis] and positions.size:
+        if not size and positions.size:
             raise RuntimeError("index_select(): self indexing axis dim should be positive")
-        wrong = (positions < 0) | (positions >= x.shape[axis])
-        if wrong.any():
-            raise RuntimeError(f"INDICES element is out of DATA bounds, id={positions[wrong][0]} "
-                               f"axis_dim={x.shape[axis]}")
-    _check_in_self(positions, x.shape[axis])
-    return np.take(x, positions, axis)
+        if positions.size and (_least(positions) < 0 or _largest(positions) >= size):
+            wrong = (positions < 0) | (positions >= size)
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={positions[wrong][0]} axis_dim={size}")
+    else:
+        _check_in_self(positions, size)
+    return x.take(positions, axis)
 
 
 def _check_in_self(index: Any, size: int) -> None:
-    if index.size and (index.min() < 0 or index.max() >= size):
+    if index.size and (_least(index) < 0 or _largest(index) >= size):
         raise IndexError("index out of range in self")
 
 
@@ -338,16 +346,36 @@ def _index(x: Any, *indices: Any) -> Any:
             result = kernels.take(x, kernels.index_along(index, axis, x.ndim), axis, (*lead, index.size, *rest), True)
             if result is not None:
                 return result.reshape(*lead, *index.shape, *rest)
-    result = x[_key(x, _index_list(indices))]
+    key = _key(x, _index_list(indices))
+    flat = _flat_positions(x, key) if x.size > INDEXING[0] else None
+    result = x[key] if flat is None else x.reshape(-1).take(flat)
     return result if result.__class__ is np.ndarray else np.asarray(result)
+
+
+def _flat_positions(x: Any, key: tuple[Any, ...]) -> Any:
+    """Return the positions in the flat array of a key with an index of one shape, int64, for each dimension, or None.
+
+    None, too, for negative indices: NumPy wraps them as fast.
+    """
+    first = key[0]
+    if len(key) != x.ndim or len(key) < 2 or not x.flags.c_contiguous or any(
+            k.__class__ is not np.ndarray or k.shape != first.shape or k.dtype != np.int64 for k in key) or (
+            not first.size or any(_least(k, None) < 0 for k in key)):
+        return None
+    flat = first * x.shape[1]
+    flat += key[1]
+    for size, k in zip(x.shape[2:], key[2:], strict=True):
+        flat *= size
+        flat += k
+    return flat
 
 
 def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
     """Return the indices as NumPy's key; raise PyTorch's error where they are out of bounds."""
     key: list[Any] = []
-    axis = position = 0  # PyTorch's message counts indexed dimensions only
-    if any(index is not None and not index.size for index in indices):  # of no elements: PyTorch does not look
-        shape = np.broadcast_shapes(*(index.shape for index in indices if index is not None))
+    axis = 0
+    if [True for index in indices if index is not None and not index.size]:  # of no elements: PyTorch does not look
+        shape = _common_shape([index.shape for index in indices if index is not None])
         return tuple(slice(None) if index is None else np.zeros(shape, np.int64) for index in indices)
     for index in indices:
         if index is None:
@@ -358,16 +386,34 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
         if index.size:
             if not size and x.size == 0:
                 raise IndexError("index is out of bounds for dimension with size 0")
-            low, high = index.min(), index.max()
+            low, high = _least(index, None), _largest(index, None)
             if (low < -size or high >= size) and x.size == 0:
                 index = np.zeros_like(index)  # of no elements: PyTorch does not look
             elif low < -size or high >= size:
-                raise IndexError(f"index {low if low < -size else high} is out of bounds for dimension {position} with "
-                                 f"size {size}")
+                raise _out_of_bounds(x.shape, indices)
         key.append(index)
         axis += 1
-        position += 1
     return tuple(key)
+
+
+def _common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
+                         + ", ".join(str(list(s)) for s in shapes)) from None
+
+
+def _out_of_bounds(shape: Sequence[int], indices: Sequence[Any]) -> IndexError:
+    """The error about the first indexed element, in row-major order, that is out of bounds in a dimension."""
+    sizes = [size for size, index in zip(shape, indices, strict=False) if index is not None]
+    known = [index for index in indices if index is not None]
+    shape = _common_shape([index.shape for index in known])
+    arrays = [np.broadcast_to(index, shape) for index in known]
+    wrong = [(index < -size) | (index >= size) for index, size in zip(arrays, sizes, strict=True)]
+    first = np.any(wrong, axis=0).argmax()
+    dim = next(i for i, each in enumerate(wrong) if each.flat[first])  # PyTorch counts indexed dimensions only
+    return IndexError(f"index {arrays[dim].flat[first]} is out of bounds for dimension {dim} with size {sizes[dim]}")
 
 
 def _index_put(x: Any, values: Any, *indices: Any, accumulate: bool = False) -> Any:
@@ -381,11 +427,12 @@ def check_values_fit(target: Any, values: Any, indices: Sequence[Any]) -> None:
 
     Raises:
         RuntimeError: they do not (PyTorch's text).
+        IndexError: the indices do not broadcast.
     """
     shapes = [np.shape(i) for i in indices if i is not None]
     if not target.size and not any(0 in shape for shape in shapes):
         return
-    shape = np.broadcast_shapes(*shapes)
+    shape = _common_shape(shapes)
     key = tuple(slice(None) if i is None else np.zeros(shape, np.int64) for i in indices)
     full = np.broadcast_to(np.zeros((), np.bool_), target.shape)[key].shape
     try:
@@ -470,6 +517,8 @@ def _masked_select(x: Any, mask: Any) -> Any:
     if mask.dtype != np.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     shape = broadcast_shapes(x.shape, mask.shape)
+    if x.shape == mask.shape:
+        return elements_at_mask(x, mask)
     return np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]
 
 
@@ -548,12 +597,43 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return result
 
 
+def nonzero_places(x: Any) -> Any:
+    """Return the indices of the elements that are not 0: (dimensions, elements), int64.
+
+    NumPy's `nonzero` is fast for one dimension only: positions in a flat array are divided by the sizes.
+    """
+    if x.ndim < 2 or not x.flags.c_contiguous:
+        return np.array(x.nonzero(), np.int64)
+    flat = x.reshape(-1).nonzero()[0]
+    places = np.empty((x.ndim, flat.size), np.int64)
+    places[-1] = flat
+    for axis in range(x.ndim - 1, 0, -1):
+        np.floor_divide(places[axis], x.shape[axis], out=places[axis - 1])
+        places[axis] -= places[axis - 1] * x.shape[axis]
+    return places
+
+
+def elements_at_mask(x: Any, mask: Any) -> Any:
+    """Return `x[mask]`; a mask of the shape of `x` is turned into positions, since NumPy branches at each element."""
+    if mask.shape == x.shape and x.flags.c_contiguous and mask.flags.c_contiguous:
+        return x.reshape(-1).take(mask.reshape(-1).nonzero()[0])
+    return x[mask]
+
+
+def fill_at_mask(x: Any, mask: Any, value: Any) -> None:
+    """Write a number where a mask is true, in place."""
+    if mask.shape == x.shape and x.flags.c_contiguous and mask.flags.c_contiguous:
+        x.reshape(-1)[mask.reshape(-1).nonzero()[0]] = value
+    else:
+        x[mask] = value
+
+
 def _nonzero(x: Any) -> Any:
     if x.dtype == dtypes.BFLOAT16:
         x = dtypes.widen(x)
     if not x.ndim:
         return np.zeros((int(bool(x)), 0), np.int64)
-    return np.argwhere(x)
+    return nonzero_places(x).T
 
 
 def _repeat_interleave(repeats: Any) -> Any:

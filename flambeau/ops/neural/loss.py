@@ -207,7 +207,7 @@ def _bce_vjp_input(xp, g, input, target, weight, reduction):
 
 
 def _bce_vjp_target(xp, g, input, weight, reduction):
-    slope = xp.clamp_below(xp.log1p(-input), -100) - xp.clamp_below(xp.log(input), -100)
+    slope = -xp.logit(input)
     return _reduced_gradient(xp, g, slope if weight is None else slope * weight, reduction)
 
 

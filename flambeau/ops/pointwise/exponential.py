@@ -221,7 +221,7 @@ def ldexp(xp, input, other):
     return input * xp.exp2(other)
 
 
-ldexp.vjp(input=lambda xp, g, other: g * xp.exp2(other),
+ldexp.vjp(input=lambda xp, g, out, other: g * xp.exp2(other),  # saves the result, as PyTorch's node does
           other=lambda g, out: g * (out * LN_2))
 
 

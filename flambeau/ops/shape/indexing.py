@@ -75,8 +75,8 @@ def gather(xp, input, index, *, dim, sparse_grad=False):
     return xp.gather(input, index, dim)
 
 
-gather.vjp(input=lambda xp, g, index, input_shape, dim: xp.scatter_add(
-    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input_shape), index=index, src=g, dim=dim))
+gather.vjp(input=lambda xp, g, input, index, dim: xp.scatter_add(  # saves the input, as PyTorch's node does
+    xp.broadcast_to(xp.zeros((), dtype=g.dtype), input.shape), index=index, src=g, dim=dim))
 
 
 @linear("input", "src", name="scatter", key="_scatter", expose=(), exact_out=True, **INDEX_OPTIONS)
