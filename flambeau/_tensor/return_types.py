@@ -87,7 +87,12 @@ def pytree_register_structseq(cls: type) -> None:
     register(cls, lambda values: (list(values), None), lambda values, context: cls(values))
 
 
-def named_result(op: Op) -> Callable[[Any], Any]:
-    """The named tuple class of an operator's results."""
+def named_result(op: Op, with_out: bool = False) -> Callable[[Any], Any]:
+    """The named tuple class of an operator's results; `with_out`: of calls with `out=`."""
     assert op.outputs is not None
-    return result_class(op.name.removeprefix("_"), op.outputs)
+    return named(op.name.removeprefix("_"), op.outputs, with_out)
+
+
+def named(name: str, fields: tuple[str, ...], with_out: bool = False) -> type:
+    """`result_class` of a function's name, or of its calls with `out=` where these have a class of their own."""
+    return result_class(f"{name}_out" if with_out and name in _WITH_OUT else name, fields)

@@ -265,10 +265,10 @@ def test_names_of_nodes(call: Any, name: str) -> None:
 
 
 def test_deprecated_order_of_alpha() -> None:
-    from flambeau._tensor.pointwise.arithmetic import _LegacyArgumentOrder
+    from flambeau._tensor.argument_errors import deprecated_overloads
 
     x = torch.ones(2)
-    _LegacyArgumentOrder.warned = False  # it warns once a process
+    deprecated_overloads._warned[0] = False  # it warns once a process
     with pytest.warns(UserWarning, match="This overload of add is deprecated"):
         assert torch.add(x, 2, x).tolist() == [3.0, 3.0]
     assert x.clone().add_(2, x).tolist() == [3.0, 3.0]

@@ -5,6 +5,7 @@ Expected values are PyTorch's.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -231,3 +232,75 @@ def test_batched_results_do_not_depend_on_requires_grad(left, right, dtype):
         assert np.array_equal(recorded.detach().numpy(), found.numpy())
     with torch.inference_mode():
         assert (x @ y).is_inference()
+
+
+M, V, B = torch.ones(2, 2), torch.ones(2), torch.ones(2, 2, 2)
+
+
+@pytest.mark.parametrize(("name", "tensors"), [
+    ("addmm", (M, M, M)), ("addmv", (V, M, V)), ("addr", (M, V, V)), ("addbmm", (M, B, B)), ("baddbmm", (B, B, B))])
+def test_factors_may_stand_before_tensors(name: str, tensors: tuple[Any, ...]) -> None:
+    function, (x, *factors) = getattr(torch, name), tensors
+    for beta, alpha in ((2, 1), (0.5, 3)):
+        expected = function(*tensors, beta=beta, alpha=alpha)
+        with warnings.catch_warnings(action="ignore"):
+            assert function(beta, x, alpha, *factors).equal(expected)
+            assert getattr(x, name)(beta, alpha, *factors).equal(expected)
+            assert getattr(x.clone(), name + "_")(beta, alpha, *factors).equal(expected)
+            if alpha == 1:
+                assert function(beta, x, *factors, out=torch.empty(0)).equal(expected)
+    with pytest.raises(TypeError, match=r"invalid combination|positional"):
+        function(x, 2, *factors)
+
+
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda: torch.addr(M, V, V, beta=True), "Boolean beta only supported for Boolean results."),
+    (lambda: torch.addr(M.int(), V.int(), V.int(), alpha=1.5),
+     "For integral input tensors, argument alpha must not be a floating point number."),
+    (lambda: torch.addmm(M, M, M, beta=1j), "value cannot be converted to type float without overflow"),
+    (lambda: torch.addmv(V.char(), M.char(), V.char(), beta=300),
+     "value cannot be converted to type int8_t without overflow"),
+    (lambda: torch.linalg.svd(M, driver="gesvd"),
+     "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."),
+    (lambda: torch.linalg.cond(torch.ones(2, 3), 1),
+     "linalg.cond(ord=1): A must be batches of square matrices, but they are 2 by 3 matrices"),
+    (lambda: torch.linalg.eig(M / 0), "torch.linalg.eig: input tensor should not contain infs or NaNs."),
+    (lambda: torch.linalg.lstsq(M, V[0]), "torch.linalg.lstsq: other must have at least 1 dimension."),
+    (lambda: torch.linalg.lstsq(M, M, driver="x"),
+     "torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"),
+    (lambda: torch.linalg.lstsq(M, M, driver="gels"), (
+        "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have "
+        "full rank (error code: 2).")),
+    (lambda: torch.linalg.eig(M, out=(torch.empty(0), torch.empty(0, dtype=torch.complex64))), (
+        "torch.linalg.eig: Expected eigenvalues to be safely castable from ComplexFloat dtype, but got eigenvalues "
+        "with dtype Float")),
+    (lambda: torch.linalg.lu(M, out=tuple(torch.empty(0, dtype=torch.float64) for _ in range(3))),
+     "Expected out tensor to have dtype float, but got double instead"),
+])
+def test_error_of_linear_algebra(call: Any, text: str) -> None:
+    with pytest.raises(RuntimeError) as raised:
+        call()
+    assert str(raised.value) == text
+
+
+def test_results_of_calls_with_out_have_types_of_their_own() -> None:
+    out = torch.empty(0), torch.empty(0)
+    assert type(torch.linalg.qr(M, out=out)).__name__ == "linalg_qr_out"
+    assert type(torch.max(M, 0, out=(torch.empty(0), torch.empty(0).long()))).__name__ == "max_out"
+
+
+def test_condition_number_of_empty_matrices_is_zero() -> None:
+    for p in (None, -2, "fro", 1):
+        assert torch.linalg.cond(torch.ones(2, 0, 0), p).tolist() == [0.0, 0.0]
+
+
+def test_norms_take_numpys_names() -> None:
+    assert torch.linalg.norm(M, 1, axis=(0, 1), keepdims=True).tolist() == [[2.0]]
+    assert torch.linalg.vector_norm(x=M, axis=0).equal(torch.linalg.vector_norm(M, dim=0))
+
+
+def test_least_squares_ignores_columns_below_the_tolerance() -> None:
+    a = torch.tensor([[1.0, 0.0], [0.0, 3.0], [0.0, 0.0]])
+    for driver, expected in (("gelsy", [0.0, 1 / 3]), ("gelsd", [1.0, 1 / 3]), ("gels", [1.0, 1 / 3])):
+        found = torch.linalg.lstsq(a, torch.ones(3, 1), rcond=1.0, driver=driver)
+        assert torch.allclose(found.solution.flatten(), torch.tensor(expected))

@@ -60,6 +60,22 @@ def _nothing_taken(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Ty
     return TypeError(f"TensorBase.{name}() takes no arguments ({len(args)} given)") if args else None
 
 
+def called(names: Sequence[str]) -> tuple[str, str]:
+    """The namespace and the name under which a program has called a function, by the frames that are running.
+
+    Args:
+        names: the function's, and its aliases.
+    """
+    space, name = FUNCTION, names[0]
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_TENSORS):
+        owner, _, function = frame.f_code.co_qualname.rpartition(".")
+        if function in names and owner in ("", METHOD):  # the code of public functions has their names
+            space, name = owner or FUNCTION, function
+        frame = frame.f_back  # type: ignore[assignment]
+    return space, name
+
+
 def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> TypeError | None:
     """What a function raises instead of a TypeError: PyTorch's, if the arguments fit no signature, else None.
 
@@ -68,13 +84,7 @@ def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> 
         args: of the function; a method's have the tensor first.
         kwargs: by name.
     """
-    space, name = FUNCTION, names[0]
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_TENSORS):
-        owner, _, called = frame.f_code.co_qualname.rpartition(".")
-        if called in names and owner in ("", METHOD):  # the code of public functions has their names
-            space, name = owner or FUNCTION, called
-        frame = frame.f_back  # type: ignore[assignment]
+    space, name = called(names)
     return explained(space, name, args[1:] if space == METHOD else args, kwargs)
 
 
@@ -149,4 +159,4 @@ def _mark(prefix: str, value: Any, kind: str) -> str:
     return prefix + name if name == kind else f"!{prefix}{name}!"
 
 
-__all__ = ["FUNCTION", "METHOD", "explained", "invalid_combination", "unfit"]
+__all__ = ["FUNCTION", "METHOD", "called", "explained", "invalid_combination", "unfit"]

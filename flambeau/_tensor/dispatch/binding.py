@@ -204,7 +204,8 @@ class ForeignArgument(TypeError):
 
 def general_function(op: Op) -> Callable[..., Any]:
     """The public function of any operator, without a fast path."""
-    result_type = result_type_of_out = None
+    result_type: Any = None
+    result_type_of_out: Any = None
     if op.returns_namedtuple and op.outputs:
         from ..return_types import named_result
 

@@ -14,20 +14,31 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...ops.linalg.matrix_checks import check_floating, check_matrices
 from ...shapes import are_vectors
+from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, public_function, write_out
-from ..return_types import _FIELDS, result_class
+from ..return_types import _FIELDS, named
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor, wrap
 
 __all__ = [
     "cholesky", "det", "inverse", "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_diagonal",
     "linalg_eigvals", "linalg_eigvalsh", "linalg_inv", "linalg_inv_ex", "linalg_lstsq", "linalg_lu_factor_ex",
-    "linalg_matrix_rank", "linalg_pinv", "linalg_solve", "linalg_solve_ex", "linalg_svdvals",
+    "linalg_matrix_rank", "linalg_pinv", "linalg_solve", "linalg_solve_ex", "linalg_svd", "linalg_svdvals",
     "linalg_tensorinv", "linalg_tensorsolve", "linalg_vander", "logdet", "matrix_exp", "pinverse", "qr",
     "slogdet", "svd",
 ]
+
+
+_CHOLESKY = (
+    "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch release.\n"
+    "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\n"
+    "U = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
+    "This transform will produce equivalent results for all valid (symmetric positive definite) inputs.")
+_QR = ("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe "
+       "boolean parameter 'some' has been replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould "
+       "be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')")
 
 
 class LinAlgError(RuntimeError):
@@ -149,13 +160,22 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None
 
 
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.cholesky`.
+    """`linalg.cholesky`, which takes its place: this function is deprecated.
 
+    >>> import warnings
     >>> import flambeau as torch
-    >>> torch.cholesky(torch.eye(1) * 4)
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.cholesky(torch.eye(1) * 4)
     tensor([[2.]])
     """
-    return linalg_cholesky(input, upper=upper, out=out)
+    warn_once(_CHOLESKY)
+    check_matrices("cholesky", input, square=True)
+    factor, info = apply(REGISTRY["linalg_cholesky_ex"], [input], {"upper": upper})
+    failure = _first_failure(info)
+    if failure is not None:
+        raise LinAlgError(f"cholesky: {failure[0]}The factorization could not be completed because the input is not "
+                          f"positive-definite (the leading minor of order {failure[1]} is not positive-definite).")
+    return _write_out(factor, out, "linalg_cholesky_ex", "cholesky")
 
 
 def _checks_errors(key: str, message: str, error: type[RuntimeError] = LinAlgError) -> Any:
@@ -239,13 +259,29 @@ def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out, "linalg_eig", "torch.linalg.eigvals", "eigenvalues")
 
 
+def _check_driver(driver: str | None) -> None:
+    if driver is not None:
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+                           "cuSOLVER backend.")
+
+
+@wraps(public_function(REGISTRY["linalg_svd"]))
+def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
+    _check_driver(driver)
+    return public_function(REGISTRY["linalg_svd"])(A, full_matrices, out=out)
+
+
 def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """The singular values, descending.
+
+    Raises:
+        RuntimeError: `driver` is given, which is for CUDA.
 
     >>> import flambeau as torch
     >>> torch.linalg.svdvals(torch.tensor([[3.], [4.]]))
     tensor([5.])
     """
+    _check_driver(driver)
     return _write_out(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out, "_linalg_svd")
 
 
@@ -268,20 +304,23 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     result = (u, s, v)
     if out is not None:
         result = write_out(REGISTRY["linalg_svd"], list(result), out)
-    return result_class("svd", _FIELDS["svd"])(result)
+    return named("svd", _FIELDS["svd"], out is not None)(result)
 
 
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
-    """`linalg.qr`.
+    """`linalg.qr`, which takes its place: this function is deprecated.
 
+    >>> import warnings
     >>> import flambeau as torch
-    >>> torch.qr(torch.eye(1)).R.abs()
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.qr(torch.eye(1)).R.abs()
     tensor([[1.]])
     """
+    warn_once(_QR)
     result = apply(REGISTRY["linalg_qr"], [input], {"mode": "reduced" if some else "complete"})
     if out is not None:
         result = write_out(REGISTRY["linalg_qr"], list(result), out)
-    return result_class("qr", _FIELDS["qr"])(result)
+    return named("qr", _FIELDS["qr"], out is not None)(result)
 
 
 def _epsilon(A: Tensor) -> float:
@@ -382,17 +421,21 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
     >>> torch.linalg.cond(torch.eye(2))
     tensor(1.)
     """
-    if A._array.ndim < 2:
+    fn, called = layer.functions, f"linalg.cond(ord={p:g})" if isinstance(p, (int, float)) else f"linalg.cond(ord={p})"
+    if isinstance(p, str):
+        check_matrices(called, A, square=True)
+    elif A._array.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
-    check_matrices("linalg.cond", A)
-    fn = layer.functions
-    if p is None or p in (2, -2):
+    if p not in (None, 2, -2, "fro", "nuc", inf, -inf, 1, -1):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if not A._array.size:
+        none = fn.zeros(A._array.shape[:-2], dtype=A.dtype.to_real())
+        return _write_out(none, out, function="linalg.cond")
+    if p in (None, 2, -2):
         s = linalg_svdvals(A)
         low, high = fn.narrow(s, -1, -1, 1), fn.narrow(s, -1, 0, 1)
         return _write_out(fn.squeeze(low / high if p == -2 else high / low, -1), out, function="linalg.cond")
-    if p not in ("fro", "nuc", inf, -inf, 1, -1):
-        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    check_matrices("linalg.cond", A, square=True)
+    check_matrices(called, A, square=True)
     inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
     result = fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p)
     if _first_failure(info) is not None:
@@ -411,6 +454,10 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
         rcond: singular values up to `rcond` times the largest count as 0.
         driver: the LAPACK driver, on which the results other than the solution depend.
 
+    Raises:
+        RuntimeError: shapes do not fit, or there is no such driver.
+        LinAlgError: the driver is gels, and a matrix does not have full rank.
+
     >>> import flambeau as torch
     >>> torch.linalg.lstsq(torch.tensor([[2.], [0.]]), torch.tensor([[4.], [1.]])).solution
     tensor([[2.]])
@@ -419,14 +466,22 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     check_matrices("torch.linalg.lstsq", A, "input")
     a, b = A._array.shape, B._array.shape
-    if a[-2] != (b[-1] if are_vectors(a, b) else b[-2]):
-        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
+    if not b:
+        raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    at = -1 if len(b) == 1 or are_vectors(a, b) else -2
+    if a[-2] != b[at]:
+        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({at})")
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     relative = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
-    result = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": relative, "driver": driver or "gelsy"})
+    try:
+        result = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": relative, "driver": driver or "gelsy"})
+    except np.linalg.LinAlgError as error:
+        raise LinAlgError(str(error)) from None
     result[3] = result[3].detach()
     if out is not None:
         result = write_out(REGISTRY["_linalg_lstsq"], result, out)
-    return result_class("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))(result)
+    return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), out is not None)(result)
 
 
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:

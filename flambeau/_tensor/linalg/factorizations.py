@@ -9,7 +9,7 @@ from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function, write_out
-from ..return_types import _FIELDS, result_class
+from ..return_types import _FIELDS, named, result_class
 from ..tensor import Tensor
 from .decompositions import _first_failure
 
@@ -39,7 +39,7 @@ def _named(name: str, operator: str, values: list[Tensor], out: Any) -> Any:
         values = write_out(REGISTRY[operator], values, out)
     fields = _FIELDS.get(name) or REGISTRY[operator].outputs
     assert fields is not None
-    return result_class(name, fields)(values)
+    return named(name, fields, out is not None)(values)
 
 
 def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:

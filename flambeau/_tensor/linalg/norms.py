@@ -13,6 +13,8 @@ from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes, wrap_dim
+from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.messages import explained
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, write_out
@@ -32,8 +34,34 @@ _vector_norm = positional_parameters(REGISTRY["linalg_vector_norm"])
 _INF = float("inf")
 
 
-def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
-                       out: Any = None) -> Any:
+def _other_names(name: str, names: dict[str, Any], input: Any, ord: Any, dim: Any,
+                 keepdim: bool) -> tuple[Any, Any, bool]:
+    """The input, `dim` and `keepdim` of a norm, from PyTorch's name of the input and NumPy's names of parameters.
+
+    Raises:
+        TypeError: an argument is unknown or given twice.
+    """
+    rest = dict(names)
+    for key in ("input", "x", "a"):
+        if key in rest and input is NOT_GIVEN:
+            input = rest.pop(key)
+    for key in ("axis", "keepdims"):
+        if key in rest and key == "axis" and dim in (None, (-2, -1)):
+            dim = rest.pop(key)
+        elif key in rest and key == "keepdims" and keepdim is False:
+            keepdim = rest.pop(key)
+    if rest or input is NOT_GIVEN:
+        given = {"ord": ord, "dim": dim, "keepdim": keepdim, **names}
+        defaults = ({"ord": None, "dim": None} if name == "linalg_norm" else {"ord": 2, "dim": None}
+                    if name == "linalg_vector_norm" else {"ord": "fro", "dim": (-2, -1)}) | {"keepdim": False}
+        named = {key: value for key, value in given.items() if key not in defaults or value != defaults[key]}
+        error = explained("torch", name, () if input is NOT_GIVEN else (input,), named)
+        raise error or TypeError(f"{name}() got an unexpected keyword argument '{next(iter(rest))}'")
+    return input, dim, keepdim
+
+
+def linalg_vector_norm(x: Any = NOT_GIVEN, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None,
+                       out: Any = None, **names: Any) -> Any:
     """The vector norm (Σ |x|ᵖ)^(1/p) over the dimensions `dim` (all if None).
 
     Args:
@@ -48,6 +76,8 @@ def linalg_vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     >>> torch.linalg.vector_norm(torch.tensor([3., 4.]))
     tensor(5.)
     """
+    if names:
+        x, dim, keepdim = _other_names("linalg_vector_norm", names, x, ord, dim, keepdim)
     if isinstance(ord, Tensor):
         ord = ord.item()
     if not isinstance(ord, (int, float)):
@@ -82,8 +112,8 @@ def _converted(name: str, x: Tensor, dtype: Any) -> tuple[Tensor, Any]:
     return x.to(dtype), None
 
 
-def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
-                       out: Any = None) -> Any:
+def linalg_matrix_norm(A: Any = NOT_GIVEN, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
+                       dtype: Any = None, out: Any = None, **names: Any) -> Any:
     """The norm of matrices in the last two dimensions (or `dim`).
 
     Args:
@@ -96,6 +126,8 @@ def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     >>> torch.linalg.matrix_norm(torch.tensor([[3., 0.], [0., 4.]]))
     tensor(5.)
     """
+    if names:
+        A, dim, keepdim = _other_names("linalg_matrix_norm", names, A, ord, dim, keepdim)
     result = _matrix_norm(A, ord, dim, keepdim, dtype)
     return result if out is None else copy_out(result, out, _EXACT_OUT.format("matrix_norm"))
 
@@ -151,8 +183,8 @@ def _greatest(norms: Any, dim: int, keepdim: bool) -> Any:
     return layer.functions.zeros_like(norms.detach().sum(dim, keepdim))
 
 
-def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None,
-                dtype: Any = None) -> Any:
+def linalg_norm(A: Any = NOT_GIVEN, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None,
+                dtype: Any = None, **names: Any) -> Any:
     """A vector norm or, for two dimensions (of the tensor or in `dim`), a matrix norm.
 
     Raises:
@@ -162,6 +194,8 @@ def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False,
     >>> torch.linalg.norm(torch.tensor([[3., 0.], [0., 4.]]), 1)
     tensor(4.)
     """
+    if names:
+        A, dim, keepdim = _other_names("linalg_norm", names, A, ord, dim, keepdim)
     dim = (dim,) if isinstance(dim, int) else dim if dim is None else tuple(dim)
     if dim is not None and len(dim) not in (1, 2):
         raise RuntimeError("linalg.norm: If dim is specified, it must be of length 1 or 2. Got "

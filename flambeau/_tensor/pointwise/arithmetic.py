@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy as np
 from ... import dtypes
 from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import no_bool_operand
-from ...warning_location import always, user_stacklevel
+from ..argument_errors.deprecated_overloads import warn_deprecated
 from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.signatures import signatures
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import inplace_function, public_function
@@ -53,20 +53,10 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
     return bool(alpha) if d is dtypes.bool_ else alpha
 
 
-class _LegacyArgumentOrder:
-    """The deprecated argument order with the factor second, `add(input, alpha, other)`; the first call warns."""
-
-    warned = False
-
-    @classmethod
-    def warn(cls, name: str, factor: str, operands: str) -> None:
-        if cls.warned and not always[0]:
-            return
-        cls.warned = True
-        warnings.warn(f"This overload of {name} is deprecated:\n\t{name}(Tensor input, Number {factor}, {operands}, *, "
-                      f"Tensor out = None)\nConsider using one of the following signatures instead:\n\t{name}(Tensor "
-                      f"input, {operands}, *, Number {factor} = 1, Tensor out = None)",
-                      UserWarning, stacklevel=user_stacklevel())
+def _warn_legacy(name: str) -> None:
+    """Warn of the deprecated argument order with the factor second, `add(input, alpha, other)`."""
+    overload, *others = sorted(signatures("torch", name), key=lambda overload: not overload.hidden)
+    warn_deprecated(overload, others)
 
 
 # ----- addition -----
@@ -80,7 +70,7 @@ def add(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
     """
     if legacy:
         alpha, (other,) = other, legacy
-        _LegacyArgumentOrder.warn("add", "alpha", "Tensor other")
+        _warn_legacy("add")
     if alpha == 1 and alpha is not True:
         return _add(input, other, out=out)
     return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
@@ -90,7 +80,7 @@ def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
     """`add`, in place."""
     if legacy:
         alpha, (other,) = other, legacy
-        _LegacyArgumentOrder.warn("add", "alpha", "Tensor other")
+        _warn_legacy("add")
     if alpha == 1:
         return _write("add", self, other)
     return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
@@ -105,7 +95,7 @@ def sub(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
     """
     if legacy:
         alpha, (other,) = other, legacy
-        _LegacyArgumentOrder.warn("sub", "alpha", "Tensor other")
+        _warn_legacy("sub")
     if alpha == 1:
         return _sub(input, other, out=out)
     return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha, True), out=out)
@@ -118,7 +108,7 @@ def _sub_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
     """`sub`, in place."""
     if legacy:
         alpha, (other,) = other, legacy
-        _LegacyArgumentOrder.warn("sub", "alpha", "Tensor other")
+        _warn_legacy("sub")
     if alpha == 1:
         return _write("sub", self, other)
     return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha, True))
@@ -151,13 +141,13 @@ def _scaled_operands(name: str) -> tuple[Any, Any]:
     def call(input: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1, out: Any = None) -> Any:
         if legacy:
             value, tensor1, (tensor2,) = tensor1, tensor2, legacy
-            _LegacyArgumentOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+            _warn_legacy(name)
         return public_function(op)(input, tensor1, tensor2, value=value, out=out)
 
     def write(self: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1) -> Any:
         if legacy:
             value, tensor1, (tensor2,) = tensor1, tensor2, legacy
-            _LegacyArgumentOrder.warn(name, "value", "Tensor tensor1, Tensor tensor2")
+            _warn_legacy(name)
         return inplace_function(op)(self, tensor1, tensor2, value=value)
 
     call.__name__ = call.__qualname__ = name

@@ -34,7 +34,7 @@ def _write_outputs(op: Any, result: Any, out: Any, *inputs: Any) -> Any:
     if out is None:
         return result
     check_records_nothing(op.name, inputs, (out,))
-    return named_result(op)(write_out(op, result, out))
+    return named_result(op, with_out=True)(write_out(op, result, out))
 
 
 def sort(input: Any, dim: Any = -1, descending: Any = False, *, stable: Any = None, out: Any = None,

@@ -194,7 +194,7 @@ def _extremum(name: str, elementwise: str) -> Any:
             if out is not None:
                 check_records_nothing(name, (input,), (out,))
                 result = write_out(op_dim, with_indices(input, result, keepdim), out)
-                return named_result(op_dim)(result)
+                return named_result(op_dim, with_out=True)(result)
             return with_indices(input, result, keepdim)
         except TypeError:
             unfit = refused(name, (input,), (("dim", dim, missing), ("keepdim", keepdim, False), *more_than(more)), {

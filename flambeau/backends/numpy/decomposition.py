@@ -128,15 +128,78 @@ def _pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return np.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
 
 
+def _check_full_rank(rank: Any, full: int) -> None:
+    """Check the ranks of matrices.
+
+    Raises:
+        LinAlgError: one is not `full` (PyTorch's text).
+    """
+    deficient = np.flatnonzero(rank != full)
+    if deficient.size:
+        at = int(deficient[0])
+        where = f"(Batch element {at}): " if rank.ndim else ""
+        raise np.linalg.LinAlgError(f"torch.linalg.lstsq: {where}The least squares solution could not be computed "
+                                    "because the input matrix does not have full rank (error code: "
+                                    f"{int(rank.reshape(-1)[at]) + 1}).")
+
+
+def _leading_columns(a: Any, rcond: float) -> tuple[Any, int]:
+    """Return the order of columns of a QR decomposition with pivoting, and the rank by the leading blocks of R.
+
+    The rank is the size of the largest leading block with σ_min >= rcond · σ_max, which LAPACK's gelsy estimates.
+    """
+    r, order = a.copy(), np.arange(a.shape[1])
+    for k in range(min(a.shape)):
+        at = k + int(np.argmax(np.add.reduce(np.abs(r[k:, k:]) ** 2, 0)))
+        r[:, [k, at]], order[[k, at]] = r[:, [at, k]], order[[at, k]]
+        v = r[k:, k].copy()
+        length = np.linalg.norm(v)
+        if not length:
+            break
+        v[0] += length * (v[0] / abs(v[0]) if v[0] else 1)
+        v /= np.linalg.norm(v)
+        r[k:, k:] -= 2 * np.multiply.outer(v, v.conj() @ r[k:, k:])
+    rank = 0
+    for k in range(1, min(a.shape) + 1):
+        values = np.linalg.svd(r[:k, :k], compute_uv=False)
+        if not values[0] or (k > 1 and values[-1] < rcond * values[0]):
+            break
+        rank = k
+    return order, rank
+
+
+def _truncated_solution(a: Any, b: Any, rcond: float) -> tuple[Any, int]:
+    """Return the solution of least norm of gelsy, which ignores all but the leading rows of R, and the rank."""
+    order, rank = _leading_columns(a, rcond)
+    q = np.linalg.qr(a[:, order])[0][:, :rank]
+    rows = q.conj().T @ a[:, order]
+    x = np.zeros((a.shape[1], b.shape[1]), a.dtype)
+    x[order] = np.linalg.pinv(rows) @ (q.conj().T @ b)
+    return x, rank
+
+
 def _lstsq(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any, Any, Any]:
     vector = are_vectors(a.shape, b.shape)
     right = b[..., None] if vector else b
     m, n = a.shape[-2:]
-    x = np.matmul(_pinv(a, 0.0, rcond, False), right)
     real = a.real.dtype
-    values = np.linalg.svd(a, compute_uv=False) if a.size else np.zeros((*a.shape[:-2], 0), real)
+    epsilon = float(np.finfo(real).eps)
+    if rcond < 0 or (driver == "gelsd" and rcond >= 1):
+        rcond = epsilon
+    elif driver == "gels":
+        rcond = epsilon * max(m, n)
+    values = np.linalg.svd(a, compute_uv=False) if a.size else np.zeros((*a.shape[:-2], min(m, n)), real)
     limit = np.asarray(rcond, real) * (values[..., :1] if values.shape[-1] else 0)
     rank = np.asarray(np.add.reduce(values > limit, -1, dtype=np.int64))
+    if driver == "gels":
+        _check_full_rank(rank, min(m, n))
+    x = np.matmul(_pinv(a, 0.0, rcond, False), right)
+    if driver == "gelsy" and a.size and (rank != min(m, n)).any():
+        batch = x.shape[:-2]
+        sides = np.broadcast_to(a, (*batch, m, n)), np.broadcast_to(right, (*batch, *right.shape[-2:]))
+        rank = np.broadcast_to(rank, batch).copy()
+        for at in np.ndindex(*batch):
+            x[at], rank[at] = _truncated_solution(sides[0][at], sides[1][at], rcond)
     residuals = np.zeros(0, real)
     if m > n and driver != "gelsy" and (rank == n).all():
         left = np.matmul(a, x) - right
@@ -217,6 +280,8 @@ def _eigh(a: Any, uplo: str) -> tuple[Any, Any]:
 
 
 def _eig(a: Any) -> tuple[Any, Any]:
+    if not np.isfinite(a).all():
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     values, vectors = np.linalg.eig(a)
     kind = np.result_type(a.dtype, np.complex64)
     return values.astype(kind, copy=False), _column_major(vectors.astype(kind, copy=False))

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ..compiled.families import matmul as kernels
 from . import decomposition, distance, factorization
+from .memory import check_scalar_fits, scalar_operand
 
 _dot = np.dot
 _kernel_threshold = kernels.MIN_ELEMENTS
@@ -69,10 +71,15 @@ def _blas_strides(x: Any) -> Any:
 
 
 def _scalar(x: Any, value: Any) -> Any:
-    """Return a scalar for arithmetic with the array: truncated for integer arrays."""
-    kind = x.dtype.kind
-    if kind in "iu":
-        return x.dtype.type(int(value))
+    """Return a scalar for arithmetic with the array: truncated for integer arrays.
+
+    Raises:
+        RuntimeError: it does not fit the array's dtype (PyTorch's text).
+    """
+    if x.dtype.kind in "iu":
+        return x.dtype.type(scalar_operand(value, x.dtype))
+    if value.__class__ is complex or not -60000 < value < 60000:
+        check_scalar_fits(value, dtypes.of(x.dtype))
     return value
 
 
@@ -106,8 +113,23 @@ def _addbmm(input: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     return _scaled_sum(input, product, beta, alpha)
 
 
+def _check_factor(name: str, value: Any, kind: str) -> None:
+    """Check that a factor of `addr` is of the kind of the result.
+
+    Raises:
+        RuntimeError: it is a bool or floating-point where the result is not (PyTorch's text).
+    """
+    if value.__class__ is bool and kind != "b":
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if kind in "biu" and isinstance(value, (float, complex)):
+        raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+
+
 def _addr(input: Any, x: Any, y: Any, beta: Any = 1, alpha: Any = 1) -> Any:
-    if input.dtype.kind == "b":
+    kind = input.dtype.kind
+    _check_factor("beta", beta, kind)
+    _check_factor("alpha", alpha, kind)
+    if kind == "b":
         out = np.logical_and(x[:, None], y) if alpha else np.zeros((x.size, y.size), bool)
         return np.logical_or(out, input) if beta else out
     # unlike in BLAS, only beta = 0 ignores NaN

@@ -7,11 +7,13 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.dispatch.binding import write_out
 from ...amp.state import is_autocast_enabled
 from ...backends.pytorch import mha_enabled
 from ...dtypes import bool_
 from ...engine.grad_mode import is_grad_enabled
 from ...modes import active_tracer
+from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 
 __all__ = ["native_encoder_layer", "native_multi_head_attention", "warn_of_nested_tensors",
@@ -198,7 +200,7 @@ _native_multi_head_attention = native_multi_head_attention
 
 
 def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1,
-                      use_gelu: bool = False) -> Tensor:
+                      use_gelu: bool = False, out: Tensor | None = None) -> Tensor:
     """`addmm`, then ReLU or GELU.
 
     >>> import flambeau as torch
@@ -206,7 +208,8 @@ def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 
     tensor([[0., 2.]])
     """
     product = fn.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
-    return fn.gelu(product) if use_gelu else product.relu()
+    result = fn.gelu(product) if use_gelu else product.relu()
+    return result if out is None else write_out(REGISTRY["addmm"], result, out)
 
 
 def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None) -> Tensor:

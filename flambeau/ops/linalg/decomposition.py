@@ -19,7 +19,7 @@ from .matrix_checks import (
 
 
 @op(outputs=("L", "info"), check=check_batch_of_matrices("linalg.cholesky", low=True), holomorphic=False,
-    unsupported_dtypes=not_implemented("cholesky_cpu", "narrow", empty=False), **LINALG_OPTIONS)
+    unsupported_dtypes=not_implemented("cholesky_cpu", "narrow", empty=False), exact_out=True, **LINALG_OPTIONS)
 def linalg_cholesky_ex(xp, input, *, upper=False, check_errors=False):
     """The Cholesky factor L of input = L Lᴴ, and the order of the first leading minor that is not positive (0: none).
 
@@ -121,7 +121,8 @@ linalg_qr.vjp(A=lambda xp, g0, g1, Q, R, mode: _qr_vjp(xp, g0, g1, Q, R, mode))
 
 
 @op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eigh", A, square=True),
-    unsupported_dtypes=not_implemented("linalg_eigh_cpu", *NO_LAPACK), holomorphic=False, **LINALG_OPTIONS)
+    unsupported_dtypes=not_implemented("linalg_eigh_cpu", *NO_LAPACK), holomorphic=False, exact_out=True,
+    **LINALG_OPTIONS)
 def linalg_eigh(xp, A, *, UPLO="L"):
     """The eigenvalues in ascending order and the eigenvectors of a Hermitian matrix.
 
@@ -174,7 +175,7 @@ _NO_COMPLEX = RuntimeError("Unknown Complex ScalarType for {}")
 
 @op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eig", A, square=True),
     unsupported_dtypes={"bool": _NO_COMPLEX, "integer": _NO_COMPLEX, **not_implemented("linalg_eig_out_cpu", "narrow")},
-    holomorphic=False, **LINALG_OPTIONS)
+    holomorphic=False, castable_out=("torch.linalg.eig", "eigenvalues", "eigenvectors"), **LINALG_OPTIONS)
 def linalg_eig(xp, A):
     """The complex eigenvalues and eigenvectors of a square matrix.
 
@@ -198,7 +199,8 @@ linalg_eig.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eig_vjp(xp, g0, 
 
 
 @op(outputs=("U", "S", "Vh"), check=check_batch_of_matrices("linalg.svd", square=False, low=True),
-    unsupported_dtypes=not_implemented("linalg_svd_cpu", "narrow", empty=False), holomorphic=False, **LINALG_OPTIONS)
+    unsupported_dtypes=not_implemented("linalg_svd_cpu", "narrow", empty=False), holomorphic=False, exact_out=True,
+    **LINALG_OPTIONS)
 def linalg_svd(xp, A, *, full_matrices=True):
     """The singular value decomposition A = U diag(S) Vh.
 

@@ -23,7 +23,7 @@ from .matrix_checks import (
 # ----- inverses and linear systems -------------------------------------------------------------
 
 
-@op(outputs=("inverse", "info"), check=check_batch_of_matrices("linalg.inv"), **LINALG_OPTIONS)
+@op(outputs=("inverse", "info"), check=check_batch_of_matrices("linalg.inv"), exact_out=True, **LINALG_OPTIONS)
 def linalg_inv_ex(xp, A, *, check_errors=False):
     """The inverse, and the 1-based index of the first zero pivot (0: none).
 
@@ -55,7 +55,7 @@ def _check_solve(A: Any, B: Any) -> None:
 
 
 @op(outputs=("result", "info"), check=_check_solve, unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False),
-    **LINALG_OPTIONS)
+    exact_out=True, **LINALG_OPTIONS)
 def linalg_solve_ex(xp, A, B, *, left=True, check_errors=False):
     """The solution X of A X = B (X A = B if not `left`), and the 1-based index of the first zero pivot (0: none).
 
@@ -126,7 +126,8 @@ def _check_triangular(A: Any, B: Any) -> None:
     check_matrices("linalg.solve_triangular", B, "B")
 
 
-@op(check=_check_triangular, unsupported_dtypes=not_implemented("triangular_solve_cpu", *NO_LAPACK), **LINALG_OPTIONS)
+@op(check=_check_triangular, unsupported_dtypes=not_implemented("triangular_solve_cpu", *NO_LAPACK),
+    exact_out="expected scalar type {result} but found {out}", **LINALG_OPTIONS)
 def linalg_solve_triangular(xp, A, B, *, upper, left=True, unitriangular=False):
     """The solution X of A X = B (X A = B if not `left`), with triangular A.
 
@@ -189,7 +190,7 @@ def _check_lstsq(A: Any, B: Any) -> None:
 
 @op(key="_linalg_lstsq", name="linalg_lstsq", outputs=("solution", "residuals", "rank", "singular_values"),
     check=_check_lstsq, unsupported_dtypes=not_implemented("linalg_lstsq_cpu", *NO_LAPACK), holomorphic=False,
-    expose=())
+    castable_out=("torch.linalg.lstsq", "solution", "solution", "rank", "singular_values"), expose=())
 def _linalg_lstsq(xp, A, B, *, rcond, driver):
     """The least-squares solution of A X = B of least norm; residuals, rank and singular values by LAPACK's driver."""
     return xp.lstsq(A, B, rcond, driver)
@@ -248,7 +249,8 @@ def _cofactors(xp, input, determinant):
 linalg_det.vjp(A=lambda xp, g, A, out: xp.unsqueeze(xp.unsqueeze(g, -1), -1) * xp._cofactors(A, out))
 
 
-@op(outputs=("sign", "logabsdet"), check=check_batch_of_matrices("linalg.slogdet"), holomorphic=False, **LINALG_OPTIONS)
+@op(outputs=("sign", "logabsdet"), check=check_batch_of_matrices("linalg.slogdet"), holomorphic=False, exact_out=True,
+    **LINALG_OPTIONS)
 def linalg_slogdet(xp, A):
     """The sign of the determinant, and the logarithm of its absolute value.
 
@@ -274,7 +276,7 @@ linalg_slogdet.vjp(A=lambda xp, g0, g1, A, sign: _slogdet_vjp(xp, g0, g1, A, sig
 
 
 @op(node="CholeskySolveBackward0", holomorphic=False,
-    unsupported_dtypes=not_implemented("cholesky_solve_cpu", *NO_LAPACK))
+    unsupported_dtypes=not_implemented("cholesky_solve_cpu", *NO_LAPACK), castable_out=("cholesky_solve", "result"))
 def cholesky_solve(xp, B, L, *, upper=False):
     """The solution X of A X = B, with A given by its Cholesky factor L.
 
@@ -304,7 +306,8 @@ cholesky_solve.vmap(lambda xp, batch, B, L, *, upper=False: _solve_batched_syste
 
 @op(batching_rule="trailing", node="CholeskyInverseBackward0", holomorphic=False,
     check=lambda L: check_matrices("cholesky_inverse", L, square=True),
-    unsupported_dtypes=not_implemented("cholesky_inverse_out_cpu", *NO_LAPACK))
+    unsupported_dtypes=not_implemented("cholesky_inverse_out_cpu", *NO_LAPACK),
+    castable_out=("cholesky_inverse", "result"))
 def cholesky_inverse(xp, L, *, upper=False):
     """The inverse of a matrix given by its Cholesky factor L.
 
