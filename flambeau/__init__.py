@@ -77,8 +77,9 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
 
 #: subpackages imported on first access, so that `import flambeau` stays fast
 _LAZY = ("_C", "_higher_order_ops", "_library", "_ops", "_subclasses", "amp", "compiler", "cuda", "distributed",
-         "distributions", "export", "fft", "func", "functorch", "fx", "interop", "jit", "library", "linalg", "masked",
-         "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "random", "serialization",
+         "distributions", "export", "fft", "func", "functorch", "fx", "interop", "jit", "library", "linalg",
+         "masked", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "random",
+         "serialization",
          "signal", "sparse", "special", "storage", "testing", "utils", "viz")
 
 #: operators of cuDNN, MIOpen, oneDNN and quantization
@@ -117,7 +118,7 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype",
     "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
 ), "amp.state"), "ScriptModule": "jit", "ScriptFunction": "jit", "Event": "accelerators.streams",
-         "Stream": "accelerators.streams", "Future": "environment.futures",
+         "Stream": "accelerators.streams", "Future": "runtime.futures",
          "AcceleratorError": "cuda", "OutOfMemoryError": "cuda.memory", "get_device_module": "accelerators.accelerator",
          **dict.fromkeys((
     "SymBool", "SymFloat", "SymInt", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max", "sym_min",
@@ -197,8 +198,9 @@ _INPLACE_IN_TORCH = frozenset((
 _MODULE_ALIASES = {
               **{name: f"accelerators.{name}" for name in ("accelerator", "cpu", "mps", "mtia", "xpu")},
               **{name: f"environment.{name}"
-                 for name in ("functional", "futures", "hub", "monitor", "torch_version", "types")},
-              "__config__": "environment.build_config", "__future__": "environment.future_behavior",
+                 for name in ("functional", "hub", "monitor", "torch_version", "types")},
+              "futures": "runtime.futures", "__config__": "environment.build_config",
+              "__future__": "environment.future_behavior",
               "_VF": "variable_functions", "_export": "export", "_jit_internal": "jit.internal",
               "_classes": "environment.script_classes", "classes": "environment.script_classes",
               "_lobpcg": "autograd.lobpcg",

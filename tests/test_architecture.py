@@ -28,6 +28,7 @@ LAYERS: list[list[str]] = [
     ["accelerators", "amp"],
     ["cuda", "fft", "func", "linalg", "masked", "random", "signal", "special", "switches", "viz"],
     ["_tensor_display", "autograd", "profiler"],
+    ["c10d"],
     ["nn", "sparse"],
     ["_higher_order_ops", "distributions"],
     ["functorch"],

@@ -1,10 +1,9 @@
-"""The submodules of `torch.distributed` that programs import, with the names that they take from them."""
+"""The submodules of `torch.distributed` that are left out, with the names that programs take from them."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar
 
 from ..environment.left_out import LeftOut, tree
@@ -13,7 +12,7 @@ from . import state_dict
 _Args = ParamSpec("_Args")
 _R = TypeVar("_R")
 
-REASON = "flambeau runs in one process and has no process groups"
+REASON = "flambeau has no accelerators, remote calls and sharded tensors"
 
 _P = "torch.distributed"
 _FSDP: dict[str, Any] = {
@@ -79,7 +78,6 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         "values": {name: getattr(state_dict, name) for name in state_dict.__all__}},
     "checkpoint.state_dict_loader": {"functions": "_load_state_dict load load_state_dict"},
     "checkpoint.stateful": {"classes": "Stateful"},
-    "constants": {"values": {"default_pg_timeout": timedelta(seconds=1800)}},
     "device_mesh": {"classes": "DeviceMesh", "functions": "init_device_mesh"},
     "elastic": {},
     "elastic.multiprocessing": {},

@@ -1,1 +1,1 @@
-"""What programs ask of the installation and run beside computation: versions, types, hub, futures, monitoring."""
+"""What programs ask of the installation and run beside computation: versions, types, hub, monitoring."""

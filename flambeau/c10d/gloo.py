@@ -1,0 +1,713 @@
+"""`ProcessGroupGloo` and `ProcessGroupMPI`: collectives on the CPU, over sockets or MPI."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from . import algorithms
+from .backend import DEFAULT_TIMEOUT, Backend, BackendOptions
+from .memory import Target, array_of, divide, read, scatter_into
+from .options import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+)
+from .reduce_op import Combine, RedOpType, as_real, combine, kind_of
+from .stores.store import Store
+from .transport.mpi_transport import MPITransport, launched_by_mpi
+from .transport.socket_transport import SocketTransport
+from .transport.transport import Deadline, Transport
+from .work import ReceiveWork, Work, WorkQueue
+
+_COLLECTIVE = 1 << 63  # the bit of tags that tells collectives from messages of programs
+
+
+def _sizes(tensor: Any) -> str:
+    return "(" + ", ".join(map(str, tensor.shape)) + ")"
+
+
+def _type(tensor: Any) -> str:
+    name = tensor.dtype.name
+    return (f"TensorOptions(dtype={dtypes.C_NAMES.get(name, name)}, device=cpu, layout=Strided, "
+            "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))")
+
+
+class _Checks:
+    """The checks of one collective, with the texts of PyTorch's errors."""
+
+    def __init__(self, operation: str) -> None:
+        self.operation = operation
+
+    def fail(self, text: str) -> None:
+        """Raise RuntimeError."""
+        raise RuntimeError(f"ProcessGroupGloo::{self.operation}: {text}")
+
+    def root(self, root: int, size: int) -> None:
+        """Check a root's rank."""
+        if not 0 <= root < size:
+            self.fail(f"invalid root rank: {root}")
+
+    def not_empty(self, tensors: Sequence[Any]) -> None:
+        """Check that there are tensors."""
+        if not tensors:
+            self.fail("requires non-empty tensor list")
+
+    def single(self, tensors: Sequence[Any], what: str = "tensor") -> None:
+        """Check that there is one tensor."""
+        if len(tensors) != 1:
+            self.fail(f"requires a single-element {what} list")
+
+    def alike(self, tensors: Sequence[Any], model: Any) -> None:
+        """Check that tensors have the dtype and shape of a model."""
+        for i, tensor in enumerate(tensors):
+            if tensor.dtype != model.dtype:
+                self.fail(f"invalid tensor type at index {i} (expected {_type(model)}, got {_type(tensor)})")
+            if tensor.shape != model.shape:
+                self.fail(f"invalid tensor size at index {i} (expected {_sizes(model)}, got {_sizes(tensor)})")
+
+    def dense(self, tensors: Sequence[Any]) -> None:
+        """Check that tensors are dense."""
+        for tensor in tensors:
+            try:
+                array_of(tensor)
+            except RuntimeError as error:
+                self.fail(str(error))
+
+
+class _GlooOptions(BackendOptions):
+    """Options of `ProcessGroupGloo`."""
+
+    def __init__(self, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
+        super().__init__("gloo", timeout)
+        self._devices: list[Any] = []
+        self._threads = 2
+
+
+class ProcessGroupGloo(Backend):
+    """Collectives on the CPU.
+
+    Args:
+        store: the store through which the processes find each other.
+        rank: this process's number.
+        size: the number of processes.
+        timeout: how long a collective may take; or options.
+        transport: how messages travel; sockets if None.
+
+    >>> import flambeau as torch
+    >>> group = torch.distributed.ProcessGroupGloo(torch.distributed.HashStore(), 0, 1)
+    >>> x = torch.ones(2)
+    >>> group.allreduce(x).wait()
+    True
+    """
+
+    _Options = _GlooOptions
+    Options: type[BackendOptions] = _GlooOptions
+
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta | BackendOptions = DEFAULT_TIMEOUT,
+                 transport: Transport | None = None) -> None:
+        super().__init__(rank, size)
+        self._options = timeout if isinstance(timeout, BackendOptions) else _GlooOptions(timeout)
+        self._store = store
+        self._transport: Transport = transport or SocketTransport(
+            store.clone() if size > 1 else store, rank, size, self._options._timeout)
+        self._works = WorkQueue()
+        self._sequence = 0
+
+    @staticmethod
+    def create_default_device(lazy_init: bool = False) -> Any:
+        """What connects processes by default."""
+        return None
+
+    @staticmethod
+    def create_device(hostname: str = "", interface: str = "", lazy_init: bool = False) -> Any:
+        """What connects processes on one interface, which GLOO_SOCKET_IFNAME sets here."""
+        return None
+
+    # ----- running ---------------------------------------------------------------------------
+
+    def _set_sequence_number_for_group(self) -> None:
+        self._sequence = 0
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence
+
+    @property
+    def bytes_sent(self) -> int:
+        """The payload bytes that this process sent to others of the group."""
+        return self._transport.bytes_sent
+
+    def _deadline(self, timeout: timedelta | None) -> Deadline:
+        chosen = self._options._timeout if timeout is None or timeout < timedelta(0) else timeout
+        return Deadline(chosen.total_seconds())
+
+    def _start(self, opts: Any, run: Callable[[Transport, int, Deadline], None], results: list[Any]) -> Work:
+        """Run a collective in its turn, beside the caller if its options say so."""
+        self._sequence += 1
+        net, tag, timeout = self._transport, _COLLECTIVE | self._sequence, opts.timeout
+
+        def task() -> list[Any]:
+            run(net, tag, self._deadline(timeout))
+            return results
+
+        return self._works.start(task) if opts.asyncOp else self._works.run(task)
+
+    def abort(self) -> None:
+        self._works.close()
+        self._transport.close()
+
+    def _wait_for_pending_works(self) -> None:
+        self._works.drain()
+
+    def shutdown(self) -> None:
+        self._works.drain()
+        self._works.close()
+        self._transport.close()
+
+    # ----- collectives -----------------------------------------------------------------------
+
+    def _reduction(self, opts: Any, array: np.ndarray) -> Combine:
+        return combine(kind_of(opts.reduceOp), as_real(array[:0]).dtype)
+
+    def _check_average(self, opts: Any, tensor: Any) -> None:
+        if kind_of(opts.reduceOp) == RedOpType.AVG and not (tensor.is_floating_point() or tensor.is_complex()):
+            raise RuntimeError("result type Float can't be cast to the desired output type "
+                               f"{tensor.dtype.scalar_name}")
+
+    def _average(self, opts: Any, flat: np.ndarray) -> None:
+        if kind_of(opts.reduceOp) == RedOpType.AVG:
+            divide(as_real(flat), self._size)
+
+    def allreduce(self, tensors: Any, opts: Any = None, *, op: Any = None, timeout: Any = None) -> Work:
+        """Reduce tensors over all processes, in place; those of one call are reduced together, too."""
+        tensors, opts = _arguments(tensors, opts, AllreduceOptions, op=op, timeout=timeout)
+        checks = _Checks("allreduce")
+        checks.not_empty(tensors)
+        checks.dense(tensors)
+        checks.alike(tensors[1:], tensors[0])
+        reduce = self._reduction(opts, array_of(tensors[0]).reshape(-1)[:0])
+        self._check_average(opts, tensors[0])
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            targets = [Target(tensor) for tensor in tensors]
+            total = targets[0].flat
+            for other in targets[1:]:
+                reduce(as_real(total), as_real(other.flat))
+            algorithms.all_reduce(net, tag, as_real(total), reduce, deadline)
+            self._average(opts, total)
+            for target in targets:
+                if target is not targets[0]:
+                    target.flat[...] = total
+                target.store()
+
+        return self._start(opts, run, tensors)
+
+    def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
+        """Reduce each of several tensors over all processes, in place, as one array."""
+        tensors, opts = _arguments(tensors, opts, AllreduceCoalescedOptions)
+        checks = _Checks("allreduce_coalesced")
+        if not tensors:
+            checks.fail("requires non-empty tensor list")
+        if any(tensor.dtype != tensors[0].dtype for tensor in tensors):
+            checks.fail("tensors must all have the same type")
+        checks.dense(tensors)
+        reduce = self._reduction(opts, array_of(tensors[0]).reshape(-1)[:0])
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            flat = np.concatenate([read(tensor) for tensor in tensors])
+            algorithms.all_reduce(net, tag, as_real(flat), reduce, deadline)
+            self._average(opts, flat)
+            scatter_into(flat, tensors)
+
+        return self._start(opts, run, tensors)
+
+    def broadcast(self, tensors: Any, opts: Any = None, *, root: int | None = None, timeout: Any = None) -> Work:
+        """Copy a tensor from one process to all."""
+        tensors, opts = _arguments(tensors, opts, BroadcastOptions, root=root, timeout=timeout)
+        checks = _Checks("broadcast")
+        checks.root(opts.rootRank, self._size)
+        checks.not_empty(tensors)
+        if not 0 <= opts.rootTensor < len(tensors):
+            checks.fail(f"invalid root tensor: {opts.rootTensor}")
+        checks.dense(tensors)
+        checks.alike(tensors[1:], tensors[0])
+        root_rank = opts.rootRank
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            target = Target(tensors[opts.rootTensor])
+            algorithms.broadcast(net, tag, target.flat, root_rank, deadline)
+            if net.rank != root_rank:
+                target.store()
+            for tensor in tensors:
+                if tensor is not target.tensor:
+                    scatter_into(target.flat, [tensor])
+
+        return self._start(opts, run, tensors)
+
+    def reduce(self, tensors: Any, opts: Any = None, *, root: int | None = None, op: Any = None,
+               timeout: Any = None) -> Work:
+        """Reduce a tensor over all processes at one of them."""
+        tensors, opts = _arguments(tensors, opts, ReduceOptions, root=root, op=op, timeout=timeout)
+        checks = _Checks("reduce")
+        checks.root(opts.rootRank, self._size)
+        checks.single(tensors)
+        checks.dense(tensors)
+        reduce = self._reduction(opts, array_of(tensors[0]).reshape(-1)[:0])
+        self._check_average(opts, tensors[0])
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            target = Target(tensors[0])
+            algorithms.reduce(net, tag, as_real(target.flat), opts.rootRank, reduce, deadline)
+            if net.rank == opts.rootRank:
+                self._average(opts, target.flat)
+                target.store()
+
+        return self._start(opts, run, tensors)
+
+    def allgather(self, output_tensors: Any, input_tensors: Any = None, opts: Any = None, *,
+                  timeout: Any = None) -> Work:
+        """Give all processes the tensors of all."""
+        if not isinstance(input_tensors, (list, tuple)):
+            output_tensors, input_tensors = [output_tensors], [input_tensors]
+        opts = _options(opts, AllgatherOptions, timeout)
+        checks = _Checks("allgather")
+        if not input_tensors:
+            checks.fail("requires non-empty input tensor list")
+        if len(input_tensors) != len(output_tensors):
+            checks.fail("requires input/output tensor lists to have the same length")
+        expected = len(input_tensors) * self._size
+        for i, outputs in enumerate(output_tensors):
+            if len(outputs) != expected:
+                checks.fail(f"invalid output tensor list at index {i} (expected length {expected}, got {len(outputs)})")
+        checks.dense(input_tensors)
+        for each in (input_tensors[1:], *output_tensors):
+            checks.alike(each, input_tensors[0])
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            count = len(input_tensors)
+            flat = np.concatenate([read(tensor) for tensor in input_tensors])
+            chunks = [flat if rank == net.rank else np.empty_like(flat) for rank in range(net.size)]
+            algorithms.all_gather(net, tag, chunks, deadline)
+            for outputs in output_tensors:
+                for rank in range(net.size):
+                    scatter_into(chunks[rank], outputs[rank * count:(rank + 1) * count])
+
+        return self._start(opts, run, [each for outputs in output_tensors for each in outputs])
+
+    def allgather_coalesced(self, output_lists: Any, input_list: Any, opts: Any = None) -> Work:
+        """Give all processes several tensors of all: output `i` of rank `r` is `output_lists[r][i]`."""
+        opts = _options(opts, AllgatherOptions)
+        checks = _Checks("allgather_coalesced")
+        if not input_list:
+            checks.fail("requires non-empty input tensor list")
+        if len(output_lists) != self._size:
+            checks.fail("output lists should be equal to world size")
+        for outputs in output_lists:
+            if len(outputs) != len(input_list):
+                checks.fail(f"invalid output size: (expected length {len(input_list)}, got {len(outputs)})")
+            for i, (output, each) in enumerate(zip(outputs, input_list, strict=True)):
+                if output.shape != each.shape:
+                    checks.fail(f"invalid size of output tensor at index {i} (expected length {_sizes(each)}, "
+                                f"got {_sizes(output)})")
+                if output.dtype != each.dtype:
+                    checks.fail(f"invalid tensor type at index {i} (expected {_type(each)}, got {_type(output)})")
+        checks.dense(input_list)
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            for i, each in enumerate(input_list):
+                flat = read(each)
+                chunks = [flat if rank == net.rank else np.empty_like(flat) for rank in range(net.size)]
+                algorithms.all_gather(net, tag, chunks, deadline)
+                for rank in range(net.size):
+                    scatter_into(chunks[rank], [output_lists[rank][i]])
+
+        return self._start(opts, run, [each for outputs in output_lists for each in outputs])
+
+    def _allgather_base(self, output: Any, input: Any, opts: Any = None, *, timeout: Any = None) -> Work:
+        """Give all processes the tensors of all, joined into one."""
+        opts = _options(opts, AllgatherOptions, timeout)
+        checks = _Checks("allgather")
+        if output.dtype != input.dtype:
+            checks.fail(f"invalid tensor type at index 0 (expected {_type(input)}, got {_type(output)})")
+        parts = output.chunk(self._size) if output.ndim else (output,)
+        if len(parts) != self._size:
+            checks.fail(f"invalid output tensor list at index 0 (expected length {self._size}, got {len(parts)})")
+        checks.alike(parts, input)
+        checks.dense([output, input])
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            target = Target(output)
+            chunks = np.split(target.flat, net.size)
+            chunks[net.rank][...] = read(input)
+            algorithms.all_gather(net, tag, chunks, deadline)
+            target.store()
+
+        return self._start(opts, run, [output])
+
+    def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        """Several `all_gather_into_tensor` as one."""
+        opts = _options(opts, AllgatherOptions)
+        _Checks("allgather_into_tensor_coalesced").dense([*outputs, *inputs])
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            for output, each in zip(outputs, inputs, strict=True):
+                target = Target(output)
+                chunks = np.split(target.flat, net.size)
+                chunks[net.rank][...] = read(each)
+                algorithms.all_gather(net, tag, chunks, deadline)
+                target.store()
+
+        return self._start(opts, run, list(outputs))
+
+    def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
+               timeout: Any = None) -> Work:
+        """Copy the tensors of all processes to one of them."""
+        opts = _options(opts, GatherOptions, timeout)
+        if not isinstance(input_tensors, (list, tuple)):
+            output_tensors, input_tensors = [output_tensors], [input_tensors]
+        if root is not None:
+            opts.rootRank = root
+        checks = _Checks("gather")
+        checks.root(opts.rootRank, self._size)
+        if len(input_tensors) != 1:
+            checks.fail("requires a single-element input tensor list")
+        checks.dense(input_tensors)
+        if self._rank == opts.rootRank:
+            if len(output_tensors) != 1:
+                checks.fail("requires a single-element output list containing a list with the same size as the group")
+            if len(output_tensors[0]) != self._size:
+                checks.fail(f"Incorrect output list size {len(output_tensors[0])}. Output list size should be "
+                            f"{self._size}, same as size of the process group.")
+            checks.alike(output_tensors[0], input_tensors[0])
+        elif any(output_tensors):
+            checks.fail("requires empty output on non-root")
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            targets = [Target(each) for each in output_tensors[0]] if net.rank == opts.rootRank else None
+            algorithms.gather(net, tag, read(input_tensors[0]),
+                              None if targets is None else [each.flat for each in targets],
+                              opts.rootRank, deadline)
+            for target in targets or ():
+                target.store()
+
+        return self._start(opts, run, list(output_tensors[0]) if output_tensors else [])
+
+    def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
+                timeout: Any = None) -> Work:
+        """Copy one tensor to each process from one of them."""
+        opts = _options(opts, ScatterOptions, timeout)
+        if not isinstance(output_tensors, (list, tuple)):
+            output_tensors, input_tensors = [output_tensors], [input_tensors]
+        if root is not None:
+            opts.rootRank = root
+        checks = _Checks("scatter")
+        checks.root(opts.rootRank, self._size)
+        if len(output_tensors) != 1:
+            checks.fail("requires a single-element output tensor list")
+        checks.dense(output_tensors)
+        if self._rank == opts.rootRank:
+            if len(input_tensors) != 1:
+                checks.fail("requires a single-element input list containing a list with the same size as the group")
+            if len(input_tensors[0]) != self._size:
+                checks.fail(f"Incorrect input list size {len(input_tensors[0])}. Input list size should be "
+                            f"{self._size}, same as size of the process group.")
+            checks.alike(input_tensors[0], output_tensors[0])
+        elif any(input_tensors):
+            checks.fail("requires empty input on non-root")
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            inputs = [read(each) for each in input_tensors[0]] if net.rank == opts.rootRank else None
+            target = Target(output_tensors[0])
+            algorithms.scatter(net, tag, target.flat, inputs, opts.rootRank, deadline)
+            target.store()
+
+        return self._start(opts, run, list(output_tensors))
+
+    def _reduce_scattered(self, opts: Any, output: Any, inputs: Callable[[], list[np.ndarray]],
+                          model: Any) -> Callable[[Transport, int, Deadline], None]:
+        """The run of a `reduce_scatter` whose chunks `inputs()` copies."""
+        reduce = self._reduction(opts, array_of(model).reshape(-1)[:0])
+        self._check_average(opts, model)
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            chunks = inputs()
+            algorithms.ring_reduce_scatter(net, tag, [as_real(each) for each in chunks], reduce, deadline)
+            self._average(opts, chunks[net.rank])
+            scatter_into(chunks[net.rank], [output])
+
+        return run
+
+    def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, op: Any = None,
+                       timeout: Any = None) -> Work:
+        """Reduce one tensor for each process; the tensors may differ in shape."""
+        opts = _options(opts, ReduceScatterOptions, timeout)
+        if not isinstance(output_tensors, (list, tuple)):
+            output_tensors, input_tensors = [output_tensors], [input_tensors]
+        if op is not None:
+            opts.reduceOp = op
+        if len(input_tensors) != len(output_tensors):
+            raise RuntimeError("requires input/output tensor lists to have the same length")
+        if len(output_tensors) != 1:
+            raise RuntimeError("requires a single-element output tensor list")
+        inputs, output = input_tensors[0], output_tensors[0]
+        if len(inputs) != self._size:
+            raise RuntimeError("invalid input tensor list size, must be world size")
+        checks = _Checks("reduce_scatter")
+        checks.dense([*inputs, output])
+        if inputs[self._rank].shape != output.shape:
+            own, theirs = (" ".join(map(str, each.shape)) for each in (output, inputs[self._rank]))
+            raise RuntimeError(f"Check failed: outputs[0].sizes().vec() == inputs[0][i].sizes().vec() "
+                               f"({own} vs. {theirs}). ")
+        run = self._reduce_scattered(opts, output, lambda: [read(each).copy() for each in inputs], inputs[0])
+        return self._start(opts, run, list(output_tensors))
+
+    def _reduce_scatter_base(self, output: Any, input: Any, opts: Any = None, *, op: Any = None,
+                             timeout: Any = None) -> Work:
+        """Reduce a tensor, of which each process keeps one part."""
+        opts = _options(opts, ReduceScatterOptions, timeout)
+        if op is not None:
+            opts.reduceOp = op
+        if output.numel() * self._size != input.numel():
+            first = (each.shape[0] if each.ndim else 1 for each in (output, input))
+            theirs, own = next(first) * self._size, next(first)
+            raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({theirs} vs. {own}). ")
+        _Checks("_reduce_scatter_base").dense([output, input])
+        run = self._reduce_scattered(opts, output, functools.partial(self._copied_parts, input), input)
+        return self._start(opts, run, [output])
+
+    def _copied_parts(self, tensor: Any) -> list[np.ndarray]:
+        return np.split(read(tensor).copy(), self._size)
+
+    def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
+        """Several `reduce_scatter_tensor` as one."""
+        opts = _options(opts, ReduceScatterOptions)
+        runs = [self._reduce_scattered(opts, output, functools.partial(self._copied_parts, each), each)
+                for output, each in zip(outputs, inputs, strict=True)]
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            for each in runs:
+                each(net, tag, deadline)
+
+        return self._start(opts, run, list(outputs))
+
+    def alltoall(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, timeout: Any = None) -> Work:
+        """Send a tensor to each process and receive one of each."""
+        opts = _options(opts, AllToAllOptions, timeout)
+        checks = _Checks("alltoall")
+        for what, tensors in (("input", input_tensors), ("output", output_tensors)):
+            if len(tensors) != self._size:
+                checks.fail(f"{what} tensor list size {len(tensors)} does not match world size {self._size}")
+        checks.dense([*output_tensors, *input_tensors])
+        own = output_tensors[self._rank], input_tensors[self._rank]
+        if own[0].numel() != own[1].numel():
+            checks.fail("input and output tensors must have the same size")
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            targets = [Target(each) for each in output_tensors]
+            algorithms.all_to_all(net, tag, [each.flat for each in targets], [read(each) for each in input_tensors],
+                                  deadline)
+            for target in targets:
+                target.store()
+
+        return self._start(opts, run, list(output_tensors))
+
+    def _split(self, tensor: Any, sizes: Sequence[int]) -> list[int]:
+        """The numbers of elements for each process."""
+        length = tensor.shape[0] if tensor.ndim else 1
+        if not sizes:
+            if length % self._size:
+                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+            return [tensor.numel() // self._size] * self._size
+        if len(sizes) != self._size:
+            raise RuntimeError("Number of tensor splits not equal to group size")
+        if sum(sizes) != length:
+            raise RuntimeError("Split sizes doesn't match total dim 0 size")
+        row = math.prod(tensor.shape[1:])
+        return [size * row for size in sizes]
+
+    def alltoall_base(self, output: Any, input: Any, output_split_sizes: Sequence[int],
+                      input_split_sizes: Sequence[int],
+                      opts: Any = None, *, timeout: Any = None) -> Work:
+        """Send a part of a tensor to each process and receive a part of another of each."""
+        opts = _options(opts, AllToAllOptions, timeout)
+        if output.dtype != input.dtype:
+            _Checks("alltoall_base").fail(
+                f"invalid tensor type at index 0 (expected {_type(input)}, got {_type(output)})")
+        outgoing = self._split(input, input_split_sizes)
+        incoming = self._split(output, output_split_sizes)
+        if incoming[self._rank] != outgoing[self._rank]:
+            _Checks("alltoall_base").fail(f"{outgoing[self._rank]} elements are sent to rank {self._rank} itself, "
+                                          f"which expects {incoming[self._rank]}")
+        _Checks("alltoall_base").dense([output, input])
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            target = Target(output)
+            algorithms.all_to_all(net, tag, _parts(target.flat, incoming), _parts(read(input), outgoing), deadline)
+            target.store()
+
+        return self._start(opts, run, [output])
+
+    def barrier(self, opts: Any = None, *, timeout: Any = None) -> Work:
+        """Wait until all processes have called this."""
+        return self._start(_options(opts, BarrierOptions, timeout), algorithms.barrier, [])
+
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+        """Wait until all processes have called this; rank 0 names those that have not.
+
+        Args:
+            timeout: how long rank 0 waits for the others.
+            wait_all_ranks: whether it names all that are missing, not the first.
+
+        Raises:
+            RuntimeError: a process is missing (PyTorch's text).
+        """
+        deadline = self._deadline(timeout)
+
+        def run(net: Transport, tag: int, _: Deadline) -> None:
+            if net.rank:
+                try:
+                    net.send(0, tag, memoryview(b"\0"), deadline)
+                    net.expect(0, tag, memoryview(bytearray(1))).wait(deadline)
+                except RuntimeError as error:
+                    raise RuntimeError(
+                        f"Rank {net.rank} successfully reached monitoredBarrier, but received errors while waiting for "
+                        "send/recv from rank 0. Please check rank 0 logs for faulty rank.\n Original exception: \n"
+                        f"{error}") from None
+                return
+            milliseconds = int(deadline.seconds * 1000)
+            receipts = {rank: net.expect(rank, tag, memoryview(bytearray(1))) for rank in range(1, net.size)}
+            missing = []
+            for rank, receipt in receipts.items():
+                try:
+                    receipt.wait(deadline)
+                except RuntimeError as error:
+                    if not wait_all_ranks:
+                        raise RuntimeError(f"[Rank 0]: Rank {rank} failed to pass monitoredBarrier in {milliseconds} ms"
+                                           f"\n Original exception: \n{error}") from None
+                    missing.append(str(rank))
+            if missing:
+                raise RuntimeError(f"[Rank 0]: Ranks {', '.join(missing)} failed to pass monitoredBarrier in "
+                                   f"{milliseconds} ms")
+            for rank in receipts:
+                net.send(rank, tag, memoryview(b"\0"), deadline)
+
+        opts = _options(None, BarrierOptions)
+        opts.asyncOp = False
+        self._start(opts, run, [])
+
+    # ----- messages --------------------------------------------------------------------------
+
+    def send(self, tensors: Any, dstRank: int, tag: int = 0) -> Work:
+        """Send a tensor to one process."""
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        if len(tensors) != 1:
+            raise RuntimeError("ProcessGroupGloo::send takes a single tensor")
+        self._check_peer(dstRank)
+        work = Work()
+        self._transport.send(dstRank, tag & (_COLLECTIVE - 1), algorithms.as_bytes(read(tensors[0])),
+                             self._deadline(None))
+        work._finish(list(tensors))
+        return work
+
+    def _check_peer(self, rank: int) -> None:
+        if rank == self._rank:
+            raise RuntimeError(f"rank {rank} cannot exchange messages with itself")
+        if not 0 <= rank < self._size:
+            raise RuntimeError(f"invalid rank: {rank} is not in [0, {self._size})")
+
+    def recv(self, tensors: Any, srcRank: int, tag: int = 0) -> Work:
+        """Receive a tensor from one process."""
+        self._check_peer(srcRank)
+        return self._receive(tensors, srcRank, tag)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
+        """Receive a tensor from any process; the work's `_source_rank()` says which."""
+        return self._receive(tensors, None, tag)
+
+    def _receive(self, tensors: Any, source: int | None, tag: int) -> Work:
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        if len(tensors) != 1:
+            raise RuntimeError("ProcessGroupGloo::recv takes a single tensor")
+        target = Target(tensors[0])
+        receipt = self._transport.expect(source, tag & (_COLLECTIVE - 1), algorithms.as_bytes(target.flat))
+        deadline = self._deadline(None)
+
+        def receive() -> tuple[int, list[Any]]:
+            sender = receipt.wait(deadline)
+            target.store()
+            return sender, list(tensors)
+
+        return ReceiveWork(receive, receipt.arrived)
+
+
+class ProcessGroupMPI(ProcessGroupGloo):
+    """Collectives on the CPU, over MPI.
+
+    Args:
+        ranks: MPI's numbers of the processes; all of MPI's if None.
+        timeout: how long a collective may take.
+        tag: what tells groups apart that are made at the same time.
+    """
+
+    def __init__(self, store: Store, ranks: Sequence[int] | None = None, timeout: timedelta = DEFAULT_TIMEOUT,
+                 tag: int = 0) -> None:
+        from .transport.mpi_transport import world
+
+        transport = MPITransport(list(range(world().Get_size()) if ranks is None else ranks), tag)
+        super().__init__(store, transport.rank, transport.size, timeout, transport)
+        self._options.backend = "mpi"
+
+
+def _parts(flat: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+    ends = np.cumsum([0, *sizes])
+    return [flat[ends[i]:ends[i + 1]] for i in range(len(sizes))]
+
+
+def _options(opts: Any, cls: type, timeout: Any = None) -> Any:
+    opts = cls() if opts is None else opts
+    if timeout is not None:
+        opts.timeout = timeout
+    return opts
+
+
+def _arguments(tensors: Any, opts: Any, cls: type, *, op: Any = None, root: int | None = None,
+               timeout: Any = None) -> tuple[list[Any], Any]:
+    """Tensors and options of a call, whose options may be single arguments."""
+    if opts is not None and not hasattr(opts, "asyncOp"):  # `allreduce(tensor, ReduceOp.SUM)`, `broadcast(tensor, 0)`
+        reduces = "reduce" in cls.__name__.lower()
+        op, root, opts = opts if reduces else op, root if reduces else opts, None
+    opts = _options(opts, cls, timeout)
+    if op is not None:
+        opts.reduceOp = op
+    if root is not None:
+        opts.rootRank = root
+    return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors], opts
+
+
+def uses_mpi(size: int) -> bool:
+    """Whether MPI connects the processes of a world of this size: a launcher of MPI started them all."""
+    if not launched_by_mpi() or os.environ.get("TORCHELASTIC_RUN_ID"):
+        return False
+    try:
+        from .transport.mpi_transport import world
+
+        return bool(world().Get_size() == size)
+    except RuntimeError:
+        return False
+
+
+__all__ = ["ProcessGroupGloo", "ProcessGroupMPI", "uses_mpi"]

@@ -1,0 +1,90 @@
+"""Options of collectives, as objects."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from .reduce_op import ReduceOp
+
+UNSET_TIMEOUT = timedelta(milliseconds=-1)  # the process group's timeout
+
+
+class _Options:
+    """Options of a collective.
+
+    Attributes:
+        timeout: how long it may take; negative: as long as the process group allows.
+        asyncOp: whether it runs beside the caller.
+    """
+
+    def __init__(self) -> None:
+        self.timeout = UNSET_TIMEOUT
+        self.asyncOp = True
+
+
+class _Reducing(_Options):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reduceOp: Any = ReduceOp.SUM
+        self.sparseIndices: Any = None
+
+
+class _Rooted(_Options):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rootRank, self.rootTensor = 0, 0
+
+
+class AllreduceOptions(_Reducing):
+    """Options of `allreduce`."""
+
+
+class AllreduceCoalescedOptions(AllreduceOptions):
+    """Options of `allreduce_coalesced`."""
+
+
+class ReduceScatterOptions(_Reducing):
+    """Options of `reduce_scatter`."""
+
+
+class ReduceOptions(_Reducing):
+    """Options of `reduce`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rootRank, self.rootTensor = 0, 0
+
+
+class BroadcastOptions(_Rooted):
+    """Options of `broadcast`."""
+
+
+class GatherOptions(_Rooted):
+    """Options of `gather`."""
+
+
+class ScatterOptions(_Rooted):
+    """Options of `scatter`."""
+
+
+class AllgatherOptions(_Options):
+    """Options of `allgather`."""
+
+
+class AllToAllOptions(_Options):
+    """Options of `alltoall`."""
+
+
+class BarrierOptions(_Options):
+    """Options of `barrier`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device_ids: Any = None
+        self.device: Any = None
+
+
+__all__ = ["UNSET_TIMEOUT", "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions",
+           "BarrierOptions", "BroadcastOptions", "GatherOptions", "ReduceOptions", "ReduceScatterOptions",
+           "ScatterOptions"]

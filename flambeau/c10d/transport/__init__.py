@@ -1,0 +1,3 @@
+"""Transports: messages between two processes, over sockets or MPI."""
+
+from __future__ import annotations

@@ -1,0 +1,626 @@
+"""Process groups: the default one, groups of some of its processes, and what programs ask about them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, cast
+
+from ..c10d.backend import DEFAULT_TIMEOUT
+from ..c10d.gloo import ProcessGroupGloo, ProcessGroupMPI, uses_mpi
+from ..c10d.process_group import ProcessGroup
+from ..c10d.stores import HashStore, PrefixStore, Store
+from ..c10d.transport.mpi_transport import launched_by_mpi
+from ..c10d.transport.mpi_transport import world as mpi_world
+from ..c10d.world import GroupMember, default_group, world
+from .backends import Backend, BackendConfig
+from .rendezvous import rendezvous
+
+__all__ = ["destroy_process_group", "get_backend", "get_backend_config", "get_global_rank", "get_group_rank",
+           "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size",
+           "init_process_group", "is_available", "is_initialized", "is_torchelastic_launched", "new_group",
+           "new_subgroups", "new_subgroups_by_enumeration"]
+
+_MASTER_TAG = 17  # of the MPI groups that hold all processes
+
+
+def is_available() -> bool:
+    """Whether there are process groups: True.
+
+    >>> import flambeau as torch
+    >>> torch.distributed.is_available()
+    True
+    """
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether there is a default process group.
+
+    >>> import flambeau as torch
+    >>> torch.distributed.is_initialized()
+    False
+    """
+    return world.default is not None
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether `torchrun` started this process."""
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The rank within this machine, of the environment variable LOCAL_RANK.
+
+    Args:
+        fallback_rank: the rank if the variable is not set.
+
+    Raises:
+        RuntimeError: the variable is not set, and there is no fallback.
+    """
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+                       "`get_node_local_rank` to work, assuming you are not running in a multi-device context and want "
+                       "the code to run locally instead.")
+
+
+# ----- queries -----------------------------------------------------------------------------
+
+
+_get_default_group = default_group
+
+
+def _get_default_store() -> Store:
+    default_group()
+    return world.stores[world.default]
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    return group is not None and group == GroupMember.NON_GROUP_MEMBER
+
+
+def _warn_not_in_group(operation: str) -> None:
+    rank = -1 if world.default is None else world.default.rank()
+    warnings.warn(f"Running {operation} on global rank {rank} which does not belong to the given group.", stacklevel=3)
+
+
+def _group_or_default_group(group: ProcessGroup | None = None) -> ProcessGroup:
+    return default_group() if group is None else group
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The rank in a group of a process.
+
+    Args:
+        group: the group.
+        global_rank: the process's rank in the default group.
+
+    Raises:
+        ValueError: the process is not in the group, or the group is not known (PyTorch's texts).
+    """
+    if group is world.default:
+        return global_rank
+    if group not in world.ranks:
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+    ranks = world.ranks[group]
+    if global_rank not in ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return ranks[global_rank]
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The rank in the default group of a process.
+
+    Args:
+        group: a group.
+        group_rank: the process's rank in it.
+
+    Raises:
+        ValueError: the group has no such rank, or is not known (PyTorch's texts).
+    """
+    if group is world.default:
+        return group_rank
+    if group not in world.ranks:
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+    for rank, own in world.ranks[group].items():
+        if own == group_rank:
+            return rank
+    raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """The ranks in the default group of a group's processes, in the group's order.
+
+    Args:
+        group: the group; the default one if None.
+    """
+    return list(world.ranks[_group_or_default_group(group)])
+
+
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """This process's rank in a group; -1 if it is not in it.
+
+    Args:
+        group: the group; the default one if None.
+
+    Raises:
+        ValueError: there is no default process group.
+    """
+    if _rank_not_in_group(group):
+        return -1
+    rank = default_group().rank()
+    return rank if group is None or group is world.default else get_group_rank(group, rank)
+
+
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """The number of a group's processes; -1 if this process is not in it.
+
+    Args:
+        group: the group; the default one if None.
+
+    Raises:
+        ValueError: there is no default process group.
+    """
+    return -1 if _rank_not_in_group(group) else _get_group_size(group)
+
+
+def _get_group_size(group: ProcessGroup | None) -> int:
+    return _group_or_default_group(group).size()
+
+
+def get_backend(group: ProcessGroup | None = None) -> str:
+    """The name of a group's backend.
+
+    Args:
+        group: the group; the default one if None.
+
+    Raises:
+        ValueError: there is no default process group, or this process is not in the group.
+    """
+    pg = _group_or_default_group(group)
+    if _rank_not_in_group(pg):
+        raise ValueError("Invalid process group specified")
+    return Backend(world.backends[pg])
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """The backends of a group, by type of device.
+
+    Args:
+        group: the group; the default one if None.
+    """
+    pg = _group_or_default_group(group)
+    if _rank_not_in_group(pg):
+        raise ValueError("Invalid process group specified")
+    return str(world.configs[pg])
+
+
+def get_pg_count() -> int:
+    """The number of names that were given to groups."""
+    return world.count
+
+
+def _device_capability(group: ProcessGroup | None = None) -> list[str]:
+    return [device.type for device in _group_or_default_group(group)._device_types]
+
+
+def _get_pg_default_device(group: ProcessGroup | None = None) -> Any:
+    from ..devices import device
+
+    return device("cpu")
+
+
+def _get_object_coll_device(group: ProcessGroup | None = None) -> str:
+    return "cpu"
+
+
+# ----- names -------------------------------------------------------------------------------
+
+
+def _hash_ranks_to_str(ranks: Sequence[int]) -> str:
+    digest = hashlib.sha1("_".join(map(str, ranks)).encode(), usedforsecurity=False)
+    digest.update(f"_{len(world.names)}".encode())
+    return digest.hexdigest()
+
+
+def _process_group_name(ranks: Sequence[int], use_hashed_name: bool) -> str:
+    name = _hash_ranks_to_str(ranks) if use_hashed_name else str(world.count)
+    world.count += 1
+    return name
+
+
+def _get_process_group_name(pg: ProcessGroup) -> str:
+    return world.names.get(pg, "None")
+
+
+def _get_process_group_store(pg: ProcessGroup) -> Store:
+    return world.stores[pg]
+
+
+def _get_group_tag(pg: ProcessGroup) -> str:
+    return world.tags[pg].removeprefix("user:")
+
+
+def _resolve_process_group(group_name: str) -> ProcessGroup:
+    for pg, name in world.names.items():
+        if name == group_name:
+            return cast(ProcessGroup, pg)
+    raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
+
+
+def _find_pg_by_ranks_and_tag(tag: str, ranks: Sequence[int]) -> ProcessGroup | None:
+    if tag and not tag.startswith(("ptd:", "user:")):
+        tag = f"user:{tag}"
+    for pg, own in world.tags.items():
+        if own == tag and list(world.ranks[pg]) == list(ranks):
+            return cast(ProcessGroup, pg)
+    return None
+
+
+def _check_valid_timeout(timeout: Any) -> None:
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+
+
+def _set_pg_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
+    """Set how long the collectives of a group may take."""
+    pg = _group_or_default_group(group)
+    if _rank_not_in_group(pg):
+        raise ValueError("Invalid process group specified")
+    if not isinstance(timeout, timedelta):
+        raise AssertionError("timeout must be a timedelta")
+    pg.set_timeout(timeout)
+
+
+# ----- making and ending groups ------------------------------------------------------------
+
+
+def _make_backend(name: str, store: Store, rank: int, size: int, ranks: Sequence[int], timeout: timedelta,
+                  options: Any) -> Any:
+    """A backend of a group.
+
+    Raises:
+        RuntimeError: there is no such backend here (PyTorch's texts).
+    """
+    if name == Backend.GLOO:
+        tag = int(hashlib.sha1(f"{ranks}{world.count}".encode(), usedforsecurity=False).hexdigest()[:4], 16)
+        chosen = options if isinstance(options, ProcessGroupGloo.Options) else timeout
+        if uses_mpi(_global_size(size, ranks)):
+            from ..c10d.transport.mpi_transport import MPITransport
+
+            return ProcessGroupGloo(store, rank, size, chosen, MPITransport(list(ranks) or list(range(size)), tag))
+        return ProcessGroupGloo(store, rank, size, chosen)
+    if name == Backend.MPI:
+        return ProcessGroupMPI(store, list(ranks) or None, timeout, _MASTER_TAG + world.count)
+    if name in (Backend.NCCL, Backend.UCC, Backend.XCCL):
+        raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
+    creator, extended = Backend._plugins.get(name, (None, False))
+    assert creator is not None, f"Unknown backend type {name}"
+    if not extended:
+        return creator(store, rank, size, timeout)
+    described = _DistributedBackendOptions()
+    described.store, described.group_rank, described.group_size, described.timeout = store, rank, size, timeout
+    described.global_ranks_in_group = list(ranks)
+    return creator(described, options)
+
+
+def _global_size(size: int, ranks: Sequence[int]) -> int:
+    return size if world.default is None else world.default.size()
+
+
+class _DistributedBackendOptions:
+    """What a backend of a program is made of."""
+
+    store: Any = None
+    group_rank = group_size = -1
+    timeout: Any = None
+    group_id = ""
+    global_ranks_in_group: Sequence[int] = ()
+
+
+def _make_group(size: int, rank: int, ranks: Sequence[int], backend: str, store: Store, name: str, timeout: timedelta,
+                options: Any, tag: str | None, description: str | None) -> ProcessGroup:
+    """A registered group; `ranks` are empty for the default one."""
+    if name in world.names.values():
+        raise ValueError(f"The specified group name {name} has already been created, please use a different group name")
+    config = BackendConfig(backend)
+    prefixed = PrefixStore(f"{name}/", store)
+    makers = config.get_device_backend_map()
+    made: dict[str, Any] = {}
+    for kind, each in makers.items():
+        if each not in made and not (kind == "cuda" and each == Backend.NCCL and "cpu" in makers and len(makers) > 1):
+            made[each] = _make_backend(each, PrefixStore(f"{kind}/", prefixed), rank, size, ranks, timeout, options)
+    first = next(iter(made.values()))
+    if isinstance(first, ProcessGroup):  # a program's own process group
+        pg = first
+    else:
+        if rank < 0:  # MPI has decided
+            rank, size = first.rank(), first.size()
+        pg = ProcessGroup(prefixed, rank, size)
+        for kind, each in makers.items():
+            if each in made:
+                pg._register_backend(kind, Backend.backend_type_map.get(each, ProcessGroup.CUSTOM), made[each])
+    pg._set_group_name(name)
+    pg._set_group_desc(description or "undefined")
+    world.backends[pg], world.stores[pg], world.names[pg], world.configs[pg] = backend, prefixed, name, str(config)
+    world.tags[pg] = "" if not ranks else f"user:{tag}" if tag else f"ptd:{name}"
+    return pg
+
+
+def _environment_of_mpi() -> tuple[int, int] | None:
+    """The rank and size that a launcher of MPI gave, where no variables of PyTorch say otherwise."""
+    if "RANK" in os.environ or not launched_by_mpi():
+        return None
+    communicator = mpi_world()
+    rank, size = communicator.Get_rank(), communicator.Get_size()
+    local = next((os.environ[each] for each in ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+                  if each in os.environ), str(rank))
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
+    os.environ.setdefault("LOCAL_RANK", local)
+    return rank, size
+
+
+def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None,
+                       world_size: int = -1, rank: int = -1, store: Store | None = None, group_name: str = "",
+                       pg_options: Any = None, device_id: Any = None, _ranks: Sequence[int] | None = None) -> None:
+    """Make the default process group; all processes call this.
+
+    Args:
+        backend: "gloo" (sockets, or MPI where MPI's launcher started the processes), "mpi", or "cpu:gloo".
+        init_method: how the processes find each other: "env://" (the default), "tcp://host:port" or "file:///path".
+        timeout: how long a collective may take, 30 minutes if None.
+        world_size: the number of processes, where `init_method` does not say it.
+        rank: this process's number, where `init_method` does not say it.
+        store: the store through which the processes find each other, instead of `init_method`.
+        group_name: without effect.
+        pg_options: options of the backend.
+        device_id: the device of this process; the CPU.
+
+    Raises:
+        ValueError: there is a default process group, or something is missing to find the others (PyTorch's texts).
+        RuntimeError: there is no such backend, or processes are missing.
+
+    >>> import flambeau as torch
+    >>> dist = torch.distributed
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_rank(), dist.get_world_size(), dist.get_backend()
+    (0, 1, 'gloo')
+    >>> dist.destroy_process_group()
+    """
+    if world.default is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    if store is not None:
+        if world_size <= 0:
+            raise AssertionError("world_size must be positive if using store")
+        if rank < 0:
+            raise AssertionError("rank must be non-negative if using store")
+    kind = getattr(device_id, "type", "cpu" if device_id is None else "an accelerator")
+    if kind != "cpu":
+        raise ValueError(f"device_id {device_id} does not match the current compilation's accelerator support: None. "
+                         "Please use a different compiled version that supports your accelerator.")
+    if backend is None:
+        backend = Backend.UNDEFINED if device_id is None else Backend.default_device_backend_map[kind]
+    backend = Backend(backend)
+    timeout = DEFAULT_TIMEOUT if timeout is None else timeout
+    _check_valid_timeout(timeout)
+    name = _process_group_name(_ranks or [], use_hashed_name=bool(_ranks))
+    if backend == Backend.MPI:
+        if world_size != -1 or rank != -1:
+            warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are "
+                          "assigned by the MPI runtime.", stacklevel=2)
+        mpi_world()
+        _environment_of_mpi()
+        store, rank, world_size = HashStore(), -1, -1
+    elif store is None:
+        found = _environment_of_mpi() if init_method is None else None
+        if found is not None and "MASTER_ADDR" not in os.environ:
+            store, (rank, world_size) = HashStore(), found
+        else:
+            store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
+            store.set_timeout(timeout)
+        store = PrefixStore("default_pg", store)
+    pg = _make_group(world_size, rank, (), backend, store, name, timeout, pg_options, None, "default_pg")
+    world.default, world.default_init_method = pg, init_method
+    world.ranks[pg] = {i: i for i in range(pg.size())}
+    sys.excepthook = _excepthook_of(pg.rank(), sys.excepthook)
+    if os.environ.get("TORCH_DIST_INIT_BARRIER") == "1":
+        pg.barrier().wait()
+
+
+def _excepthook_of(rank: int, old: Any) -> Any:
+    """A hook that begins each line of an uncaught exception's traceback with this process's rank."""
+    def hook(*args: Any) -> None:
+        stderr, sys.stderr = sys.stderr, io.StringIO()
+        try:
+            old(*args)
+        finally:
+            text, sys.stderr = sys.stderr.getvalue(), stderr
+        stderr.write("\n".join(f"[rank{rank}]: {line}" if line else "" for line in text.split("\n")))
+        stderr.flush()
+
+    while getattr(old, "of_rank", False):  # one prefix, also after a second initialisation
+        old = old.before
+    hook.of_rank, hook.before = True, old  # type: ignore[attr-defined]
+    return hook
+
+
+def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None,
+              pg_options: Any = None, use_local_synchronization: bool = False, group_desc: str | None = None,
+              device_id: Any = None, sort_ranks: bool = True) -> Any:
+    """Make a group of some processes; all processes call this, in the same order.
+
+    Args:
+        ranks: their ranks in the default group; all if None.
+        timeout: how long a collective may take.
+        backend: the group's backend; the default group's if None.
+        pg_options: options of the backend.
+        use_local_synchronization: whether only its members call this.
+        group_desc: a description.
+        device_id: the device of this process; the CPU.
+        sort_ranks: whether ranks in the group follow those in the default one.
+
+    Returns:
+        The group; `GroupMember.NON_GROUP_MEMBER` where this process is not in it.
+
+    Raises:
+        ValueError: ranks that the default group does not have, or the same one twice (PyTorch's texts).
+    """
+    return _new_group_with_tag(ranks, timeout, backend, pg_options, None, use_local_synchronization, group_desc,
+                               sort_ranks)
+
+
+def _new_group_with_tag(ranks: Sequence[int] | None = None, timeout: timedelta | None = None,
+                        backend: str | None = None,
+                        backend_options: Any = None, pg_tag: str | None = None, use_local_synchronization: bool = False,
+                        group_desc: str | None = None, sort_ranks: bool = True) -> Any:
+    default = default_group()
+    rank, size = default.rank(), default.size()
+    chosen = world.backends[default] if backend is None or backend == Backend.UNDEFINED else Backend(backend)
+    if timeout is None:
+        timeout = DEFAULT_TIMEOUT
+    _check_valid_timeout(timeout)
+    if use_local_synchronization:
+        if chosen == Backend.MPI:
+            raise ValueError("MPI backend doesn't support use_local_synchronization=True")
+        if ranks is not None and rank not in ranks:
+            return None
+    if ranks is None:
+        members = list(range(size))
+    else:
+        members = sorted(ranks) if sort_ranks else list(ranks)
+        if len(set(members)) != len(members):
+            raise ValueError(f"ranks list must not contain duplicate entries, got {list(ranks)}")
+        if len(members) > size:
+            raise ValueError("the new group's world size should be less or equal to the world size set by "
+                             "init_process_group")
+        for each in members:
+            if each < 0 or each >= size:
+                raise ValueError(f"Rank {each} is out of range. Valid ranks are 0 to {size - 1} (world_size={size})")
+    name = _process_group_name(members, use_hashed_name=use_local_synchronization)
+    if rank not in members:
+        return GroupMember.NON_GROUP_MEMBER
+    pg = _make_group(len(members), members.index(rank), members, chosen, _default_store_beside_groups(), name, timeout,
+                     backend_options, pg_tag, group_desc)
+    world.ranks[pg] = {each: i for i, each in enumerate(members)}
+    return pg
+
+
+def _default_store_beside_groups() -> Store:
+    """The store of the default group without its prefix, below which groups have theirs."""
+    store = world.stores[world.default]
+    return store.underlying_store if isinstance(store, PrefixStore) else store
+
+
+def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None,
+                  backend: str | None = None, pg_options: Any = None,
+                  group_desc: str | None = None) -> tuple[Any, list[Any]]:
+    """Divide a group into groups of consecutive ranks.
+
+    Args:
+        group_size: the number of processes of each.
+        group: the group; the default one if None.
+        timeout, backend, pg_options, group_desc: as `new_group`.
+
+    Returns:
+        The group of this process, and all of them.
+
+    Raises:
+        ValueError: the size does not divide that of the group (PyTorch's texts).
+    """
+    if group_size is None:
+        raise ValueError("Default group size only takes effect when CUDA is available."
+                         "If your subgroup using a backend that does not depend on CUDA,"
+                         "please pass in 'group_size' correctly.")
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    size = get_world_size(group)
+    if size < group_size:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
+    if size % group_size:
+        raise ValueError(f"The world size ({size}) must be divisible by '{group_size=}'")
+    ranks = get_process_group_ranks(group)
+    return new_subgroups_by_enumeration([ranks[i:i + group_size] for i in range(0, size, group_size)], timeout, backend,
+                                        pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | None = None,
+                                 backend: str | None = None, pg_options: Any = None,
+                                 group_desc: str | None = None) -> tuple[Any, list[Any]]:
+    """Make several groups that have no process in common.
+
+    Args:
+        ranks_per_subgroup_list: the ranks of each.
+        timeout, backend, pg_options, group_desc: as `new_group`.
+
+    Returns:
+        The group of this process, None if it is in none, and all of them.
+
+    Raises:
+        ValueError: there are none, or a process is in two of them (PyTorch's texts).
+    """
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    groups: list[Any] = []
+    own: Any = None
+    of_rank: dict[int, Sequence[int]] = {}
+    for ranks in ranks_per_subgroup_list:
+        made = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        groups.append(made)
+        for rank in ranks:
+            if rank in of_rank:
+                raise ValueError(f"Rank {rank} has appeared in both subgroup {of_rank[rank]} and {ranks}")
+            of_rank[rank] = ranks
+            if rank == get_rank():
+                own = made
+    return own, groups
+
+
+def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Any = None, timeout: timedelta | None = None,
+                pg_options: Any = None, group_desc: str | None = None) -> Any:
+    """Refuse: backends of the CPU do not divide groups without new connections.
+
+    Raises:
+        RuntimeError: always (PyTorch's text).
+    """
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    default_group()
+    raise RuntimeError("No device associated with the default pg, not safe to split any process groups")
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """End a group; with the default one, all of them.
+
+    Args:
+        group: the group; the default one if None.
+
+    Raises:
+        AssertionError: there is no default group.
+        ValueError: the group is not known.
+    """
+    if group is not None and group == GroupMember.NON_GROUP_MEMBER:
+        return
+    pg = world.default if group is None else group
+    if pg is None:
+        raise AssertionError("Process group cannot be None")
+    if pg not in world.backends:
+        raise ValueError("Invalid process group specified")
+    ended = list(world.backends) if pg is world.default else [pg]
+    for each in reversed(ended):
+        each.shutdown()
+        world.forget(each)
+    if pg is world.default:
+        world.clear()
+
+
+_abort_process_group = destroy_process_group

@@ -1,0 +1,14 @@
+"""Collectives of three processes, compared with PyTorch's on gloo."""
+
+from __future__ import annotations
+
+import pytest
+
+from .ranks import differences
+
+pytestmark = pytest.mark.parity
+
+
+def test_collectives():
+    pytest.importorskip("torch")
+    assert not differences("collectives", 3)
