@@ -79,7 +79,7 @@ class Call:
             for leaf in leaves:
                 leaf.grad = None
             result = operator(torch, inputs)
-            result.backward(gradient)
+            result.backward(gradient.clone())  # a new one, as from an operator: nobody else refers to it
             return result
 
         return run

@@ -17,11 +17,19 @@ from .. import dtypes
 
 WIDE_ROW = 64
 FEW_ROUNDS = 16
+#: so many elements are added at positions in the flat target, whatever the axis
+FEW_ELEMENTS = 2048
 
 #: dtypes of records, which NumPy cannot add
 _RECORDS = frozenset((dtypes.BFLOAT16, dtypes.COMPLEX32))
 
 REDUCTIONS = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}
+
+
+def _out_of_range(index: np.ndarray, least: int, size: int) -> bool:
+    """Whether an index is less than `least`, or `size` or more."""
+    return bool(index.size) and bool(
+        np.minimum.reduce(index, None) < least or np.maximum.reduce(index, None) >= size)
 
 
 def scatter_add(target: np.ndarray, axis: int, index: np.ndarray, source: np.ndarray) -> np.ndarray:
@@ -55,8 +63,8 @@ def scatter_reduce(target: np.ndarray, axis: int, index: np.ndarray, source: np.
     source = source[tuple(slice(length) for length in index.shape)]
     if not index.size:
         return target
-    wrong = (index < 0) | (index >= target_.shape[axis])
-    if wrong.any():
+    if _out_of_range(index, 0, target_.shape[axis]):
+        wrong = (index < 0) | (index >= target_.shape[axis])
         raise RuntimeError(f"index {index[wrong][0]} is out of bounds for dimension {axis % target_.ndim} with "
                            f"size {target_.shape[axis]}")
     positions = _flat_positions(target_.shape, axis % target_.ndim, index)
@@ -84,7 +92,7 @@ def index_add(target: np.ndarray, axis: int, index: np.ndarray, source: np.ndarr
     index = index.reshape(-1)
     if target.ndim <= 1:
         size = target.size
-        if index.min() < 0 or index.max() >= size:
+        if _out_of_range(index, 0, size):
             raise IndexError("index out of range in self")
         if target.dtype in _RECORDS:
             wide = dtypes.widen(target).reshape(-1)
@@ -97,9 +105,17 @@ def index_add(target: np.ndarray, axis: int, index: np.ndarray, source: np.ndarr
         return target
     axis %= target.ndim
     size = target.shape[axis]
-    wrong = (index < 0) | (index >= size)
-    if wrong.any():
+    if _out_of_range(index, 0, size):
+        wrong = (index < 0) | (index >= size)
         raise RuntimeError(f"index {index[wrong][0]} is out of bounds for dimension 0 with size {size}")
+    if source.size <= FEW_ELEMENTS and target.flags.c_contiguous and target.dtype.kind in "fiu" and (
+            target.dtype not in dtypes.NARROW):
+        rest = prod(target.shape[axis + 1:])
+        places = index.astype(np.int64) + np.arange(0, prod(target.shape[:axis + 1]), size)[:, None]
+        if rest != 1:
+            places = places[..., None] * rest + np.arange(rest)
+        np.add.at(target.reshape(-1), places.reshape(-1), source.reshape(-1))
+        return target
     if axis == 0:
         rows = np.ascontiguousarray(source).reshape(len(index), -1)
         if target.flags.c_contiguous:
@@ -233,10 +249,12 @@ def _leading_rows(shape: tuple[int, ...], indices: tuple[Any, ...]) -> np.ndarra
         return None
     rows: np.ndarray | int = 0
     for axis, (index, size) in enumerate(zip(indices, shape, strict=False)):
-        wrong = (index < -size) | (index >= size)
-        if wrong.any():
+        if _out_of_range(index, -size, size):
+            wrong = (index < -size) | (index >= size)
             if not size:
                 raise IndexError("index is out of bounds for dimension with size 0")
             raise IndexError(f"index {index[wrong].flat[0]} is out of bounds for dimension {axis} with size {size}")
-        rows = rows * size + np.where(index < 0, index + size, index)
+        if index.size and np.minimum.reduce(index, None) < 0:
+            index = np.where(index < 0, index + size, index)
+        rows = index if rows.__class__ is int else rows * size + index
     return np.asarray(rows, np.int64)

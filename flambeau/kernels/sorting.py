@@ -75,6 +75,12 @@ def _take_last_axis(x: np.ndarray, index: np.ndarray) -> np.ndarray:
     return flat.take(index + rows)
 
 
+def _to_last(x: np.ndarray, axis: int) -> np.ndarray:
+    """A view with an axis moved to the end, the order of the others kept."""
+    axis %= x.ndim
+    return x if axis == x.ndim - 1 else x.transpose(*range(axis), *range(axis + 1, x.ndim), axis)
+
+
 def argsort(x: np.ndarray, axis: int = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
     """Indices that sort `x` along an axis.
 
@@ -156,9 +162,9 @@ def kthvalue(x: np.ndarray, k: int, axis: int = -1) -> tuple[np.ndarray, np.ndar
     """The k-th smallest element (from 1) along an axis, which is removed, and its index, PyTorch's among equals."""
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
-    keys = np.moveaxis(order_keys(x), axis, -1)
+    keys = _to_last(order_keys(x), axis)
     order = np.argpartition(keys, k - 1, -1)[..., k - 1:k]
-    tied = (keys == np.take_along_axis(keys, order, -1)).sum(-1) > 1
+    tied = np.add.reduce(keys == _take_last_axis(keys, order), -1, np.intp) > 1
     index = np.array(order[..., 0], np.int64)
     for slice_ in _slices(tied):
         index[slice_] = ties.kth_place(_signed(keys[slice_]), k - 1)
@@ -172,19 +178,19 @@ def median(x: np.ndarray, axis: int = -1, ignore_nan: bool = False) -> tuple[np.
     """
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
-    keys = np.moveaxis(order_keys(x), axis, -1)
+    keys = _to_last(order_keys(x), axis)
     n = keys.shape[-1]
     order = stable_order(keys)
-    rank = np.full(keys.shape[:-1], (n - 1) // 2)
+    middle = (n - 1) // 2
     floating = dtypes.widen(x)
-    if floating.dtype.kind == "f":
-        nan = np.moveaxis(np.isnan(floating), axis, -1).sum(-1)
-        numbers = n - nan
-        if ignore_nan:
-            rank = np.maximum(numbers - 1, 0) // 2
-        else:
-            rank = np.where(nan > 0, numbers, rank)
-    index = np.take_along_axis(order, rank[..., None], -1)[..., 0]
+    is_nan = np.isnan(floating) if floating.dtype.kind == "f" else None
+    if is_nan is None or not np.logical_or.reduce(is_nan, None):
+        index = np.array(order[..., middle])
+        return _take(x, index, axis), index
+    nan = _to_last(is_nan, axis).sum(-1)
+    numbers = n - nan
+    rank = np.maximum(numbers - 1, 0) // 2 if ignore_nan else np.where(nan > 0, numbers, middle)
+    index = _take_last_axis(order, rank[..., None])[..., 0]
     return _take(x, index, axis), index
 
 
@@ -195,18 +201,18 @@ def mode(x: np.ndarray, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
     """
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
-    keys = np.moveaxis(order_keys(x), axis, -1)
-    values = np.moveaxis(dtypes.widen(x), axis, -1)
+    keys = _to_last(order_keys(x), axis)
+    values = _to_last(dtypes.widen(x), axis)
     n = keys.shape[-1]
     order = stable_order(keys)
-    ordered = np.take_along_axis(values, order, -1)
+    ordered = _take_last_axis(values, order)
     fresh = np.ones(keys.shape, bool)
     np.not_equal(ordered[..., 1:], ordered[..., :-1], out=fresh[..., 1:])
     start = np.maximum.accumulate(np.where(fresh, np.arange(n), 0), -1)
     end = np.argmax(np.arange(n) - start, -1)  # a longest run's last element, in the first such run
-    index = np.array(np.take_along_axis(order, end[..., None], -1)[..., 0])
+    index = np.array(_take_last_axis(order, end[..., None])[..., 0])
     if n > ties.INSERTION:
-        length = end - np.take_along_axis(start, end[..., None], -1)[..., 0]
+        length = end - _take_last_axis(start, end[..., None])[..., 0]
         for slice_ in _slices(length > 0):
             row = _signed(keys[slice_])
             index[slice_] = ties.last_of_run(row, int(row[index[slice_]]))
@@ -228,4 +234,4 @@ def _signed(keys: np.ndarray) -> np.ndarray:
 
 
 def _take(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    return np.take_along_axis(x, np.expand_dims(index, axis), axis).squeeze(axis)
+    return _take_last_axis(_to_last(x, axis), index[..., None])[..., 0]

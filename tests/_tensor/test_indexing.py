@@ -346,3 +346,38 @@ def test_basic_indexing_does_not_warn() -> None:
         x[[0, 1]]
     assert not raised
     assert x.tolist() == [[2.0] * 3] * 3
+
+
+@pytest.mark.parity
+@pytest.mark.skipif(pytorch is None, reason="PyTorch is not installed")
+@pytest.mark.parametrize("shape", [(3, 4), (40, 60), (7, 1, 5), (0, 4), (6,)])
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided"])
+def test_masks_in_every_layout(shape, layout):
+    array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    found = []
+    for lib in (torch, pytorch):
+        x = lib.from_numpy(array.copy())
+        x = x.t() if layout == "transposed" and x.dim() == 2 else x[..., ::2] if layout == "strided" else x
+        mask = x > 0
+        written = x.clone()
+        written[mask] = -1.5
+        in_place = x * 2
+        in_place[mask] = 3
+        leaf = x.clone().requires_grad_()
+        leaf[mask].square().sum().backward()
+        places = mask.nonzero()
+        found.append([x[mask], x.masked_select(mask), written, in_place, leaf.grad, places,
+                      *mask.nonzero(as_tuple=True)])
+        found.append([places.stride() if len(places) else (), x[mask].stride()])
+    ours, our_strides, theirs, their_strides = found
+    assert our_strides == their_strides
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_an_index_tensor_out_of_bounds_writes_nothing():
+    x = torch.zeros(3)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 3"):
+        x[torch.tensor([0, 5])] = 1.0
+    assert x.tolist() == [0, 0, 0]
+    assert x._version == 0

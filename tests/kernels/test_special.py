@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import mpmath
 import numpy as np
 import pytest
@@ -117,3 +120,13 @@ def test_shapes_and_half_precision(name: str) -> None:
         found = function(x)
         assert found.dtype == stored
         np.testing.assert_array_equal(dtypes.widen(found), dtypes.widen(dtypes.cast(function(dtypes.widen(x)), stored)))
+
+
+@pytest.mark.parametrize(("name", "function"), [("erf", math.erf), ("erfc", math.erfc), ("lgamma", math.lgamma)])
+@pytest.mark.parametrize("count", [5, 500])
+def test_few_numbers_and_many(name: str, function: Callable[[float], float], count: int) -> None:
+    x = np.linspace(0.1, 4, count, dtype=np.float32)
+    expected = np.array([function(v) for v in x.tolist()], np.float32)
+    np.testing.assert_array_max_ulp(getattr(special, name)(x), expected, 1)
+    rare = np.array([0.0, -0.0, -2, np.inf, -np.inf, np.nan], np.float32)  # poles of lgamma among them
+    np.testing.assert_array_equal(getattr(special, name)(rare), getattr(special, name)(np.tile(rare, 100))[:6])

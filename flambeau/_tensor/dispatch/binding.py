@@ -86,6 +86,26 @@ def _bind_named(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     return list(args), kwargs.copy()
 
 
+def _bind_ordered(op: Op, args: tuple[Any, ...], order: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]] | None:
+    """`bind` for arguments by position where parameters stand between the inputs; None for any other call."""
+    if len(args) > len(order):
+        return None
+    given = dict(zip(order, args, strict=False))
+    inputs = []
+    for name in op.inputs:
+        x = given.pop(name, None)
+        if not isinstance(x, Tensor):
+            return None
+        inputs.append(x)
+    for value in given.values():
+        if value.__class__ not in _PLAIN:
+            return None
+    for name in op.params:
+        if name not in given and name not in op.defaults:
+            return None
+    return inputs, given
+
+
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Inputs and parameters from a call's arguments.
 
@@ -100,6 +120,10 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             return result
     elif kwargs and len(args) == n and op.required_params is not None:
         result = _bind_named(op, args, kwargs)
+        if result is not None:
+            return result
+    elif op.argument_order is not None and not kwargs:
+        result = _bind_ordered(op, args, op.argument_order)
         if result is not None:
             return result
     elif not kwargs and op.spread is not None and n == len(op.params) == 1 < len(args) and (

@@ -149,7 +149,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
         store_traceback(node)
     first = outs[0]._array
     node.outputs = None if op.n_outputs == 1 else tuple((o._array.shape, o._array.dtype) for o in outs)
-    node.fix = gradient_fix(op, inputs, first)
+    node.fix = gradient_fix(op, inputs, first, mask)
     if LARGE_SEEN[0] and op.kind == ELEMENTWISE and op.n_outputs == 1 and first.size > threshold_of(op.name)[0] and (
             first.__class__ is ndarray) and compiled_operators(REGISTRY) is not None:
         node.run = kernel_rule
@@ -195,21 +195,27 @@ def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any],
     return tuple(x.dtype for x in inputs[which:])
 
 
-def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray) -> tuple[Any, ...] | None:
-    """The post-processing of a call's gradients, (shapes, dtypes, conjugate, widen); None where they need none."""
+def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray, mask: int = -1) -> tuple[Any, ...] | None:
+    """The post-processing of a call's gradients, (shapes, dtypes, conjugate, widen); None where they need none.
+
+    Args:
+        mask: the inputs that get a gradient, as bits.
+    """
     shape, dtype = first.shape, first.dtype
     unlike_shape = unlike_type = is_complex = is_narrow = False
-    for x in inputs:
-        if x is None:
-            continue
+    for i, x in enumerate(inputs):
         if not isinstance(x, Tensor):
-            unlike_shape = unlike_shape or shape != ()
             continue
         a = x._array
-        unlike_shape = unlike_shape or a.shape != shape
         d = a.dtype
-        if d is not dtype and d != dtype:
+        gets_gradient = mask >> i & 1
+        if gets_gradient:
+            unlike_shape = unlike_shape or a.shape != shape
+        if d is not dtype and d != dtype and (  # a rule may multiply with a promoted operand, but not with an index
+                gets_gradient or (op.promote != "none" and (not op.unpromoted or op.inputs[i] not in op.unpromoted))):
             unlike_type = True
+        if d is dtype and (d is _F32 or d is _F64):
+            continue
         is_complex = is_complex or d.kind == "c"
         is_narrow = is_narrow or d in dtypes.NARROW
         if d.kind == "V" and d == dtypes.COMPLEX32:

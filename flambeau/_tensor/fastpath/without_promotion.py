@@ -22,7 +22,7 @@ from ...modes import inference_used
 from ...ops.declare import COMPOSITE, ELEMENTWISE, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
-from ..dispatch.graph_recording import record
+from ..dispatch.graph_recording import as_view, record
 from ..dispatch.promotion import scalar_operand
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -90,7 +90,9 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
 
     The fast path returns None for calls that it does not handle.
     """
-    if op.kind in (VIEW, COMPOSITE) or op.tensor_list:
+    if op.kind == VIEW:
+        return _view_path(op)
+    if op.kind == COMPOSITE or op.tensor_list:
         return None
     kernel, limit, check, promoting = kernel_of(op), threshold_of(op.name), op.check, op.promoting_params
     elementwise, single, records = op.kind == ELEMENTWISE, op.n_outputs == 1, op.differentiable
@@ -169,6 +171,42 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
         if inference_used[0] and _inferring():
             for out in outs:
                 out._inference, out._counter = True, INFERENCE
+        return outs[0] if single else outs
+
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _view_path(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] | None:
+    """`without_promotion` of an operator whose results are views of its one input."""
+    if len(op.inputs) != 1 or op.variadic or op.promote != "none" or op.opmath or op.unsupported_dtypes:
+        return None
+    kernel, check, records, multi = kernel_of(op), op.check, op.differentiable, op.multi_output_view
+    single = op.n_outputs == 1
+
+    def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+        source = inputs[0]
+        if not isinstance(source, Tensor):
+            return None
+        a = source._array
+        if a.__class__ is not ndarray or a.dtype.kind == "V":
+            return None
+        if check is not None:
+            check(source)
+        try:
+            result = kernel(a, **params)
+        except (RuntimeError, TypeError, ValueError, IndexError, OverflowError):  # it raises again
+            return None
+        outs = []
+        for each in (result,) if single else result:
+            out = wrap(each)
+            outs.append(as_view(out, source, multi=multi) if each is a or each.base is not None else out)
+        if source._requires_grad and records and _grad_enabled() and outs and not source._inference:
+            record(op, inputs, outs, params)
+        if inference_used[0] and _inferring():
+            for out in outs:
+                if out._base is None:
+                    out._inference, out._counter = True, INFERENCE
         return outs[0] if single else outs
 
     call.__name__ = call.__qualname__ = op.name

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import BitView, bits_used, resolve
-from ...backends.numpy.indexing import check_values_fit, put_at
+from ...backends.numpy.indexing import check_values_fit, elements_at_mask, fill_at_mask, nonzero_places, put_at
 from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
@@ -246,7 +246,7 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                     notify_read(obj, "indexing with a mask")
                     if dispatch_in_use[0] and lacks_elements(obj):
                         layer.functions.nonzero(obj)  # raises
-                for places in np.nonzero(a):
+                for places in nonzero_places(a):
                     add_index(wrap(places))
             elif a.dtype == np.int64 or a.dtype == np.int32:
                 add_index(obj)
@@ -343,7 +343,7 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
             index = key._array
             if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get():
                 try:
-                    return wrap(a[index])
+                    return wrap(a[index] if index.dtype is _INT64 else elements_at_mask(a, index))
                 except IndexError:
                     pass  # the general path raises PyTorch's error
     if isinstance(a, SparseArray):
@@ -415,14 +415,35 @@ def _is_basic_key(key: Any) -> bool:
     return True
 
 
+def _fill_at_tensor(a: np.ndarray, index: np.ndarray, value: Any) -> bool:
+    """Write a number at a mask or at indices, in place; False where the general path is needed."""
+    if not (value.__class__ is float or value.__class__ is int) or a.__class__ is not np.ndarray or (
+            index.__class__ is not np.ndarray or not index.ndim or not a.flags.c_contiguous or a.dtype.kind != "f"
+            or not -65504.0 <= value <= 65504.0):
+        return False
+    try:
+        if index.dtype is _BOOL:
+            fill_at_mask(a, index, value)
+        elif index.dtype is _INT64:
+            a[index] = value
+        else:
+            return False
+    except IndexError:
+        return False
+    return True
+
+
 def _fast_setitem(self: Tensor, key: Any, value: Any) -> bool:
     """The fast path of assignment, where nothing is recorded; False where the general path is needed."""
     a = self._array
     base = self._base
     if (special[0] or self._requires_grad or self._inference or (base is not None and (
-            base._requires_grad or self._creation is not None)) or not _is_basic_key(key)):
+            base._requires_grad or self._creation is not None))):
         return False
-    if isinstance(value, Tensor):
+    if not _is_basic_key(key):
+        if not isinstance(key, Tensor) or not _fill_at_tensor(a, key._array, value):
+            return False
+    elif isinstance(value, Tensor):
         b = value._array
         if value._requires_grad or b.dtype is not a.dtype or 0 in a.strides:
             return False

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import dtypes
 from ...shapes import are_vectors
+from .rearranging import lower_triangle, upper_triangle
 
 
 def _column_major(x: Any) -> Any:
@@ -79,7 +80,7 @@ def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
 
 
 def _triangle(a: Any, upper: bool, unitriangular: bool) -> Any:
-    a = np.triu(a) if upper else np.tril(a)
+    a = upper_triangle(a) if upper else lower_triangle(a)
     if unitriangular:
         n = a.shape[-1]
         a[..., range(n), range(n)] = 1

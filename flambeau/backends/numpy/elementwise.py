@@ -6,6 +6,7 @@ version 2).
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 from typing import Any
 
@@ -133,9 +134,10 @@ def _is_integer_division(x: Any, y: Any) -> bool:
     Raises:
         RuntimeError: it is, and y contains 0 (PyTorch's text).
     """
-    if any(a.dtype.kind == "f" if hasattr(a, "dtype") else isinstance(a, float) for a in (x, y)):
-        return False
-    if not np.all(y) and (not hasattr(x, "size") or x.size):
+    for a in (x, y):
+        if a.dtype.kind == "f" if hasattr(a, "dtype") else isinstance(a, float):
+            return False
+    if not np.logical_and.reduce(y, None) and (not hasattr(x, "size") or x.size):
         raise RuntimeError("ZeroDivisionError")
     return True
 
@@ -345,12 +347,17 @@ def _nextafter(x: Any, y: Any) -> Any:
     return result.reshape(-1).view(dtypes.BFLOAT16).reshape(wide_x.shape)
 
 
+@functools.cache
+def _finite_range(dtype: np.dtype) -> tuple[float, float]:
+    limits = dtypes.finfo(dtypes.of(dtype))
+    return limits.min, limits.max
+
+
 def _nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     if x.dtype.kind in "iub":
         return np.array(x, copy=True)
-    limits = dtypes.finfo(dtypes.of(x.dtype))
-    values = (0.0 if nan is None else nan, limits.max if posinf is None else posinf,
-              limits.min if neginf is None else neginf)
+    least, largest = _finite_range(x.dtype)
+    values = 0.0 if nan is None else nan, largest if posinf is None else posinf, least if neginf is None else neginf
     wide = dtypes.widen(x)
     if wide.dtype.kind == "c":
         out = np.empty_like(wide)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...kernels import factorization as kernels
 from .decomposition import _column_major, _solve_triangular
+from .rearranging import lower_triangle, upper_triangle
 
 
 def _flat(a: Any, trailing: int = 2) -> Any:
@@ -49,9 +50,9 @@ def _lu_unpack(lu: Any, pivots: Any, unpack_data: bool, unpack_pivots: bool) -> 
         elif len(flat):
             flat[...] = np.eye(m, dtype=lu.dtype)
     if unpack_data:
-        low = np.tril(lu[..., :k], -1)
+        low = lower_triangle(lu[..., :k], -1)
         low[..., range(k), range(k)] = 1
-        up = np.triu(lu[..., :k, :])
+        up = upper_triangle(lu[..., :k, :])
     return p, np.ascontiguousarray(low), np.ascontiguousarray(up)
 
 

@@ -78,21 +78,33 @@ def _batch_norm_backward(g: Any, x: Any, weight: Any = None, *, training: bool, 
 
 
 BLOCK_BYTES = 1 << 18
+#: elements from which on a row is repeated
+TILED_FROM = 1 << 13
 
 
 def _blocks(rows: Any) -> list[slice]:
     """Return slices of rows, each as large as fits in a core's cache."""
     count = rows.shape[0]
     step = max(1, BLOCK_BYTES // max(1, rows.shape[1] * rows.itemsize))
+    if 0 < count <= step:
+        return [slice(0, count)]
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
 def _tiled(row: Any, rows: Any) -> Any:
-    """Return a row repeated for each row of a block: NumPy multiplies equal shapes twice as fast as broadcast ones."""
+    """Return a row repeated for each row of a block: NumPy multiplies equal shapes twice as fast as broadcast ones.
+
+    One row, for all of them, where there are so few elements that the repetition takes longer.
+    """
     if row is None:
         return None
+    flat = row.reshape(1, -1)
+    if rows.size < TILED_FROM:
+        return flat
     block = _blocks(rows)[:1]
-    return np.tile(row.reshape(-1), (block[0].stop if block else 0, 1))
+    tiled = np.empty((block[0].stop if block else 0, flat.shape[1]), row.dtype)
+    tiled[...] = flat
+    return tiled
 
 
 def _standardize_rows(rows: Any, weight: Any, bias: Any, eps: float, out: Any) -> tuple[Any, Any]:

@@ -82,16 +82,31 @@ def _rot90(x: Any, k: int = 1, dims: tuple[int, ...] = (0, 1)) -> Any:
     return new_copy(x, "K")
 
 
+def lower_triangle(x: Any, diagonal: int = 0) -> Any:
+    """Return matrices with zeros above a diagonal."""
+    return np.where(_on_or_below(x, diagonal), x, np.zeros((), x.dtype))
+
+
+def upper_triangle(x: Any, diagonal: int = 0) -> Any:
+    """Return matrices with zeros below a diagonal."""
+    return np.where(_on_or_below(x, diagonal - 1), np.zeros((), x.dtype), x)
+
+
+def _on_or_below(x: Any, diagonal: int) -> Any:
+    rows, columns = x.shape[-2:]
+    return np.arange(rows)[:, None] >= np.arange(-diagonal, columns - diagonal)
+
+
 def _tril(x: Any, diagonal: int = 0) -> Any:
     if x.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return np.tril(x, diagonal)
+    return lower_triangle(x, diagonal)
 
 
 def _triu(x: Any, diagonal: int = 0) -> Any:
     if x.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return np.triu(x, diagonal)
+    return upper_triangle(x, diagonal)
 
 
 def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:

@@ -14,6 +14,8 @@ import numpy as np
 from ... import dtypes
 
 BLOCK = 1 << 13
+#: so many numbers are computed one by one where the C library has the function
+FEW = 128
 
 Coefficients = tuple[float, ...]
 Array = np.ndarray
@@ -32,14 +34,30 @@ def blockwise(function: Callable[..., Array]) -> Callable[..., Array]:
     return lifted
 
 
-def blockwise_with_single(
-        single: Callable[..., Array]) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
-    """`blockwise`, with a cheaper function for float32."""
+def blockwise_with_single(single: Callable[..., Array] | None, few: Callable[[float], float] | None = None,
+                          ) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """`blockwise`, with a cheaper function for float32.
+
+    Args:
+        single: the function of a block; None: the one that is decorated.
+        few: the function of one number, which takes less time for up to `FEW` of them. Where it raises ValueError, at
+            a pole, the block's function computes.
+    """
 
     def decorate(double: Callable[..., Array]) -> Callable[..., Array]:
+        of_single = double if single is None else single
+
         @wraps(double)
         def lifted(*arrays: Array) -> Array:
-            return _run(double if arrays[0].dtype == np.float64 else single, arrays)
+            x = arrays[0]
+            if x.dtype == np.float64:
+                return _run(double, arrays)
+            if few is not None and x.size <= FEW and x.dtype == np.float32:
+                try:
+                    return np.array([few(v) for v in x.ravel().tolist()], np.float32).reshape(x.shape)
+                except (OverflowError, ValueError):
+                    pass
+            return _run(of_single, arrays)
 
         return lifted
 

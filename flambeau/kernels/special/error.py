@@ -8,6 +8,8 @@ Laframboise, Mathematics of Computation 36, 1981). The inverses follow Wichura (
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .approximation import Array, blockwise, blockwise_with_single, piecewise, polynomial, ratio
@@ -114,14 +116,14 @@ def _erf_small(x: Array) -> Array:
     return x * ratio(x * x, ERF)
 
 
-@blockwise_with_single(_erf_single)
+@blockwise_with_single(_erf_single, math.erf)
 def erf(x: Array) -> Array:
     """``2/sqrt(pi) · integral of exp(-t²) from 0 to x``."""
     return piecewise(x, (np.abs(x) < 1, _erf_small), (x >= 1, lambda x: 1 - _erfc_positive(x)),
                      (x <= -1, lambda x: _erfc_positive(-x) - 1))
 
 
-@blockwise_with_single(_erfc_single)
+@blockwise_with_single(_erfc_single, math.erfc)
 def erfc(x: Array) -> Array:
     """``1 - erf(x)``, without cancellation."""
     return piecewise(x, (x >= 0.5, _erfc_positive), (np.abs(x) < 0.5, lambda x: 1 - _erf_small(x)),

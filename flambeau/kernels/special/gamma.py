@@ -6,9 +6,11 @@ beyond and Euler's reflection below zero (Abramowitz and Stegun, 6.1.17, 6.1.40,
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .approximation import Array, blockwise, piecewise, polynomial, ratio
+from .approximation import Array, blockwise, blockwise_with_single, piecewise, polynomial, ratio
 
 LOG_PI = 1.1447298858494002
 HALF_LOG_TWO_PI = 0.9189385332046728
@@ -105,7 +107,7 @@ def _lgamma_negative(x: Array) -> Array:
     return np.where(near, -np.log(a), np.where((sine == 0) | np.isinf(a), np.inf, reflected))
 
 
-@blockwise
+@blockwise_with_single(None, math.lgamma)
 def lgamma(x: Array) -> Array:
     """``log(abs(gamma(x)))``; infinite at zero and the negative integers.
 

@@ -87,7 +87,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    if tensor.dtype != fn.tensor(0).dtype:
+    if tensor.dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0:
         if num_classes <= 0:
@@ -98,15 +98,21 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
                                "num_classes argument.")
         return (tensor.unsqueeze(-1) == fn.arange(num_classes)).to(tensor.dtype)
-    if int(tensor.min()) < 0:
+    least, largest = (int(tensor.min()), int(tensor.max())) if special[0] else (
+        int(np.minimum.reduce(tensor._array, None)), int(np.maximum.reduce(tensor._array, None)))
+    if least < 0:
         raise RuntimeError("Class values must be non-negative.")
-    largest = int(tensor.max())
     if num_classes == -1:
         num_classes = largest + 1
     elif num_classes < 1:
         raise RuntimeError("num_classes should be positive")
     elif largest >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
+    if not special[0]:
+        classes = tensor._array.reshape(-1)
+        rows = np.zeros((classes.size, num_classes), classes.dtype)
+        rows.reshape(-1)[classes + np.arange(0, rows.size, num_classes)] = 1
+        return fn.from_numpy(rows.reshape(*tensor._array.shape, num_classes))
     zeros = fn.zeros((*tensor.shape, num_classes), dtype=tensor.dtype, device=tensor.device)
     return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
 

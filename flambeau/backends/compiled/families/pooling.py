@@ -21,7 +21,7 @@ ndarray = np.ndarray
 _INT64 = np.dtype(np.int64)
 
 #: the number of elements from which kernels are used
-MIN_ELEMENTS = [1 << 13]
+MIN_ELEMENTS = [1 << 8]
 
 
 class PoolingKernels:
