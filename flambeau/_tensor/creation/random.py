@@ -737,6 +737,13 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
                  lambda n, _: _sample(kernels.bernoulli, generator, n, float(p), d))
 
 
+def bernoulli_array(shape: tuple[int, ...], p: float, dtype: np.dtype) -> np.ndarray:
+    """What `bernoulli_` writes into a contiguous tensor, by the default generator."""
+    with _lock:
+        samples = _sample(kernels.bernoulli, None, _count(shape), p, dtype)
+    return samples.reshape(shape)
+
+
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with samples of an exponential distribution of rate `lambd`.
 

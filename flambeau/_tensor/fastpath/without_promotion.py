@@ -14,22 +14,24 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import LARGE_SEEN, NARROW_CASTS, threshold_of
 from ...backends.errstate import quietly
 from ...engine.grad_mode import grad_mode, inference
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import inference_used
-from ...ops.declare import COMPOSITE, ELEMENTWISE, VIEW, Op
+from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
-from ..dispatch.graph_recording import as_view, record
-from ..dispatch.promotion import scalar_operand
+from ..dispatch.graph_recording import as_view, record, wrap_result
+from ..dispatch.promotion import round_scalar, scalar_operand
 from ..tensor import INFERENCE, Tensor, wrap
 
 ndarray = np.ndarray
 asarray = np.asarray
 _grad_enabled = grad_mode.get
 _inferring = inference.get
+widen = dtypes.widen
 _NUMBER = np.zeros(())  # stands for Python numbers where shapes and strides count
 
 #: kinds of dtypes that a number of a class leaves as they are
@@ -37,13 +39,13 @@ _KEPT_BY = {bool: "biufc", int: "iufc", float: "fc"}
 
 
 class _Numbers(dict):
-    """Cache of Python numbers as 0-d arrays of one dtype."""
+    """Cache of Python numbers as 0-d arrays of one dtype, or rounded to a narrow dtype and widened again."""
 
-    def __init__(self, dtype: np.dtype) -> None:
-        self.dtype = dtype
+    def __init__(self, dtype: np.dtype, narrow: np.dtype | None) -> None:
+        self.dtype, self.narrow = dtype, narrow
 
     def __missing__(self, number: Any) -> Any:
-        made = scalar_operand(number, self.dtype)
+        made = scalar_operand(number, self.dtype) if self.narrow is None else round_scalar(number, self.narrow)
         if not number or number != number:  # 0.0 and -0.0 are equal keys, nan equals no key
             return made
         if len(self) > 1000:
@@ -53,36 +55,64 @@ class _Numbers(dict):
         return made
 
 
-_NUMBERS: dict[np.dtype, _Numbers] = {}
+_NUMBERS: dict[tuple[np.dtype, np.dtype | None], _Numbers] = {}
 
 
-def _conversion(op: Op, kinds: Sequence[Any]) -> _Numbers | bool:
-    """What operands of these dtypes and number classes need: False: the general path; True: nothing; numbers as arrays.
+class _Conversion:
+    """What is done with operands of some dtypes before the kernel, and with its results.
+
+    Args:
+        compute: the dtype that all are computed in; None where they are not promoted.
+        narrow: the dtype of 16 bits that they are widened from, and the results are rounded to, if any.
+        converts_numbers: whether numbers become arrays.
+    """
+
+    __slots__ = ("compute", "narrow", "numbers")
+
+    def __init__(self, compute: np.dtype | None, narrow: np.dtype | None, converts_numbers: bool) -> None:
+        self.compute, self.narrow = compute, narrow
+        self.numbers = None
+        if converts_numbers and compute is not None:
+            self.numbers = _NUMBERS.setdefault((compute, narrow), _Numbers(compute, narrow))
+
+
+def _conversion(op: Op, kinds: Sequence[Any]) -> _Conversion | None:
+    """What operands of these dtypes and number classes need; None: the general path.
 
     Args:
         kinds: a dtype for each tensor, the class of each number, None for each input that is None.
     """
     types = [kind for kind in kinds if isinstance(kind, np.dtype)]
+    if any(d.kind == "V" and d != dtypes.BFLOAT16 for d in types):
+        return None
     if op.promote == "none":
-        if kinds[0].__class__ is type or (op.opmath and any(d in dtypes.NARROW or d.kind == "V" for d in types)):
-            return False
-        return dtypes.COMPLEX32 not in types and (
-            kinds[0] is None or dtypes.of(kinds[0]).name not in op.unsupported_dtypes)
-    promoted = [kind for kind, name in zip(kinds, op.inputs, strict=False)
-                if kind is not None and name not in op.unpromoted]
+        narrow = [d for d in types if d in dtypes.NARROW] if op.opmath else []
+        if kinds[0].__class__ is type or any(d != narrow[0] for d in narrow) or (
+                kinds[0] is not None and dtypes.of(kinds[0]).name in op.unsupported_dtypes):
+            return None
+        return _Conversion(None, narrow[0] if narrow else None, False)
+    promoted = kinds if op.variadic else [
+        kind for kind, name in zip(kinds, op.inputs, strict=False) if kind is not None and name not in op.unpromoted]
     types = [kind for kind in promoted if isinstance(kind, np.dtype)]
-    if not types or any(d != types[0] for d in types) or len(kinds) > len(op.inputs):
-        return False
-    common = types[0]
-    kind = common.kind
-    if (common in dtypes.NARROW or kind == "V" or not common.isnative
-            or (op.promote == "float" and kind not in "fc") or (op.promoting_params and kind != "f")
+    if not types or any(d != types[0] for d in types) or (op.variadic and len(types) < len(kinds)):
+        return None
+    common = compute = types[0]
+    narrow_type = None
+    if common in dtypes.NARROW and not op.opmath:
+        if len(types) < len(kinds):
+            return None
+    elif common in dtypes.NARROW:
+        if op.unrounded or op.promoting_params:
+            return None
+        narrow_type, compute = common, dtypes.float32.numpy
+    kind = compute.kind
+    if (not common.isnative or (op.promote == "float" and kind not in "fcV") or (op.promoting_params and kind != "f")
             or dtypes.of(common).name in op.unsupported_dtypes):
-        return False
+        return None
     numbers = [each for each in kinds if each.__class__ is type]
     if any(kind not in _KEPT_BY[each] for each in numbers):
-        return False
-    return _NUMBERS.setdefault(common, _Numbers(common)) if numbers else True
+        return None
+    return _Conversion(compute, narrow_type, bool(numbers))
 
 
 def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] | None:
@@ -97,7 +127,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
     kernel, limit, check, promoting = kernel_of(op), threshold_of(op.name), op.check, op.promoting_params
     elementwise, single, records = op.kind == ELEMENTWISE, op.n_outputs == 1, op.differentiable
     is_row_major, follows_inputs = op.name in ROW_MAJOR, elementwise and op.name not in ALL_ROW_MAJOR
-    conversions: dict[tuple[Any, ...], _Numbers | bool] = {}
+    conversions: dict[tuple[Any, ...], _Conversion | None] = {}
 
     def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         values: list[Any] = []
@@ -121,22 +151,24 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
                     kind = None
                 kinds.append(kind)
         key = tuple(kinds)
-        conversion = conversions.get(key)
-        if conversion is None:
+        try:
+            conversion = conversions[key]
+        except KeyError:
             conversion = conversions[key] = _conversion(op, kinds)
-        if conversion is False:
+        if conversion is None:
             return None
-        if conversion is not True:
+        narrow = conversion.narrow
+        numbers = conversion.numbers
+        if numbers is not None:
             try:
-                values = [v if v is None or v.__class__ is ndarray else conversion[v] for v in values]
+                values = [v if v is None or v.__class__ is ndarray else numbers[v] for v in values]
             except OverflowError:
                 return None
+        large = False
         if elementwise and LARGE_SEEN[0]:
             shape: Any = None
             for a in values:
                 if a is not None:
-                    if a.size > limit[0]:
-                        return None
                     if shape is None or a.shape == shape:
                         shape = a.shape
                     elif a.ndim:
@@ -144,14 +176,26 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
                             shape = broadcast_shapes(shape, a.shape)
                         except RuntimeError:
                             return None
-            if prod(shape) > limit[0]:
+            large = prod(shape) > (limit[0] if narrow is None else min(limit[0], NARROW_CASTS[0]))
+            if large and (conversion.compute is None or None in kinds):
                 return None
         if promoting and any(params.get(name).__class__ is complex for name in promoting):
             return None
         if check is not None:
             check(*inputs)
+        operands = values
+        if narrow is not None and not large:
+            values = [widen(v) if v.__class__ is ndarray and v.dtype == narrow else v for v in values]
         try:
-            result = quietly(kernel, *values, **params)
+            if large:
+                kernels = compiled_operators(REGISTRY)
+                result = None if kernels is None else quietly(
+                    kernels.run, op, values, params, conversion.compute, narrow)
+                if result is None:
+                    return None
+                narrow = None  # the kernel has rounded
+            else:
+                result = quietly(kernel, *values, **params)
         except (RuntimeError, TypeError, ValueError, IndexError):  # the context is another thread's, or it raises again
             return None
         if is_row_major:
@@ -159,13 +203,14 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
         if single:
             if result.__class__ is not ndarray and not isinstance(result, ndarray):
                 result = asarray(result)
+            out = wrap(result) if narrow is None else wrap_result(result, narrow)
             if follows_inputs and layouts_seen[0] and result.ndim > 1 and result.__class__ is ndarray and (
-                    not any(a is result for a in values)):
-                result = in_elementwise_layout(
-                    result, [a if a.__class__ is ndarray else _NUMBER for a in values if a is not None])
-            outs = [wrap(result)]
+                    not any(a is result for a in operands)):
+                out._array = in_elementwise_layout(
+                    out._array, [a if a.__class__ is ndarray else _NUMBER for a in operands if a is not None])
+            outs = [out]
         else:
-            outs = [wrap(a if isinstance(a, ndarray) else asarray(a)) for a in result]
+            outs = [wrap_result(a, narrow) for a in result]
         if requires_grad and records and _grad_enabled():
             record(op, inputs, outs, params)
         if inference_used[0] and _inferring():

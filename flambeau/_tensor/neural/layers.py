@@ -17,6 +17,7 @@ from ...engine.tensor_interface import layer
 from ...kernels.memory_format import empty_in_layout
 from ...modes import dispatch_in_use, special
 from ...ops.declare import REGISTRY
+from ..creation.random import bernoulli_array
 from ..dispatch.apply import apply
 from ..dispatch.batched_tensor import active_levels
 from ..linalg.matmul import matmul
@@ -79,6 +80,11 @@ def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
     a = input._array
     if p == 0 or not train or not a.size:
         return input
+    if p < 1 and not feature and not alpha and not inplace and not special[0] and a.__class__ is np.ndarray and (
+            a.dtype.char in "fd" and a.flags.c_contiguous and 1 not in a.shape):
+        kept = bernoulli_array(a.shape, 1 - p, a.dtype)
+        np.true_divide(kept, a.dtype.type(1 - p), out=kept)
+        return input * wrap(kept)
     fn = layer.functions
     if p == 1:
         zeros = fn.zeros((), dtype=input.dtype)

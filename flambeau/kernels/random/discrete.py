@@ -46,8 +46,9 @@ def _below(engine: Engine, n: int, limit: int) -> np.ndarray:
     first, second = limit >> 32, limit & 0xFFFFFFFF
     high = words[0::2] & np.uint32((1 << 21) - 1)
     below = high < first
-    undecided = np.flatnonzero(high == first)
-    if undecided.size:
+    equal = high == first
+    if np.logical_or.reduce(equal):
+        undecided = equal.nonzero()[0]
         below[undecided] = words[2 * undecided + 1] < second
     return below
 
