@@ -48,7 +48,7 @@ from .cache_entry import GUARDS_FAILED, CacheEntry
 from .call_stub import call_stub
 from .dynamic_marks import DYNAMIC, STATIC, WEAKLY_DYNAMIC, marked_dimensions, tensor_names
 from .recompile_reasons import recompile_reasons, signature_difference
-from .shape_families import ShapeFamily, family_key, shapes_of
+from .shape_families import ShapeFamily, family_key, layouts_of
 
 #: uncompiled signatures with object arguments, which may be another object in each call
 MAX_UNSTABLE_SIGNATURES = 8
@@ -63,6 +63,10 @@ MAX_PART_SIGNATURES, MAX_NUMBERS, MAX_SIZES = 64, 6, 16
 MAX_PART_TRACES = 4
 #: signatures of programs that were made from templates, of which the least recently used are dropped
 MAX_INSTANCES = 64
+#: programs made from templates, from which on a size that was never seen before runs eagerly, if few came again
+MAX_NEW_SIZES = 24
+#: signatures that are remembered in that case
+MAX_SEEN = 1024
 #: calls that may initialize something before a program of the persistent cache is replayed
 MAX_SETUP_CALLS = 2
 
@@ -142,14 +146,14 @@ class SignatureCache:
         has_unstable_objects: whether arguments may be other objects in each call, and there is no entry yet.
         may_use_record: whether one trace that agrees with the persistent cache suffices; only for the first entry.
         family: the key of its shape family.
-        shapes: the shapes of the tensors.
+        layouts: shapes and strides of the tensors.
     """
 
-    __slots__ = ("entries", "family", "has_unstable_objects", "may_use_record", "mismatch", "num_mutations",
-                 "num_traces", "object_refs", "pending_traces", "shapes", "skip_reason")
+    __slots__ = ("entries", "family", "has_unstable_objects", "layouts", "may_use_record", "mismatch", "num_mutations",
+                 "num_traces", "object_refs", "pending_traces", "skip_reason")
 
     def __init__(self, arguments: Sequence[Any], family: tuple | None = None) -> None:
-        self.family, self.shapes = family, shapes_of([x for x in arguments if isinstance(x, Tensor)])
+        self.family, self.layouts = family, layouts_of([x for x in arguments if isinstance(x, Tensor)])
         self.object_refs = [(i, weak_reference(x)) for i, x in enumerate(arguments)
                             if argument_signature(x)[0] == "object"]
         self.pending_traces: list[Trace] = []
@@ -197,6 +201,8 @@ class CompiledFunction:
         self._signatures: dict[Any, SignatureCache] = {}
         self._families: dict[Any, ShapeFamily] = {}
         self._instances: dict[Any, SignatureCache] = {}  # of templates, the least recently used first
+        self._seen: dict[Any, None] = {}  # signatures that templates serve once they come again
+        self._num_instances = self._num_reused = 0
         self._lock = threading.RLock()
         self._call_stub: Callable[..., Any] | None = None
         self._num_programs = 0
@@ -232,7 +238,8 @@ class CompiledFunction:
     def reset(self) -> None:
         """Drop all programs."""
         self._signatures, self._call_stub, self._num_unstable, self.split = {}, None, 0, None
-        self._families, self._instances = {}, {}
+        self._families, self._instances, self._seen = {}, {}, {}
+        self._num_instances = self._num_reused = 0
 
     @property
     def _title(self) -> str:
@@ -273,6 +280,8 @@ class CompiledFunction:
             cache = None
         if cache is None and self._families:
             cache = self._instance(key, arguments)
+            if cache is None and key in self._seen:
+                return self.function(*args, **kwargs)
         if cache is None:
             if self.split is not None and self.split.is_ready and not self.fullgraph:
                 return self._call_split(args, kwargs)  # parts check their own arguments
@@ -338,31 +347,47 @@ class CompiledFunction:
         return None if policy.automatic_dynamic_shapes else False
 
     def _instance(self, key: tuple, arguments: list[Any]) -> SignatureCache | None:
-        """Return the cache of a signature whose program a template gives; None if there is no such template."""
+        """Return the cache of a signature whose program a template gives.
+
+        None if there is no such template; also, with the signature in `_seen`, if most sizes do not come again, for
+        then making programs takes longer than running them saves.
+        """
         cache = self._instances.pop(key, None)
-        if cache is None or not cache.matches(arguments):
-            family = self._families.get(family_key(key))
-            if family is None or not policy.is_default:
-                return None
-            with self._lock:
-                try:
-                    entry = family.instance([x for x in arguments if isinstance(x, Tensor)], self._next_program_name)
-                except Exception as error:
-                    self._warn_internal_error("has no program for other sizes", error)
+        if cache is not None and cache.matches(arguments):
+            self._num_reused += 1
+            self._instances[key] = cache
+            return cache
+        family = self._families.get(family_key(key))
+        if family is None or not policy.is_default:
+            return None
+        tensors = [x for x in arguments if isinstance(x, Tensor)]
+        with self._lock:
+            try:
+                if self._num_instances >= MAX_NEW_SIZES and self._num_reused < self._num_instances and (
+                        key not in self._seen and family.serves(tensors)):
+                    if len(self._seen) >= MAX_SEEN:
+                        del self._seen[next(iter(self._seen))]
+                    self._seen[key] = None
                     return None
-            if entry is None:
+                self._seen.pop(key, None)
+                entry = family.instance(tensors, self._next_program_name)
+            except Exception as error:
+                self._warn_internal_error("has no program for other sizes", error)
                 return None
-            cache = SignatureCache(arguments)
-            cache.entries.append(entry)
-            if len(self._instances) >= MAX_INSTANCES:
-                del self._instances[next(iter(self._instances))]
+        if entry is None:
+            return None
+        cache = SignatureCache(arguments)
+        cache.entries.append(entry)
+        if len(self._instances) >= MAX_INSTANCES:
+            del self._instances[next(iter(self._instances))]
         self._instances[key] = cache
+        self._num_instances += 1
         return cache
 
     def _make_template(self, key: tuple, arguments: list[Any], args: tuple, kwargs: dict[str, Any]) -> bool:
         """Try to make a template that serves a call with new sizes; return whether there is one."""
         family, varies = self._families.get(family_key(key)), self._varies
-        if family is None or active_profilers[0] or active_autocasts[0] or (
+        if family is None or active_profilers[0] or (
                 self.records_provenance or debug_output.is_enabled("ir", "kernels")):  # which need a trace
             return False
         tensors = [x for x in arguments if isinstance(x, Tensor)]
@@ -569,8 +594,8 @@ class CompiledFunction:
         if entry is None:
             return False
         cache.entries.insert(0, entry)
-        if cache.family is not None and cache.shapes:
-            self._families.setdefault(cache.family, ShapeFamily()).add(entry, cache.shapes)
+        if cache.family is not None and cache.layouts:
+            self._families.setdefault(cache.family, ShapeFamily()).add(entry, cache.layouts)
         self._num_unstable -= cache.has_unstable_objects
         cache.has_unstable_objects = False
         if entry.trace.provenance is not None:

@@ -6,22 +6,27 @@ programs for all sizes of a range without tracing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..cache.trace_cache import TraceRecord
-from ..symbolic.formulas import NotSymbolic, OutOfTemplate, Sizes, divisor, probing_sizes
+from ..symbolic.formulas import NotSymbolic, OutOfTemplate, Sizes, divisor, probing_sizes, stays_below
 from ..symbolic.rehearsal import Rehearsal, dense_layout, rehearse
 from ..symbolic.trace_template import TraceTemplate
 from ..tracing.aliasing import memory_order
+from ..tracing.trace import Trace
 from ..tracing.trace_comparison import difference
 from .cache_entry import CacheEntry, pin_holds
 
-#: attempts to make a template, of one family, that may fail
-MAX_FAILURES = 4
-#: a template is made for sizes up to this multiple of the largest known one
-HEADROOM = 2
-Shapes = tuple[tuple[int, ...], ...]
+#: attempts to make a template for the same varying sizes that may fail
+MAX_FAILURES = 2
+#: a template is made for sizes up to one of these multiples of the largest known one; 0: up to that one
+HEADROOM = (2, 1, 0)
+#: bytes of arguments above which a rehearsal uses no larger ones, and bytes above which there is none
+LARGE, TOO_LARGE = 1 << 26, 1 << 30
+#: shape and strides of each tensor of a call
+Layouts = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+_Places = frozenset[tuple[int, int]]
 
 
 def family_key(signature: tuple) -> tuple:
@@ -48,35 +53,41 @@ class _Template(NamedTuple):
     Attributes:
         entry: the entry of the first shape, whose guards all programs have.
         symbols: the sizes that vary.
-        shapes: the shapes of the tensors of the first call.
-        orders: their memory orders.
+        layouts: shapes and strides of the tensors of the first call.
+        orders: by tensor, its memory order if its size varies; None for others.
         traces: the template of the traces.
         low, high: by symbol, the range in which the function does the same.
     """
 
     entry: CacheEntry
     symbols: tuple[Symbol, ...]
-    shapes: Shapes
-    orders: tuple[list[int], ...]
+    layouts: Layouts
+    orders: tuple[list[int] | None, ...]
     traces: TraceTemplate
     low: tuple[int, ...]
     high: tuple[int, ...]
 
+    @property
+    def places(self) -> _Places:
+        """Where sizes vary."""
+        return frozenset([place for symbol in self.symbols for place in symbol.places])
+
     def sizes_of(self, tensors: Sequence[Any]) -> tuple[int, ...] | None:
         """Return the sizes of a call; None if the template does not serve it."""
         sizes = []
-        expected = [list(shape) for shape in self.shapes]
+        shapes = [list(shape) for shape, _ in self.layouts]
         for symbol in self.symbols:
             at, dim = symbol.places[0]
             size = tensors[at]._array.shape[dim]
             sizes.append(size)
             for at, dim in symbol.places:
-                expected[at][dim] = size
+                shapes[at][dim] = size
         if not all(low <= size <= high for low, size, high in zip(self.low, sizes, self.high, strict=True)):
             return None
-        for x, shape, order in zip(tensors, expected, self.orders, strict=True):
+        for x, shape, order, (_, strides) in zip(tensors, shapes, self.orders, self.layouts, strict=True):
             a = x._array
-            if list(a.shape) != shape or a.strides != dense_layout(shape, order, a.itemsize):
+            if list(a.shape) != shape or a.strides != (
+                    strides if order is None else dense_layout(shape, order, a.itemsize)):
                 return None
         return tuple(sizes) if self.traces.holds(sizes) else None
 
@@ -85,19 +96,20 @@ class ShapeFamily:
     """Signatures that differ in sizes only.
 
     Attributes:
-        entries: entries of calls that were traced, the latest last, with the shapes of their tensors.
-        failures: how often no template could be made.
+        entries: entries of calls that were traced, the latest last, with the layouts of their tensors.
+        failures: by varying sizes, how often no template could be made.
         reason: why, the last time.
     """
 
     def __init__(self) -> None:
-        self.entries: list[tuple[CacheEntry, Shapes]] = []
+        self.entries: list[tuple[CacheEntry, Layouts]] = []
         self._templates: list[_Template] = []
-        self.failures, self.reason = 0, ""
+        self.failures: dict[_Places, int] = {}
+        self.reason = ""
 
-    def add(self, entry: CacheEntry, shapes: Shapes) -> None:
-        """Add the entry of a traced call, whose tensors have these shapes."""
-        self.entries = [*self.entries[-7:], (entry, shapes)]
+    def add(self, entry: CacheEntry, layouts: Layouts) -> None:
+        """Add the entry of a traced call, whose tensors have these layouts."""
+        self.entries = [*self.entries[-7:], (entry, layouts)]
 
     def instance(self, tensors: Sequence[Any], name: Callable[[], str]) -> CacheEntry | None:
         """Return an entry for a call with new sizes; None if no template serves it.
@@ -106,21 +118,31 @@ class ShapeFamily:
             tensors: the tensors among its arguments.
             name: gives the name of the program.
         """
-        for template in reversed(self._templates):
-            sizes = template.sizes_of(tensors)
-            base = template.entry
-            if sizes is None or not _guards_hold(base, tensors, template.symbols):
-                continue
+        for template, sizes in self._serving(tensors):
+            base, varying = template.entry, {at for at, _ in template.places}
             try:
                 trace = template.traces.instantiate(sizes, tensors)
             except OutOfTemplate as error:
                 self.reason = str(error)
                 continue
-            varying = {at for symbol in template.symbols for at, _ in symbol.places}
             free = tuple([pin is None or i in varying for i, pin in enumerate(base.pins)])
             return CacheEntry(trace, name(), base.all_guards, base.trace, "",
                               TraceRecord(frozenset(), frozenset(), free))
         return None
+
+    def serves(self, tensors: Sequence[Any]) -> bool:
+        """Whether a template serves a call, as far as its ranges and guards tell."""
+        return next(self._serving(tensors), None) is not None
+
+    def _serving(self, tensors: Sequence[Any]) -> Iterator[tuple[_Template, tuple[int, ...]]]:
+        """Yield the templates that serve a call, with its sizes."""
+        for template in reversed(self._templates):
+            sizes = template.sizes_of(tensors)
+            base, varying = template.entry, {at for at, _ in template.places}
+            if sizes is not None and base.python_guards_hold() and all(
+                    pin is None or i in varying or pin_holds(x, pin)
+                    for i, (x, pin) in enumerate(zip(tensors, base.pins, strict=True))):
+                yield template, sizes
 
     def make_template(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], tensors: Sequence[Any],
                       static: Sequence[frozenset[int]], dynamic: Sequence[frozenset[int]],
@@ -135,128 +157,140 @@ class ShapeFamily:
                 unless the function depends on their size.
             needs_independent_results: as in `Tracer`.
         """
-        base = next(((entry, shapes) for entry, shapes in reversed(self.entries)
-                     if _guards_hold(entry, tensors, None)), None)
+        base = next(((entry, layouts) for entry, layouts in reversed(self.entries)
+                     if len(entry.pins) == len(tensors) and entry.python_guards_hold()), None)
         if base is None:
             return False
-        earlier = [t for t in self._templates if t.entry is base[0]]
-        places = [place for template in earlier for symbol in template.symbols for place in symbol.places]
+        places = [place for each in self._templates if each.entry is base[0] for place in each.places]
+        known: dict[tuple[int, int], set[int]] = {}
+        for each in self._templates:
+            for symbol, low in zip(each.symbols, each.low, strict=True):
+                for place in symbol.places:
+                    known.setdefault(place, set()).update((*symbol.known, low))
         varied = [frozenset([dim for place, dim in places if place == at]) for at in range(len(tensors))]
-        choices = [[a | b | c for a, b, c in zip(*all_of, strict=True)] for all_of in (
-            (varied, dynamic, possible), (varied, dynamic, dynamic))]
-        made = None
-        for varying in choices if any(possible) else choices[1:]:
-            if self.failures >= MAX_FAILURES:
-                break
-            try:
-                made = _made_template(*base, function, args, kwargs, tensors, static, varying,
-                                      needs_independent_results)
-                break
-            except (NotSymbolic, OutOfTemplate) as error:
-                self.failures, self.reason = self.failures + 1, str(error)
-        if made is None:
-            return False
-        self._templates = [*[t for t in self._templates if t.entry is not base[0]
-                             or {p for s in t.symbols for p in s.places} - {p for s in made.symbols for p in s.places}],
-                           made]
-        return True
-
-
-def shapes_of(tensors: Sequence[Any]) -> Shapes:
-    """Return the shapes of tensors."""
-    return tuple([x._array.shape for x in tensors])
-
-
-def _guards_hold(entry: CacheEntry, tensors: Sequence[Any], symbols: Sequence[Symbol] | None) -> bool:
-    """Whether the guards of an entry hold that do not depend on sizes."""
-    if len(entry.pins) != len(tensors) or not entry.python_guards_hold():
+        for more in (possible, dynamic) if any(possible) else (dynamic,):
+            varying = [a | b | c for a, b, c in zip(varied, dynamic, more, strict=True)]
+            symbols = _symbols(base[1], layouts_of(tensors), static, varying, known)
+            if not symbols:
+                continue
+            at = frozenset([place for symbol in symbols for place in symbol.places])
+            reasons = []
+            for headroom in HEADROOM:
+                if self.failures.get(at, 0) >= MAX_FAILURES:
+                    break
+                try:
+                    made = _Making(*base, symbols, function, args, kwargs, tensors, needs_independent_results).template(
+                        headroom)
+                except (NotSymbolic, OutOfTemplate) as error:
+                    reasons.append(str(error))
+                    continue
+                self._templates = [*[t for t in self._templates if t.entry is not base[0] or not t.places <= at], made]
+                return True
+            self.failures[at], self.reason = self.failures.get(at, 0) + 1, (reasons or [self.reason])[0]
         return False
-    if symbols is None:
-        return True
-    varying = {at for symbol in symbols for at, _ in symbol.places}
-    return all(pin is None or i in varying or pin_holds(x, pin)
-               for i, (x, pin) in enumerate(zip(tensors, entry.pins, strict=True)))
 
 
-def _symbols(before: Shapes, now: Shapes, static: Sequence[frozenset[int]], dynamic: Sequence[frozenset[int]]
-             ) -> tuple[Symbol, ...]:
+def layouts_of(tensors: Sequence[Any]) -> Layouts:
+    """Return the shapes and strides of tensors."""
+    return tuple([(x._array.shape, x._array.strides) for x in tensors])
+
+
+def _symbols(before: Layouts, now: Layouts, static: Sequence[frozenset[int]], varying: Sequence[frozenset[int]],
+             known: Mapping[tuple[int, int], set[int]]) -> tuple[Symbol, ...]:
     """Return the sizes that vary: those that differ, and those that are to vary; equal ones are one symbol.
 
-    Raises:
-        NotSymbolic: a size differs that may not.
+    None of them is 0 or 1, which functions treat otherwise; () if one that differs may not vary.
     """
     places: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for at, (shape, other) in enumerate(zip(before, now, strict=True)):
+    for at, ((shape, _), (other, _)) in enumerate(zip(before, now, strict=True)):
         for dim, pair in enumerate(zip(shape, other, strict=True)):
-            if pair[0] != pair[1] and dim in static[at]:
-                raise NotSymbolic("a dimension that is marked as static differs")
-            if pair[0] != pair[1] or (dim in dynamic[at] and dim not in static[at] and pair[0] > 1):
+            differs = pair[0] != pair[1]
+            if differs and (dim in static[at] or min(pair) < 2):
+                return ()
+            if differs or (dim in varying[at] and dim not in static[at] and pair[0] > 1):
                 places.setdefault(pair, []).append((at, dim))
-    return tuple([Symbol(tuple(found), tuple(sorted({*pair}))) for pair, found in places.items()])
+    return tuple([Symbol(tuple(found), tuple(sorted({*pair}.union(*[known.get(place, ()) for place in found]))))
+                  for pair, found in places.items()])
 
 
-def _made_template(entry: CacheEntry, before: Shapes, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any],
-                   tensors: Sequence[Any], static: Sequence[frozenset[int]], dynamic: Sequence[frozenset[int]],
-                   needs_independent_results: bool) -> _Template:
-    now = shapes_of(tensors)
-    symbols = _symbols(before, now, static, dynamic)
-    if not symbols:
-        raise NotSymbolic("no size differs")
-    if any(n < 2 for symbol in symbols for n in symbol.known):
-        raise NotSymbolic("a size of 0 or 1")
-    orders = []
-    for x, shape in zip(tensors, now, strict=True):
-        order = memory_order(x._array)
-        if order is None or dense_layout(shape, order, x._array.itemsize) != x._array.strides:
-            order = None
-        orders.append(order)
-    varying = {at for symbol in symbols for at, _ in symbol.places}
-    if any(orders[at] is None for at in varying):
-        raise NotSymbolic("an argument whose memory is not dense")
+class _Making:
+    """The making of a template; the arguments are those of `make_template`, and the entry of another call."""
 
-    def shapes_for(sizes: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        shapes = {at: list(now[at]) for at in varying}
-        for symbol, size in zip(symbols, sizes, strict=True):
+    def __init__(self, entry: CacheEntry, before: Layouts, symbols: tuple[Symbol, ...], function: Callable[..., Any],
+                 args: tuple, kwargs: dict[str, Any], tensors: Sequence[Any], needs_independent_results: bool) -> None:
+        self.entry, self.before, self.symbols, self.tensors = entry, before, symbols, tensors
+        self._call = function, args, kwargs
+        self._needs_independent_results = needs_independent_results
+        self._varying = sorted({at for symbol in symbols for at, _ in symbol.places})
+        self.orders: list[list[int] | None] = [None] * len(tensors)
+        for at in self._varying:
+            a = tensors[at]._array
+            order = self.orders[at] = memory_order(a)
+            if order is None or any(strides != dense_layout(shape, order, a.itemsize)
+                                    for shape, strides in (before[at], (a.shape, a.strides))):
+                raise NotSymbolic("an argument whose memory is not dense")
+        if any(each[1] != (x._array.strides) for i, (each, x) in enumerate(zip(before, tensors, strict=True))
+               if i not in self._varying):
+            raise NotSymbolic("an argument with other strides")
+
+    def template(self, headroom: float) -> _Template:
+        """Return the template.
+
+        Args:
+            headroom: up to which multiple of the largest known sizes; 0: up to these.
+
+        Raises:
+            NotSymbolic, OutOfTemplate: there is none.
+        """
+        known = [symbol.known for symbol in self.symbols]
+        size = sum(x._array.nbytes for x in self.tensors)
+        if size > TOO_LARGE or (headroom > 1 and size > LARGE):
+            raise NotSymbolic("large arguments")
+        probes = probing_sizes(known, headroom)
+        rehearsals = [self._rehearsal(sizes) for sizes in probes.sizes]
+        first = tuple([self.before[symbol.places[0][0]][0][symbol.places[0][1]] for symbol in self.symbols])
+        traces = TraceTemplate(self.entry.trace, [each.trace for each in rehearsals],
+                               [each.guards for each in rehearsals], Sizes((*probes.sizes, first)))
+        if not self._agrees(traces, first, self.entry.trace):
+            raise NotSymbolic("formulas that do not hold for the first shape")
+        high = tuple([min(pair) for pair in zip(*probes.sizes, strict=True)])
+        if not headroom:
+            high = tuple([max(each) if stays_below(each) else n for each, n in zip(known, high, strict=True)])
+            if not self._holds(traces, high):
+                raise NotSymbolic("formulas that do not hold for the largest shape")
+        smallest = tuple([each[0] for each in known])
+        steps = [divisor(each) for each in known]
+        for low in dict.fromkeys((_at_most(smallest, [3 + i + step % 2 for i, step in enumerate(steps)]),
+                                  _at_most(smallest, [2 * step for step in steps]), smallest)):
+            if self._holds(traces, low):
+                return _Template(self.entry, self.symbols, self.before, tuple(self.orders), traces, low, high)
+        raise NotSymbolic("formulas that do not hold for small sizes")
+
+    def _rehearsal(self, sizes: Sequence[int]) -> Rehearsal:
+        shapes = {at: list(self.before[at][0]) for at in self._varying}
+        for symbol, size in zip(self.symbols, sizes, strict=True):
             for at, dim in symbol.places:
                 shapes[at][dim] = size
-        return {at: tuple(shape) for at, shape in shapes.items()}
+        return rehearse(*self._call, {at: tuple(shape) for at, shape in shapes.items()}, self.entry.trace,
+                        self._needs_independent_results)
 
-    def rehearsal(sizes: Sequence[int]) -> Rehearsal:
-        return rehearse(function, args, kwargs, shapes_for(sizes), entry.trace, needs_independent_results)
-
-    def agrees(sizes: Sequence[int], trace: Any) -> bool:
+    def _holds(self, traces: TraceTemplate, sizes: Sequence[int]) -> bool:
+        """Whether a template gives what a rehearsal does, and decides as it does."""
         try:
-            return traces.holds(sizes) and difference(traces.instantiate(sizes, tensors), trace) is None
+            rehearsed = self._rehearsal(sizes)
+        except NotSymbolic:
+            return False
+        return self._agrees(traces, sizes, rehearsed.trace) and traces.decides(sizes, rehearsed.guards)
+
+    def _agrees(self, traces: TraceTemplate, sizes: Sequence[int], trace: Trace) -> bool:
+        try:
+            return traces.holds(sizes) and difference(traces.instantiate(sizes, self.tensors), trace) is None
         except OutOfTemplate:
             return False
-
-    probes: Sizes = probing_sizes([symbol.known for symbol in symbols],
-                                  [HEADROOM * max(symbol.known) for symbol in symbols])
-    rehearsals = [rehearsal(sizes) for sizes in probes.sizes]
-    traces = TraceTemplate(entry.trace, [each.trace for each in rehearsals], [each.guards for each in rehearsals],
-                           probes)
-    first = [before[symbol.places[0][0]][symbol.places[0][1]] for symbol in symbols]
-    if not agrees(first, entry.trace):
-        raise NotSymbolic("formulas that do not hold for the first shape")
-    low = tuple([symbol.known[0] for symbol in symbols])
-    steps = [divisor(symbol.known) for symbol in symbols]
-    for candidate in dict.fromkeys((_at_most(low, [3 + i + step % 2 for i, step in enumerate(steps)]),
-                                    _at_most(low, [2 * step for step in steps]), low)):
-        try:
-            rehearsed = rehearsal(candidate)
-            if agrees(candidate, rehearsed.trace) and traces.decides(candidate, rehearsed.guards):
-                low = candidate
-                break
-        except NotSymbolic:
-            continue
-    else:
-        raise NotSymbolic("formulas that do not hold for small sizes")
-    return _Template(entry, symbols, before, tuple(order if order is not None else [] for order in orders), traces, low,
-                     tuple([min(pair) for pair in zip(*probes.sizes, strict=True)]))
 
 
 def _at_most(sizes: Sequence[int], limits: Sequence[int]) -> tuple[int, ...]:
     return tuple([min(pair) for pair in zip(sizes, limits, strict=True)])
 
 
-__all__ = ["ShapeFamily", "family_key", "shapes_of"]
+__all__ = ["ShapeFamily", "family_key", "layouts_of"]

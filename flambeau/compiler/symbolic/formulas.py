@@ -1,17 +1,21 @@
 """Formulas: numbers of a trace as functions of the sizes of its arguments.
 
 A formula is `factor * product of powers of sizes + offset`. It is found from the values of one number in several traces
-of the same function at other sizes. The sizes of the first two traces are multiples of distinct large primes, so that a
-product shows its factors; every further trace must agree.
+of a function at other sizes. Those of the first two are chosen such that different products differ; every further trace
+must agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import combinations_with_replacement
 from math import gcd, prod
 from typing import NamedTuple
+
+#: factors of a product of sizes
+MAX_DEGREE = 4
 
 
 class NotSymbolic(Exception):
@@ -43,94 +47,99 @@ class Formula(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The sizes of several traces, of which the first two identify products.
-
-    Attributes:
-        sizes: by trace, the value of each symbol.
-        primes: of the first trace, the prime factor that identifies each symbol.
-    """
+    """The sizes of several traces, of which the first two were chosen by `probing_sizes`."""
 
     sizes: tuple[tuple[int, ...], ...]
-    primes: tuple[int, ...]
 
     def formula(self, numbers: Sequence[int]) -> int | Formula:
-        """Return a number of the traces as a formula; the number itself if it is the same in all.
+        """Return a number of some of the traces, the first ones, as a formula; the number if it is the same in all.
 
         Raises:
             NotSymbolic: no formula has these values.
+
+        >>> sizes = Sizes(((22, 13), (34, 19), (8, 3)))
+        >>> sizes.formula((22 * 13 * 100, 34 * 19 * 100, 2400)).value((2, 5))
+        1000
+        >>> sizes.formula((11, 17, 4)).value((6, 5)), sizes.formula((12, 18, 2)).value((6, 5)), sizes.formula((7, 7, 7))
+        (3, 4, 7)
         """
         first = numbers[0]
         if all(number == first for number in numbers):
             return first
-        found = self._product(numbers) or self._linear(numbers)
-        if found is None:
-            raise NotSymbolic(f"a number that is {', '.join(map(str, numbers))} for sizes {self.sizes}")
-        return found
-
-    def _product(self, numbers: Sequence[int]) -> Formula | None:
-        rest, powers = numbers[0], []
-        for prime in self.primes:
-            power = 0
-            while rest and rest % prime == 0:
-                rest //= prime
-                power += 1
-            powers.append(power)
-        of = self._products(tuple(powers))
-        return self._checked(numbers, tuple(powers), Fraction(numbers[0], of[0]), Fraction(0), of)
-
-    def _linear(self, numbers: Sequence[int]) -> Formula | None:
-        count = len(self.primes)
+        known = self.sizes[:len(numbers)]
+        count = len(known[0])
+        for degree in range(1, MAX_DEGREE + 1):
+            for powers in _powers(count, degree):
+                of = _products(known, powers)
+                if all(number * of[0] == first * each for number, each in zip(numbers, of, strict=True)):
+                    return Formula(Fraction(first, of[0]), powers, Fraction(0))
         for degree in (1, 2):
-            for factors in combinations_with_replacement(range(count), degree):
-                powers = tuple([factors.count(i) for i in range(count)])
-                of = self._products(powers)
-                factor = Fraction(numbers[0] - numbers[1], of[0] - of[1])
-                found = self._checked(numbers, powers, factor, numbers[0] - factor * of[0], of)
-                if found is not None:
-                    return found
-        return None
-
-    def _products(self, powers: tuple[int, ...]) -> list[int]:
-        return [prod([size ** power for size, power in zip(sizes, powers, strict=True)]) for sizes in self.sizes]
-
-    @staticmethod
-    def _checked(numbers: Sequence[int], powers: tuple[int, ...], factor: Fraction, offset: Fraction,
-                 products: Sequence[int]) -> Formula | None:
-        if all(factor * of + offset == number for number, of in zip(numbers, products, strict=True)):
-            return Formula(factor, powers, offset)
-        return None
+            for powers in _powers(count, degree):
+                of = _products(known, powers)
+                factor = Fraction(first - numbers[1], of[0] - of[1]) if of[0] != of[1] else Fraction(0)
+                offset = first - factor * of[0]
+                if factor and all(factor * each + offset == number for number, each in zip(numbers, of, strict=True)):
+                    return Formula(factor, powers, offset)
+        raise NotSymbolic(f"a number that is {', '.join(map(str, numbers))} for sizes {known}")
 
 
-def probing_sizes(sizes: Sequence[Sequence[int]], above: Sequence[int]) -> Sizes:
-    """Choose the sizes of two traces that identify formulas.
+@cache
+def _powers(count: int, degree: int) -> list[tuple[int, ...]]:
+    """Return the powers of all products of so many factors out of `count` sizes."""
+    return [tuple([factors.count(i) for i in range(count)])
+            for factors in combinations_with_replacement(range(count), degree)]
 
-    They are multiples of what the known sizes are multiples of, so that quotients without remainder stay without.
+
+def _products(sizes: Sequence[Sequence[int]], powers: tuple[int, ...]) -> list[int]:
+    return [prod([size ** power for size, power in zip(each, powers, strict=True) if power]) for each in sizes]
+
+
+def probing_sizes(sizes: Sequence[Sequence[int]], above: float) -> Sizes:
+    """Choose the sizes of two traces that identify formulas: multiples of distinct primes.
+
+    They are also multiples of what the known sizes are multiples of, so that quotients without remainder stay without.
 
     Args:
         sizes: by symbol, the values that it is known to have.
-        above: by symbol, what both sizes exceed.
+        above: choose sizes above this multiple of the largest one; 0: below the largest one, unless that is small.
 
-    >>> probing_sizes([[32, 48], [7, 9]], [48, 13])
-    Sizes(sizes=((80, 17), (112, 19)), primes=(5, 17))
+    Raises:
+        NotSymbolic: there are not enough below it.
+
+    >>> probing_sizes([[32, 48], [7, 9]], 1)
+    Sizes(sizes=((56, 11), (104, 17)))
+    >>> probing_sizes([[480, 64]], 0)
+    Sizes(sizes=((472,), (424,)))
     """
     steps = [divisor(known) for known in sizes]
+    below = [stays_below(known) and not above for known in sizes]
     primes: list[list[int]] = [[], []]
     taken: set[int] = set()
     for chosen in primes:
-        for step, limit in zip(steps, above, strict=True):
-            prime = max(limit // step + 1, 5)
+        for step, known, is_below in zip(steps, sizes, below, strict=True):
+            prime = max(known) // step if is_below else max(int(max(known) * (above or 1)) // step + 1, 5)
             while prime in taken or any(prime % d == 0 for d in range(2, int(prime ** 0.5) + 1)):
-                prime += 1
+                prime += -1 if is_below else 1
+            if prime < 3:
+                raise NotSymbolic("sizes that are too small")
             taken.add(prime)
             chosen.append(prime)
     both = tuple([tuple([step * prime for step, prime in zip(steps, chosen, strict=True)]) for chosen in primes])
-    return Sizes(both, tuple(primes[0]))
+    return Sizes(both)
+
+
+def stays_below(sizes: Sequence[int]) -> bool:
+    """Whether there are enough primes for `probing_sizes` below the largest one."""
+    return max(sizes) // divisor(sizes) > 12
 
 
 def divisor(sizes: Sequence[int]) -> int:
-    """Return the largest common divisor of sizes up to 16, of larger ones the largest power of 2 up to 8."""
-    common = gcd(*sizes)
-    return common if common <= 16 else gcd(common, 8)
+    """Return the largest power of 2 up to 8 that divides all sizes.
+
+    >>> divisor([48, 36])
+    4
+    """
+    return gcd(*sizes, 8)
 
 
-__all__ = ["Formula", "NotSymbolic", "OutOfTemplate", "Sizes", "divisor", "probing_sizes"]
+__all__ = ["Formula", "NotSymbolic", "OutOfTemplate", "Sizes", "divisor", "probing_sizes", "stays_below"]

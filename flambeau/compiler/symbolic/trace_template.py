@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.graph.extern_kernels import FallbackKernel
+from ...ir.graph.extern_kernels import ExternKernel, FallbackKernel
 from ...ir.graph.value import ELEMENTWISE, Graph, Value
 from ...shapes import Size, as_size
 from ..tracing.aliasing import address, owner
@@ -30,6 +32,7 @@ _FUNCTIONS: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = (
     (lambda x: x, lambda x: x), (lambda x: 1 / x, lambda x: 1 / x),
     (lambda x: x ** 0.5, lambda x: x * x), (lambda x: x ** -0.5, lambda x: 1 / (x * x)),
     (lambda x: x / (x - 1), lambda x: x / (x - 1)))
+_PROGRESSION, _EYE = -1, -2
 
 
 class _ValueNumber(NamedTuple):
@@ -46,7 +49,7 @@ class _Constant(NamedTuple):
         shape: the shape.
         start: the formula of the first element, or of the argument of `function`.
         step: the formula of the step between elements.
-        function: an index of `_FUNCTIONS`; -1 for several elements.
+        function: an index of `_FUNCTIONS`; for several elements `_PROGRESSION`, or `_EYE` for an identity matrix.
     """
 
     dtype: np.dtype
@@ -60,19 +63,23 @@ class _Constant(NamedTuple):
         if self.function >= 0:
             return np.asarray(_FUNCTIONS[self.function][0](start), self.dtype).reshape(self.shape)
         shape = tuple([_number(n, sizes) for n in self.shape])
+        if self.function == _EYE:
+            return np.eye(*shape, dtype=self.dtype)
         count, step = prod(shape), _number(self.step, sizes)
         return (start + step * np.arange(count)).astype(self.dtype).reshape(shape)
 
 
 class _Extern(NamedTuple):
-    """An operator that runs eagerly, or a draw of random numbers, with parameters that depend on sizes.
+    """A kernel with parameters that depend on sizes.
 
     Attributes:
         kernel: the kernel of the first trace.
-        parameters: the attributes of its callable that differ.
+        name: its name: pieces of text, and numbers between them.
+        parameters: its parameters, or the attributes of its callable.
     """
 
-    kernel: FallbackKernel
+    kernel: Any
+    name: list[Any]
     parameters: dict[str, Any]
 
 
@@ -152,6 +159,8 @@ def _unify_constants(arrays: Sequence[np.ndarray], sizes: Sizes) -> _Constant:
             if made == numbers:
                 return _Constant(first.dtype, first.shape, start, 0, index)
         raise NotSymbolic("another constant")
+    if first.ndim == 2 and all(np.array_equal(a, np.eye(*a.shape)) for a in arrays):
+        return _Constant(first.dtype, _unify([a.shape for a in arrays], sizes), 0, 0, _EYE)
     if any(a.size < 2 for a in arrays):
         raise NotSymbolic("another constant")
     flat = [a.reshape(-1) for a in arrays]
@@ -159,7 +168,7 @@ def _unify_constants(arrays: Sequence[np.ndarray], sizes: Sizes) -> _Constant:
     if not all(float(x).is_integer() for x in (*starts, *steps)):
         raise NotSymbolic("another constant")
     found = _Constant(first.dtype, _unify([a.shape for a in arrays], sizes), sizes.formula([int(x) for x in starts]),
-                      sizes.formula([int(x) for x in steps]), -1)
+                      sizes.formula([int(x) for x in steps]), _PROGRESSION)
     for a, at in zip(arrays, sizes.sizes, strict=True):
         if not np.array_equal(a, found.array(at)):
             raise NotSymbolic("another constant")
@@ -170,20 +179,34 @@ def _unify_externs(kernels: Sequence[Any], sizes: Sizes) -> Any:
     first = kernels[0]
     if all(each == first for each in kernels):
         return first
+    names = [re.split(r"(\d+)", each.name) for each in kernels]
+    name = _unify([[int(word) if word.isdigit() else word for word in words] for words in names], sizes)
+    if isinstance(first, ExternKernel):
+        if any(each.__class__ is not ExternKernel or each.family is not first.family for each in kernels):
+            raise NotSymbolic("another kernel")
+        return _Extern(first, name, _unify([each.params for each in kernels], sizes))
     if any(each.__class__ is not FallbackKernel or each.run.__class__ is not first.run.__class__ for each in kernels):
         raise NotSymbolic("another kernel")
     run = first.run
     if isinstance(run, RandomDraw):
-        if any(each.run.function is not run.function or each.run.engine is not run.engine for each in kernels):
+        if any(not _is_same_draw(each.run.function, run.function) or each.run.engine is not run.engine
+               for each in kernels):
             raise NotSymbolic("another draw of random numbers")
-        names: tuple[str, ...] = ("arguments", "places")
+        attributes: tuple[str, ...] = ("arguments", "places")
     elif isinstance(run, OperatorCall):
         if any(each.run.op is not run.op for each in kernels):
             raise NotSymbolic("another operator")
-        names = ("fixed", "places", "params", "array_params", "output_params")
+        attributes = ("fixed", "places", "params", "array_params", "output_params")
     else:
         raise NotSymbolic(f"a {type(run).__name__}")
-    return _Extern(first, {name: _unify([getattr(each.run, name) for each in kernels], sizes) for name in names})
+    return _Extern(first, name, {attribute: _unify([getattr(each.run, attribute) for each in kernels], sizes)
+                                 for attribute in attributes})
+
+
+def _is_same_draw(x: Any, y: Any) -> bool:
+    """Whether two functions that draw random numbers are the same, perhaps with the same options."""
+    return x is y or (isinstance(x, partial) and isinstance(y, partial) and x.func is y.func and x.args == y.args
+                      and x.keywords == y.keywords)
 
 
 class TraceTemplate:
@@ -192,8 +215,8 @@ class TraceTemplate:
     Args:
         trace: the trace of a call, whose guards on Python objects the template shares.
         traces: rehearsed traces.
-        guards: by trace, the decisions of Python code about sizes.
-        sizes: the sizes of the rehearsed traces.
+        guards: by rehearsed trace, the decisions of Python code about sizes.
+        sizes: the sizes of the rehearsed traces, then that of the call.
 
     Raises:
         NotSymbolic: the traces differ in more than numbers that are formulas.
@@ -202,8 +225,9 @@ class TraceTemplate:
     def __init__(self, trace: Trace, traces: Sequence[Trace], guards: Sequence[Sequence[SizeGuard]], sizes: Sizes
                  ) -> None:
         self.trace = trace
+        traces = [*traces, trace]
         first = traces[0]
-        if any(each.num_values != first.num_values for each in traces) or first.num_values != trace.num_values:
+        if any(each.num_values != first.num_values for each in traces):
             raise NotSymbolic("more is computed for some sizes than for others")
         for name in _EQUAL:
             if any(getattr(each, name) != getattr(trace, name) for each in traces):
@@ -354,11 +378,14 @@ class TraceTemplate:
 def _kernel(attrs: Any, sizes: Sequence[int]) -> Any:
     if attrs.__class__ is not _Extern:
         return attrs
-    kernel = attrs.kernel
+    kernel, parameters = attrs.kernel, _evaluate(attrs.parameters, sizes, ())
+    name = "".join([str(word) for word in _evaluate(attrs.name, sizes, ())])
+    if isinstance(kernel, ExternKernel):
+        return ExternKernel(name, kernel.family, parameters, kernel.check, kernel.checked)
     run = copy(kernel.run)
-    for name, part in attrs.parameters.items():
-        setattr(run, name, _evaluate(part, sizes, ()))
-    return FallbackKernel(kernel.name, run, kernel.why, kernel.stream)
+    for attribute, value in parameters.items():
+        setattr(run, attribute, value)
+    return FallbackKernel(name, run, kernel.why, kernel.stream)
 
 
 __all__ = ["TraceTemplate"]
