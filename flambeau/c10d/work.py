@@ -156,6 +156,7 @@ class _Queue:
         self.tasks: deque[_Task] = deque()
         self.changed = threading.Condition()
         self.busy = False  # a task runs, in the thread or in the caller of `run`
+        self.runner = -1  # the thread that runs it
         self.ended = False
 
 
@@ -166,11 +167,11 @@ def _serve(queue: _Queue) -> None:
             if not queue.tasks:
                 return
             task = queue.tasks.popleft()
-            queue.busy = True
+            queue.busy, queue.runner = True, threading.get_ident()
         task()
         del task  # it refers to tensors
         with queue.changed:
-            queue.busy = False
+            queue.busy, queue.runner = False, -1
             queue.changed.notify_all()
 
 
@@ -185,6 +186,9 @@ class WorkQueue:
     def start(self, run: Callable[[], list[Any]]) -> Work:
         """Run a function in the queue's thread; its result becomes the work's."""
         work, queue = Work(), self._queue
+        if queue.runner == threading.get_ident():  # a callback of a future: what it starts, it may wait for
+            _Task(work, run)()
+            return work
         with queue.changed:
             if queue.ended:
                 raise RuntimeError("The process group was destroyed")
@@ -202,7 +206,8 @@ class WorkQueue:
             if queue.ended:
                 raise RuntimeError("The process group was destroyed")
             direct = not queue.tasks and not queue.busy
-            queue.busy = queue.busy or direct
+            if direct:
+                queue.busy, queue.runner = True, threading.get_ident()
         if not direct:
             work = self.start(run)
             work.wait()
@@ -212,7 +217,7 @@ class WorkQueue:
             _Task(work, run)()
         finally:
             with queue.changed:
-                queue.busy = False
+                queue.busy, queue.runner = False, -1
                 queue.changed.notify_all()
         work.wait()
         return work

@@ -53,9 +53,11 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int = 3600) -> None:
 
 
 #: names that their modules define, which are imported when they are first used
-_DEFINED_IN: dict[str, str] = {}
+_DEFINED_IN = dict.fromkeys((
+    "GradBucket", "Reducer", "BuiltinCommHookType", "_broadcast_coalesced", "_compute_bucket_assignment_by_size",
+    "_register_builtin_comm_hook", "_register_comm_hook", "_verify_params_across_processes"), "reducers")
 #: submodules that are imported when they are first used
-_SUBMODULES = frozenset({"names", "state_dict"})
+_SUBMODULES = frozenset({"algorithms", "names", "state_dict"})
 
 
 def __getattr__(name: str) -> Any:

@@ -46,19 +46,12 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         "wait_tensor"), "classes": "AsyncCollectiveTensor"},
     "_tensor": _TENSOR,
     "_tensor.experimental": {"functions": "implicit_replication local_map context_parallel"},
-    "algorithms": {},
     "algorithms._checkpoint": {},
     "algorithms._checkpoint.checkpoint_wrapper": {
         "classes": "CheckpointWrapper OffloadWrapper ActivationWrapper",
         "functions": "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
         "enums": {"CheckpointImpl": "REENTRANT NO_REENTRANT"}},
-    "algorithms.ddp_comm_hooks": {},
-    "algorithms.ddp_comm_hooks.default_hooks": {"functions": (
-        "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper")},
     "algorithms.ddp_comm_hooks.post_localSGD_hook": {"classes": "PostLocalSGDState", "functions": "post_localSGD_hook"},
-    "algorithms.ddp_comm_hooks.powerSGD_hook": {"classes": "PowerSGDState",
-                                                "functions": "batched_powerSGD_hook powerSGD_hook"},
-    "algorithms.join": {"classes": "Join Joinable JoinHook"},
     "algorithms.model_averaging": {},
     "algorithms.model_averaging.averagers": {"classes": "ModelAverager PeriodicModelAverager"},
     "autograd": {"classes": "context"},
@@ -127,4 +120,15 @@ vars(MODULES["_tensor"]).update({key: value for key, value in vars(MODULES["tens
                                  if isinstance(value, type)})
 vars(MODULES["device_mesh"])["DeviceMesh"] = vars(MODULES["tensor"])["DeviceMesh"]
 
-__all__ = ["MODULES", "REASON"]
+def left_out(name: str) -> LeftOut:
+    """A module that is left out.
+
+    Raises:
+        AttributeError: `torch.distributed` has no such module either.
+    """
+    if name not in MODULES:
+        raise AttributeError(f"module '{_P}' has no attribute '{name}'")
+    return MODULES[name]
+
+
+__all__ = ["MODULES", "REASON", "left_out"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ..environment.futures import Future
+from ..runtime.futures import Future
 from .interpreter import Error, TorchScriptUnsupported
 from .modifiers import (
     _copy_to_script_wrapper,

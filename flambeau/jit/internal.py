@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..environment.futures import Future
+from ..runtime.futures import Future
 from .modifiers import (
     BroadcastingList1,
     BroadcastingList2,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,14 @@ def run(program: str, library: str, size: int, timeout: float = 60) -> list[Any]
                 f"ranks.fork(*{arguments!r})")
         command = [sys.executable, "-W", "ignore", "-c", code]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "FATAL"}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
-        assert done.returncode == 0, done.stderr[-4000:]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+        try:
+            _, errors = process.communicate(timeout=timeout)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # the ranks, too
+                process.communicate()
+        assert process.returncode == 0, errors[-4000:]
         return [pickle.loads(Path(folder, str(rank)).read_bytes()) for rank in range(size)]
 
 

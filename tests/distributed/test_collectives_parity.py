@@ -12,3 +12,8 @@ pytestmark = pytest.mark.parity
 def test_collectives():
     pytest.importorskip("torch")
     assert not differences("collectives", 3)
+
+
+def test_distributed_data_parallel():
+    pytest.importorskip("torch")
+    assert not differences("data_parallel", 2)
