@@ -31,7 +31,6 @@ LAYERS: list[list[str]] = [
     ["c10d"],
     ["nn", "sparse"],
     ["_higher_order_ops", "distributions"],
-    ["functorch"],
     ["interop", "optim"],
     ["overrides"],
     ["_C", "_library", "_ops", "library"],
@@ -42,7 +41,7 @@ LAYERS: list[list[str]] = [
     ["multiprocessing", "nested", "storage", "testing", "utils"],
     ["_subclasses"],
     [""],  # the package itself: the public names
-    ["alias", "alias_distribution", "cli", "demo", "export", "fx", "onnx", "variable_functions", "__main__", "_refs"],
+    ["alias", "alias_distribution", "cli", "demo", "export", "functorch", "fx", "onnx", "variable_functions", "__main__", "_refs"],
 ]
 
 

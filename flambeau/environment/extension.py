@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from types import ModuleType
 from typing import Any
@@ -33,8 +34,10 @@ def _log_api_usage_once(event: str) -> None:
     """Report the use of a function to PyTorch's developers; no effect."""
 
 
-def _get_tracing_state() -> None:
-    """The state of TorchScript's tracer: none."""
+def _get_tracing_state() -> Any:
+    """The state of the trace of a graph that is running; None outside of one."""
+    scripting = sys.modules.get(f"{__package__.rpartition('.')[0]}.jit.scripting")
+    return scripting.tracing_state[0] if scripting is not None else None
 
 
 def _get_privateuse1_backend_name() -> str:

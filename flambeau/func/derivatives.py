@@ -90,13 +90,13 @@ def check_argnums(argnums: Argnums, count: int) -> None:
     numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
-    if not all(isinstance(i, int) for i in numbers):
-        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     for i in numbers:
+        if not isinstance(i, int):
+            raise RuntimeError(f"argnum must be int, got: {type(i)}")
         if not -count <= i < count:
             raise RuntimeError(f"Got argnum={i}, but only {count} positional inputs")
     if len({i % count for i in numbers}) != len(numbers):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(i % count for i in numbers)}")
 
 
 def alias_arguments(args: Any) -> Any:
@@ -340,7 +340,7 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_au
                                f"with dtype {o.dtype}")
     outside = has_outer_graph(outputs, inner)
 
-    def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+    def wrapper(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         if create_graph is None:
             create_graph = grad_mode.get()
         flat, structure = tree_flatten(cotangents)
@@ -357,14 +357,11 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], args: Any, has_au
                                   create_graph=keep, allow_unused=True)
         return spec.unflatten(_gradient(x, g, keep) for x, g in zip(inner, grads, strict=True))
 
-    def vjp_fn(*cotangents: Any, **options: Any) -> Any:
-        return pull_back(cotangents[0] if len(cotangents) == 1 else cotangents, **options)
-
     outer = grad_enabled and outside
     value = out_spec.unflatten(o if outer else detach_keeping_tangents(o) for o in outputs)
     if has_aux:
-        return value, vjp_fn, detach_aux(aux, outer)
-    return value, vjp_fn
+        return value, wrapper, detach_aux(aux, outer)
+    return value, wrapper
 
 
 # ----- forward mode -----

@@ -144,6 +144,14 @@ def combine_state_for_ensemble(models: Sequence[Module]
             tuple(stacked(name, [dict(m.named_buffers())[name] for m in models]) for name in buffers))
 
 
+def __getattr__(name: str) -> Any:
+    if name == "make_fx":
+        from ..fx.experimental.proxy_tensor import make_fx
+
+        return make_fx
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = ["FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad",
            "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers",
-           "vjp", "vmap"]
+           "make_fx", "vjp", "vmap"]

@@ -42,17 +42,32 @@ from .scripting import (
     script_method,
     trace,
     trace_module,
+    traced_graph,
 )
 
 importlib.import_module(f"{__name__}.annotations")  # instead of the name that `from __future__` leaves here
-JITException = Error
+JITException, isinstance_ = Error, isinstance  # `isinstance` is TorchScript's below
 _script_if_tracing = script_if_tracing
 
 
 def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, strict: bool = True, _force_outplace: bool = False,
                      return_inputs: bool = False, _return_inputs_states: bool = False) -> Any:
-    """TorchScript's graph of a call; refused."""
-    raise TorchScriptUnsupported("torch.jit._get_trace_graph")
+    """The graph of a call of a function or module, and the result of the call.
+
+    Args:
+        f: the function or module; a module's parameters and buffers are inputs of the graph, after the arguments.
+        args: the arguments, a tuple or one tensor.
+        kwargs: the arguments by name.
+        return_inputs: whether the inputs are returned, too.
+
+    >>> import flambeau as torch
+    >>> graph, result = torch.jit._get_trace_graph(torch.nn.Linear(2, 3), torch.ones(1, 2))
+    >>> [node.kind() for node in graph.nodes()], next(graph.outputs()).type().sizes()
+    (['aten::linear'], [1, 3])
+    """
+    args = args if isinstance_(args, tuple) else (args,)
+    graph, result = traced_graph(f, args, kwargs or {})
+    return (graph, result, args) if return_inputs or _return_inputs_states else (graph, result)
 
 
 class ScriptWarning(Warning):

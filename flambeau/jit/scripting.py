@@ -1,18 +1,22 @@
 """`torch.jit.script` and `trace`: functions and modules of TorchScript's classes, which run as Python.
 
 A scripted module shares parameters and buffers with the module that it is made of. Its class is a subclass of the
-module's own, so that all methods remain. There is no TorchScript code: `code`, `graph`, saving and loading are refused.
+module's own, so that all methods remain. Traced programs have graphs; there is no TorchScript code: `code`, saving and
+loading are refused.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from .._tensor.creation.random import get_rng_state, set_rng_state
+from ..engine.grad_mode import no_grad
 from ..nn import Module
 from ..nn.parameter import is_lazy
 from ..nn.typename import typename
@@ -57,6 +61,43 @@ def is_scripting() -> bool:
     return False
 
 
+#: the state of the trace of a graph that is running; None outside of one
+tracing_state: list[Any] = [None]
+
+
+def traced_graph(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *,
+                 attributes: bool = False, inline: bool = True) -> tuple[Any, Any]:
+    """The graph of a call of a function or module, and the result of the call.
+
+    Args:
+        function: the function or module.
+        args, kwargs: its arguments.
+        attributes: whether the module is the graph's first input, and its parameters are attributes of it.
+        inline: whether calls of its children are the children's nodes; otherwise they are one node each.
+    """
+    record = importlib.import_module(f"{__package__.rpartition('.')[0]}.export.script.recording").record
+
+    def enter(state: Any) -> None:
+        tracing_state[0] = state
+
+    with _trace_block():
+        return record(function, args, kwargs, enter, attributes=attributes, inline=inline)
+
+
+def _graph_of_examples(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inline: bool = True) -> Any:
+    """The graph of a call like that of a trace; buffers and random numbers are as before."""
+    is_module = isinstance(function, Module)
+    kept = {name: buffer.clone() for name, buffer in function.named_buffers()} if is_module else {}
+    state = get_rng_state()
+    try:
+        return traced_graph(function, args, kwargs, attributes=is_module, inline=inline)[0]
+    finally:
+        set_rng_state(state)
+        for name, buffer in function.named_buffers() if is_module else ():
+            with no_grad():
+                buffer.copy_(kept[name])
+
+
 class ScriptFunction:
     """A scripted or traced function: it runs as Python.
 
@@ -68,8 +109,9 @@ class ScriptFunction:
 
     _traced = False
 
-    def __init__(self, function: Callable[..., Any], traced: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], traced: bool = False, graph: Any = None) -> None:
         functools.update_wrapper(self, function)
+        self._make_graph, self._graph = graph, None
         self._torchdynamo_inline = function
         if traced:
             self._traced = True
@@ -88,8 +130,12 @@ class ScriptFunction:
 
     @property
     def graph(self) -> Any:
-        """The TorchScript graph: there is none."""
-        raise TorchScriptUnsupported("ScriptFunction.graph")
+        """The graph of a traced function; of a scripted one there is none."""
+        if self._graph is None:
+            if self._make_graph is None:
+                raise TorchScriptUnsupported("ScriptFunction.graph")
+            self._graph = self._make_graph()
+        return self._graph
 
     inlined_graph = graph
 
@@ -138,10 +184,22 @@ class ScriptModule(Module):  # type: ignore[misc]
 
     @property
     def graph(self) -> Any:
-        """The TorchScript graph: there is none."""
-        raise TorchScriptUnsupported("ScriptModule.graph")
+        """The graph of a traced module, where a child's call is one node; of a scripted one there is none."""
+        return self._traced_graph("graph", inline=False)
 
-    inlined_graph = graph
+    @property
+    def inlined_graph(self) -> Any:
+        """The graph of a traced module, with those of its children; of a scripted one there is none."""
+        return self._traced_graph("inlined_graph", inline=True)
+
+    def _traced_graph(self, name: str, *, inline: bool) -> Any:
+        make = self.__dict__.get("_make_graph")
+        if make is None:
+            raise TorchScriptUnsupported(f"ScriptModule.{name}")
+        graphs = self.__dict__.setdefault("_graphs", {})
+        if name not in graphs:
+            graphs[name] = make(inline=inline)
+        return graphs[name]
 
     @property
     def code_with_constants(self) -> Any:
@@ -312,6 +370,9 @@ def trace(func: Any, example_inputs: Any = None, optimize: None = None, check_tr
           example_kwarg_inputs: Any = None, _store_inputs: bool = True) -> Any:
     """A function or module of TorchScript's classes, after one call with example arguments; it runs as Python.
 
+    The graph of the call (`graph` of a function, `inlined_graph` of a module) is made when it is asked for: then the
+    function is called again with the same arguments.
+
     In PyTorch a traced function repeats the operators of that call, whichever branches later arguments would take.
     Here later calls take their own branches.
 
@@ -331,14 +392,16 @@ def trace(func: Any, example_inputs: Any = None, optimize: None = None, check_tr
         raise RuntimeError("example_kwarg_inputs should be a dict")
     if isinstance(func, Module):
         _require_initialized(func, _TRACED)
+    kwargs = example_kwarg_inputs or {}
+    args = () if example_kwarg_inputs is not None else _as_arguments(example_inputs)
     with _trace_block():
-        if example_kwarg_inputs is not None:
-            func(**example_kwarg_inputs)
-        else:
-            func(*_as_arguments(example_inputs))
+        func(*args, **kwargs)
+    make_graph = functools.partial(_graph_of_examples, func, args, kwargs)
     if isinstance(func, Module):
-        return _scripted_module(func, TopLevelTracedModule, TracedModule)
-    return ScriptFunction(func, traced=True)
+        module = _scripted_module(func, TopLevelTracedModule, TracedModule)
+        module.__dict__["_make_graph"] = make_graph
+        return module
+    return ScriptFunction(func, traced=True, graph=make_graph)
 
 
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:

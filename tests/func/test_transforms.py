@@ -182,3 +182,27 @@ def test_calls_that_are_invalid_inside_transforms_raise(call: str) -> None:
     with pytest.raises(RuntimeError, match="called inside a functorch transform"):
         grad(lambda x: x.sum().backward())(torch.ones(2))
     torch.ones(2, requires_grad=True).sum().backward()  # and outside all is as before
+
+
+def test_pulled_back_function_takes_the_graphs_options_by_position() -> None:
+    _, pull_back = torch.func.vjp(torch.sin, torch.zeros(2))
+    assert pull_back(torch.ones(2), True, False)[0].tolist() == [1.0, 1.0]
+
+
+def test_transformed_functions_are_traced_by_functorchs_make_fx() -> None:
+    from flambeau.functorch import make_fx
+
+    traced = make_fx(torch.vmap(torch.sin))(torch.ones(5, 3))
+    assert [node.name for node in traced.graph.nodes] == ["arg0_1", "sin", "output"]
+
+
+@pytest.mark.parametrize(("argnums", "text"), [
+    ((0.0,), "argnum must be int, got: <class 'float'>"), (5, "Got argnum=5, but only 2 positional inputs"),
+    ((0, -2), "argnums elements must be unique, got (0, 0)"), ((), "argnums must be non-empty")])
+def test_arguments_are_selected_by_number(argnums: Any, text: str) -> None:
+    from flambeau.compiler.functorch.eager_transforms import _slice_argnums
+
+    assert _slice_argnums((1, 2), -1) == (2,)
+    with pytest.raises(RuntimeError) as raised:
+        _slice_argnums((1, 2), argnums)
+    assert str(raised.value) == text

@@ -827,7 +827,7 @@ def _setitem(builder: Any, func: Any, args: Any, kwargs: Any) -> Any:
     else:
         emit(builder, "copy_", view, value)
     if view is not x:  # the write is seen through the view; the tensor keeps its node
-        builder.nodes[id(x.lanes[0])] = x, base_node
+        builder.rebind(x, base_node)
     return None
 
 

@@ -110,6 +110,10 @@ class GraphBuilder:
             self.nodes[id(value.lanes[0])] = value, node
             node.meta["tensor_meta"] = _extract_tensor_metadata(value)
 
+    def rebind(self, x: TracedTensor, node: Node) -> None:
+        """Let a tensor be what another node computes."""
+        self.nodes[id(x.lanes[0])] = x, node
+
     def described(self, value: Any) -> Any:
         """A value as metadata of a node."""
         return tree_map(lambda x: shown(x) if isinstance(x, TracedTensor) else x, value)

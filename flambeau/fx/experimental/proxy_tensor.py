@@ -169,7 +169,8 @@ def _parameter_names(f: Any, count: int) -> list[str]:
     """The names of a function's parameters; `arg0`, ... if they are not known."""
     function = inspect.unwrap(getattr(f, "forward", f) if isinstance(f, torch.nn.Module) else f)
     code = getattr(function, "__code__", None)
-    if code is None or isinstance(f, torch.nn.Module) or code.co_flags & inspect.CO_VARARGS:
+    if (code is None or isinstance(f, torch.nn.Module) or code.co_flags & inspect.CO_VARARGS
+            or getattr(torch, function.__name__, None) is function):  # PyTorch's functions have no signature
         return [f"arg{i}" for i in range(count)]
     return list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
 
