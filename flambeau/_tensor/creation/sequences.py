@@ -29,7 +29,7 @@ def _item(x: Any) -> Any:
 def _wrap_or_write(name: str, array: np.ndarray, out: Any, device: Any, requires_grad: bool,
                    dtype: dtype_type | None = None) -> Tensor:
     if out is not None:
-        return write_new_out(name, array, out, dtype)
+        return write_new_out(name, array, out, dtype, requires_grad)
     return wrap_new(array, device, requires_grad)
 
 
@@ -45,14 +45,14 @@ def _write_points(name: str, array: np.ndarray, out: Any, device: Any, requires_
     check_records_nothing(name, (), (out,))
     check_overlap(out._array)
     if out._array.size == array.size:
-        return write_new_out(name, array.reshape(out._array.shape), out, dtype)
+        return write_new_out(name, array.reshape(out._array.shape), out, dtype, requires_grad)
     if warn and out._array.size:
         warnings.warn(f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
                       f"{out._array.size} which does not match the computed number of elements {array.size}. Note that "
                       "this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
                       f"shape ({array.size},).", UserWarning, stacklevel=user_stacklevel())
     resize_(out, array.shape)
-    return write_new_out(name, array, out, dtype)
+    return write_new_out(name, array, out, dtype, requires_grad)
 
 
 def _points_dtype(start: Any, end: Any, out: Any, dtype: Any, name: str) -> dtype_type:
@@ -249,4 +249,10 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "eye")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
-    return _wrap_or_write("eye", dtypes.cast(np.eye(n, m), d.numpy), out, device, requires_grad, dtype)
+    columns = n if m is None else m
+    if d.numpy.kind == "V":
+        array = dtypes.cast(np.eye(n, columns), d.numpy)
+    else:
+        array = np.zeros((n, columns), d.numpy)
+        array.reshape(-1)[:columns * columns:columns + 1] = 1
+    return _wrap_or_write("eye", array, out, device, requires_grad, dtype)

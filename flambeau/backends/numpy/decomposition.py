@@ -215,9 +215,20 @@ def _det(a: Any) -> Any:
 
 
 def _cofactors(a: Any, determinant: Any) -> Any:
-    """Return det(A) A⁻ᵀ by the SVD, as products of all singular values but one; defined for singular matrices too."""
+    """Return det(A) A⁻ᵀ: by the inverse where all matrices are well-conditioned, otherwise by the SVD.
+
+    The latter gives products of all singular values but one, which are defined for singular matrices, too.
+    """
     if not a.size:
         return np.zeros_like(a)
+    try:
+        inverse = np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        inverse = None
+    if inverse is not None:
+        condition = np.abs(a).max((-1, -2)) * np.abs(inverse).max((-1, -2)) * a.shape[-1]
+        if (condition < 1e-3 / np.finfo(a.dtype).eps).all() and np.isfinite(determinant).all():
+            return np.asarray(determinant)[..., None, None] * inverse.swapaxes(-1, -2)
     u, s, vh = np.linalg.svd(a)
     n = s.shape[-1]
     rest = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)

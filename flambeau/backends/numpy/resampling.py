@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ Weights = tuple[tuple[float, ...], ...] | None
 
 #: the number of taps from which a matrix product is faster than a sum over taps
 MATRIX_TAPS = 6
+#: at most so many phases, and slices of each, are added one by one
+FEW_RUNS = 6
 
 
 def _matrix(dtype: np.dtype, size: int, positions: Taps, weights: tuple[tuple[float, ...], ...]) -> np.ndarray:
@@ -39,6 +42,28 @@ def _resample(x: Any, dim: int, size: int, positions: Taps, weights: Weights) ->
     return total
 
 
+def _ascending_runs(rows: np.ndarray) -> list[tuple[slice, slice]] | None:
+    """Return pairs of slices, of positions and of outputs, that say what is added where; None if they are many.
+
+    Where each position is used k times (a scale of k), every k-th output has the next position.
+    """
+    step = max(1, -(-rows.size // (int(rows[-1]) - int(rows[0]) + 1))) if rows.size else 1
+    if step > FEW_RUNS:
+        return None
+    runs = []
+    for phase in range(step):
+        places = rows[phase::step]
+        ends = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), places.size]
+        if len(ends) > FEW_RUNS:
+            return None
+        for start, end in pairwise(ends):
+            if end > start:
+                first = int(places[start])
+                runs.append((slice(first, first + end - start),
+                             slice(phase + start * step, phase + (end - 1) * step + 1, step)))
+    return runs
+
+
 def _resample_backward(g: Any, dim: int, size: int, positions: Taps, weights: Weights) -> Any:
     """Return the transpose of `_resample`: each element, times its weights, added at its positions."""
     if weights is not None and len(positions) >= MATRIX_TAPS:
@@ -47,12 +72,17 @@ def _resample_backward(g: Any, dim: int, size: int, positions: Taps, weights: We
     axis = g.ndim + dim
     out = np.zeros((*g.shape[:axis], size, *g.shape[axis + 1:]), g.dtype)
     along = (-1, *(1,) * (-dim - 1))
+    lead = (slice(None),) * axis
     for i, row in enumerate(positions):
         rows = np.array(row)
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))  # positions do not decrease: each run is one sum
         values = g if weights is None else g * np.array(weights[i], g.dtype).reshape(along)
-        key = (slice(None),) * axis + (rows[starts],)
-        out[key] += np.add.reduceat(values, starts, axis)
+        runs = _ascending_runs(rows)
+        if runs is not None:
+            for target, source in runs:
+                out[(*lead, target)] += values[(*lead, source)]
+            continue
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))  # positions do not decrease: each run is one sum
+        out[(*lead, rows[starts])] += np.add.reduceat(values, starts, axis)
     return out
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -207,7 +209,8 @@ def _filter(x: float, mode: str) -> float:
     return inner if x < 1 else outer
 
 
-def _resample_bytes(input: Tensor, dim: int, positions: list[list[int]], taps: list[list[float]]) -> Tensor:
+def _resample_bytes(input: Tensor, dim: int, positions: Sequence[Sequence[int]],
+                    taps: Sequence[Sequence[float]]) -> Tensor:
     """Resample a uint8 dimension in fixed point with int16 weights, as PyTorch does, rounded to uint8."""
     width, size = len(taps), len(taps[0])
     weights_per_output = []  # per output element: (input index, weight), equal indices merged
@@ -233,9 +236,16 @@ def _round_half_away(x: float) -> int:
     return int(x + 0.5 if x >= 0 else x - 0.5)
 
 
+@functools.lru_cache(256)
 def _taps(n: int, size: int, factor: float | None, mode: str,
-          align: bool) -> tuple[list[list[int]], list[list[float]]]:
-    """Input indices and weights of each output element, one list per tap: (taps, size) each."""
+          align: bool) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[float, ...], ...]]:
+    """Input indices and weights of each output element, a tuple for each tap: (taps, size) each."""
+    positions, weights = _list_taps(n, size, factor, mode, align)
+    return tuple(map(tuple, positions)), tuple(map(tuple, weights))
+
+
+def _list_taps(n: int, size: int, factor: float | None, mode: str,
+               align: bool) -> tuple[list[list[int]], list[list[float]]]:
     step = 1.0 / factor if factor is not None and factor > 0 else n / size
     if mode in ("nearest", "nearest-exact"):
         shift = 0.5 if mode == "nearest-exact" else 0.0
