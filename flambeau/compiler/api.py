@@ -30,9 +30,9 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
 
     The first calls run eagerly while a tracer records every operator: forward, backward and optimizer steps. When two
     traces of calls with the same signature agree, later calls whose guards hold replay the program: few kernels,
-    planned memory, no Python per operator. Each signature (shapes, strides, dtypes, Python arguments, grad mode,
-    aliasing) is compiled separately; optimizers' hyperparameters are inputs and may change. A call that cannot be
-    traced runs eagerly; `compile.explain(f)(...)` reports the line that prevents it.
+    planned memory, no Python per operator. Each signature (dtypes, Python arguments, grad mode, aliasing) is compiled
+    separately, and so are shapes until a second one shows which sizes vary; optimizers' hyperparameters are inputs and
+    may change. A call that cannot be traced runs eagerly; `compile.explain(f)(...)` reports the line that prevents it.
 
     Args:
         model: the function or module. None: return a decorator.

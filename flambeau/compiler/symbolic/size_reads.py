@@ -208,6 +208,11 @@ _METHODS = ("size", "numel", "nelement", "stride")
 _PROPERTIES = ("shape", "nbytes")
 #: functions that do
 _FUNCTIONS = ("numel", "broadcast_shapes")
+#: methods and functions that return as many tensors as sizes tell
+_SEQUENCES = ("unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "split_with_sizes",
+              "unsafe_split", "unsafe_chunk")
+#: those that compare shapes
+_COMPARISONS = ("is_same_size", "equal")
 
 
 @contextmanager
@@ -236,6 +241,29 @@ def recorded_size_reads(tracer: Any, guards: list[SizeGuard]) -> Iterator[None]:
             guards.append(SizeGuard(None, result, None, True))
         return result
 
+    def sequence(original: Callable[..., Any]) -> Callable[..., Any]:
+        def divide(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if is_user():
+                guards.append(SizeGuard(None, len(result), None, True))
+            return result
+
+        return divide
+
+    def comparison(original: Callable[..., Any]) -> Callable[..., Any]:
+        def compare(*args: Any, **kwargs: Any) -> Any:
+            if is_user():
+                shapes = [x._array.shape for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+                guards.extend([SizeGuard(operator.eq, n, m, n == m) for n, m in zip(*shapes, strict=False)])
+            return original(*args, **kwargs)
+
+        return compare
+
+    def iterate(self: Any) -> Any:
+        if is_user():
+            guards.append(SizeGuard(None, original_length(self), None, True))
+        return original_iter(self)
+
     def reading(getter: Callable[[Any], Any]) -> property:
         def read(self: Any) -> Any:
             result = getter(self)
@@ -245,11 +273,14 @@ def recorded_size_reads(tracer: Any, guards: list[SizeGuard]) -> Iterator[None]:
 
     missing = object()
     places: list[tuple[Any, str, Any]] = []
-    original_length = Tensor.__len__
-    replacements: list[tuple[Any, str, Any]] = [(Tensor, "__len__", length)]
+    original_length, original_iter = Tensor.__len__, Tensor.__iter__
+    replacements: list[tuple[Any, str, Any]] = [(Tensor, "__len__", length), (Tensor, "__iter__", iterate)]
     replacements += [(Tensor, name, method(vars(Tensor)[name])) for name in _METHODS if name in vars(Tensor)]
     replacements += [(Tensor, name, reading(vars(Tensor)[name].fget)) for name in _PROPERTIES]
     replacements += [(package, name, method(getattr(package, name))) for name in _FUNCTIONS]
+    for names, wrapper in ((_SEQUENCES, sequence), (_COMPARISONS, comparison)):
+        replacements += [(owner, name, wrapper(getattr(owner, name))) for owner in (Tensor, package) for name in names
+                         if hasattr(owner, name)]
     try:
         for owner, name, new in replacements:
             places.append((owner, name, vars(owner).get(name, missing)))

@@ -530,5 +530,16 @@ class Tracer(StorageTracer):
         except Unsupported as error:
             self.graph_break(f"random numbers: {error}")
 
+    def on_place(self, values: np.ndarray, out: np.ndarray, order: list[int]) -> None:
+        """Called when random numbers were written into another layout: `out.transpose(order)` has their order."""
+        value = None if self.failure is not None else self.known_value(values)
+        if value is None:  # within a draw
+            return
+        try:
+            ordered = self.graph.reshape(value, [out.shape[dim] for dim in order])
+            self.bind(out, self.graph.permute(ordered, np.argsort(order).tolist()))
+        except Unsupported as error:
+            self.graph_break(f"random numbers: {error}")
+
 
 __all__ = ["DataGuard", "Tracer"]
