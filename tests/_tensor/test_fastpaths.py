@@ -20,6 +20,7 @@ import pytest
 
 import flambeau as torch
 from flambeau._tensor.dispatch.binding import public_function
+from flambeau._tensor.dispatch.handlers import handlers
 from flambeau._tensor.fastpath.unary_with_parameters import keyword_parameters
 from flambeau.modes import level_count, special
 from flambeau.ops.declare import REGISTRY
@@ -31,7 +32,14 @@ F = torch.nn.functional
 
 @contextmanager
 def general_path() -> Iterator[None]:
-    """A block without fast paths. `special` counts active modes; a level that no tensor belongs to has no effect."""
+    """A block without fast paths. `special` counts active modes; a level that no tensor belongs to has no effect.
+
+    `apply` takes no fast path while there are levels of forward mode: it sees one, and pushes no tangents.
+    """
+    module, push = sys.modules["flambeau._tensor.dispatch.apply"], handlers.push_forward
+    levels = module.forward_levels
+    module.forward_levels = levels or (None,)
+    handlers.push_forward = push if levels else lambda *args: None
     special[0] += 1
     level_count[0] += 1
     try:
@@ -39,6 +47,7 @@ def general_path() -> Iterator[None]:
     finally:
         special[0] -= 1
         level_count[0] -= 1
+        module.forward_levels, handlers.push_forward = levels, push
 
 
 # ----- the list of fast paths -----

@@ -126,6 +126,14 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
                     if outs is not NotImplemented:
                         return outs
                 result = intercept(op, inputs, params)
+            elif not forward_levels:  # inside transforms, on tensors that are no batches
+                path = op.without_promotion
+                if path is None:
+                    path = op.without_promotion = without_promotion(op) or False
+                if path:
+                    result = path(inputs, params)
+                    if result is not None:
+                        return result
     if op.kind == COMPOSITE:
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)
