@@ -28,7 +28,7 @@ def checked(seed: int) -> tuple[list[str], Disagreement | None]:
     """The program of a seed, and where the libraries disagree about it."""
     here, there = libraries()
     program, steps = written(seed, there)
-    return program, decided(program, compare(run(program, here), steps), steps, there)
+    return program, decided(program, compare(run(program, here), steps), steps, here, there)
 
 
 def explained(seed: int, program: list[str], found: Disagreement, shorten: bool = True) -> str:

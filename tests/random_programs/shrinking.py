@@ -12,21 +12,23 @@ from .execution import Step, run
 def disagreement(program: list[str], here: ModuleType, there: ModuleType) -> Disagreement | None:
     """Where a program does not do the same under two libraries."""
     steps = run(program, there)
-    return decided(program, compare(run(program, here), steps), steps, there)
+    return decided(program, compare(run(program, here), steps), steps, here, there)
 
 
-def decided(program: list[str], found: Disagreement | None, steps: list[Step],
+def decided(program: list[str], found: Disagreement | None, steps: list[Step], here: ModuleType,
             there: ModuleType) -> Disagreement | None:
     """A disagreement, unless it is about values that another rounding changes as much: jumps at ties, noise of zeros.
+
+    That is so if rounding changes the values there, or makes those here what they are there.
 
     Args:
         steps: what the program did under `there`.
     """
     if found is None or found.kind != "value":
         return found
+    program, steps = program[: found.index + 1], steps[: found.index + 1]
     for noise in range(3):
-        other = compare(run(program[: found.index + 1], there, noise), steps[: found.index + 1])
-        if other is not None and other.index <= found.index:
+        if compare(run(program, there, noise), steps) is not None or compare(run(program, here, noise), steps) is None:
             return None
     return found
 

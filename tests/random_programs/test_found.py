@@ -83,6 +83,10 @@ FOUND = {
         r = torch.norm(f, out=o[0, 0].requires_grad_())
         r = torch.remainder(f.requires_grad_(), 2, out=o)
         r = torch.logsumexp(f, 0, out=i[0])
+        r = torch.sum(o.bool(), 0, out=i.bool()[:2]), torch.nansum(o.long(), 0, out=i.bool()[:2])
+        r = torch.round(f + 1j, out=i)
+        r = torch.frac(i, out=f)
+        r = torch.ceil(f + 1j, out=i)
         r = torch.bitwise_and(f, f, out=o)
         r = torch.div(f + 1j, 2, rounding_mode="floor", out=o)
         r = torch.logical_not(f, out=o), torch.floor_divide(f, 2, out=o.double()), torch.angle(f, out=o.double())
@@ -97,6 +101,10 @@ FOUND = {
         r = torch.arange(3, out=g)
         r = torch.randn(2, out=g)
         r = torch.softmax(d, 0, out=g)
+        with torch.no_grad(): torch.zeros(3, out=g); r = g, torch.ones(3, out=g * 2)
+        with torch.no_grad(): torch.arange(3.0, out=g); torch.rand(3, out=f); r = g, f
+        r = torch.eye(2, out=d, requires_grad=True), torch.rand(2, out=o, requires_grad=True)
+        r = torch.empty(3, out=g)
         r = torch.hstack([d, d], out=g)
         r = torch.kron(d, d, out=g[:0])
         r = torch.linalg.det(f.reshape(3, 1)[:1], out=o)
@@ -160,6 +168,7 @@ FOUND = {
         r = f.smooth_l1_loss(t, u, reduction="none"), f.soft_margin_loss(t, u, reduction="none")
         r = torch.nn.functional.binary_cross_entropy_with_logits(u, t, reduction="none")
         r = f.binary_cross_entropy(t.sigmoid(), u.sigmoid(), reduction="none"), f.max_pool1d(p, 1)
+        i = torch.tensor([[1], [0]]); r = p[i], p[:, i[:, 0]], p[i.t()], p[:, :, i.t()], p[[0, 1], :, [1, 0]], t[[[0]]]
         r = torch.mvlgamma(t + 3, 2), t.gather(1, t.long() * 0), torch.take_along_dim(t, t.long() * 0, 1)
         r = torch.ones(2, 2, 1).transpose(0, 1) @ torch.ones(1), torch.ones(2, 2, 1).transpose(0, 1) @ torch.ones(1, 3)
         r = torch.nn.functional.batch_norm(p, torch.zeros(2), torch.ones(2), training=True), p.argmax(1)
@@ -236,6 +245,8 @@ FOUND = {
         r = s[[0, 0, 0], [1, 7, -9]]
         r = s[[[0], [-3]], [[1, 8]]]
         r = s[:, [5, -9]]
+        r = s[:, :, None].index_add(1, torch.tensor([7]), s[:, :1, None])
+        r = s[:, :0].detach().index_add(0, torch.tensor([7]), s[:, :0]), s[:, :0].index_fill(0, torch.tensor([7]), 0)
         r = s.index_put((torch.tensor([0, 0]), torch.tensor([0, 1, 9])), s[0, 0])
         r = s.clone(); r[:, [7]] = torch.ones(1, 5)
         r = torch.zeros(0).roll(1, 9), torch.zeros(0).long() // 0

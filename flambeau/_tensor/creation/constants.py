@@ -31,7 +31,8 @@ __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "fu
            "zeros_like"]
 
 
-def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type | None = None) -> Tensor:
+def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type | None = None,
+                  requires_grad: bool = False) -> Tensor:
     """Write a new array into the `out=` tensor of a factory, resizing that where its shape differs.
 
     Raises:
@@ -60,6 +61,15 @@ def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type |
     if special[0]:
         notify_created(array)
         notify_overwritten(out, array, out._array is not target)
+    return with_flag(out, requires_grad)
+
+
+def with_flag(out: Tensor, requires_grad: bool) -> Tensor:
+    """The `out=` tensor of a factory, which sets its flag as that of a new tensor."""
+    if requires_grad:
+        return set_requires_grad(out)
+    if out._requires_grad and out.is_leaf:
+        out._requires_grad = False
     return out
 
 
@@ -101,8 +111,7 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
         array = empty_array(shape, d.numpy)
         array[...] = scalar_array(fill, d)
     if out is not None:
-        written = write_new_out(name, array, out, dtype)
-        return set_requires_grad(written) if requires_grad else written
+        return write_new_out(name, array, out, dtype, requires_grad)
     return wrap_new(array, device, requires_grad)
 
 
@@ -160,7 +169,7 @@ def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
         return _sparse(layout, size_args, "empty", dtype, requires_grad)
     shape = parse_sizes(size_args, "empty")
     if out is not None:
-        if out._requires_grad and out._array.shape != shape:
+        if out._requires_grad:
             raise RuntimeError("cannot resize variables that require grad")
         write_new_out("empty", empty_array(shape, out.dtype.numpy), out, dtype)
         if filled_memory[0]:

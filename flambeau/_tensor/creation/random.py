@@ -30,7 +30,7 @@ from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, p
 from ..meta import reserved
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_overwritten
-from .constants import empty_like
+from .constants import empty_like, with_flag
 from .from_data import makes_meta, parse_sizes, wrap_new
 
 __all__ = ["Generator", "_sample_dirichlet", "_standard_gamma", "bernoulli", "binomial", "default_generator",
@@ -244,7 +244,7 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
         out._bump_version()
         if special[0]:
             notify_overwritten(out, array, out._array is array)
-        return out
+        return with_flag(out, requires_grad) if called or requires_grad else out
     tensor: Tensor = wrap(array)
     if requires_grad:
         if array.dtype.kind not in "fcV":
@@ -339,6 +339,8 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
                              shape, out)
     if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
         return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+    if out is not None and out._requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
     with _lock:
         stream = _sample(kernels.normal, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad)

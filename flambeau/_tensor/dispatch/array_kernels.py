@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ...backends.compiled import new_copy
 from ...backends.numpy import ArrayNamespace, primitives
@@ -44,6 +45,8 @@ def kernel_of(op: Op) -> Any:
             kernel = _padded(kernel)
         elif name == "_to_copy":
             kernel = _in_strides_of_input(kernel)
+        elif name == "index":
+            kernel = _indexed(kernel)
         elif name in _LOSSES:
             kernel = _in_layout_of(kernel, _LOSSES[name])
         elif name in _ROW_MAJOR_KERNELS:
@@ -56,7 +59,7 @@ def kernel_of(op: Op) -> Any:
 ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
-    "logcumsumexp", "stack", "roll", "masked_fill", "repeat", "index", "tril", "triu",
+    "logcumsumexp", "stack", "roll", "masked_fill", "repeat", "tril", "triu",
     "argmax", "argmin", "renorm", "gather", "bmm",
 ))
 
@@ -135,6 +138,41 @@ def _in_layout_of(kernel: Any, which: slice) -> Any:
         return result
 
     return run
+
+
+def _indexed(kernel: Any) -> Any:
+    def run(x: Any, *indices: Any) -> Any:
+        result = kernel(x, *indices)
+        if not layouts_seen[0] or result.ndim < 2 or not result.size:
+            return row_major(result)
+        given = indices[0] if len(indices) == 1 and indices[0].__class__ is list else indices
+        if x.flags.c_contiguous and 1 not in x.shape and all(i is None or i.flags.c_contiguous for i in given):
+            return row_major(result)
+        return in_elementwise_layout(result, _index_operands(x, given, result.shape))
+
+    return run
+
+
+def _index_operands(x: ndarray, indices: Sequence[Any], shape: tuple[int, ...]) -> list[ndarray]:
+    """The operands of indexing as an elementwise operator: the array and the index arrays, expanded to the result.
+
+    Dimensions that are not adjacent but indexed come first in the result.
+    """
+    at = [dim for dim, index in enumerate(indices) if index is not None]
+    known = [indices[dim] for dim in at]
+    if any(index.shape != known[0].shape for index in known):
+        known = [*np.broadcast_arrays(*known)]
+    first = at[0] if at[-1] - at[0] == len(at) - 1 else 0
+    rest = [stride for dim, stride in enumerate(x.strides) if dim not in at]
+    ndim = known[0].ndim
+    operands = [as_strided(x, shape, (*rest[:first], *(0,) * ndim, *rest[first:]))]
+    for index in known:
+        steps = index.strides
+        outer, inner = (steps[0] * index.shape[0], steps[-1]) if ndim else (1, 1)
+        before = [outer if n == 1 else 0 for n in shape[:first]]
+        after = [inner if n == 1 else 0 for n in shape[first + ndim:]]
+        operands.append(as_strided(index, shape, (*before, *steps, *after)))
+    return operands
 
 
 def _in_format_of_pieces(kernel: Any) -> Any:

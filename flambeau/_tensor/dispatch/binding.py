@@ -281,8 +281,8 @@ def general_function(op: Op) -> Callable[..., Any]:
             return outs[0]
         try:
             result = apply(op, inputs, params)
-        except NotImplementedError:
-            if out is not None and op.kind == ELEMENTWISE and op.n_outputs == 1:
+        except NotImplementedError as error:  # a kernel's begins with its name
+            if out is not None and op.kind == ELEMENTWISE and op.n_outputs == 1 and str(error).startswith('"'):
                 _check_unsupported_out(op, inputs, params, out)
             raise
         except TypeError:
@@ -305,11 +305,13 @@ def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any]
     """Check and warn of what PyTorch looks at before it finds that its kernel lacks a dtype.
 
     Raises:
-        RuntimeError: the result's dtype cannot be cast to that of `out`.
+        RuntimeError: the result's dtype is not, or cannot be cast to, that of `out`.
     """
     d = promoted_type(op, inputs, params)
     if not isinstance(out, Tensor):
         return
+    if op.exact_out and d is not out.dtype:
+        raise RuntimeError(_unequal_dtypes(op.exact_out, d, out.dtype, 0))
     if op.differentiable and not dtypes.can_cast(d, out.dtype):
         raise RuntimeError(f"result type {d.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")

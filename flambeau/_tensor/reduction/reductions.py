@@ -68,7 +68,8 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                     raise TypeError(f"{name}() takes out= with a dim only")
                 check_records_nothing(name, (input,), (out,))
                 check_dtype_of_out(dtype, out)
-                if dtype is None and out.dtype is not input.dtype and not isinstance(input._array, SparseArray):
+                if dtype is None and (out.dtype is not input.dtype or out.dtype is dtypes.bool_) and not isinstance(
+                        input._array, SparseArray):
                     dtype = _dtype_of_out(name, input, dim, keepdim, out)
             if out is not None and dtype is not None and input.dtype.is_complex and not dtype.is_complex:
                 resize_out(out, reduced_shape(input._array.shape, dim, keepdim))  # before the warning of the cast
@@ -132,6 +133,8 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         check_records_nothing("nansum", (input,), (out,))
         resize_out(out, reduced_shape(input._array.shape, dim, keepdim))
         _check_nansum_out(input, out)
+        if out.dtype is dtypes.bool_:
+            return sum(input, () if dim is None else dim, keepdim, out=out)
     result = _nansum(input, dims("nansum", dim), keepdim, dtype)
     return result if out is None else write_out(REGISTRY["nansum"], result, out)
 

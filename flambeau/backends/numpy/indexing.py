@@ -267,7 +267,9 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
     from ...kernels.scatter import index_add
 
     axis = _check_accumulation(x, index, source, dim, "index_add")
-    if x.ndim > 1 and source.size:
+    if x.ndim > 1 and not x.size:
+        return x.copy()  # of no elements: PyTorch does not look at the indices
+    if x.ndim > 1 and axis in (0, x.ndim - 1):
         _check_range(index.reshape(-1), x.shape[axis], axis)
     else:
         _check_in_self(index, x.shape[axis] if x.ndim else 1)
@@ -287,6 +289,8 @@ def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any
 def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
     axis = _check_copy(x, index, source, dim)
     size = x.shape[axis] if x.ndim else 1
+    if not x.size and size:
+        return x.copy()
     if index.size and (index.min() < 0 or index.max() >= size):
         flat = index.reshape(-1)
         raise IndexError(f"index_copy_(): index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension "
@@ -305,6 +309,8 @@ def _index_fill(x: Any, index: Any, value: Any, dim: int) -> Any:
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     size = x.shape[axis] if x.ndim else 1
+    if not x.size and size:
+        return x.copy()
     if index.size and (index.min() < -size or index.max() >= size):
         flat = index.reshape(-1)
         raise IndexError(f"index {flat[(flat < -size) | (flat >= size)][0]} is out of bounds for dimension {axis} with "
