@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled.families import matmul as kernels
+from ...backends.errstate import quietly
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import FREED, OpNode
@@ -22,10 +23,11 @@ from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
+from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import public_function, write_out
 from ..dispatch.gradient_edge import gradient_edge
 from ..shape.reshaping import reshaped
-from ..tensor import INFERENCE, Tensor
+from ..tensor import INFERENCE, Tensor, wrap
 
 __all__ = ["matmul", "mm", "spmm"]
 
@@ -106,6 +108,22 @@ for _plan, _run in zip(_mm_plans[1:], (_run_mm_left, _run_mm_right, _run_mm), st
     _plan.run = _run
 _t_plan = plan_of(_t, 1, 1)
 _t_plan.run = _run_t
+
+
+_dot_kernel, _mv_kernel, _bmm_kernel = (kernel_of(REGISTRY[name]) for name in ("dot", "mv", "bmm"))
+
+
+def _kernel_for(x: Any, y: Any) -> Any:
+    """The kernel of a product that is one operator, with a vector or of two batches; None where it is composed."""
+    if x.__class__ is not ndarray or y.__class__ is not ndarray:
+        return None
+    d, e = x.ndim, y.ndim
+    if e == 1:
+        if 0 < d < 3 and x.shape[-1] == y.shape[0]:
+            return _dot_kernel if d == 1 else _mv_kernel
+    elif d == 3 and e == 3 and x.shape[0] == y.shape[0] and x.shape[2] == y.shape[1]:
+        return _bmm_kernel
+    return None
 
 
 # ----- mm --------------------------------------------------------------------------------
@@ -249,6 +267,16 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
             if (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2
                     and x.shape[1] == y.shape[0] and not special[0]):  # `is_fast_mm`, inlined
                 return _fast_mm(input, other, x, y)
+            if dt is y.dtype and (dt is F32 or dt is F64) and not special[0]:
+                kernel = _kernel_for(x, y)
+                if kernel is not None and not _inferring() and not (
+                        (input._requires_grad or other._requires_grad) and _grad_enabled()):
+                    try:
+                        r = quietly(kernel, x, y)
+                    except (RuntimeError, ValueError):  # the context is another thread's
+                        pass
+                    else:
+                        return wrap(r if r.__class__ is ndarray else np.asarray(r))
         return _matmul(_operand(input, "input", 1), _operand(other, "other", 2))
     return _write_out("matmul", _matmul(input, other), out)
 
