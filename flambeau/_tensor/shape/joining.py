@@ -23,6 +23,7 @@ from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
 from ..dispatch.binding import public_function
+from ..parameter import Parameter
 from ..stream_printing import stream_text
 from ..tensor import Tensor, wrap
 from .reshaping import as_ints, expand, reshape, unsqueeze, view
@@ -260,8 +261,12 @@ def stack_into_new(tensors: Sequence[Tensor], out: Tensor) -> bool:
     return True
 
 
+_PLAIN = {Tensor, Parameter}
+
+
 def _cat_like(name: str) -> Any:
-    general = public_function(REGISTRY[name])
+    op = REGISTRY[name]
+    general = public_function(op)
     kernels = {"cat": (np.concatenate, concatenate_arrays), "stack": (_stack, stack_arrays)}.get(name)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
@@ -269,6 +274,11 @@ def _cat_like(name: str) -> Any:
             result = _fast_join(kernels, args, kwargs)
             if result is not None:
                 return result
+            tensors, dim = args[0], args[1] if len(args) == 2 else kwargs.get("dim", 0)
+            if tensors.__class__ in (list, tuple) and tensors and dim.__class__ is int and (
+                    len(args) + len(kwargs) < 3 and (not kwargs or "dim" in kwargs)) and (
+                    {type(x) for x in tensors} <= _PLAIN):
+                return apply(op, tensors, {"dim": dim})
         if args and args[0].__class__ in (list, tuple) and not args[0]:
             if name == "cat":
                 raise ValueError("torch.cat(): expected a non-empty list of Tensors")
