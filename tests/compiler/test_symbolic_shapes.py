@@ -10,6 +10,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
+from flambeau.compiler.execution import compiled_function
 from flambeau.fx.experimental import symbolic_shapes
 
 from .eager_comparison import compiled_of, counted_captures, same
@@ -278,6 +279,29 @@ def test_marks():
         torch._dynamo.mark_dynamic(x, "0")
     with pytest.raises(TypeError, match=r"mark_static expects a tensor/nn\.Module class but received <class 'int'>"):
         torch._dynamo.mark_static(3)
+
+
+def test_sizes_that_never_come_again_run_eagerly():
+    g = torch.compile(lambda x: x * 2)
+    for n in (4, 4, 4, *range(5, 90)):
+        same(g(numbers(n)), numbers(n) * 2)
+    made = compiled_of(g)
+    assert len(made._signatures) == 1
+    assert len(made._instances) < 40
+    count = len(made._instances)
+    for _ in range(3):
+        same(g(numbers(89)), numbers(89) * 2)
+    assert len(made._instances) == count + 1
+
+
+def test_programs_of_templates_keep_bounded_memory(monkeypatch):
+    monkeypatch.setattr(compiled_function, "MAX_ARENAS", 1 << 16)
+    g = torch.compile(lambda x: (x.exp() @ x.t().sin()).softmax(0))
+    for n in (32, 32, 32, *range(40, 60)):
+        g(numbers(n, 64))
+    kept = [entry.arena_bytes for cache in compiled_of(g)._instances.values() for entry in cache.entries]
+    assert len(kept) < 10
+    assert sum(kept) <= 1 << 16
 
 
 def test_parts_of_a_split_function_serve_all_sizes():

@@ -157,6 +157,12 @@ class CacheEntry:
         return True
 
     @property
+    def arena_bytes(self) -> int:
+        """The bytes of intermediate values that the programs keep between runs."""
+        backward = 0 if self.backward is None else self.backward.program.execution_plan.arena
+        return self.program.execution_plan.arena + backward
+
+    @property
     def all_guards(self) -> list[Guard]:
         """The guards on Python objects, modules last."""
         return [*self.guards, *self._modules]

@@ -61,8 +61,9 @@ MAX_PENDING_TRACES = 4
 MAX_PART_SIGNATURES, MAX_NUMBERS, MAX_SIZES = 64, 6, 16
 #: traces of a part that differ before it is divided
 MAX_PART_TRACES = 4
-#: signatures of programs that were made from templates, of which the least recently used are dropped
-MAX_INSTANCES = 64
+#: signatures of programs that were made from templates, and bytes of their arenas, which programs keep; the least
+#: recently used are dropped
+MAX_INSTANCES, MAX_ARENAS = 64, 1 << 28
 #: programs made from templates, from which on a size that was never seen before runs eagerly, if few came again
 MAX_NEW_SIZES = 24
 #: signatures that are remembered in that case
@@ -378,8 +379,10 @@ class CompiledFunction:
             return None
         cache = SignatureCache(arguments)
         cache.entries.append(entry)
-        if len(self._instances) >= MAX_INSTANCES:
-            del self._instances[next(iter(self._instances))]
+        size = entry.arena_bytes + sum(each.arena_bytes for made in self._instances.values() for each in made.entries)
+        while self._instances and (len(self._instances) >= MAX_INSTANCES or size > MAX_ARENAS):
+            dropped = self._instances.pop(next(iter(self._instances)))
+            size -= sum(each.arena_bytes for each in dropped.entries)
         self._instances[key] = cache
         self._num_instances += 1
         return cache
@@ -400,7 +403,7 @@ class CompiledFunction:
             independent = self._part_of is not None and self._part_of[0].inspects_gradients
             try:
                 made = family.make_template(self.function, args, kwargs, tensors, static, marked, possible, independent)
-                made = made and self._instance(key, arguments) is not None
+                made = made and (self._instance(key, arguments) is not None or key in self._seen)
             except Exception as error:
                 self._warn_internal_error("is compiled for each size", error)
                 return False
