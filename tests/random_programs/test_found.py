@@ -231,6 +231,9 @@ FOUND = {
         r = torch.nn.functional.cross_entropy(x[0, 0], x[0, 0].detach())
         r = torch.nn.functional.cross_entropy(x[0], torch.tensor([0, 1]))
         r = torch.nn.functional.cross_entropy(x[:, :0].detach(), x[:, :0].detach(), label_smoothing=0.1)
+        r = torch.nn.functional.cross_entropy(x[:, None], x.detach())
+        r = torch.nn.functional.cross_entropy(torch.ones(2, 1, 3), torch.ones(2, 1))
+        r = torch.nn.functional.conv1d(x.detach() + 1j, torch.ones(1, 1, 1))
         r = torch.nn.functional.max_pool1d(x.detach(), 2), torch.nn.functional.max_pool1d(x, 2)
         r = torch.nn.functional.max_pool1d(x, 2, return_indices=True)
         r = torch.nn.functional.binary_cross_entropy_with_logits(s.double(), s)
@@ -313,6 +316,8 @@ FOUND = {
         r = torch.searchsorted(f[0], 2)
         r = torch.bucketize(f, c)
         r = torch.sub(i, True, alpha=0.5)
+        r = torch.sub(i, i[:2], alpha=0.5)
+        r = torch.rsub(i, i[:2])
         r = torch.sub(i.bool(), i.bool(), alpha=0.5)
         r = torch.pow(c, c), torch.pow(c, f), torch.pow(0, c), torch.pow(0j, f), c ** 0, c ** 1j
     """,

@@ -42,6 +42,14 @@ def _to_tuple(value: Any, rank: int, name: str) -> tuple[int, ...]:
     return result
 
 
+def _check_complex(input: Tensor, weight: Tensor) -> None:
+    """Check, before the shapes, that complex numbers meet weights of their dtype."""
+    if input._array.dtype.kind == "c" and weight._array.dtype != input._array.dtype:
+        kind = f"CPU{weight.dtype.scalar_name}Type" if weight.dtype.is_complex else (
+            f"torch.{weight.dtype.scalar_name}Tensor")
+        raise RuntimeError(f"Input type (CPU{input.dtype.scalar_name}Type) and weight type ({kind}) should be the same")
+
+
 def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     if bias is not None and bias._array.dtype != input._array.dtype:
         raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) "
@@ -144,6 +152,7 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
     if not unbatched and len(x) != rank + 2:
         raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
                            f"of size: {list(x)}")
+    _check_complex(input, weight)
     _check(name, (1, *x) if unbatched else x, w, bias, params)
     _check_types(input, weight, bias)
     if unbatched:

@@ -36,6 +36,8 @@ def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None
     classes = shape[0] if n == 1 else shape[1]
     if n <= 2 and len(t) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if n > 2 and n != 4 and t[1:] != shape[2:]:
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(t)}")
     if target._array.dtype not in _INTEGERS:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name}")
     if n == 1 and t not in ((), (1,)):
@@ -46,8 +48,8 @@ def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None
                                f"got weight tensor of shape: {list(weight._array.shape)}")
         if weight._array.dtype != dtype.numpy:
             raise RuntimeError(f"expected scalar type {dtype.scalar_name} but found {weight.dtype.scalar_name}")
-    if n > 2 and t[1:] != shape[2:]:
-        if n == 4 and len(t) == 3:
+    if n == 4 and t[1:] != shape[2:]:
+        if len(t) == 3:
             raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(t)}")
         raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(t)}")
 

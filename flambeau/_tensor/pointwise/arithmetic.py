@@ -9,6 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import no_bool_operand
+from ...shapes import broadcast_shapes
 from ..argument_errors.deprecated_overloads import warn_deprecated
 from ..argument_errors.guards import NOT_GIVEN
 from ..argument_errors.signatures import signatures
@@ -42,12 +43,17 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
     if isinstance(alpha, Tensor):
         alpha = alpha.item()
     d = result_type([input, other])
+    refused = ""
     if isinstance(alpha, bool) and d is not dtypes.bool_:
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if d.category < dtypes.FLOATING and isinstance(alpha, (float, complex)):
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    if d.category < dtypes.COMPLEX and isinstance(alpha, complex):
-        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+        refused = "Boolean alpha only supported for Boolean results."
+    elif d.category < dtypes.FLOATING and isinstance(alpha, (float, complex)):
+        refused = "For integral input tensors, argument alpha must not be a floating point number."
+    elif d.category < dtypes.COMPLEX and isinstance(alpha, complex):
+        refused = "For non-complex input tensors, argument alpha must not be a complex number."
+    if refused:
+        if isinstance(input, Tensor) and isinstance(other, Tensor):
+            broadcast_shapes(input._array.shape, other._array.shape)  # whose error comes first
+        raise RuntimeError(refused)
     if d.category == dtypes.INTEGER:  # wraps around like the elements
         return np.asarray(alpha, np.int64).astype(d.numpy).item()
     return bool(alpha) if d is dtypes.bool_ else alpha
@@ -126,8 +132,10 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if isinstance(other, np.generic):
         other = other.item()
     if alpha != 1:
-        alpha = _checked_alpha(input, other, alpha)
+        alpha = _checked_alpha(other, input, alpha)
     if isinstance(other, Tensor):
+        if input._array.shape != other._array.shape:
+            broadcast_shapes(other._array.shape, input._array.shape)  # the error names the second operand first
         return _call("_rsub", input, other, alpha=alpha)
     if isinstance(other, bool) != (input.dtype is dtypes.bool_):
         return _sub(other, input)  # raises the error of subtraction
