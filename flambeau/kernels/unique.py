@@ -10,17 +10,38 @@ import numpy as np
 from .. import dtypes
 from .sorting import argsort, order_keys
 
+#: integers within such a range are counted, whatever their number
+SMALL_RANGE = 256
+
 Unique = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def unique(x: np.ndarray) -> Unique:
     """Sorted distinct values of `x`, each element's place among them (x's shape), and their counts."""
     flat = x.reshape(-1)
+    counted = _unique_by_counting(flat) if flat.size and flat.dtype.kind in "iub" else None
+    if counted is not None:
+        values, inverse, counts = counted
+        return values, inverse.reshape(x.shape), counts
     order = argsort(flat, stable=not _has_distinguishable_ties(flat))
     starts, group = _runs(_run_starts(dtypes.widen(flat)[order]))
     inverse = np.empty(flat.shape, np.int64)
     inverse[order] = group
     return flat[order[starts]], inverse.reshape(x.shape), np.diff(starts, append=flat.size)
+
+
+def _unique_by_counting(flat: np.ndarray) -> Unique | None:
+    """`unique` of integers that lie close together, by one count for each number between them; None for others."""
+    low, high = int(np.minimum.reduce(flat)), int(np.maximum.reduce(flat))
+    if high - low >= max(SMALL_RANGE, 2 * flat.size) or high >= 1 << 63:
+        return None
+    places = flat.astype(np.int64)
+    places -= low
+    counts = np.bincount(places)
+    present = counts.nonzero()[0]
+    rank = np.zeros(counts.size, np.int64)
+    rank[present] = np.arange(present.size)
+    return (present + low).astype(flat.dtype), rank.take(places), counts[present]
 
 
 def unique_slices(x: np.ndarray, axis: int) -> Unique:

@@ -201,7 +201,10 @@ def _check_in_self(index: Any, size: int) -> None:
 
 def _rows(x: Any, dim: int) -> Any:
     """Return a view of `x`, of at least one dimension, with `dim` first."""
-    return np.moveaxis(np.atleast_1d(x), wrap_dim(dim, x.ndim), 0)
+    if not x.ndim:
+        return x.reshape(1)
+    axis = wrap_dim(dim, x.ndim)
+    return x if not axis else x.transpose(axis, *range(axis), *range(axis + 1, x.ndim))
 
 
 def _scalar_name(x: Any) -> str:
