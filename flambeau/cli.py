@@ -1,4 +1,4 @@
-"""The `flambeau` command: `alias`, `cache`, `demo`, `run script.py args...`, `graph script.py args...`, `version`.
+"""The `flambeau` command: `alias`, `cache`, `demo`, `run`, `graph`, `torchrun` with a script, `version`.
 
 Each subcommand imports its modules when it runs.
 """
@@ -69,7 +69,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     alias.add_argument("action", choices=["install", "remove", "status"],
                        help="status: say what `import torch` means; exit with 0 if that is flambeau")
 
+    commands.add_parser(
+        "torchrun", add_help=False, help="start a PyTorch script in several processes on flambeau",
+        description="PyTorch's torchrun: see flambeau torchrun --help.")
+
     commands.add_parser("version", help="print the version")
+
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["torchrun"]:  # its options are its own
+        return torchrun(arguments[1:])
 
     options = parser.parse_args(argv)
     if options.command == "version":
@@ -92,6 +100,27 @@ def main(argv: Sequence[str] | None = None) -> int:
               file=sys.stderr)
         return 1
     show(options.out)
+    return 0
+
+
+def torchrun(arguments: Sequence[str]) -> int:
+    """Start a script in several processes.
+
+    Returns:
+        The exit status: 0, or that of the process that failed first.
+    """
+    from .distributed.elastic.multiprocessing.errors import ChildFailedError, SignalException
+    from .distributed.run import main as launch
+
+    try:
+        launch(arguments)
+    except ChildFailedError as error:
+        print(error, file=sys.stderr)
+        code = error.get_first_failure()[1].exitcode
+        return code if code > 0 else 128 - code
+    except SignalException as error:
+        print(error, file=sys.stderr)
+        return 128 + error.sigval
     return 0
 
 

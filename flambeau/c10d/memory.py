@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from .._tensor.tensor import wrap
+from ..backends.bit_views import BitView
 from ..devices import strided
 from ..engine.grad_mode import no_grad
 
@@ -20,7 +21,7 @@ def array_of(tensor: Any) -> np.ndarray:
         RuntimeError: the tensor is sparse, or has no elements in memory.
     """
     array = tensor._array
-    if isinstance(array, np.ndarray):
+    if isinstance(array, np.ndarray) and not isinstance(array, BitView):
         return array
     if tensor.layout is not strided:
         raise RuntimeError("only supports dense tensors")
@@ -49,7 +50,7 @@ class Target:
     def store(self) -> None:
         """Write the elements back where `flat` is a copy, and count the write."""
         array = self.tensor._array
-        if not isinstance(array, np.ndarray):
+        if isinstance(array, BitView):
             with no_grad():
                 self.tensor.copy_(wrap(self.flat.reshape(self.tensor.shape)))
             return

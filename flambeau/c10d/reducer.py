@@ -16,6 +16,7 @@ from ..backends.sparse_array import SparseArray
 from ..engine.engine import queue_callback
 from ..engine.grad_mode import no_grad
 from ..runtime.futures import Future
+from .memory import array_of
 from .options import AllreduceOptions, BroadcastOptions
 from .process_group import ProcessGroup
 
@@ -342,11 +343,9 @@ class Reducer:
         if gradient is None:
             part[...] = np.zeros((), part.dtype)
             return
-        array = gradient._array
-        if not isinstance(array, np.ndarray):
-            array = gradient.resolve_conj().resolve_neg().to_dense()._array if isinstance(array, SparseArray) else (
-                gradient.resolve_conj().resolve_neg()._array)
-        source = array.reshape(-1)
+        if isinstance(gradient._array, SparseArray):
+            gradient = gradient.to_dense()
+        source = array_of(gradient).reshape(-1)
         if part.dtype in (dtypes.BFLOAT16, dtypes.HALF):
             part[...] = source if factor == 1 else dtypes.cast(
                 dtypes.widen(source) * np.float32(1 / factor), part.dtype)

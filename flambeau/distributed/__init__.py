@@ -56,8 +56,10 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int = 3600) -> None:
 _DEFINED_IN = dict.fromkeys((
     "GradBucket", "Reducer", "BuiltinCommHookType", "_broadcast_coalesced", "_compute_bucket_assignment_by_size",
     "_register_builtin_comm_hook", "_register_comm_hook", "_verify_params_across_processes"), "reducers")
+_DEFINED_IN |= dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh")
 #: submodules that are imported when they are first used
-_SUBMODULES = frozenset({"algorithms", "names", "state_dict"})
+_SUBMODULES = frozenset({"_functional_collectives", "algorithms", "device_mesh", "elastic", "launch", "names", "nn",
+                         "run", "state_dict"})
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..environment.left_out import LeftOut, tree
 from . import state_dict
+from .device_mesh import DeviceMesh, init_device_mesh
 
 _Args = ParamSpec("_Args")
 _R = TypeVar("_R")
@@ -41,9 +42,6 @@ def _requiring_rpc(func: Callable[_Args, _R]) -> Callable[_Args, _R]:
 _CONTENTS: dict[str, dict[str, Any]] = {
     "_composable": {"functions": "checkpoint replicate contract"},
     "_composable.fsdp": _FSDP,
-    "_functional_collectives": {"functions": (
-        "all_gather_tensor all_reduce all_to_all_single all_to_all_single_autograd broadcast reduce_scatter_tensor "
-        "wait_tensor"), "classes": "AsyncCollectiveTensor"},
     "_tensor": _TENSOR,
     "_tensor.experimental": {"functions": "implicit_replication local_map context_parallel"},
     "algorithms._checkpoint": {},
@@ -71,10 +69,6 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         "values": {name: getattr(state_dict, name) for name in state_dict.__all__}},
     "checkpoint.state_dict_loader": {"functions": "_load_state_dict load load_state_dict"},
     "checkpoint.stateful": {"classes": "Stateful"},
-    "device_mesh": {"classes": "DeviceMesh", "functions": "init_device_mesh"},
-    "elastic": {},
-    "elastic.multiprocessing": {},
-    "elastic.multiprocessing.errors": {"classes": "ChildFailedError", "functions": "record"},
     "fsdp": _FSDP,
     "fsdp._fully_shard": _FSDP,
     "fsdp.api": _FSDP,
@@ -85,15 +79,12 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         "transformer_auto_wrap_policy wrap")},
     "launcher": {},
     "launcher.api": {"classes": "LaunchConfig elastic_launch"},
-    "nn": {"classes": "RemoteModule"},
-    "nn.functional": {"functions": "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter"},
     "optim": {"classes": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer"},
     "pipelining": {"classes": "PipelineStage ScheduleGPipe Schedule1F1B", "functions": "pipeline pipe_split",
                    "enums": {"SplitPoint": "BEGINNING END"}},
     "remote_device": {"classes": "_remote_device"},
     "rpc": {"classes": "RRef TensorPipeRpcBackendOptions", "functions": "init_rpc rpc_async rpc_sync remote shutdown"},
     "rpc.api": {"functions": "_all_gather", "values": {"_require_initialized": _requiring_rpc}},
-    "run": {"functions": "get_args_parser main run"},
     "tensor": _TENSOR,
     "tensor._api": {"classes": "DTensor"},
     "tensor._utils": {"functions": "compute_local_shape_and_global_offset"},
@@ -113,12 +104,13 @@ tree(MODULES)
 for _name in ("_fully_shard", "api", "fully_sharded_data_parallel"):  # one class under all of its names
     vars(MODULES[f"fsdp.{_name}"]).update({key: value for key, value in vars(MODULES["fsdp"]).items()
                                            if isinstance(value, type)})
-for _name in ("_api", "placement_types", "device_mesh"):
+for _name in ("tensor", "tensor.device_mesh"):
+    vars(MODULES[_name]).update(DeviceMesh=DeviceMesh, init_device_mesh=init_device_mesh)
+for _name in ("_api", "placement_types"):
     for _key in [key for key, value in vars(MODULES[f"tensor.{_name}"]).items() if isinstance(value, type)]:
         setattr(MODULES[f"tensor.{_name}"], _key, getattr(MODULES["tensor"], _key))
 vars(MODULES["_tensor"]).update({key: value for key, value in vars(MODULES["tensor"]).items()
                                  if isinstance(value, type)})
-vars(MODULES["device_mesh"])["DeviceMesh"] = vars(MODULES["tensor"])["DeviceMesh"]
 
 def left_out(name: str) -> LeftOut:
     """A module that is left out.

@@ -128,6 +128,48 @@ def main(torch, rank, size):
     own, groups = dist.new_subgroups(1)
     log("new_subgroups", lambda: [own.size(), len(groups)])
 
+    # gradients
+    from importlib import import_module
+
+    nn = import_module(f"{torch.__name__}.distributed.nn.functional")
+    functional = import_module(f"{torch.__name__}.distributed._functional_collectives")
+    world = dist.group.WORLD
+
+    def differentiated(call, shape=(2 * size, 2)):
+        x = (torch.arange(1., 1 + shape[0] * shape[1]).reshape(shape) + rank).requires_grad_()
+        y = call(x)
+        y = torch.cat(list(y)) if isinstance(y, (tuple, list)) else y
+        (y * (torch.arange(1. * y.numel()).reshape(y.shape) + rank)).sum().backward()
+        return y, x.grad, y.grad_fn is not None
+
+    for text, call in {
+            "nn.all_reduce": lambda x: nn.all_reduce(x, group=world),
+            "nn.broadcast": lambda x: nn.broadcast(x, 1, world),
+            "nn.reduce": lambda x: nn.reduce(x, 1, group=world) * (rank == 1),
+            "nn.all_gather": lambda x: nn.all_gather(x, world),
+            "nn.gather": lambda x: nn.gather(x, 1, world),
+            "nn.scatter": lambda x: nn.scatter([x * i for i in range(size)], 1, world),
+            "nn.reduce_scatter": lambda x: nn.reduce_scatter(torch.zeros(2 * size, 2), [x * i for i in range(size)],
+                                                             group=world),
+            "nn.all_to_all": lambda x: nn.all_to_all([torch.zeros(2, 2) for _ in range(size)], list(x.split(2)), world),
+            "nn.all_to_all_single": lambda x: nn.all_to_all_single(torch.zeros(2 * size, 2), x, group=world),
+            "all_gather_tensor_autograd": lambda x: functional.all_gather_tensor_autograd(x, 1, world),
+            "reduce_scatter_tensor_autograd": lambda x: functional.reduce_scatter_tensor_autograd(x, "sum", 0, world),
+            "all_to_all_single_autograd": lambda x: functional.all_to_all_single_autograd(x, None, None,
+                                                                                          world)}.items():
+        log(text, lambda: differentiated(call))
+    x = torch.arange(4. * size).reshape(2, 2 * size) + rank
+    log("functional", lambda: [each + 0 for each in (
+        functional.all_reduce(x, "avg", world), functional.all_gather_tensor(x, 1, world),
+        functional.broadcast(x, 1, world), functional.reduce_scatter_tensor(x, "max", 1, world),
+        functional.all_reduce(x, "sum", list(range(size))))])
+
+    mesh = import_module(f"{torch.__name__}.distributed.device_mesh").init_device_mesh(
+        "cpu", (1, size), mesh_dim_names=("a", "b"))
+    log("mesh", lambda: [list(mesh.shape), mesh.get_coordinate(), mesh["b"].size(), mesh["b"].get_local_rank(),
+                         mesh.get_group("a").size(), mesh.mesh.tolist(), mesh.ndim, repr(mesh["b"])])
+    log("group of a mesh", lambda: mesh.get_group())
+
     # errors that all ranks raise
     ones = torch.ones
     for text, call in {

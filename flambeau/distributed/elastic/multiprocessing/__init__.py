@@ -1,0 +1,3 @@
+"""Errors of launched processes."""
+
+from __future__ import annotations
