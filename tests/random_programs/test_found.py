@@ -80,6 +80,8 @@ FOUND = {
         r = torch.mean(f, 0, out=f.double()[0])
         r = torch.mean(i, 0, out=f[0])
         r = torch.nansum(f.requires_grad_(), out=o[0, 0])
+        v = o[0]; torch.mul(f[:2], 2, out=o); r = v, o, torch.empty(0).set_(o.untyped_storage())
+        v = o[0]; torch.sum(f[None], 1, out=o); r = v, o; torch.zeros(2, out=o)
         r = torch.norm(f, out=o[0, 0].requires_grad_())
         r = torch.remainder(f.requires_grad_(), 2, out=o)
         r = torch.logsumexp(f, 0, out=i[0])

@@ -143,8 +143,12 @@ def _indexed_in_reverse(w: Writer) -> str:
 
 @statement(1, WIDE)
 def _memory_shared(w: Writer) -> str:
-    """A tensor on the memory of another: by `set_`, `.data`, an alias of part of its storage."""
-    x = w.floating(lambda t: t.numel() > 0 and t._base is None and not t.is_inference() and t.is_contiguous())
+    """A tensor on the memory of another: by `set_`, `.data`, an alias of part of its storage.
+
+    Of memory that a tensor fills: PyTorch's means of losses are in that of all the losses.
+    """
+    x = w.floating(lambda t: t.numel() > 0 and t._base is None and not t.is_inference() and t.is_contiguous()
+                   and t.untyped_storage().nbytes() == t.nbytes)
     name = w.fresh()
     return w.choose(
         f"{name} = torch.empty(0, dtype={x}.dtype).set_({x}.detach())", f"{name} = {x}.detach()[None].data",

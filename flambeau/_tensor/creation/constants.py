@@ -48,7 +48,8 @@ def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type |
     if out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
-        if target.base is not None or isinstance(target, BitView):  # a view: the memory that it shares is written
+        if target.base is not None or isinstance(target, BitView) or (
+                not special[0] and 0 < array.size <= target.size):  # its memory, which others may share, is written
             resize_(out, array.shape)  # which counts as the write
             out._array[...] = dtypes.cast(array, target.dtype)
             resized = True

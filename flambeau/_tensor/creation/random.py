@@ -15,6 +15,7 @@ import numpy as np
 from ... import devices, dtypes
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.errstate import run_in_quiet
+from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import CooArray, SparseArray, not_implemented
 from ...dtypes import dtype as dtype_type
 from ...kernels import random as kernels
@@ -240,7 +241,7 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
         if out._array.shape == array.shape:
             out._array[...] = array
         else:
-            out._array = array
+            out._array = array if special[0] else in_memory_of(out._array, array)
         out._bump_version()
         if special[0]:
             notify_overwritten(out, array, out._array is array)

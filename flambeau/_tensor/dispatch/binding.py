@@ -12,6 +12,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import BitView, memory_of, with_bits_of
 from ...backends.compiled import copy
+from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import has_sparse
 from ...kernels.memory_format import layouts_seen, with_preserved_strides
 from ...modes import special
@@ -423,6 +424,8 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
             out._array = with_preserved_strides(np.array(dtypes.cast(a, target.dtype), order="K", copy=True), a)
         else:
             out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
+        if not special[0]:
+            out._array = in_memory_of(target, out._array)
         if isinstance(target, BitView):
             out._array = with_bits_of(out._array, target)
             out._array[...] = a
@@ -459,10 +462,12 @@ def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:
     target = out._array
     if target.shape != shape:
         warn_of_resize(target.shape, shape)
-        kept = min(prod(shape), target.size)  # the memory stays
+        kept = min(prod(shape), target.size)  # the elements stay
         memory = np.zeros(prod(shape), target.dtype)
         memory[:kept] = memory_of(target).reshape(-1)[:kept]
         resized = memory.reshape(shape)
+        if not special[0]:
+            resized = in_memory_of(target, resized)
         out._array = with_bits_of(resized, target) if isinstance(target, BitView) else resized
 
 

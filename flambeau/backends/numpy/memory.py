@@ -115,6 +115,18 @@ def strided_view(x: np.ndarray, size: Any, stride: Any, storage_offset: int | No
     return view_memory(x, size, tuple(s * item for s in stride), (offset - own_offset) * item)
 
 
+def in_memory_of(target: Any, resized: np.ndarray) -> np.ndarray:
+    """Return what an `out=` array holds after a change of shape: in the memory that it had, if that is large enough."""
+    if target.__class__ is not np.ndarray or not resized.size:
+        return resized
+    memory = owner(target)
+    if address(target) - address(memory) + resized.nbytes > memory.nbytes:
+        return resized
+    array = strided_view(target, resized.shape, [s // resized.itemsize for s in resized.strides])
+    array[...] = resized
+    return array
+
+
 # ----- copies ----------------------------------------------------------------------------
 
 CHANNELS_LAST = {"channels_last": (4, (0, 2, 3, 1), (0, 3, 1, 2)),
