@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ... import dtypes
-from ...kernels import float8
+from ...kernels import float8, threads
 from ...kernels.random import accelerated
 from ..bit_views import resolve
 from ..errstate import run_quietly
@@ -229,8 +229,9 @@ def is_transposing_copy(to: np.ndarray, source: Any) -> bool:
 
 
 def concat_kernels(size: int, pieces: int) -> Any:
-    """`copy_kernels` for a concatenation of `size` elements whose pieces are large on average."""
-    return copy_kernels() if size > CONCATENATIONS[0] and size > PERMUTED_COPIES[0] * pieces else None
+    """`copy_kernels` for a concatenation of `size` elements whose pieces are large on average, by several threads."""
+    large = size > CONCATENATIONS[0] and size > PERMUTED_COPIES[0] * pieces
+    return copy_kernels() if large and threads.count() > 1 else None
 
 
 def copy_with_layout(x: np.ndarray, like: np.ndarray) -> np.ndarray:

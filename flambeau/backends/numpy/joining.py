@@ -44,10 +44,15 @@ def _can_concatenate(arrays: Sequence[np.ndarray], axis: int) -> bool:
 
 def stack_arrays(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
     """Stack arrays along a new axis; large ones are copied by threads."""
-    first = arrays[0]
-    if concat_kernels(first.size * len(arrays), len(arrays)) is None or any(a.shape != first.shape for a in arrays):
+    shape = arrays[0].shape
+    ndim = len(shape)
+    at = axis + ndim + 1 if axis < 0 else axis
+    if not 0 <= at <= ndim or any(a.shape != shape for a in arrays):
         return np.stack(arrays, axis)
-    return concatenate_arrays([np.expand_dims(a, axis) for a in arrays], axis % (first.ndim + 1))
+    if at == ndim:
+        return concatenate_arrays([a[..., None] for a in arrays], at)
+    # concatenated along `at`, each array is one block of rows of that dimension
+    return concatenate_arrays(arrays, at).reshape(*shape[:at], len(arrays), *shape[at:])
 
 
 def _cat(*arrays: Any, dim: int = 0) -> Any:
