@@ -149,8 +149,8 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "saddmm", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "ccol_indices_copy",
     "col_indices_copy", "crow_indices_copy", "row_indices_copy",
 ), "_tensor.sparse.names"), **dict.fromkeys((
-    "_addmm_activation", "_masked_softmax", "_native_multi_head_attention", "_transform_bias_rescale_qkv",
-    "_transformer_encoder_layer_fwd"), "nn.functionals.native_attention"),
+    "_add_relu", "_add_relu_", "_addmm_activation", "_masked_softmax", "_native_multi_head_attention",
+    "_transform_bias_rescale_qkv", "_transformer_encoder_layer_fwd"), "nn.functionals.native_attention"),
          **dict.fromkeys((
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",

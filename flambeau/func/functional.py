@@ -9,6 +9,18 @@ from typing import Any
 from .derivatives import transform
 
 
+class Frame:
+    """A call of a functionalized function: whether views become copies, and what makes the nodes of a trace of it."""
+
+    def __init__(self, copies: bool) -> None:
+        self.copies = copies
+        self.functionalizer: Any = None
+
+
+#: the calls of functionalized functions that are running, innermost last
+frames: list[Frame] = []
+
+
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
     """`func` without mutations, and optionally without views, in traced programs.
 
@@ -35,7 +47,15 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with transform("functionalize"):
-            return func(*args, **kwargs)
+        frame = Frame(remove == "mutations_and_views")
+        frames.append(frame)
+        try:
+            with transform("functionalize"):
+                result = func(*args, **kwargs)
+        finally:
+            frames.pop()
+        if frame.functionalizer is not None:
+            frame.functionalizer.finish((args, kwargs), result)
+        return result
 
     return wrapped

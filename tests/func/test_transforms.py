@@ -206,3 +206,41 @@ def test_arguments_are_selected_by_number(argnums: Any, text: str) -> None:
     with pytest.raises(RuntimeError) as raised:
         _slice_argnums((1, 2), argnums)
     assert str(raised.value) == text
+
+
+def _writes(x: Any) -> Any:
+    y = torch.zeros(2, 2)
+    z = y.view(4)
+    z.add_(x)
+    z[0].mul_(2)
+    x.unbind(0)[1].add_(1)
+    return y, x.view(2, 2)
+
+
+def test_functionalized_traces_have_no_writes_but_those_of_inputs() -> None:
+    from flambeau.functorch import make_fx
+
+    for copies, suffix in (("mutations", ""), ("mutations_and_views", "_copy")):
+        traced = make_fx(torch.func.functionalize(_writes, remove=copies))(torch.arange(4.0))
+        names = [node.target._opname for node in traced.graph.nodes if hasattr(node.target, "_opname")]
+        assert [name for name in names if name.endswith("_")] == ["copy_"]
+        assert {"select_scatter", f"view{suffix}", f"unbind{suffix}"} <= set(names)
+        x, expected_x = torch.arange(1.0, 5.0), torch.arange(1.0, 5.0)
+        expected = _writes(expected_x)
+        for found, value in zip((*traced(x), x), (*expected, expected_x), strict=True):
+            assert found.equal(value)
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x.t(), lambda x: x.transpose(0, 1)[1], lambda x: x.permute(1, 0)[0:1], lambda x: x.diagonal(),
+    lambda x: x.unsqueeze(0).squeeze(0), lambda x: x.split(1, 1)[1], lambda x: x.detach()[0]])
+def test_writes_to_views_are_carried_back_to_the_whole(view: Any) -> None:
+    from flambeau.functorch import make_fx
+
+    def function(x: Any) -> Any:
+        y = x.clone()
+        view(y).mul_(3)
+        return y
+
+    x = torch.arange(4.0).reshape(2, 2)
+    assert make_fx(torch.func.functionalize(function))(x)(x + 1).equal(function(x + 1))

@@ -304,3 +304,11 @@ def test_least_squares_ignores_columns_below_the_tolerance() -> None:
     for driver, expected in (("gelsy", [0.0, 1 / 3]), ("gelsd", [1.0, 1 / 3]), ("gels", [1.0, 1 / 3])):
         found = torch.linalg.lstsq(a, torch.ones(3, 1), rcond=1.0, driver=driver)
         assert torch.allclose(found.solution.flatten(), torch.tensor(expected))
+
+
+def test_sum_and_activation_in_one() -> None:
+    x, y = torch.tensor([-3.0, 1.0]), torch.ones(2)
+    assert torch._add_relu(x, y, alpha=2).tolist() == [0.0, 3.0]
+    assert torch._add_relu(x, 2.5, out=torch.empty(0)).tolist() == [0.0, 3.5]
+    assert torch._add_relu_(x, y) is x
+    assert torch._addmm_activation(y, torch.eye(2), -torch.ones(2, 2), out=torch.empty(0)).tolist() == [[0.0, 0.0]] * 2

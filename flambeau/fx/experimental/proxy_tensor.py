@@ -10,7 +10,7 @@ from typing import Any
 import flambeau as torch
 
 from ..._tensor.parameter import Parameter
-from ...ops.overloads import OpOverload
+from ...func.functional import frames
 from ...utils._python_dispatch import TorchDispatchMode
 from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .._lazy_graph_module import _make_graph_module
@@ -18,6 +18,7 @@ from .._symbolic_trace import Tracer
 from ..code.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..graph import Graph
 from ..proxy import Proxy
+from .functionalization import Functionalizer
 
 __all__ = ["ProxyTorchDispatchMode", "PythonKeyTracer", "dispatch_trace", "get_isolated_graphmodule",
            "get_proxy_mode", "make_fx", "maybe_disable_thunkify", "py_sym_types"]
@@ -97,6 +98,11 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 result = decomposition(*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        if frames:
+            frame = frames[-1]
+            if frame.functionalizer is None:
+                frame.functionalizer = Functionalizer(self.tracer, copies=frame.copies)
+            return frame.functionalizer.operator(func, args, kwargs)
         if _writes(func) and isinstance(args[0], torch.Tensor) and id(args[0]) not in self.tracer.tensor_tracker:
             self._copy_constant(args[0])
         name = func.overloadpacket.__name__
@@ -165,12 +171,16 @@ def decompose(decomposition_table: Any) -> Iterator[dict[Any, Any]]:
         CURRENT_DECOMPOSITION_TABLE = former
 
 
+def _is_public(function: Any) -> bool:
+    return getattr(torch, getattr(function, "__name__", ""), None) is function
+
+
 def _parameter_names(f: Any, count: int) -> list[str]:
     """The names of a function's parameters; `arg0`, ... if they are not known."""
-    function = inspect.unwrap(getattr(f, "forward", f) if isinstance(f, torch.nn.Module) else f)
+    function = inspect.unwrap(getattr(f, "forward", f) if isinstance(f, torch.nn.Module) else f, stop=_is_public)
     code = getattr(function, "__code__", None)
     if (code is None or isinstance(f, torch.nn.Module) or code.co_flags & inspect.CO_VARARGS
-            or getattr(torch, function.__name__, None) is function):  # PyTorch's functions have no signature
+            or _is_public(function)):  # PyTorch's functions have no signature
         return [f"arg{i}" for i in range(count)]
     return list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
 
@@ -239,18 +249,12 @@ def _trace(tracer: PythonKeyTracer, f: Any, args: tuple[Any, ...]) -> Graph:
     leaves, out_spec = tree_flatten(result)
     nested = not all(child.is_leaf() for child in in_spec.children())
     output = tracer.create_arg(leaves if nested else result)
-    tracer.create_node("output", "output", (output,), {})
+    called = f.forward if isinstance(f, torch.nn.Module) else f
+    annotations = {} if _is_public(inspect.unwrap(called, stop=_is_public)) else getattr(called, "__annotations__", {})
+    tracer.create_node("output", "output", (output,), {}, type_expr=annotations.get("return"))
     if nested:
         tracer.graph._codegen = _PyTreeCodeGen(_PyTreeInfo(names, in_spec, out_spec))
-    tracer.graph.eliminate_dead_code(_is_kept)
     return tracer.graph
-
-
-def _is_kept(node: Any) -> bool:
-    """Whether a node of a trace is kept although nobody uses it."""
-    if node.op in ("placeholder", "output"):
-        return True
-    return isinstance(node.target, OpOverload) and node.is_impure(False)
 
 
 def dispatch_trace(root: Any, tracer: PythonKeyTracer, concrete_args: tuple[Any, ...] = ()) -> Any:

@@ -212,6 +212,23 @@ def _addmm_activation(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 
     return result if out is None else write_out(REGISTRY["addmm"], result, out)
 
 
+def _add_relu(input: Tensor, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """`add`, then ReLU.
+
+    >>> import flambeau as torch
+    >>> torch._add_relu(torch.tensor([-3., 1.]), torch.ones(2), alpha=2)
+    tensor([0., 3.])
+    """
+    if out is None:
+        return fn.add(input, other, alpha=alpha).relu()
+    return fn.add(input, other, alpha=alpha, out=out).relu_()
+
+
+def _add_relu_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`_add_relu`, in place."""
+    return input.add_(other, alpha=alpha).relu_()
+
+
 def _masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None) -> Tensor:
     """Softmax along `dim`, the last by default, where `mask` is False; other elements are 0, or NaN where all are.
 
