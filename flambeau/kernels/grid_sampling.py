@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -63,16 +65,33 @@ def _axis_taps(x: np.ndarray, size: int, mode: int, padding: int, align_corners:
     return position - base, slope, taps
 
 
-def grid_taps(grid: Any, sizes: tuple[int, ...], mode: int, padding: int, align_corners: bool) -> list[Any]:
-    """What interpolation at the points of a grid (..., D) needs, one entry (x, fraction, slope, taps) per axis.
+def grid_taps(grid: Any, sizes: tuple[int, ...], mode: int, padding: int,
+              align_corners: bool) -> tuple[list[Any], list[list[Any]]]:
+    """What interpolation at the points of a grid (..., D) needs.
 
-    Axes are in the image's order, the reverse of the grid's. x is the grid's coordinate, `fraction` the position
-    between pixels, `slope` its derivative by x; a tap is (index of the pixel, 1 inside the image and else 0).
+    Returns:
+        The pixels' flat indices, one array for each combination of taps, those of the last axis fastest. And for each
+        axis the grid's coordinate x, the position t between pixels, -t, dt/dx; for each tap 1 inside the image and 0
+        elsewhere; and for each tap the factor of its weight's derivative by x. Axes are in the image's order, the
+        reverse of the grid's. With the nearest pixel there is one array instead: 1 inside the image, else 0.
     """
     grid = np.asarray(grid)
-    found = []
+    axes, taps = [], []
     with np.errstate(invalid="ignore"):
         for axis, size in enumerate(sizes):
-            x = grid[..., len(sizes) - 1 - axis]
-            found.append((x, *_axis_taps(x, size, mode, padding, align_corners)))
-    return found
+            x = grid[..., len(sizes) - 1 - axis].copy()
+            fraction, slope, found = _axis_taps(x, size, mode, padding, align_corners)
+            taps.append(found)
+            slopes = [slope * inside for _, inside in found]
+            if mode == BILINEAR:
+                np.negative(slopes[0], out=slopes[0])
+            axes.append([x, fraction, -fraction, slope, *(inside for _, inside in found), *slopes])
+    indices = []
+    for choice in product(*taps):
+        flat = choice[0][0]
+        for size, (index, _) in zip(sizes[1:], choice[1:], strict=True):
+            flat = flat * size + index
+        indices.append(flat)
+    if mode == NEAREST:
+        return indices, [[reduce(np.multiply, (found[0][1] for found in taps))]]
+    return indices, axes

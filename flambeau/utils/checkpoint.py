@@ -18,6 +18,7 @@ from .._tensor.dispatch.custom_function import Function
 from ..engine.api import backward as run_backward
 from ..engine.engine import reaches_all_leaves
 from ..engine.grad_mode import enable_grad, grad_mode
+from ..modes import active_tracer, special
 from .checkpointing.recomputation import CheckpointError, GraphExecGroup, Region
 from .checkpointing.selective import (
     SAC_IGNORED_OPS,
@@ -229,6 +230,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
                debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
     """Run a function without saving its activations: backward recomputes them.
 
+    Within a compiled function nothing is recomputed: the program's memory planner decides what is kept.
+
     See https://docs.pytorch.org/docs/stable/checkpoint.html
 
     Args:
@@ -266,6 +269,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             "more details on the differences between the two variants.", UserWarning, stacklevel=2)
         use_reentrant = True
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
+    if special[0] and active_tracer.get() is not None and context_fn is noop_context_fn and not (
+            use_reentrant and kwargs):
+        return function(*args, **kwargs)  # a compiled program plans its memory itself
     if not use_reentrant:
         return _checkpoint_non_reentrant(
             function, args, kwargs, preserve_rng_state=preserve_rng_state, context_fn=context_fn,

@@ -20,7 +20,7 @@ from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, public_function, write_out
 from ..return_types import _FIELDS, named
 from ..shape.reshaping import reshaped
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 
 __all__ = [
     "cholesky", "det", "inverse", "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_diagonal",
@@ -408,7 +408,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
     if tol is not None:
         limit = tol if isinstance(tol, Tensor) else fn.full((), float(tol), dtype=s.dtype)
     else:
-        absolute, relative = (x.to(s.dtype) if isinstance(x, Tensor) else wrap(np.asarray(x, s._array.dtype))
+        absolute, relative = (x.to(s.dtype) if isinstance(x, Tensor) else fn.full((), x, dtype=s.dtype)
                               for x in (low, rtol_value))
         limit = fn.maximum(absolute, relative * fn.amax(s, -1))
     return _write_out(fn.sum(s > fn.unsqueeze(limit, -1), -1), out, "sum", "torch.linalg.matrix_rank")

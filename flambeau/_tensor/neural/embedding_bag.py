@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...modes import special
+from ...engine.tensor_interface import layer
+from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
+from ..tracer_notifications import notify_read
 from .layers import raise_dtype_error
 
 __all__ = ["embedding_bag"]
@@ -59,8 +61,14 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
             return fallback_loop(lambda w, i, o, p: embedding_bag(
                 w, i, o, scale_grad_by_freq, mode, sparse, p, include_last_offset, padding_idx),
                 inputs, vmap_levels(inputs))
-    rows = _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
     is_fast = mode != _MAX and padding_idx is None and weight.dtype in _FAST_DTYPES
+    if special[0] and active_tracer.get() is not None:
+        if mode != _MAX and padding_idx is None and not scale_grad_by_freq and not sparse:
+            result = _traced(weight, indices, offsets, mode, per_sample_weights, include_last_offset, is_fast)
+            if result is not None:
+                return result
+        notify_read(offsets, "embedding_bag")
+    rows = _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
     index, starts = indices._array.astype(np.int64).reshape(-1), offsets._array.astype(np.int64)
     if include_last_offset:
         if is_fast:
@@ -88,13 +96,54 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         width = max(weight._array.shape[1], 1)
         of_maxima = np.where(positions < 0, 0, positions // width).astype(kind)
         return result, bag_of_index, wrap(bag_sizes), wrap(of_maxima)
-    params = {"indices": index, "bags": bags, "count": count, "frequencies": frequencies,
-              "sizes": np.maximum(sizes, 1).astype(dtype) if mode == _MEAN else None}
+    divisors = np.maximum(sizes, 1).astype(dtype) if mode == _MEAN else None
+    params = {"indices": index, "bags": bags, "count": count, "frequencies": frequencies, "sizes": divisors,
+              "inverse_sizes": None if divisors is None else 1 / divisors}
     if sparse and weight._requires_grad and not special[0]:
         result = sparse_implementation("embeddings", "embedding_bag")(weight, per_sample_weights, params)
     else:
         result = apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], params)
     return result, bag_of_index, wrap(bag_sizes), wrap(bag_sizes.copy())
+
+
+def _traced(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_sample_weights: Tensor | None,
+            include_last_offset: bool, is_fast: bool) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+    """`embedding_bag` by operators on the indices and offsets, for the compiler's tracer.
+
+    Returns:
+        The results; None for arguments that `embedding_bag` refuses or reads.
+    """
+    fn = layer.functions
+    kinds = (np.int32, np.int64)
+    if offsets.dim() != 1 or weight.dim() != 2 or not weight.dtype.is_floating_point or not offsets.numel() or (
+            indices._array.dtype not in kinds or offsets._array.dtype not in kinds) or mode not in (_SUM, _MEAN):
+        return None
+    if per_sample_weights is not None and (mode != _SUM or per_sample_weights.dtype is not weight.dtype
+                                           or per_sample_weights.shape != indices.reshape(-1).shape):
+        return None
+    index, starts = indices.to(dtypes.int64, copy=True).reshape(-1), offsets.to(dtypes.int64, copy=True)
+    ends = fn.cat((starts[1:], fn.full((1,), index.numel(), dtype=dtypes.int64)))
+    if include_last_offset:
+        starts, ends = starts[:-1], starts[1:]
+    if not starts.numel() or not index.numel():
+        return None
+    sizes = ends - starts
+    is_valid = (starts[0] == 0) & (sizes >= 0).all() & ((index >= 0) & (index < len(weight._array))).all() & (
+        ends[-1] == index.numel())
+    if not bool(is_valid):  # a guard of the program
+        return None
+    bags = fn.searchsorted(starts, fn.arange(index.numel()), right=True) - 1
+    dtype = dtypes.float32 if weight.dtype in (dtypes.float16, dtypes.bfloat16) else weight.dtype
+    divisors = sizes.clamp(1).to(dtype) if mode == _MEAN else None
+    result = apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], {
+        "indices": index._array, "bags": bags._array, "count": starts.numel(), "frequencies": None,
+        "sizes": None if divisors is None else divisors._array,
+        "inverse_sizes": None if divisors is None else divisors.reciprocal()._array})
+    kind = dtypes.promote_types(indices.dtype, offsets.dtype)
+    bag_of_index = (bags[:0] if is_fast and mode == _SUM else bags).to(kind)
+    bag_sizes = sizes.to(kind) if mode == _MEAN else (
+        fn.zeros(starts.numel() if is_fast else offsets.numel(), dtype=kind))
+    return result, bag_of_index, bag_sizes, bag_sizes.clone()
 
 
 def _check(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_sample_weights: Tensor | None,

@@ -242,6 +242,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         n, m = query._array.shape[-2], key._array.shape[-2]
         mask = wrap(dtypes.cast(np.where(np.tri(n, m, dtype=bool), np.float32(0), np.float32(-np.inf)),
                                 query._array.dtype))
+        if special[0]:
+            notify_created(mask._array)
     if enable_gqa:
         repeats = query._array.shape[-3] // key._array.shape[-3]
         key, value = fn.repeat_interleave(key, repeats, -3), fn.repeat_interleave(value, repeats, -3)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...backends.compiled.thresholds import COPIES
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
@@ -241,12 +242,14 @@ def _smooth_labels(logs: Tensor, loss: Tensor, target: Tensor, weight: Tensor | 
 # ----- ctc_loss --------------------------------------------------------------------------
 
 
-def _lengths(value: Any) -> np.ndarray:
-    if isinstance(value, Tensor):
-        if value._array.dtype.kind not in "iu":
-            raise RuntimeError("input_lengths must be integral")
-        return value._array.astype(np.int64)
-    return np.asarray(value, np.int64)
+def _lengths(value: Any) -> Tensor:
+    """Lengths, one for each sample, as int64."""
+    if not isinstance(value, Tensor):
+        value = layer.functions.tensor(value, dtype=dtypes.int64)
+    elif value._array.dtype.kind not in "iu":
+        raise RuntimeError("input_lengths must be integral")
+    value = value.to(dtypes.int64, copy=True)  # it may be overwritten before backward
+    return value if value._array.ndim else value.unsqueeze(0)
 
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
@@ -287,38 +290,24 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
         raise ValueError(f"{reduction} is not a valid value for reduction")
     fn = layer.functions
     x, single = log_probs, log_probs._array.ndim == 2
-    inputs, sizes = np.atleast_1d(_lengths(input_lengths)), np.atleast_1d(_lengths(target_lengths))
-    t = targets._array.astype(np.int64)
+    inputs, sizes = _lengths(input_lengths), _lengths(target_lengths)
+    t = targets.to(dtypes.int64, copy=True)
     if single:
         x = fn.unsqueeze(x, 1)
-        t = t if t.ndim == 2 else t[None]
-    steps, n, classes = x._array.shape
+        t = t if t._array.ndim == 2 else fn.unsqueeze(t, 0)
+    n, classes = x._array.shape[1:]
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     for name, lengths in (("input_lengths", inputs), ("target_lengths", sizes)):
-        if len(lengths) != n:
+        if len(lengths._array) != n:
             raise RuntimeError(f"{name} must be of size batch_size")
-        if lengths.size and lengths.min() < 0:
-            at = int(lengths.argmin())
-            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {lengths[at]} (while checking "
-                               "arguments for ctc_loss_allocate_outputs)")
-    if inputs.size and inputs.max() > steps:
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value "
-                           f"{inputs[inputs > steps][0]} (while checking arguments for ctc_loss_allocate_outputs)")
-    if t.ndim == 1 and t.size != sizes.sum():
-        raise RuntimeError(f"Expected tensor to have size {sizes.sum()} at dimension 0, but got size {t.size} for "
-                           "argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
-    if t.ndim == 2 and t.shape[1] < sizes.max(initial=0):
-        raise RuntimeError(f"Expected tensor to have size at least {sizes.max()} at dimension 1, but got size "
-                           f"{t.shape[1]} for argument #2 'targets' (while checking arguments for "
-                           "ctc_loss_allocate_outputs)")
     loss = apply(REGISTRY["_ctc_loss"], [x], {
-        "targets": t, "input_lengths": inputs, "target_lengths": sizes, "blank": blank,
+        "targets": t._array, "input_lengths": inputs._array, "target_lengths": sizes._array, "blank": blank,
         "zero_infinity": bool(zero_infinity), "saved": []})
     if zero_infinity:
         loss = fn.where(fn.eq(loss, float("inf")), 0.0, loss)
     if reduction == "mean":
-        return fn.mean(loss / wrap(np.maximum(sizes, 1).astype(loss._array.dtype)))
+        return fn.mean(loss / fn.clamp(sizes, 1).to(loss.dtype))
     if reduction == "sum":
         return fn.sum(loss)
     return fn.squeeze(loss, 0) if single else loss

@@ -78,7 +78,7 @@ def _any(x: Tensor) -> bool:
 
         if type(x) is BatchedTensor:
             x = x._value
-    return bool(x.any().item())
+    return bool(x.any())
 
 
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0,

@@ -19,7 +19,7 @@ from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
-from ...modes import dispatch_in_use, special
+from ...modes import active_tracer, dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
@@ -498,6 +498,11 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if key is Ellipsis:
         _assign(self, value)
         return
+    if special[0] and active_tracer.get() is not None and _is_mask_of(key, self) and not value._array.ndim and (
+            value._array.dtype == self._array.dtype):
+        mask = view(key, (*key._array.shape, *[1] * (self._array.ndim - key._array.ndim)))
+        self.masked_fill_(mask, value)  # not by positions, whose number a program cannot know
+        return
     if key is True or key is False:
         if key:
             _assign(unsqueeze(self, 0), value)
@@ -526,6 +531,14 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if value._array.shape[:1] == (1,):
         value = view(value, _without_leading_ones(value._array.shape))
     write_at(result, indices, value, False)
+
+
+def _is_mask_of(key: Any, x: Tensor) -> bool:
+    """Whether a key is a boolean tensor over the first dimensions of a tensor."""
+    if not isinstance(key, Tensor) or key._array.dtype != np.bool_ or key._array.__class__ is not np.ndarray:
+        return False
+    n = key._array.ndim
+    return 0 < n <= x._array.ndim and key._array.shape == x._array.shape[:n]
 
 
 def _is_one_mask(key: Any) -> bool:

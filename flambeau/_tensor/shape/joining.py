@@ -26,6 +26,7 @@ from ..dispatch.binding import public_function
 from ..parameter import Parameter
 from ..stream_printing import stream_text
 from ..tensor import Tensor, wrap
+from ..tracer_notifications import notify_created, notify_read
 from .reshaping import as_ints, expand, reshape, unsqueeze, view
 
 __all__ = ["block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "combinations", "concat",
@@ -439,6 +440,8 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if special[0] and isinstance(repeats if repeats is not None else input, Tensor) and (
             repeats if repeats is not None else input)._array.__class__ is not np.ndarray:
         return _repeat_batched(input, repeats, dim, output_size)
+    if special[0] and isinstance(input if repeats is None else repeats, Tensor):
+        notify_read(input if repeats is None else repeats, "repeat_interleave")
     if repeats is None:
         return wrap(arrays.repeat_interleave_indices(input._array))
     if dim is None:
@@ -524,8 +527,11 @@ def _triangle(upper: bool) -> Any:
         dtype = dtypes.int64 if dtype is None else dtypes.of_argument(dtype, name)
         if dtype not in (dtypes.int32, dtypes.int64):
             raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.scalar_name}'")
-        result = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-        return wrap(np.stack(result).astype(dtype.numpy))
+        found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
+        result = np.stack(found).astype(dtype.numpy)
+        if special[0]:
+            notify_created(result)
+        return wrap(result)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""The row and column indices of the {'upper' if upper else 'lower'} triangle of a matrix, (2, n).

@@ -259,7 +259,7 @@ def _all(x: Tensor) -> bool:
 
         if type(x) is BatchedTensor:
             x = x._value
-    return bool(layer.functions.all(x).item())
+    return bool(layer.functions.all(x))
 
 
 METHODS: dict[str, Any] = {"stft": stft, "istft": istft}

@@ -7,6 +7,29 @@ from typing import Any
 import numpy as np
 
 
+def _check(steps: int, targets: Any, inputs: Any, sizes: Any) -> None:
+    """Check the lengths of inputs and targets, (N,) each.
+
+    Raises:
+        RuntimeError: a length is negative, or exceeds what there is.
+    """
+    for name, lengths in (("input_lengths", inputs), ("target_lengths", sizes)):
+        if lengths.size and lengths.min() < 0:
+            at = int(lengths.argmin())
+            raise RuntimeError(f"Expected {name} to have value at least 0, but got value {lengths[at]} (while checking "
+                               "arguments for ctc_loss_allocate_outputs)")
+    if inputs.size and inputs.max() > steps:
+        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value "
+                           f"{inputs[inputs > steps][0]} (while checking arguments for ctc_loss_allocate_outputs)")
+    if targets.ndim == 1 and targets.size != sizes.sum():
+        raise RuntimeError(f"Expected tensor to have size {sizes.sum()} at dimension 0, but got size {targets.size} "
+                           "for argument #2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
+    if targets.ndim == 2 and targets.shape[1] < sizes.max(initial=0):
+        raise RuntimeError(f"Expected tensor to have size at least {sizes.max()} at dimension 1, but got size "
+                           f"{targets.shape[1]} for argument #2 'targets' (while checking arguments for "
+                           "ctc_loss_allocate_outputs)")
+
+
 def _labels(targets: Any, lengths: Any, blank: int) -> Any:
     """Return the targets with blanks between, before and after their labels, (N, 2 S + 1)."""
     n, longest = len(lengths), int(lengths.max(initial=0))
@@ -38,6 +61,7 @@ def _shifted(x: Any, by: int) -> Any:
 def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int,
               saved: list[Any]) -> Any:
     steps, n, _ = log_probs.shape
+    _check(steps, targets, input_lengths, target_lengths)
     labels = _labels(targets, target_lengths, blank)
     skips = _skips(labels, blank)
     states = labels.shape[1]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...modes import active_tracer, special
+
 
 def fill_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
     """The dimensions from the slowest to the fastest, as PyTorch's iterator over one output visits them.
@@ -42,6 +44,11 @@ def place(values: np.ndarray, out: np.ndarray) -> np.ndarray:
         values: shape (out.size,), the numbers in the order they were drawn.
         out: the array to fill.
     """
-    ordered = out.transpose(fill_order(out.shape, out.strides))
+    order = fill_order(out.shape, out.strides)
+    ordered = out.transpose(order)
     ordered[...] = values.reshape(ordered.shape)
+    if special[0]:
+        tracer = active_tracer.get()
+        if tracer is not None:
+            tracer.on_place(values, out, order)
     return out

@@ -98,15 +98,19 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
                                "num_classes argument.")
         return (tensor.unsqueeze(-1) == fn.arange(num_classes)).to(tensor.dtype)
-    least, largest = (int(tensor.min()), int(tensor.max())) if special[0] else (
-        int(np.minimum.reduce(tensor._array, None)), int(np.maximum.reduce(tensor._array, None)))
-    if least < 0:
+    if special[0] and num_classes != -1:  # truth values, which a compiled program guards on
+        is_negative, is_large = bool((tensor < 0).any()), bool((tensor >= num_classes).any())
+    else:
+        least, largest = (int(tensor.min()), int(tensor.max())) if special[0] else (
+            int(np.minimum.reduce(tensor._array, None)), int(np.maximum.reduce(tensor._array, None)))
+        is_negative, is_large = least < 0, num_classes != -1 and largest >= num_classes
+    if is_negative:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:
         num_classes = largest + 1
     elif num_classes < 1:
         raise RuntimeError("num_classes should be positive")
-    elif largest >= num_classes:
+    elif is_large:
         raise RuntimeError("Class values must be smaller than num_classes.")
     if not special[0]:
         classes = tensor._array.reshape(-1)

@@ -127,13 +127,15 @@ _add_rows.vjp(input=lambda xp, g, index: xp._take_rows(g, index=index))
 
 
 @op(name="embedding_bag", key="_embedding_bag", node="EmbeddingBagBackward0", expose=())
-def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, sizes=None, frequencies=None):
+def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count, sizes=None, frequencies=None,
+                   inverse_sizes=None):
     """The sums over bags of rows of `weight`, divided by the sizes of the bags for means.
 
     Args:
         indices, bags: arrays, the row and the bag of each sample.
         count: the number of bags.
         sizes: an array, the divisor of each bag, or None.
+        inverse_sizes: their reciprocals, for the gradient.
         frequencies: an array, by which the gradient of each sample's row is multiplied, or None.
     """
     rows = xp.take_rows(weight, indices)
@@ -143,9 +145,9 @@ def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count,
     return result if sizes is None else result / sizes[:, None]
 
 
-def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, sizes, frequencies):
-    if sizes is not None:
-        g = xp._scale_rows(g, factors=1 / sizes)
+def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, inverse_sizes, frequencies):
+    if inverse_sizes is not None:
+        g = xp._scale_rows(g, factors=inverse_sizes)
     rows = xp._take_rows(g, index=bags)
     if frequencies is not None:
         rows = xp._scale_rows(rows, factors=frequencies)
@@ -163,8 +165,8 @@ def _scale_rows(input, *, factors):
 _scale_rows.vmap(_row_lookup_vmap("_scale_rows"))
 _scale_rows.vjp(input=lambda xp, g, factors: xp._scale_rows(g, factors=factors))
 _embedding_bag.vjp(
-    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, sizes, frequencies: _bag_vjp_weight(
-        xp, g, weight_shape, per_sample_weights, indices, bags, sizes, frequencies),
+    weight=lambda xp, g, weight_shape, per_sample_weights, indices, bags, inverse_sizes, frequencies: _bag_vjp_weight(
+        xp, g, weight_shape, per_sample_weights, indices, bags, inverse_sizes, frequencies),
     per_sample_weights=lambda xp, g, weight, indices, bags: xp.sum(
         xp._take_rows(g, index=bags) * xp._take_rows(weight, index=indices), 1))
 

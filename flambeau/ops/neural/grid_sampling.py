@@ -1,8 +1,8 @@
 """Sampling of images at the points of a grid, and grids of affine maps.
 
 The interpolated value is Σ Π_d w_d(t_d) · pixel over taps, a product of one-dimensional weights. The forward stores
-taps, fractions t and their slopes by the grid in the list `saved`; formulas write t as a function of the grid, so that
-they can be differentiated again.
+taps, fractions t and their slopes by the grid in the list `saved`, axis by axis; formulas write t as a function of the
+grid, so that they can be differentiated again.
 """
 
 from __future__ import annotations
@@ -33,24 +33,30 @@ def _far_slope(x):
     return ((3 * x - 10) * x + 8) * _CUBIC
 
 
-def _axis_weights(xp, grid, entry, axis, count, slopes):
-    """The weights of an axis' taps, times whether they are inside; or their derivatives by the grid."""
-    x, fraction, slope, taps = entry
-    if len(taps) == 1:
-        return [taps[0][1]] if not slopes else None
+def _position(xp, grid, axis, x, fraction, negative, slope):
+    """The position between pixels, as a function of the grid: a derivative may compute no array that is not saved."""
     if isinstance(grid, type(fraction)):
-        t = fraction
+        return fraction
+    moved = xp._shift_and_scale(grid[..., grid.shape[-1] - 1 - axis], shift=x, factor=slope)
+    return xp._shift_and_scale(moved, shift=negative, factor=1.0)
+
+
+def _axis_weights(xp, grid, axis, arrays, by_grid):
+    """The weights of an axis' taps, or their derivatives by the grid."""
+    if len(arrays) == 1:  # the nearest pixel
+        return arrays
+    n = (len(arrays) - 4) // 2
+    factors = arrays[4 + n:] if by_grid else arrays[4:4 + n]
+    if by_grid and n == 2:
+        return factors
+    t = _position(xp, grid, axis, *arrays[:4])
+    if n == 2:
+        weights = [1 - t, t]
+    elif by_grid:
+        weights = [_far_slope(t + 1), _near_slope(t), -_near_slope(1 - t), -_far_slope(2 - t)]
     else:
-        moved = xp._shift_and_scale(grid[..., count - 1 - axis], shift=x, factor=slope)
-        t = xp._shift_and_scale(moved, shift=-fraction, factor=1.0)
-    if not slopes:
-        weights = [1 - t, t] if len(taps) == 2 else [_far(t + 1), _near(t), _near(1 - t), _far(2 - t)]
-        return [xp._shift_and_scale(w, shift=None, factor=inside) for w, (_, inside) in zip(weights, taps, strict=True)]
-    if len(taps) == 2:
-        return [-slope * taps[0][1], slope * taps[1][1]]
-    weights = [_far_slope(t + 1), _near_slope(t), -_near_slope(1 - t), -_far_slope(2 - t)]
-    return [xp._shift_and_scale(w, shift=None, factor=slope * inside)
-            for w, (_, inside) in zip(weights, taps, strict=True)]
+        weights = [_far(t + 1), _near(t), _near(1 - t), _far(2 - t)]
+    return [xp._shift_and_scale(w, shift=None, factor=factor) for w, factor in zip(weights, factors, strict=True)]
 
 
 def _scaled(xp, x, factor):
@@ -62,34 +68,41 @@ def _scaled(xp, x, factor):
     return x * factor
 
 
-def _combined(xp, saved, sizes, channels, weights):
-    """The flat index (..., C, *points) and the weight (..., 1, *points) of each combination of taps."""
+def _combined(xp, grid, saved, channels, by_axis=None):
+    """The flat index (..., C, *points) and the weight (..., 1, *points) of each combination of taps.
+
+    Args:
+        by_axis: the axis by whose coordinate the weights are differentiated.
+    """
     import numpy as np
 
-    rank = len(sizes)
-    for choice in product(*(range(len(entry[3])) for entry in saved)):
-        flat = 0
-        for size, entry, k in zip(sizes, saved, choice, strict=True):
-            flat = flat * size + entry[3][k][0]
-        chosen = sorted((weights[axis][k] for axis, k in enumerate(choice)), key=lambda w: isinstance(w, np.ndarray))
-        total = chosen[0]
-        for w in chosen[1:]:
+    rank = grid.shape[-1]
+    indices, axes = _split(saved, rank)
+    weights = [_axis_weights(xp, grid, axis, arrays, axis == by_axis) for axis, arrays in enumerate(axes)]
+    for flat, choice in zip(indices, product(*weights), strict=True):
+        total, *others = sorted(choice, key=lambda w: isinstance(w, np.ndarray))
+        for w in others:
             total = _scaled(xp, total, w)
         lead, points = flat.shape[:-rank], flat.shape[-rank:]
         total = total.reshape((*lead, 1, *points))
         yield np.broadcast_to(flat.reshape((*lead, 1, *points)), (*lead, channels, *points)), total
 
 
-def _values(xp, grid, saved, slope_axis=None):
-    return [_axis_weights(xp, grid, entry, axis, len(saved), axis == slope_axis) for axis, entry in enumerate(saved)]
+def _split(saved, rank):
+    """The flat indices, and the arrays by axis, of a list that `grid_taps` filled."""
+    if len(saved) == 2:  # the nearest pixel
+        return saved[:1], [saved[1:]]
+    taps = 2 if len(saved) == 2 ** rank + 8 * rank else 4
+    count, n = taps ** rank, 4 + 2 * taps
+    return saved[:count], [saved[count + axis * n: count + (axis + 1) * n] for axis in range(rank)]
 
 
 def _sample(xp, input, grid, *, mode, padding, align_corners, saved):
     rank = grid.shape[-1]
-    sizes, channels = input.shape[-rank:], input.shape[-rank - 1]
-    saved[:] = xp.grid_taps(grid, tuple(sizes), mode, padding, align_corners)
+    indices, axes = xp.grid_taps(grid, tuple(input.shape[-rank:]), mode, padding, align_corners)
+    saved[:] = [*indices, *(array for arrays in axes for array in arrays)]
     total = None
-    for index, weight in _combined(xp, saved, sizes, channels, _values(xp, grid, saved)):
+    for index, weight in _combined(xp, grid, saved, input.shape[-rank - 1]):
         part = _scaled(xp, xp._gather_planes(input, index=index, dims=rank), weight)
         total = part if total is None else total + part
     return total
@@ -109,23 +122,22 @@ def _grid_sampler_3d(xp, input, grid, *, mode, padding, align_corners, saved):
 
 
 def _vjp_input(xp, g, input, grid, saved):
-    rank = len(saved)
+    rank = grid.shape[-1]
     total = None
-    for index, weight in _combined(xp, saved, input.shape[-rank:], input.shape[-rank - 1], _values(xp, grid, saved)):
+    for index, weight in _combined(xp, grid, saved, input.shape[-rank - 1]):
         part = xp._scatter_planes(_scaled(xp, g, weight), input, index=index, dims=rank, overlapping=True)
         total = part if total is None else total + part
     return total
 
 
 def _vjp_grid(xp, g, input, grid, saved):
-    rank = len(saved)
+    if len(saved) == 2:  # the nearest pixel: constant between jumps
+        return xp.zeros_like(grid)
+    rank = grid.shape[-1]
     parts = []
     for axis in reversed(range(rank)):
-        if len(saved[axis][3]) == 1:  # nearest: constant between jumps
-            return xp.zeros_like(grid)
         total = None
-        weights = _values(xp, grid, saved, slope_axis=axis)
-        for index, weight in _combined(xp, saved, input.shape[-rank:], input.shape[-rank - 1], weights):
+        for index, weight in _combined(xp, grid, saved, input.shape[-rank - 1], axis):
             part = xp.sum(_scaled(xp, g * xp._gather_planes(input, index=index, dims=rank), weight), (-rank - 1,))
             total = part if total is None else total + part
         parts.append(total)
