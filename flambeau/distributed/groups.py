@@ -18,6 +18,7 @@ from ..c10d.stores import HashStore, PrefixStore, Store
 from ..c10d.transport.mpi_transport import launched_by_mpi
 from ..c10d.transport.mpi_transport import world as mpi_world
 from ..c10d.world import GroupMember, default_group, world
+from ..switches import get_num_threads, set_num_threads
 from .backends import Backend, BackendConfig
 from .rendezvous import rendezvous
 
@@ -433,8 +434,20 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     world.default, world.default_init_method = pg, init_method
     world.ranks[pg] = {i: i for i in range(pg.size())}
     sys.excepthook = _excepthook_of(pg.rank(), sys.excepthook)
+    _divide_threads()
     if os.environ.get("TORCH_DIST_INIT_BARRIER") == "1":
         pg.barrier().wait()
+
+
+def _divide_threads() -> None:
+    """Divide this machine's cores between the processes on it, unless the environment says how many threads to use."""
+    if any(name in os.environ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")):
+        return
+    local = next((int(os.environ[name]) for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                                     "MPI_LOCALNRANKS",
+                                                     "SLURM_NTASKS_PER_NODE") if os.environ.get(name, "").isdigit()), 1)
+    if local > 1:
+        set_num_threads(max(1, get_num_threads() // local))
 
 
 def _excepthook_of(rank: int, old: Any) -> Any:
@@ -447,6 +460,8 @@ def _excepthook_of(rank: int, old: Any) -> Any:
             text, sys.stderr = sys.stderr.getvalue(), stderr
         stderr.write("\n".join(f"[rank{rank}]: {line}" if line else "" for line in text.split("\n")))
         stderr.flush()
+        if uses_mpi(get_world_size() if is_initialized() else -1):
+            mpi_world().Abort(1)  # MPI's end would wait for the other processes, which wait for this one
 
     while getattr(old, "of_rank", False):  # one prefix, also after a second initialisation
         old = old.before
