@@ -204,6 +204,42 @@ def test_a_branch_that_writes_elsewhere_is_not_rehearsed():
     assert (kept.item(), other.item()) == (6, 3)
 
 
+class Positions(torch.nn.Module):
+    """A module that keeps a table until a longer one is needed."""
+
+    def __init__(self):
+        super().__init__()
+        self.longest = 0
+
+    def forward(self, x):
+        if x.shape[0] > self.longest:
+            self.longest = x.shape[0]
+            self.register_buffer("table", torch.arange(float(self.longest)))
+        return x + self.table[:x.shape[0], None]
+
+
+def test_objects_that_a_rehearsal_changes_are_restored():
+    known, lengths, module = {}, [], Positions()
+
+    def f(x):
+        n = x.shape[0]
+        if n > 40 and n not in known:
+            known[n] = torch.ones(n)
+            lengths.append(n)
+        return module(x) * (known[n].sum() if n > 40 else 1)
+
+    g = torch.compile(f)
+    module(numbers(60, 2))
+    for n in (32, 32, 32, 36, 20, 50, 50, 50, 50, 70, 36):
+        expected = numbers(n, 2) + torch.arange(float(n))[:, None]
+        same(g(numbers(n, 2)), expected * (n if n > 40 else 1))
+        assert type(module.longest) is int
+        assert module.longest == len(module.table)
+        assert all(type(key) is int for key in (*known, *lengths))
+    assert [*known] == lengths == [50, 70]
+    assert module.longest == 70
+
+
 def test_two_sizes_and_their_relations():
     def f(x, y):
         return x @ y.t() if x.shape[0] != y.shape[0] else (x * y).sum(1)

@@ -272,7 +272,7 @@ class _Making:
             for at, dim in symbol.places:
                 shapes[at][dim] = size
         return rehearse(*self._call, {at: tuple(shape) for at, shape in shapes.items()}, self.entry.trace,
-                        self._needs_independent_results)
+                        self.entry.all_guards, self._needs_independent_results)
 
     def _holds(self, traces: TraceTemplate, sizes: Sequence[int]) -> bool:
         """Whether a template gives what a rehearsal does, and decides as it does."""

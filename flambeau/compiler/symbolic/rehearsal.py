@@ -20,10 +20,12 @@ from ...ir.graph.extern_kernels import FallbackKernel
 from ...ops.declare import Op
 from ...shapes import Size, as_size
 from ...trees import tree_flatten, tree_unflatten
+from ..guards.guard import Guard
 from ..tracing.aliasing import memory_order, owner
 from ..tracing.trace import Trace
 from ..tracing.tracer import Tracer
 from .formulas import NotSymbolic
+from .preservation import preserved_objects
 from .size_reads import SizeGuard, plain, recorded_size_reads
 
 
@@ -161,7 +163,7 @@ def dense_layout(shape: Sequence[int], order: Sequence[int], itemsize: int) -> t
 
 
 def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], shapes: dict[int, tuple[int, ...]],
-             trace: Trace, needs_independent_results: bool = False) -> Rehearsal:
+             trace: Trace, python_guards: Sequence[Guard], needs_independent_results: bool = False) -> Rehearsal:
     """Trace a function for arguments of other shapes.
 
     Args:
@@ -169,6 +171,7 @@ def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], 
         args, kwargs: arguments of a call.
         shapes: by position among the tensors of the arguments, the shapes to rehearse.
         trace: a trace of an earlier call.
+        python_guards: its guards on Python objects.
         needs_independent_results: as in `Tracer`.
 
     Raises:
@@ -186,6 +189,7 @@ def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], 
     new_args, new_kwargs = tree_unflatten(replaced, tree)
     guards: list[SizeGuard] = []
     with ExitStack() as stack:
+        stack.enter_context(preserved_objects(python_guards))
         written = stack.enter_context(_preserved(trace, tensors))
         tracer = _RehearsalTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes})
         tracer.needs_independent_results = needs_independent_results
