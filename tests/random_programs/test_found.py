@@ -216,6 +216,7 @@ FOUND = {
         r = torch.nn.functional.margin_ranking_loss(s.bool(), s.bool(), s.bool())
         f = torch.nn.functional.group_norm; r = f(x.t(), 1), f(x[:, 1:], 1), f(x, 1), f(x.expand(2, 2, 3), 1)
         p = s[0].abs().requires_grad_(); torch.nn.functional.binary_cross_entropy(p.detach(), p).backward(); r = p.grad
+        r = torch.tensordot(x.t(), x.t(), 2), torch.tensordot(x[:, ::2], x[:, ::2], 2), torch.tensordot(x, x.t(), 1)
         r = torch.linalg.cond(x[:, :2]), torch.tensordot(x, x, 2), torch.trapezoid(x), torch.special.ndtr(x)
         r = torch.linalg.multi_dot([x[:, :2]] * 3), torch.var(x, (), correction=0)
         torch.manual_seed(0); r = torch.nn.MultiheadAttention(3, 1, batch_first=True)(*[x.expand(2, 2, 3)] * 3)

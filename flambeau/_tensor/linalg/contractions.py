@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from ...backends.numpy.memory import is_contiguous
 from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
@@ -112,10 +113,13 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     columns = [b._array.shape[i] for i in right_rest]
     x = _permuted(a, left_rest + left_axes)
     y = _permuted(b, right_axes + right_rest)
-    if not rows and not columns:
-        product = layer.functions.dot(*(v if v._array.ndim == 1 else reshaped(v, (depth,)) for v in (x, y)))
-    else:
+    fn = layer.functions
+    if rows or columns:
         product = mm(reshaped(x, (prod(rows), depth)), reshaped(y, (depth, prod(columns))))
+    elif is_contiguous(x._array) and is_contiguous(y._array):
+        product = fn.dot(*(v if v._array.ndim == 1 else reshaped(v, (depth,)) for v in (x, y)))
+    else:
+        product = fn.sum(fn.mul(fn.squeeze(x), fn.squeeze(y)), dtype=x.dtype)
     result = reshaped(product, (*rows, *columns))
     if out is None:
         return result
