@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -338,6 +339,26 @@ def test_programs_of_templates_keep_bounded_memory(monkeypatch):
     kept = [entry.arena_bytes for cache in compiled_of(g)._instances.values() for entry in cache.entries]
     assert len(kept) < 10
     assert sum(kept) <= 1 << 16
+
+
+def test_threads_that_rehearse_at_once():
+    """Their user code reads sizes in its own rehearsal only, and the class is as before."""
+    before = dict(vars(torch.Tensor))
+    failed = []
+
+    def work(k):
+        g = torch.compile(lambda x: x * k + x.shape[0] if x.shape[0] > 5 else x)
+        for n in (8, 8, 8, 12, 10, 20):
+            if not torch.equal(g(torch.ones(n)), torch.full((n,), float(k + n))):
+                failed.append((k, n))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failed
+    assert vars(torch.Tensor) == before
 
 
 def test_parts_of_a_split_function_serve_all_sizes():

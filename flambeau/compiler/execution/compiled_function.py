@@ -13,6 +13,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,15 +149,17 @@ class SignatureCache:
         may_use_record: whether one trace that agrees with the persistent cache suffices; only for the first entry.
         family: the key of its shape family.
         layouts: shapes and strides of the tensors.
+        seconds: how long the last traced call took.
     """
 
     __slots__ = ("entries", "family", "has_unstable_objects", "layouts", "may_use_record", "mismatch", "num_mutations",
-                 "num_traces", "object_refs", "pending_traces", "skip_reason")
+                 "num_traces", "object_refs", "pending_traces", "seconds", "skip_reason")
 
     def __init__(self, arguments: Sequence[Any], family: tuple | None = None) -> None:
         self.family, self.layouts = family, layouts_of([x for x in arguments if isinstance(x, Tensor)])
         self.object_refs = [(i, weak_reference(x)) for i, x in enumerate(arguments)
                             if argument_signature(x)[0] == "object"]
+        self.seconds = 0.0
         self.pending_traces: list[Trace] = []
         self.entries: list[CacheEntry] = []
         self.num_traces = 0
@@ -598,7 +601,7 @@ class CompiledFunction:
             return False
         cache.entries.insert(0, entry)
         if cache.family is not None and cache.layouts:
-            self._families.setdefault(cache.family, ShapeFamily()).add(entry, cache.layouts)
+            self._families.setdefault(cache.family, ShapeFamily()).add(entry, cache.layouts, cache.seconds)
         self._num_unstable -= cache.has_unstable_objects
         cache.has_unstable_objects = False
         if entry.trace.provenance is not None:
@@ -625,7 +628,9 @@ class CompiledFunction:
                     tracer.frame_hook.add_object(type(x).__name__, x)
             with tracer, autocast.own_cache():
                 tracer.bind_arguments(tensors)
+                started = perf_counter()
                 result = self.function(*args, **kwargs)
+                cache.seconds = perf_counter() - started
                 after, now = tree_flatten((args, kwargs))
                 if now != tree or any(x is not y for x, y in zip(leaves, after, strict=True)):
                     tracer.graph_break("a container among the arguments is changed")

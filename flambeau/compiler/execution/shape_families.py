@@ -22,8 +22,9 @@ from .cache_entry import CacheEntry, pin_holds
 MAX_FAILURES = 2
 #: a template is made for sizes up to one of these multiples of the largest known one; 0: up to that one
 HEADROOM = (2, 1, 0)
-#: bytes of arguments above which a rehearsal uses no larger ones, and bytes above which there is none
-LARGE, TOO_LARGE = 1 << 26, 1 << 30
+#: bytes of arguments, and seconds of a traced call, above which rehearsals use sizes little above the known ones, and
+#: bytes above which there are none
+LARGE, LONG, TOO_LARGE = 1 << 26, 1.0, 1 << 30
 #: shape and strides of each tensor of a call
 Layouts = tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
 _Places = frozenset[tuple[int, int]]
@@ -97,6 +98,7 @@ class ShapeFamily:
 
     Attributes:
         entries: entries of calls that were traced, the latest last, with the layouts of their tensors.
+        seconds: how long the last traced call took.
         failures: by varying sizes, how often no template could be made.
         reason: why, the last time.
     """
@@ -104,11 +106,13 @@ class ShapeFamily:
     def __init__(self) -> None:
         self.entries: list[tuple[CacheEntry, Layouts]] = []
         self._templates: list[_Template] = []
+        self.seconds = 0.0
         self.failures: dict[_Places, int] = {}
         self.reason = ""
 
-    def add(self, entry: CacheEntry, layouts: Layouts) -> None:
-        """Add the entry of a traced call, whose tensors have these layouts."""
+    def add(self, entry: CacheEntry, layouts: Layouts, seconds: float) -> None:
+        """Add the entry of a traced call, whose tensors have these layouts and which took so long."""
+        self.seconds = seconds
         self.entries = [*self.entries[-7:], (entry, layouts)]
 
     def instance(self, tensors: Sequence[Any], name: Callable[[], str]) -> CacheEntry | None:
@@ -175,7 +179,7 @@ class ShapeFamily:
                 continue
             at = frozenset([place for symbol in symbols for place in symbol.places])
             reasons = []
-            for headroom in HEADROOM:
+            for headroom in HEADROOM[self.seconds > LONG:]:
                 if self.failures.get(at, 0) >= MAX_FAILURES:
                     break
                 try:

@@ -51,11 +51,16 @@ class _UnexpectedWrite(BaseException):
 
 
 class _RehearsalTracer(Tracer):
-    """A tracer that stops the function before it writes to memory that the earlier trace did not write to."""
+    """A tracer that stops the function before it writes to memory that the earlier trace did not write to.
+
+    Attributes:
+        size_guards: what user code decided by sizes.
+    """
 
     def __init__(self, written: set[int]) -> None:
         super().__init__()
         self._written = written
+        self.size_guards: list[SizeGuard] = []
 
     def _check_write(self, tensor: Any) -> None:
         root = owner(tensor._array)
@@ -187,14 +192,13 @@ def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], 
             tensors.append(x)
         replaced.append(x)
     new_args, new_kwargs = tree_unflatten(replaced, tree)
-    guards: list[SizeGuard] = []
     with ExitStack() as stack:
         stack.enter_context(preserved_objects(python_guards))
         written = stack.enter_context(_preserved(trace, tensors))
         tracer = _RehearsalTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes})
         tracer.needs_independent_results = needs_independent_results
         try:
-            with recorded_size_reads(tracer, guards), tracer, autocast.own_cache():
+            with recorded_size_reads(), tracer, autocast.own_cache():
                 tracer.bind_arguments(tensors)
                 result = function(*new_args, **new_kwargs)
                 after, now = tree_flatten((new_args, new_kwargs))
@@ -211,7 +215,7 @@ def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], 
             tracer.release()
     if rehearsed.failure is not None:
         raise NotSymbolic(rehearsed.failure)
-    return Rehearsal(rehearsed, guards)
+    return Rehearsal(rehearsed, tracer.size_guards)
 
 
 def _without_size_numbers(result: Any) -> Any:

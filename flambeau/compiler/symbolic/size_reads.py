@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -215,83 +216,91 @@ _SEQUENCES = ("unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "d
 _COMPARISONS = ("is_same_size", "equal")
 
 
-@contextmanager
-def recorded_size_reads(tracer: Any, guards: list[SizeGuard]) -> Iterator[None]:
-    """Let user code of this thread read sizes as `SizeNumber`s while a tracer is active.
+def _guards_of_user() -> list[SizeGuard] | None:
+    """Return where to record what the caller's caller reads; None if that is no user code of a rehearsal."""
+    guards: list[SizeGuard] | None = getattr(active_tracer.get(), "size_guards", None)
+    return None if guards is None or is_internal_frame(sys._getframe(2)) else guards
 
-    Args:
-        tracer: the tracer.
-        guards: receives the decisions of the code.
-    """
-    package = sys.modules[__name__.partition(".")[0]]
 
-    def is_user() -> bool:
-        return active_tracer.get() is tracer and not is_internal_frame(sys._getframe(2))
+def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
+    def read(*args: Any, **kwargs: Any) -> Any:
+        guards = _guards_of_user()
+        result = original(*args, **kwargs)
+        return result if guards is None else _recorded(result, guards)
 
-    def method(original: Callable[..., Any]) -> Callable[..., Any]:
-        def read(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            return _recorded(result, guards) if is_user() else result
+    return read
 
-        return read
 
-    def length(self: Any) -> int:
-        result = original_length(self)
-        if is_user():
-            guards.append(SizeGuard(None, result, None, True))
+def _dividing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def divide(*args: Any, **kwargs: Any) -> Any:
+        guards = _guards_of_user()
+        result = original(*args, **kwargs)
+        if guards is not None:
+            guards.append(SizeGuard(None, len(result), None, True))
         return result
 
-    def sequence(original: Callable[..., Any]) -> Callable[..., Any]:
-        def divide(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            if is_user():
-                guards.append(SizeGuard(None, len(result), None, True))
-            return result
+    return divide
 
-        return divide
 
-    def comparison(original: Callable[..., Any]) -> Callable[..., Any]:
-        def compare(*args: Any, **kwargs: Any) -> Any:
-            if is_user():
-                shapes = [x._array.shape for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-                guards.extend([SizeGuard(operator.eq, n, m, n == m) for n, m in zip(*shapes, strict=False)])
-            return original(*args, **kwargs)
+def _comparing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def compare(*args: Any, **kwargs: Any) -> Any:
+        guards = _guards_of_user()
+        if guards is not None:
+            shapes = [x._array.shape for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+            guards.extend([SizeGuard(operator.eq, n, m, n == m) for n, m in zip(*shapes, strict=False)])
+        return original(*args, **kwargs)
 
-        return compare
+    return compare
 
-    def iterate(self: Any) -> Any:
-        if is_user():
-            guards.append(SizeGuard(None, original_length(self), None, True))
-        return original_iter(self)
 
-    def reading(getter: Callable[[Any], Any]) -> property:
-        def read(self: Any) -> Any:
-            result = getter(self)
-            return _recorded(result, guards) if is_user() else result
+def _counting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def count(self: Any) -> Any:
+        guards = _guards_of_user()
+        if guards is not None and self._array.ndim:
+            guards.append(SizeGuard(None, self._array.shape[0], None, True))
+        return original(self)
 
-        return property(read)
+    return count
 
-    missing = object()
-    places: list[tuple[Any, str, Any]] = []
-    original_length, original_iter = Tensor.__len__, Tensor.__iter__
-    replacements: list[tuple[Any, str, Any]] = [(Tensor, "__len__", length), (Tensor, "__iter__", iterate)]
-    replacements += [(Tensor, name, method(vars(Tensor)[name])) for name in _METHODS if name in vars(Tensor)]
-    replacements += [(Tensor, name, reading(vars(Tensor)[name].fget)) for name in _PROPERTIES]
-    replacements += [(package, name, method(getattr(package, name))) for name in _FUNCTIONS]
-    for names, wrapper in ((_SEQUENCES, sequence), (_COMPARISONS, comparison)):
-        replacements += [(owner, name, wrapper(getattr(owner, name))) for owner in (Tensor, package) for name in names
-                         if hasattr(owner, name)]
+
+def _replacements() -> list[tuple[Any, str, Any]]:
+    package = sys.modules[__name__.partition(".")[0]]
+    found: list[tuple[Any, str, Any]] = [(Tensor, name, _counting(getattr(Tensor, name))) for name in (
+        "__len__", "__iter__")]
+    found += [(Tensor, name, property(_reading(vars(Tensor)[name].fget))) for name in _PROPERTIES]
+    for names, wrapper in ((_METHODS, _reading), (_SEQUENCES, _dividing), (_COMPARISONS, _comparing)):
+        found += [(Tensor, name, wrapper(getattr(Tensor, name))) for name in names if hasattr(Tensor, name)]
+    for names, wrapper in ((_FUNCTIONS, _reading), (_SEQUENCES, _dividing), (_COMPARISONS, _comparing)):
+        found += [(package, name, wrapper(getattr(package, name))) for name in names if hasattr(package, name)]
+    return found
+
+
+_MISSING = object()
+_lock = threading.Lock()
+_replaced: list[tuple[Any, str, Any]] = []  # what was replaced: class or module, name, original
+_users = [0]  # threads that rehearse
+
+
+@contextmanager
+def recorded_size_reads() -> Iterator[None]:
+    """Let user code read sizes as `SizeNumber`s in threads whose tracer has `size_guards`, which get its decisions."""
+    with _lock:
+        if not _users[0]:
+            for owner, name, new in _replacements():
+                _replaced.append((owner, name, vars(owner).get(name, _MISSING)))
+                setattr(owner, name, new)
+        _users[0] += 1
     try:
-        for owner, name, new in replacements:
-            places.append((owner, name, vars(owner).get(name, missing)))
-            setattr(owner, name, new)
         yield
     finally:
-        for owner, name, old in places:
-            if old is missing:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, old)
+        with _lock:
+            _users[0] -= 1
+            while not _users[0] and _replaced:
+                owner, name, old = _replaced.pop()
+                if old is _MISSING:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, old)
 
 
 __all__ = ["SizeGuard", "SizeNumber", "plain", "recorded_size_reads"]
