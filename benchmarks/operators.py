@@ -3,7 +3,7 @@
     python -m benchmarks.operators                          all, as a table in Markdown
     python -m benchmarks.operators cumsum gather            those whose name contains one of these
     python -m benchmarks.operators --group indexing --sizes 4x4 64x64 --json kept.json
-    python -m benchmarks.operators --table kept.json        the table of measurements that were kept
+    python -m benchmarks.operators --table kept.json        the table of measurements that were kept, with a text above
 
 Each operator of `operator_list` runs on inputs of several sizes, forward under `no_grad`, and forward and backward
 with a gradient of the result's shape. The results of both libraries are compared before they are timed. The libraries
@@ -38,6 +38,13 @@ PYTORCH = "PyTorch eager"
 BATCH, BATCHES = 0.0015, 7
 #: operators with a smaller ratio (PyTorch's time over flambeau's) are listed
 SLOW = 0.67
+
+#: what stands above the table
+ABOUT = (
+    "{} operators (`benchmarks/operator_list.py`) on float32 matrices of four sizes, and on images, sequences and "
+    "batches of about as many elements: PyTorch's time over flambeau's, both eager, on one thread. The libraries "
+    "run by turns in one process; each time is the smallest of {} batches of calls, in processor time. What is "
+    "below 1 is bold. A row without figures with backward has no gradient.")
 
 Measurement = tuple[str, str, str, dict[str, float]]  # operator, size, mode, seconds by peer
 
@@ -248,6 +255,7 @@ def main() -> None:
         kept = {tuple(each[:3]): each for path in options.table for each in json.loads(Path(path).read_text())}
         order = {name: number for number, name in enumerate(OPERATORS)}
         sizes = [size_of(shape) for shape in SIZES]
+        print(ABOUT.format(len(OPERATORS), BATCHES) + "\n")
         print(operator_table(sorted((each for each in kept.values() if each[0] in order), key=lambda each: (
             order[each[0]], sizes.index(each[1]), MODES.index(each[2])))))
         return
