@@ -79,7 +79,6 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         "transformer_auto_wrap_policy wrap")},
     "launcher": {},
     "launcher.api": {"classes": "LaunchConfig elastic_launch"},
-    "optim": {"classes": "DistributedOptimizer PostLocalSGDOptimizer ZeroRedundancyOptimizer"},
     "pipelining": {"classes": "PipelineStage ScheduleGPipe Schedule1F1B", "functions": "pipeline pipe_split",
                    "enums": {"SplitPoint": "BEGINNING END"}},
     "remote_device": {"classes": "_remote_device"},

@@ -202,8 +202,6 @@ _functorch = LeftOut("torch._C._functorch", "the interpreters of transforms are 
                      values={"is_batchedtensor": is_batchedtensor, "get_unwrapped": get_unwrapped,
                              "maybe_get_level": maybe_get_level, "maybe_get_bdim": maybe_get_bdim,
                              "_add_batch_dim": _add_batch_dim, "_remove_batch_dim": _remove_batch_dim})
-_distributed_c10d = LeftOut("torch._C._distributed_c10d", "flambeau runs in one process and has no process groups",
-                            classes="Backend ProcessGroup ReduceOp Reducer Store Work")
 _distributed_rpc = LeftOut("torch._C._distributed_rpc", "flambeau has no remote calls",
                            values={"_is_current_rpc_agent_set": _jit_can_fuse_on_cpu})
 Graph, Value, Node, Block, ScriptModule, ScriptFunction, CompilationUnit, ScriptObject, ScriptMethod = (
@@ -214,6 +212,10 @@ _jit_script_compile = refusing_function("torch._C._jit_script_compile", _TORCHSC
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_distributed_c10d":
+        from ..c10d import extension
+
+        return extension
     if "autocast" in name and hasattr(autocast_state, name):
         return getattr(autocast_state, name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")

@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(program: str, library: str, size: int, timeout: float = 60) -> list[Any]:
+def run(program: str, library: str, size: int, timeout: float = 300) -> list[Any]:
     """What `main(torch, rank, size)` of a program in this folder returns in each of `size` processes."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = [program, library, str(size), folder]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from datetime import timedelta
 
 import numpy as np
@@ -255,19 +254,22 @@ def test_a_missing_rank_is_named():
     with pytest.raises(dist.DistStoreError, match="Wait timeout: ranks 1, 2 have not joined the process group"):
         dist.ProcessGroupGloo(store, 0, 3, SHORT)
 
+    seen = threading.Event()
+
     def body(group, rank):
         if rank == 1:
-            time.sleep(0.3)
+            seen.wait(20)
             return
+        group._set_default_timeout(timedelta(milliseconds=100))
         with pytest.raises(RuntimeError, match=r"Timed out waiting 100ms .* nothing came from rank 1"):
             group.allreduce(torch.ones(2)).wait()
         with pytest.raises(RuntimeError, match=r"\[Rank 0\]: Rank 1 failed to pass monitoredBarrier in 60 ms"):
             group.monitored_barrier(SHORT)
         with pytest.raises(RuntimeError, match=r"\[Rank 0\]: Ranks 1 failed to pass monitoredBarrier in 60 ms"):
             group.monitored_barrier(SHORT, wait_all_ranks=True)
+        seen.set()
 
-    for each in run_ranks(2, body, timeout=timedelta(milliseconds=100)):
-        assert each is None
+    assert run_ranks(2, body) == [None, None]
 
 
 def test_a_rank_that_leaves_is_named():
@@ -389,6 +391,25 @@ def test_reductions_are_reported_in_order(world):
     assert [number for number, _, _ in sorted(model.reducer.timeline, key=lambda each: each[1])] == list(
         range(len(model.reducer.buckets)))
     assert model._get_ddp_logging_data()["has_rebuilt_buckets"] == 1
+
+
+def test_cores_are_divided_between_the_processes_of_a_machine(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(6)
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+        dist.destroy_process_group()
+
+
+def test_names_of_the_extension():
+    assert torch._C._distributed_c10d.ProcessGroup is dist.ProcessGroup
+    assert dist.tensor.DeviceMesh is dist.DeviceMesh
 
 
 def test_torchrun_options():

@@ -135,6 +135,10 @@ class _Expected(Receipt):
         return self.sender
 
 
+def _departure(rank: int) -> str:
+    return f"Connection closed by peer: rank {rank} has left the process group, or its process has ended"
+
+
 class _Mailbox:
     """Messages that came before they were expected, and buffers that wait for messages."""
 
@@ -190,7 +194,7 @@ class _Mailbox:
     def read(self, connection: socket.socket, rank: int) -> None:
         """Read messages from one process until it leaves."""
         header = bytearray(_HEADER.size)
-        why = f"Connection closed by peer: rank {rank} has left the process group, or its process has ended"
+        why = _departure(rank)
         with self.changed:
             if self.closed:
                 return
@@ -221,7 +225,8 @@ class _Mailbox:
                         receipt = None
                     self.changed.notify_all()
         except OSError as error:
-            why = f"Connection to rank {rank} is lost: {error}"
+            if not isinstance(error, ConnectionError):
+                why = f"Connection to rank {rank} is lost: {error}"
         finally:
             with self.changed:
                 self.connections.discard(connection)
@@ -335,7 +340,9 @@ class SocketTransport(Transport):
                     connection.sendall(header)
                     connection.sendall(buffer)
             except OSError as error:
-                why = self.mailbox.left.get(peer) or f"Connection to rank {peer} is lost: {error}"
+                gone = isinstance(error, (BrokenPipeError, ConnectionError, FileNotFoundError))
+                why = self.mailbox.left.get(peer) or (
+                    _departure(peer) if gone else f"Connection to rank {peer} is lost: {error}")
                 raise RuntimeError(why) from None
         self._count(len(buffer))
 

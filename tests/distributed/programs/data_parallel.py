@@ -138,6 +138,28 @@ def main(torch, rank, size):
     log("join by the number that is left", lambda: uneven(divide_by_initial_world_size=False))
     log("join that throws", lambda: uneven(throw_on_early_termination=True))
 
+    # state of the optimizer divided between processes
+    zero = import_module(f"{torch.__name__}.distributed.optim").ZeroRedundancyOptimizer
+
+    def divided():
+        model = ddp(nn.Sequential(seeded(nn.Linear, 4, 6), nn.Tanh(), nn.Linear(6, 2)))
+        optimizer = zero(model.parameters(), torch.optim.Adam, lr=0.01)
+        for step in range(3):
+            optimizer.zero_grad()
+            (model(inputs(step)) ** 2).sum().backward()
+            optimizer.step()
+        kept = sorted(each["exp_avg"].numel() for each in optimizer.optim.state.values())
+        optimizer.consolidate_state_dict(to=1)
+        if rank == 0:
+            return model.state_dict(), kept
+        whole = optimizer.state_dict()
+        report = ({key: value["exp_avg_sq"] for key, value in whole["state"].items()},
+                  [group["params"] for group in whole["param_groups"]])
+        optimizer.load_state_dict(whole)
+        return model.state_dict(), kept, report
+    log("ZeRO", divided)
+    log("ZeRO without its state", lambda: zero(nn.Linear(2, 2).parameters(), torch.optim.SGD, lr=0.1).state_dict())
+
     # errors
     log("no parameters", lambda: ddp(nn.ReLU()))
     log("twice", lambda: [m := ddp(nn.Linear(2, 2)), m.register_comm_hook(None, hooks.allreduce_hook),

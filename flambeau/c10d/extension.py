@@ -1,0 +1,30 @@
+"""`torch._C._distributed_c10d`: the names that PyTorch's extension has for what this package defines."""
+
+from __future__ import annotations
+
+from .backend import Backend, BackendOptions
+from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
+from .gloo import ProcessGroupGloo
+from .options import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+)
+from .process_group import BackendType, ProcessGroup
+from .reduce_op import ReduceOp
+from .reducer import GradBucket, Reducer
+from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .work import Work
+
+__all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "Backend",
+           "BackendOptions", "BackendType", "BarrierOptions", "BroadcastOptions", "DistBackendError", "DistError",
+           "DistNetworkError", "DistStoreError", "FileStore", "GatherOptions", "GradBucket", "HashStore", "PrefixStore",
+           "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "ReduceOptions", "ReduceScatterOptions", "Reducer",
+           "ScatterOptions", "Store", "TCPStore", "Work"]
