@@ -98,7 +98,7 @@ def test_making_the_graph_leaves_buffers_and_random_numbers_as_they_are() -> Non
     model = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
     traced = torch.jit.trace(model, torch.ones(3, 2))
     mean, state = model[0].running_mean.clone(), torch.get_rng_state()
-    assert traced.inlined_graph.findNode("aten::dropout") is not None
+    assert traced.inlined_graph.findNode("aten::dropout").isNondeterministic()
     assert model[0].running_mean.equal(mean)
     assert torch.get_rng_state().equal(state)
 
@@ -106,3 +106,16 @@ def test_making_the_graph_leaves_buffers_and_random_numbers_as_they_are() -> Non
 def test_scripted_programs_have_no_graph(model: Any) -> None:
     with pytest.raises(NotImplementedError, match="has no TorchScript"):
         torch.jit.script(model).graph
+
+
+def test_leading_dimensions_of_assigned_values_are_dropped() -> None:
+    def function(x: Any) -> Any:
+        y = torch.zeros(2, 3)
+        y[torch.tensor([0, 1])] = x
+        y[:, 0] = x[..., 0]
+        return y
+
+    x = torch.ones(1, 1, 2, 3)
+    graph, result = torch.jit._get_trace_graph(function, x)
+    assert [node.kind() for node in graph.nodes() if "view" in node.kind()] == ["aten::view"] * 2
+    assert result.equal(function(x))

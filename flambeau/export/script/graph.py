@@ -27,6 +27,14 @@ _MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "cha
 _LAYOUTS = ("strided", "sparse_coo", "sparse_csr", "mkldnn", "sparse_csc", "sparse_bsr", "sparse_bsc")
 
 
+#: operators that draw random numbers
+_RANDOM = frozenset((
+    "_sample_dirichlet", "_standard_gamma", "alpha_dropout", "bernoulli", "binomial", "cauchy", "dropout",
+    "exponential", "feature_alpha_dropout", "feature_dropout", "geometric", "log_normal", "multinomial",
+    "native_dropout", "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+    "random", "randperm", "rrelu", "uniform"))
+
+
 class CompleteTensorType(TensorType):
     """The type of a tensor whose dtype, sizes and strides are known."""
 
@@ -251,6 +259,13 @@ class Node:
     def mustBeNone(self) -> bool:
         """Whether it is the constant None."""
         return self._kind == "prim::Constant" and isinstance(self._outputs[0]._type, NoneType)
+
+    def isNondeterministic(self) -> bool:
+        """Whether the operator draws random numbers."""
+        kind = self._kind.removeprefix("aten::")
+        if kind == "dropout" and self._inputs[2].toIValue() is False:
+            return False
+        return kind.removesuffix("_") in _RANDOM and self._kind.startswith("aten::")
 
     def scopeName(self) -> str:
         """The names of the open scopes, joined by slashes."""

@@ -820,6 +820,10 @@ def _setitem(builder: Any, func: Any, args: Any, kwargs: Any) -> Any:
     if parts is None:
         return NotImplemented
     view, indices, _ = parts
+    if value.dim() > view.dim():  # leading dimensions of size 1 are dropped
+        first = next((i for i, n in enumerate(value.shape) if is_symbolic(n) or n != 1), value.dim())
+        if first:
+            value = emit(builder, "view", value, list(value.shape[first:]))
     if indices:
         emit(builder, "index_put_", view, indices, value)
     elif constant is not None and view.dim():
