@@ -30,7 +30,8 @@ _CONNECT_TIMEOUT = 300.0
 def _fill(connection: socket.socket, buffer: Buffer) -> bool:
     """Read exactly the bytes that a buffer holds; False at the connection's end."""
     while len(buffer):
-        count = connection.recv_into(buffer)
+        # one wait for all bytes: each return to Python waits for the interpreter's lock
+        count = connection.recv_into(buffer, 0, socket.MSG_WAITALL)
         if not count:
             return False
         buffer = buffer[count:]
