@@ -275,6 +275,13 @@ FOUND = {
         a = torch.ones(2, 3, requires_grad=True) * 2; v = a.logsumexp(0).unsqueeze(0)
         v.sub_(v, alpha=2); b = a.sin(); c = b + v; note(v.grad_fn._sequence_nr() < b.grad_fn._sequence_nr()); r = c
     """,
+    "views whose history is not known, and none": """
+        b, c = torch.ones(2, 3).requires_grad_() * 1; s = b[0].detach().requires_grad_(); u = torch.utils.checkpoint
+        i = torch.inference_mode()(lambda: s[...])(); u.checkpoint(torch.sin, i, use_reentrant=False).backward(); r = s
+        torch.set_grad_enabled(False); c.zero_(); torch.set_grad_enabled(True); r = b[torch.tensor([0]).char()]
+        torch.set_grad_enabled(False); c.zero_(); torch.set_grad_enabled(True); r = b[7]
+        r = torch.outer(torch.ones(4, requires_grad=True)[::2], s[None])
+    """,
     "inference tensors are not saved": """
         with torch.inference_mode(): z = torch.full((1, 1), 2.0)
         x = torch.ones(1, 1, requires_grad=True); x.data.mul_(1); x.detach().mul_(1); r = torch.fmin(x, z)

@@ -64,6 +64,12 @@ def is_tracked(inputs: Sequence[Any]) -> bool:
     return grad_mode.get() and any(isinstance(x, Tensor) and x._requires_grad for x in inputs)
 
 
+def check_history(x: Tensor) -> None:
+    """Raise the error of a view whose history is no longer known, which PyTorch finds before errors of its kernels."""
+    if x._base is not None and grad_mode.get() and (x._requires_grad or x._base._requires_grad):
+        x.grad_fn  # noqa: B018
+
+
 _CREATED = {
     "multi": " This view is the output of a function that returns multiple views. Such functions do not allow the "
              "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",

@@ -42,7 +42,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """
     _check_vector("outer", "self", input)
     _check_vector("outer", "vec2", vec2)
-    column = _viewed(input, (input._array.shape[0], 1))
+    column = reshaped(input, (input._array.shape[0], 1))
     return layer.functions.mul(column, vec2, out=out)
 
 

@@ -26,7 +26,7 @@ from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
 from ..dispatch.bit_resolution import resolved
 from ..dispatch.inplace import overwrite
-from ..dispatch.write_checks import check_no_overlap, check_writable, is_tracked
+from ..dispatch.write_checks import check_history, check_no_overlap, check_writable, is_tracked
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
 from ..meta import lacks_elements
 from ..sparse_methods import implementation as sparse_implementation
@@ -251,6 +251,7 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
             elif a.dtype == np.int64 or a.dtype == np.int32:
                 add_index(obj)
             else:
+                check_history(result)
                 raise IndexError(INDEX_DTYPE_ERROR)
     if indices:
         shapes = [i._array.shape for i in indices if i is not None]

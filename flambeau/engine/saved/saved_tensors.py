@@ -148,7 +148,8 @@ class Packed:
             tensor._node, tensor._output_nr, tensor._requires_grad = node, self.number, True
         elif self.requires_grad:
             tensor._requires_grad = True
-            tensor._accumulator = weakref.ref(self.accumulator)
+            if self.accumulator is not None:  # an inference tensor has none
+                tensor._accumulator = weakref.ref(self.accumulator)
         if self.tangents:
             tensor._tangents = self.tangents
         return tensor
