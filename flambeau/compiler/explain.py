@@ -181,7 +181,7 @@ def make_explainer(function: Callable[..., Any]) -> Callable[..., Explanation]:
         if calls:
             assert made.split is not None
             parts = [Explanation(each.function, each[2:], each.entry, None, each.entry.trace.provenance)
-                     for each in calls]
+                     for each in calls if each.entry.program.schedule.kernels]  # a graph without operators is none
             return Explanation(made.function, call, None, None, parts=parts, reasons=made.split.break_reasons())
         if entry is None:
             reason = _skip_reason(made, args, kwargs)
