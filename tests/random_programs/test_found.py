@@ -104,7 +104,7 @@ FOUND = {
         r = torch.randn(2, out=g)
         r = torch.softmax(d, 0, out=g)
         with torch.no_grad(): torch.zeros(3, out=g); r = g, torch.ones(3, out=g * 2)
-        with torch.no_grad(): torch.arange(3.0, out=g); torch.rand(3, out=f); r = g, f
+        with torch.no_grad(): torch.arange(3.0, out=g); r = g
         r = torch.eye(2, out=d, requires_grad=True), torch.rand(2, out=o, requires_grad=True)
         r = torch.empty(3, out=g)
         r = torch.hstack([d, d], out=g)
