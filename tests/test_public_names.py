@@ -10,7 +10,7 @@ import pytest
 import flambeau
 from flambeau import config
 
-OWN_MODULES = {"accelerators", "environment", "codegen", "compiler", "config", "devices", "dtypes", "engine",
+OWN_MODULES = {"accelerators", "c10d", "environment", "codegen", "compiler", "config", "devices", "dtypes", "engine",
                "functions", "functorch", "ir", "kernels", "modes", "ops", "runtime", "settings", "shapes", "switches",
                "trees", "version", "viz", "warning_location", "alias", "cli", "demo", "errors", "exception_wrapper",
                "interop", "variable_functions"}

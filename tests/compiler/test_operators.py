@@ -38,8 +38,6 @@ NOT_COMPILED: dict[str, str] = {
     "argwhere": _SIZES, "bincount": _SIZES, "masked_select": _SIZES, "nonzero": _SIZES, "unique_consecutive": _SIZES,
     "combinations": "it selects with a mask",
     "index_put": "a mask is made into indices",
-    "istft": "it checks that the windows cover the signal",
-    "segment_reduce": "it checks the lengths",
     "nn.functional.pdist": "it creates arrays outside operators",
 }
 

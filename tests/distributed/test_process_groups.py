@@ -299,9 +299,9 @@ def test_works_run_in_the_order_they_were_started():
     def body(group, rank):
         tensors = [torch.full((2000,), float(i)) for i in range(20)]
         works = [group.allreduce(each) for each in tensors]
-        doubled = works[0].get_future().then(
-            lambda done: group.allreduce([torch.ones(1)]).wait() and done.value()[0] * 2)
         assert all(work.wait() and work.is_completed() and work.is_success() for work in works)
+        doubled = works[0].get_future().then(  # once all are done: each rank runs the callback at the same place
+            lambda done: group.allreduce([torch.ones(1)]).wait() and done.value()[0] * 2)
         assert works[3].exception() is None
         assert works[3].result()[0] is tensors[3]
         assert doubled.wait()[0] == 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...kernels.memory_format import note_layout
 from ...shapes import are_vectors
 from .rearranging import lower_triangle, upper_triangle
 
@@ -228,7 +229,9 @@ def _cofactors(a: Any, determinant: Any) -> Any:
     if inverse is not None:
         condition = np.abs(a).max((-1, -2)) * np.abs(inverse).max((-1, -2)) * a.shape[-1]
         if (condition < 1e-3 / np.finfo(a.dtype).eps).all() and np.isfinite(determinant).all():
-            return np.asarray(determinant)[..., None, None] * inverse.swapaxes(-1, -2)
+            cofactors = np.asarray(determinant)[..., None, None] * inverse.swapaxes(-1, -2)
+            note_layout(cofactors)
+            return cofactors
     u, s, vh = np.linalg.svd(a)
     n = s.shape[-1]
     rest = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)

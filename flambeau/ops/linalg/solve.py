@@ -243,7 +243,7 @@ def linalg_det(xp, A):
 @composite(expose=())
 def _cofactors(xp, input, determinant):
     """det(A) A⁻ᵀ, the gradient of the determinant; on arrays also for singular matrices."""
-    return xp.unsqueeze(xp.unsqueeze(determinant, -1), -1) * transpose_last(xp, xp.linalg_inv_ex(input)[0])
+    return xp.unsqueeze(xp.unsqueeze(determinant, -1), -1) * xp.linalg_inv_ex(transpose_last(xp, input))[0]
 
 
 linalg_det.vjp(A=lambda xp, g, A, out: xp.unsqueeze(xp.unsqueeze(g, -1), -1) * xp._cofactors(A, out))
