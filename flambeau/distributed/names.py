@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from ..environment.left_out import LeftOut, tree
 from . import state_dict
 from .device_mesh import DeviceMesh, init_device_mesh
+from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 _Args = ParamSpec("_Args")
 _R = TypeVar("_R")
@@ -26,8 +27,10 @@ _FSDP: dict[str, Any] = {
               "StateDictType": "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT",
               "OptimStateKeyType": "PARAM_NAME PARAM_ID"},
 }
-_TENSOR: dict[str, Any] = {"classes": "DTensor Partial Placement Replicate Shard DeviceMesh _StridedShard",
-           "functions": "distribute_tensor distribute_module init_device_mesh empty full ones rand randn zeros"}
+_PLACEMENTS = {each.__name__: each for each in (Partial, Placement, Replicate, Shard, _StridedShard)}
+_TENSOR: dict[str, Any] = {"classes": "DTensor DeviceMesh",
+           "functions": "distribute_tensor distribute_module init_device_mesh empty full ones rand randn zeros",
+           "values": _PLACEMENTS}
 
 def _requiring_rpc(func: Callable[_Args, _R]) -> Callable[_Args, _R]:
     """Decorate a function of remote calls, as packages do when they are imported: it needs `init_rpc` before a call."""
@@ -93,7 +96,7 @@ _CONTENTS: dict[str, dict[str, Any]] = {
     "tensor.parallel": {"classes": ("ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput "
                                     "RowwiseParallel SequenceParallel"),
                         "functions": "loss_parallel parallelize_module"},
-    "tensor.placement_types": {"classes": "Partial Placement Replicate Shard _StridedShard"},
+    "tensor.placement_types": {"values": _PLACEMENTS},
     "utils": {"functions": "_sync_module_states _verify_param_shape_across_processes"},
 }
 
@@ -105,9 +108,7 @@ for _name in ("_fully_shard", "api", "fully_sharded_data_parallel"):  # one clas
                                            if isinstance(value, type)})
 for _name in ("tensor", "tensor.device_mesh"):
     vars(MODULES[_name]).update(DeviceMesh=DeviceMesh, init_device_mesh=init_device_mesh)
-for _name in ("_api", "placement_types"):
-    for _key in [key for key, value in vars(MODULES[f"tensor.{_name}"]).items() if isinstance(value, type)]:
-        setattr(MODULES[f"tensor.{_name}"], _key, getattr(MODULES["tensor"], _key))
+vars(MODULES["tensor._api"])["DTensor"] = vars(MODULES["tensor"])["DTensor"]
 vars(MODULES["_tensor"]).update({key: value for key, value in vars(MODULES["tensor"]).items()
                                  if isinstance(value, type)})
 

@@ -1,0 +1,175 @@
+"""Placements: how a tensor would be laid out over one dimension of a `DeviceMesh`.
+
+They are descriptions, which packages make when they are imported. The tensors that they describe are left out.
+"""
+
+from __future__ import annotations
+
+import operator
+
+__all__ = ["Partial", "Placement", "Replicate", "Shard"]
+
+
+class Placement:
+    """The base class of placements.
+
+    >>> from flambeau.distributed.placement_types import Placement, Replicate
+    >>> isinstance(Replicate(), Placement)
+    True
+    """
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Whether it is a `Shard`, of this dimension if one is given."""
+        return False
+
+    def is_replicate(self) -> bool:
+        """Whether it is a `Replicate`."""
+        return False
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        """Whether it is a `Partial`, of this reduction if one is given."""
+        return False
+
+
+class Shard(Placement):
+    """Each process has a slice along one dimension of the tensor, cut as `chunk` cuts.
+
+    Args:
+        dim: the dimension of the tensor.
+
+    Raises:
+        TypeError: `dim` is no integer (PyTorch's text).
+
+    >>> from flambeau.distributed.placement_types import Shard
+    >>> Shard(1), Shard(1).is_shard(0), Shard(0) == Shard(0)
+    (Shard(dim=1), False, True)
+    """
+
+    def __init__(self, dim: int) -> None:
+        try:
+            self._dim = operator.index(dim)
+        except TypeError:
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
+                "    1. torch._C._distributed.Shard(dim: typing.SupportsInt | typing.SupportsIndex)\n\n"
+                f"Invoked with: {dim!r}") from None
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the tensor."""
+        return self._dim
+
+    def is_shard(self, dim: int | None = None) -> bool:
+        return dim is None or dim == self._dim
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shard) and self._dim == other._dim
+
+    def __hash__(self) -> int:
+        return hash(self._dim)
+
+    def __repr__(self) -> str:
+        return f"Shard(dim={self._dim})"
+
+    def __str__(self) -> str:
+        return f"S({self._dim})"
+
+
+class _StridedShard(Placement):
+    """A `Shard` of a dimension that a later dimension of the mesh has cut into `split_factor` parts before."""
+
+    def __init__(self, dim: int, *, split_factor: int = 1) -> None:
+        self._dim, self._split_factor = operator.index(dim), operator.index(split_factor)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the tensor."""
+        return self._dim
+
+    @property
+    def split_factor(self) -> int:
+        """The parts that the dimension was in."""
+        return self._split_factor
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, _StridedShard)
+                and (self._dim, self._split_factor) == (other._dim, other._split_factor))
+
+    def __hash__(self) -> int:
+        return hash((self._dim, self._split_factor))
+
+    def __repr__(self) -> str:
+        return f"_StridedShard(dim={self._dim}, sf={self._split_factor})"
+
+    def __str__(self) -> str:
+        return f"_S({self._dim}, {self._split_factor})"
+
+
+class Replicate(Placement):
+    """Each process has the whole tensor.
+
+    >>> from flambeau.distributed.placement_types import Replicate
+    >>> Replicate(), str(Replicate()), Replicate().is_replicate()
+    (Replicate(), 'R', True)
+    """
+
+    def is_replicate(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Replicate)
+
+    def __hash__(self) -> int:
+        return -1
+
+    def __repr__(self) -> str:
+        return "Replicate()"
+
+    def __str__(self) -> str:
+        return "R"
+
+
+class Partial(Placement):
+    """Each process has a summand of the tensor, which a reduction over the processes completes.
+
+    Args:
+        reduce_op: the reduction, "sum", "avg", "product", "min" or "max"; None is "sum".
+
+    Raises:
+        TypeError: `reduce_op` is no string (PyTorch's text).
+
+    >>> from flambeau.distributed.placement_types import Partial
+    >>> Partial(), Partial("avg").reduce_op, Partial().is_partial("avg")
+    (Partial(sum), 'avg', False)
+    """
+
+    def __init__(self, reduce_op: str | None = None) -> None:
+        if not (reduce_op is None or isinstance(reduce_op, str)):
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
+                "    1. torch._C._distributed.Partial()\n"
+                "    2. torch._C._distributed.Partial(reduce_op: str | None)\n\n"
+                f"Invoked with: {reduce_op!r}")
+        self._reduce_op = "sum" if reduce_op is None else reduce_op
+
+    @property
+    def reduce_op(self) -> str:
+        """The reduction."""
+        return self._reduce_op
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        return reduce_op is None or reduce_op == self._reduce_op
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Partial) and self._reduce_op == other._reduce_op
+
+    def __hash__(self) -> int:
+        return hash(self._reduce_op)
+
+    def __repr__(self) -> str:
+        return f"Partial({self._reduce_op})"
+
+    def __str__(self) -> str:
+        return f"P({self._reduce_op})"
+
+
