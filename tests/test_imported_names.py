@@ -120,3 +120,16 @@ def test_groups_of_a_subclass_of_optimizer_get_no_options_when_a_state_dict_is_l
         optimizer.load_state_dict(optimizer.state_dict())
         groups.append(sorted(optimizer.param_groups[0]))
     assert groups[0] == groups[1] == ["lr", "params"]
+
+
+@pytest.mark.parametrize("name", ["Parameter", "Buffer"])
+def test_classes_of_parameters_and_buffers(name):
+    found = [(type(getattr(m.nn, name)).__name__, type(getattr(m.nn, name)) is getattr(m.nn.parameter, f"_{name}Meta"))
+             for m in BOTH]
+    assert found[0] == found[1]
+
+
+def test_calls_wait_for_cuda():
+    called = []
+    assert [m.cuda._lazy_call(lambda: called.append(1)) for m in BOTH] == [None, None]
+    assert not called

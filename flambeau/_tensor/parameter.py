@@ -32,7 +32,7 @@ def clear_gradients(params: Iterable[Any], set_to_none: bool) -> None:
             grad.zero_()
 
 
-class _ParameterType(type):
+class _ParameterMeta(type):
     # A tensor of another subclass may be marked as a parameter too
     def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -40,7 +40,7 @@ class _ParameterType(type):
         return isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
-class Parameter(Tensor, metaclass=_ParameterType):
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that is registered as a parameter of the module it is assigned to.
 
     Args:

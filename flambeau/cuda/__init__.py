@@ -90,6 +90,10 @@ def set_device(device: Any) -> None:
         _no_set_device()
 
 
+def _lazy_call(callable: Any, **kwargs: Any) -> None:
+    """Call a function when CUDA is initialized, which does not happen."""
+
+
 def list_gpu_processes(device: Any = None) -> str:
     """The processes on a GPU, which a library of NVIDIA's lists."""
     return "pynvml module not found, please install nvidia-ml-py"

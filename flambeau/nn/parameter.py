@@ -10,6 +10,7 @@ from .._tensor import Parameter, Tensor
 from .._tensor import functions as fn
 from .._tensor.overriding.entry_points import forget_instance
 from .._tensor.overriding.protocol import SUBCLASSES_DISABLED, disabled
+from .._tensor.parameter import _ParameterMeta as _ParameterMeta
 from .._tensor.tensor import wrap
 from ..shapes import Size
 
@@ -17,7 +18,7 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
            "is_lazy"]
 
 
-class _BufferType(type):
+class _BufferMeta(type):
     # a buffer is a plain Tensor with the attribute `_is_buffer`, so operators need no subclass handling
     def __instancecheck__(cls, instance: object) -> bool:
         if super().__instancecheck__(instance):
@@ -28,7 +29,7 @@ class _BufferType(type):
         return getattr(Tensor, name)
 
 
-class Buffer(metaclass=_BufferType):
+class Buffer(metaclass=_BufferMeta):
     """A tensor that a module registers as a buffer on assignment.
 
     Args:
