@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from ..environment.left_out import LeftOut, tree
 from . import state_dict
 from .device_mesh import DeviceMesh, init_device_mesh
+from .module_states import _sync_module_states
 from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 _Args = ParamSpec("_Args")
@@ -97,7 +98,8 @@ _CONTENTS: dict[str, dict[str, Any]] = {
                                     "RowwiseParallel SequenceParallel"),
                         "functions": "loss_parallel parallelize_module"},
     "tensor.placement_types": {"values": _PLACEMENTS},
-    "utils": {"functions": "_sync_module_states _verify_param_shape_across_processes"},
+    "utils": {"functions": "_verify_param_shape_across_processes",
+              "values": {"_sync_module_states": _sync_module_states}},
 }
 
 MODULES = {name: LeftOut(f"{_P}.{name}", REASON, **contents)

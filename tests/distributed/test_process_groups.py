@@ -444,3 +444,16 @@ def test_torchrun_restarts_and_names_the_rank_that_failed(tmp_path, capfd):
     said = capfd.readouterr()
     assert {"1 of 2, attempt 0", "1 of 2, attempt 1"} <= set(said.out.splitlines())
     assert "restart 1 of 1" in said.err
+
+
+@pytest.mark.parametrize(("ignored", "buffers", "sent"), [((), True, 7), ((), False, 4), (("0.weight",), False, 3)])
+def test_states_of_a_module_are_broadcast(monkeypatch, ignored, buffers, sent):
+    from flambeau.distributed import module_states, names
+
+    calls = []
+    monkeypatch.setattr(module_states, "broadcast_coalesced", lambda *args: calls.append(args))
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    names.MODULES["utils"]._sync_module_states(model, "group", 100, 1, ignored, buffers)
+    [(group, states, size, source)] = calls
+    assert (group, len(states), size, source) == ("group", sent, 100, 1)
+    assert not any(state.requires_grad for state in states)
