@@ -170,7 +170,7 @@ def make_step(model, optimizer, compiles):
     return torch.compile(step) if compiles else step
 
 
-def test_rehearsals_leave_no_trace():
+def test_retraces_leave_no_trace():
     """Buffers, parameters, gradients, versions, generators and Python objects are as after the calls alone."""
     buffer, w = torch.zeros(6), numbers(6, grad=True)
 
@@ -192,7 +192,7 @@ def test_rehearsals_leave_no_trace():
     same(states[1], states[0])
 
 
-def test_a_branch_that_writes_elsewhere_is_not_rehearsed():
+def test_a_branch_that_writes_elsewhere_is_not_retraced():
     kept, other = torch.zeros(1), torch.zeros(1)
 
     def f(x):
@@ -219,7 +219,7 @@ class Positions(torch.nn.Module):
         return x + self.table[:x.shape[0], None]
 
 
-def test_objects_that_a_rehearsal_changes_are_restored():
+def test_objects_that_a_retrace_changes_are_restored():
     known, lengths, module = {}, [], Positions()
 
     def f(x):
@@ -341,8 +341,8 @@ def test_programs_of_templates_keep_bounded_memory(monkeypatch):
     assert sum(kept) <= 1 << 16
 
 
-def test_threads_that_rehearse_at_once():
-    """Their user code reads sizes in its own rehearsal only, and the class is as before."""
+def test_threads_that_retrace_at_once():
+    """Their user code reads sizes in its own retrace only, and the class is as before."""
     before = dict(vars(torch.Tensor))
     failed = []
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..cache.trace_cache import TraceRecord
 from ..symbolic.formulas import NotSymbolic, OutOfTemplate, Sizes, divisor, probing_sizes, stays_below
-from ..symbolic.rehearsal import Rehearsal, dense_layout, rehearse
+from ..symbolic.retracing import Retrace, dense_layout, retrace
 from ..symbolic.trace_template import TraceTemplate
 from ..tracing.aliasing import memory_order
 from ..tracing.trace import Trace
@@ -22,7 +22,7 @@ from .cache_entry import CacheEntry, pin_holds
 MAX_FAILURES = 2
 #: a template is made for sizes up to one of these multiples of the largest known one; 0: up to that one
 HEADROOM = (2, 1, 0)
-#: bytes of arguments, and seconds of a traced call, above which rehearsals use sizes little above the known ones, and
+#: bytes of arguments, and seconds of a traced call, above which retraces use sizes little above the known ones, and
 #: bytes above which there are none
 LARGE, LONG, TOO_LARGE = 1 << 26, 1.0, 1 << 30
 #: shape and strides of each tensor of a call
@@ -251,10 +251,10 @@ class _Making:
         if size > TOO_LARGE or (headroom > 1 and size > LARGE):
             raise NotSymbolic("large arguments")
         probes = probing_sizes(known, headroom)
-        rehearsals = [self._rehearsal(sizes) for sizes in probes.sizes]
+        retraces = [self._retrace(sizes) for sizes in probes.sizes]
         first = tuple([self.before[symbol.places[0][0]][0][symbol.places[0][1]] for symbol in self.symbols])
-        traces = TraceTemplate(self.entry.trace, [each.trace for each in rehearsals],
-                               [each.guards for each in rehearsals], Sizes((*probes.sizes, first)))
+        traces = TraceTemplate(self.entry.trace, [each.trace for each in retraces],
+                               [each.guards for each in retraces], Sizes((*probes.sizes, first)))
         if not self._agrees(traces, first, self.entry.trace):
             raise NotSymbolic("formulas that do not hold for the first shape")
         high = tuple([min(pair) for pair in zip(*probes.sizes, strict=True)])
@@ -270,21 +270,21 @@ class _Making:
                 return _Template(self.entry, self.symbols, self.before, tuple(self.orders), traces, low, high)
         raise NotSymbolic("formulas that do not hold for small sizes")
 
-    def _rehearsal(self, sizes: Sequence[int]) -> Rehearsal:
+    def _retrace(self, sizes: Sequence[int]) -> Retrace:
         shapes = {at: list(self.before[at][0]) for at in self._varying}
         for symbol, size in zip(self.symbols, sizes, strict=True):
             for at, dim in symbol.places:
                 shapes[at][dim] = size
-        return rehearse(*self._call, {at: tuple(shape) for at, shape in shapes.items()}, self.entry.trace,
+        return retrace(*self._call, {at: tuple(shape) for at, shape in shapes.items()}, self.entry.trace,
                         self.entry.all_guards, self._needs_independent_results)
 
     def _holds(self, traces: TraceTemplate, sizes: Sequence[int]) -> bool:
-        """Whether a template gives what a rehearsal does, and decides as it does."""
+        """Whether a template gives what a retrace does, and decides as it does."""
         try:
-            rehearsed = self._rehearsal(sizes)
+            retraced = self._retrace(sizes)
         except NotSymbolic:
             return False
-        return self._agrees(traces, sizes, rehearsed.trace) and traces.decides(sizes, rehearsed.guards)
+        return self._agrees(traces, sizes, retraced.trace) and traces.decides(sizes, retraced.guards)
 
     def _agrees(self, traces: TraceTemplate, sizes: Sequence[int], trace: Trace) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""Sizes that Python code reads in a rehearsal: numbers that record the decisions that depend on them.
+"""Sizes that Python code reads in a retrace: numbers that record the decisions that depend on them.
 
 User code sees a `SizeNumber` wherever it asks for a size. It computes as a number; comparisons are recorded with their
 outcome, and a use that depends on the exact value (a loop, an index of a list, a hash, a text) is recorded as such.
@@ -217,7 +217,7 @@ _COMPARISONS = ("is_same_size", "equal")
 
 
 def _guards_of_user() -> list[SizeGuard] | None:
-    """Return where to record what the caller's caller reads; None if that is no user code of a rehearsal."""
+    """Return where to record what the caller's caller reads; None if that is no user code of a retrace."""
     guards: list[SizeGuard] | None = getattr(active_tracer.get(), "size_guards", None)
     return None if guards is None or is_internal_frame(sys._getframe(2)) else guards
 
@@ -278,7 +278,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
 _MISSING = object()
 _lock = threading.Lock()
 _replaced: list[tuple[Any, str, Any]] = []  # what was replaced: class or module, name, original
-_users = [0]  # threads that rehearse
+_users = [0]  # threads that retrace
 
 
 @contextmanager

@@ -214,9 +214,9 @@ class TraceTemplate:
 
     Args:
         trace: the trace of a call, whose guards on Python objects the template shares.
-        traces: rehearsed traces.
-        guards: by rehearsed trace, the decisions of Python code about sizes.
-        sizes: the sizes of the rehearsed traces, then that of the call.
+        traces: retraced traces.
+        guards: by retraced trace, the decisions of Python code about sizes.
+        sizes: the sizes of the retraced traces, then that of the call.
 
     Raises:
         NotSymbolic: the traces differ in more than numbers that are formulas.

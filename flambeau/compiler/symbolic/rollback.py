@@ -1,4 +1,4 @@
-"""Python objects as they were before a rehearsal: what guards name is restored, if the function has changed it.
+"""Python objects as they were before a retrace: what guards name is restored, if the function has changed it.
 
 A function that is compiled changes no objects for the sizes that it was traced for. For others it may, as a module that
 caches a table of positions until a longer one is needed.

@@ -1,7 +1,7 @@
-"""Rehearsals: a compiled function is traced once more, for arguments of other sizes, without lasting effects.
+"""Retracing: a compiled function is traced once more, for arguments of other sizes, without lasting effects.
 
 The function runs on copies of its arguments that have other sizes. Everything outside of it that it writes to is known
-from an earlier trace, and is restored afterwards; a write to anything else ends the rehearsal before it happens.
+from an earlier trace, and is restored afterwards; a write to anything else ends the retrace before it happens.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ..tracing.aliasing import memory_order, owner
 from ..tracing.trace import Trace
 from ..tracing.tracer import Tracer
 from .formulas import NotSymbolic
-from .preservation import preserved_objects
+from .rollback import preserved_objects
 from .size_reads import SizeGuard, plain, recorded_size_reads
 
 
-class Rehearsal(NamedTuple):
-    """The trace of a rehearsal, and the decisions that user code made about sizes."""
+class Retrace(NamedTuple):
+    """The trace of a retrace, and the decisions that user code made about sizes."""
 
     trace: Trace
     guards: list[SizeGuard]
 
 
-class _RehearsedTrace(Trace):
+class _RetracedTrace(Trace):
     """A trace whose guards on Python objects are those of an earlier trace."""
 
     def _collect_guards(self) -> None:
@@ -50,7 +50,7 @@ class _UnexpectedWrite(BaseException):
     """A write to memory that the earlier trace did not write to; no handler of user code may stop it."""
 
 
-class _RehearsalTracer(Tracer):
+class _RetracingTracer(Tracer):
     """A tracer that stops the function before it writes to memory that the earlier trace did not write to.
 
     Attributes:
@@ -167,14 +167,14 @@ def dense_layout(shape: Sequence[int], order: Sequence[int], itemsize: int) -> t
     return tuple(strides)
 
 
-def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], shapes: dict[int, tuple[int, ...]],
-             trace: Trace, python_guards: Sequence[Guard], needs_independent_results: bool = False) -> Rehearsal:
+def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], shapes: dict[int, tuple[int, ...]],
+             trace: Trace, python_guards: Sequence[Guard], needs_independent_results: bool = False) -> Retrace:
     """Trace a function for arguments of other shapes.
 
     Args:
         function: the function.
         args, kwargs: arguments of a call.
-        shapes: by position among the tensors of the arguments, the shapes to rehearse.
+        shapes: by position among the tensors of the arguments, the shapes to retrace.
         trace: a trace of an earlier call.
         python_guards: its guards on Python objects.
         needs_independent_results: as in `Tracer`.
@@ -195,7 +195,7 @@ def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], 
     with ExitStack() as stack:
         stack.enter_context(preserved_objects(python_guards))
         written = stack.enter_context(_preserved(trace, tensors))
-        tracer = _RehearsalTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes})
+        tracer = _RetracingTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes})
         tracer.needs_independent_results = needs_independent_results
         try:
             with recorded_size_reads(), tracer, autocast.own_cache():
@@ -205,7 +205,7 @@ def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], 
                 if now != tree or any(x is not y for x, y in zip(replaced, after, strict=True)):
                     tracer.graph_break("a container among the arguments is changed")
                 result = _without_size_numbers(result)
-                rehearsed = _RehearsedTrace(tracer, tensors, result)
+                retraced = _RetracedTrace(tracer, tensors, result)
         except (Exception, _UnexpectedWrite) as error:
             raise NotSymbolic(f"the function fails for shapes {[*shapes.values()]}: {type(error).__name__}: "
                               f"{error}") from None
@@ -213,9 +213,9 @@ def rehearse(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], 
             for tensor, gradient in tracer.entry_grads.values():
                 tensor._grad = gradient
             tracer.release()
-    if rehearsed.failure is not None:
-        raise NotSymbolic(rehearsed.failure)
-    return Rehearsal(rehearsed, tracer.size_guards)
+    if retraced.failure is not None:
+        raise NotSymbolic(retraced.failure)
+    return Retrace(retraced, tracer.size_guards)
 
 
 def _without_size_numbers(result: Any) -> Any:
@@ -223,4 +223,4 @@ def _without_size_numbers(result: Any) -> Any:
     return tree_unflatten([as_size([*map(plain, x)]) if isinstance(x, Size) else plain(x) for x in leaves], tree)
 
 
-__all__ = ["Rehearsal", "dense_layout", "rehearse", "resized"]
+__all__ = ["Retrace", "dense_layout", "resized", "retrace"]
