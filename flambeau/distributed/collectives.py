@@ -395,6 +395,24 @@ def all_gather_coalesced(output_tensor_lists: list[list[Tensor]], input_tensor_l
     return work.get_future() if async_op else _finished(work, async_op)
 
 
+def _checked_list(tensor: Tensor, tensors: list[Tensor] | None, name: str) -> list[Tensor]:
+    """Check the tensors that one process gathers or scatters; return them, an empty list if there are none."""
+    if tensors:
+        _check_tensor_list(tensors, name)
+    else:
+        tensors = []
+    _ensure_all_tensors_same_dtype(tensor, tensors)
+    return tensors
+
+
+def _check_only_root_has(tensors: list[Tensor], is_root: bool, name: str, root: str) -> None:
+    """Check that there is a list of tensors at the root, and none elsewhere."""
+    if is_root and not tensors:
+        raise ValueError(f"Argument ``{name}`` must be specified on {root} rank.")
+    if not is_root and tensors:
+        raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{root} ranks.")
+
+
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None,
            group: ProcessGroup | None = None, async_op: bool = False, group_dst: int | None = None) -> Work | None:
     """Copy the tensors of all processes to one of them.
@@ -413,22 +431,14 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
     if has_torch_function((tensor,)):
         return handle_torch_function(gather, (tensor,), tensor, gather_list, dst, group, async_op, group_dst)
     _check_single_tensor(tensor, "tensor")
-    if gather_list:
-        _check_tensor_list(gather_list, "gather_list")
-    else:
-        gather_list = []
-    _ensure_all_tensors_same_dtype(tensor, gather_list)
+    tensors = _checked_list(tensor, gather_list, "gather_list")
     pg = _group_or_default_group(group)
     if _rank_not_in_group(pg):
         _warn_not_in_group("gather")
         return None
     root = _canonicalize_group_rank(pg, 0 if dst is None and group_dst is None else dst, group_dst)
-    if root == pg.rank():
-        if not gather_list:
-            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    elif gather_list:
-        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    outputs = [gather_list] if root == pg.rank() else []
+    _check_only_root_has(tensors, root == pg.rank(), "gather_list", "destination")
+    outputs = [tensors] if root == pg.rank() else []
     return _finished(pg.gather(outputs, [tensor], _with(GatherOptions(), async_op, rootRank=root)), async_op)
 
 
@@ -450,22 +460,14 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int |
     if has_torch_function((tensor,)):
         return handle_torch_function(scatter, (tensor,), tensor, scatter_list, src, group, async_op, group_src)
     _check_single_tensor(tensor, "tensor")
-    if scatter_list:
-        _check_tensor_list(scatter_list, "scatter_list")
-    else:
-        scatter_list = []
-    _ensure_all_tensors_same_dtype(tensor, scatter_list)
+    tensors = _checked_list(tensor, scatter_list, "scatter_list")
     pg = _group_or_default_group(group)
     if _rank_not_in_group(pg):
         _warn_not_in_group("scatter")
         return None
     root = _canonicalize_group_rank(pg, 0 if src is None and group_src is None else src, group_src)
-    if root == pg.rank():
-        if not scatter_list:
-            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-    elif scatter_list:
-        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    inputs = [scatter_list] if root == pg.rank() else []
+    _check_only_root_has(tensors, root == pg.rank(), "scatter_list", "source")
+    inputs = [tensors] if root == pg.rank() else []
     return _finished(pg.scatter([tensor], inputs, _with(ScatterOptions(), async_op, rootRank=root)), async_op)
 
 
