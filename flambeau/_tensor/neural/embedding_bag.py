@@ -122,9 +122,10 @@ def _traced(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_sam
                                            or per_sample_weights.shape != indices.reshape(-1).shape):
         return None
     index, starts = indices.to(dtypes.int64, copy=True).reshape(-1), offsets.to(dtypes.int64, copy=True)
-    ends = fn.cat((starts[1:], fn.full((1,), index.numel(), dtype=dtypes.int64)))
     if include_last_offset:
         starts, ends = starts[:-1], starts[1:]
+    else:
+        ends = fn.cat((starts[1:], fn.full((1,), index.numel(), dtype=dtypes.int64)))
     if not starts.numel() or not index.numel():
         return None
     sizes = ends - starts
