@@ -1,8 +1,8 @@
 """Collectives as messages: rings for large arrays, trees and direct messages for small ones.
 
-Every function works on one-dimensional contiguous arrays, in place. With n processes and arrays of N bytes a ring's
-`all_reduce` sends 2 (n - 1) / n N bytes from each process, `reduce_scatter` and `all_gather` half of that, which is the
-least that is possible.
+Every function works on one-dimensional contiguous arrays. With n processes and arrays of N bytes a ring's `all_reduce`
+sends 2 (n - 1) / n N bytes from each process, `reduce_scatter` and `all_gather` half of that: the least that is
+possible. Where a message to several processes costs one copy, what `direct.py` has takes the place of rings and trees.
 """
 
 from __future__ import annotations
@@ -11,16 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from . import direct
 from .reduce_op import Combine
-from .transport.transport import Buffer, Deadline, Transport
+from .transport.transport import Deadline, Transport, as_bytes
 
 _SMALL = 4096  # bytes up to which one step of direct messages takes less time than the 2 (n - 1) steps of a ring
 _SEGMENT = 1 << 20  # bytes that travel while those before them are reduced or passed on
-
-
-def as_bytes(array: np.ndarray) -> Buffer:
-    """The memory of a contiguous array."""
-    return array.reshape(-1).view(np.uint8).data
 
 
 def _segments(array: np.ndarray) -> list[np.ndarray]:
@@ -70,6 +66,23 @@ def ring_all_gather(net: Transport, tag: int, chunks: Sequence[np.ndarray], dead
                 net.send(following, tag, as_bytes(part), deadline)
 
 
+def reduce_scatter(net: Transport, tag: int, chunks: Sequence[np.ndarray], output: np.ndarray, reduce: Combine,
+                   deadline: Deadline) -> None:
+    """Reduce chunk `r` of all processes to the output of rank `r`."""
+    if net.direct:
+        own = output
+        if any(np.may_share_memory(output, chunk) for chunk in chunks):
+            own = np.empty_like(output)  # what is written is not sent afterwards
+        own[...] = chunks[net.rank]
+        direct.reduce_scatter(net, tag, chunks, own, reduce, deadline)
+        if own is not output:
+            output[...] = own
+        return
+    work = [chunk.copy() for chunk in chunks]
+    ring_reduce_scatter(net, tag, work, reduce, deadline)
+    output[...] = work[net.rank]
+
+
 def all_reduce(net: Transport, tag: int, array: np.ndarray, reduce: Combine, deadline: Deadline) -> None:
     """Reduce an array over all processes, which all get the same bits."""
     n = net.size
@@ -77,6 +90,9 @@ def all_reduce(net: Transport, tag: int, array: np.ndarray, reduce: Combine, dea
         return
     if array.nbytes > _SMALL:
         chunks = even_chunks(array, n)
+        if net.direct:
+            direct.all_reduce(net, tag, chunks, reduce, deadline)
+            return
         ring_reduce_scatter(net, tag, chunks, reduce, deadline)
         ring_all_gather(net, tag, chunks, deadline)
         return
@@ -91,15 +107,15 @@ def direct_all_gather(net: Transport, tag: int, chunks: Sequence[np.ndarray], de
     """Give all processes chunk `r` of rank `r`, in one step."""
     others = [rank for rank in range(net.size) if rank != net.rank]
     receipts = [net.expect(rank, tag, as_bytes(chunks[rank])) for rank in others]
-    for rank in others[net.rank:] + others[:net.rank]:  # not all to the same receiver at once
-        net.send(rank, tag, as_bytes(chunks[net.rank]), deadline)
+    others = others[net.rank:] + others[:net.rank]  # not all to the same receiver at once
+    net.multicast(others, tag, as_bytes(chunks[net.rank]), deadline)
     for receipt in receipts:
         receipt.wait(deadline)
 
 
 def all_gather(net: Transport, tag: int, chunks: Sequence[np.ndarray], deadline: Deadline) -> None:
     """Give all processes chunk `r` of rank `r`; the chunks may differ in length."""
-    if max((each.nbytes for each in chunks), default=0) > _SMALL:
+    if not net.direct and max((each.nbytes for each in chunks), default=0) > _SMALL:
         ring_all_gather(net, tag, chunks, deadline)
     else:
         direct_all_gather(net, tag, chunks, deadline)
@@ -108,6 +124,9 @@ def all_gather(net: Transport, tag: int, chunks: Sequence[np.ndarray], deadline:
 def broadcast(net: Transport, tag: int, array: np.ndarray, root: int, deadline: Deadline) -> None:
     """Copy an array from one process to all, along a binomial tree, segment by segment."""
     n = net.size
+    if net.direct:
+        direct.broadcast(net, tag, array, root, deadline)
+        return
     place = (net.rank - root) % n
     distance = 1
     while distance < n and not place & distance:
@@ -143,8 +162,14 @@ def reduce(net: Transport, tag: int, array: np.ndarray, root: int, reduce: Combi
             for incoming in inputs[1:]:
                 reduce(array, incoming)
         return
-    work = array if net.rank == root else array.copy()
-    chunks = even_chunks(work, n)
+    chunks = even_chunks(array, n)
+    if net.direct:
+        own = chunks[net.rank] if net.rank == root else chunks[net.rank].copy()
+        direct.reduce_scatter(net, tag, chunks, own, reduce, deadline)
+        gather(net, tag, own, chunks if net.rank == root else None, root, deadline)
+        return
+    if net.rank != root:
+        chunks = even_chunks(array.copy(), n)
     ring_reduce_scatter(net, tag, chunks, reduce, deadline)
     gather(net, tag, chunks[net.rank], chunks if net.rank == root else None, root, deadline)
 
@@ -198,5 +223,5 @@ def barrier(net: Transport, tag: int, deadline: Deadline) -> None:
 
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "as_bytes", "barrier", "broadcast", "even_chunks", "gather",
-           "reduce",
+           "reduce", "reduce_scatter",
            "ring_all_gather", "ring_reduce_scatter", "scatter"]

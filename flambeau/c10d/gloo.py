@@ -1,4 +1,4 @@
-"""`ProcessGroupGloo` and `ProcessGroupMPI`: collectives on the CPU, over sockets or MPI."""
+"""`ProcessGroupGloo` and `ProcessGroupMPI`: collectives on the CPU, through shared memory, sockets or MPI."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from .options import (
 from .reduce_op import Combine, RedOpType, as_real, combine, kind_of
 from .stores.store import Store
 from .transport.mpi_transport import MPITransport, launched_by_mpi
+from .transport.shared_memory_transport import share_memory
 from .transport.socket_transport import SocketTransport
 from .transport.transport import Deadline, Transport
 from .work import ReceiveWork, Work, WorkQueue
@@ -106,7 +107,8 @@ class ProcessGroupGloo(Backend):
         rank: this process's number.
         size: the number of processes.
         timeout: how long a collective may take; or options.
-        transport: how messages travel; sockets if None.
+        transport: how messages travel. If it is None, those of collectives travel through shared memory where all
+            processes run on one machine, all others through sockets.
 
     >>> import flambeau as torch
     >>> group = torch.distributed.ProcessGroupGloo(torch.distributed.HashStore(), 0, 1)
@@ -123,8 +125,12 @@ class ProcessGroupGloo(Backend):
         super().__init__(rank, size)
         self._options = timeout if isinstance(timeout, BackendOptions) else _GlooOptions(timeout)
         self._store = store
-        self._transport: Transport = transport or SocketTransport(
-            store.clone() if size > 1 else store, rank, size, self._options._timeout)
+        if transport is None:
+            transport, self._collectives = _connect(store.clone() if size > 1 else store, rank, size,
+                                                    self._options._timeout)
+        else:
+            self._collectives = transport
+        self._transport: Transport = transport
         self._works = WorkQueue()
         self._sequence = 0
 
@@ -149,7 +155,7 @@ class ProcessGroupGloo(Backend):
     @property
     def bytes_sent(self) -> int:
         """The payload bytes that this process sent to others of the group."""
-        return self._transport.bytes_sent
+        return sum(each.bytes_sent for each in {self._transport, self._collectives})
 
     def _deadline(self, timeout: timedelta | None) -> Deadline:
         chosen = self._options._timeout if timeout is None or timeout < timedelta(0) else timeout
@@ -158,7 +164,7 @@ class ProcessGroupGloo(Backend):
     def _start(self, opts: Any, run: Callable[[Transport, int, Deadline], None], results: list[Any]) -> Work:
         """Run a collective in its turn, beside the caller if its options say so."""
         self._sequence += 1
-        net, tag, timeout = self._transport, _COLLECTIVE | self._sequence, opts.timeout
+        net, tag, timeout = self._collectives, _COLLECTIVE | self._sequence, opts.timeout
 
         def task() -> list[Any]:
             run(net, tag, self._deadline(timeout))
@@ -168,6 +174,7 @@ class ProcessGroupGloo(Backend):
 
     def abort(self) -> None:
         self._works.close()
+        self._collectives.close()
         self._transport.close()
 
     def _wait_for_pending_works(self) -> None:
@@ -176,6 +183,7 @@ class ProcessGroupGloo(Backend):
     def shutdown(self) -> None:
         self._works.drain()
         self._works.close()
+        self._collectives.close()
         self._transport.close()
 
     # ----- collectives -----------------------------------------------------------------------
@@ -439,15 +447,16 @@ class ProcessGroupGloo(Backend):
 
     def _reduce_scattered(self, opts: Any, output: Any, inputs: Callable[[], list[np.ndarray]],
                           model: Any) -> Callable[[Transport, int, Deadline], None]:
-        """The run of a `reduce_scatter` whose chunks `inputs()` copies."""
+        """The run of a `reduce_scatter` whose chunks `inputs()` reads."""
         reduce = self._reduction(opts, array_of(model).reshape(-1)[:0])
         self._check_average(opts, model)
 
         def run(net: Transport, tag: int, deadline: Deadline) -> None:
-            chunks = inputs()
-            algorithms.ring_reduce_scatter(net, tag, [as_real(each) for each in chunks], reduce, deadline)
-            self._average(opts, chunks[net.rank])
-            scatter_into(chunks[net.rank], [output])
+            chunks, target = inputs(), Target(output)
+            algorithms.reduce_scatter(net, tag, [as_real(each) for each in chunks], as_real(target.flat), reduce,
+                                      deadline)
+            self._average(opts, target.flat)
+            target.store()
 
         return run
 
@@ -472,7 +481,7 @@ class ProcessGroupGloo(Backend):
             own, theirs = (" ".join(map(str, each.shape)) for each in (output, inputs[self._rank]))
             raise RuntimeError(f"Check failed: outputs[0].sizes().vec() == inputs[0][i].sizes().vec() "
                                f"({own} vs. {theirs}). ")
-        run = self._reduce_scattered(opts, output, lambda: [read(each).copy() for each in inputs], inputs[0])
+        run = self._reduce_scattered(opts, output, lambda: [read(each) for each in inputs], inputs[0])
         return self._start(opts, run, list(output_tensors))
 
     def _reduce_scatter_base(self, output: Any, input: Any, opts: Any = None, *, op: Any = None,
@@ -486,16 +495,16 @@ class ProcessGroupGloo(Backend):
             theirs, own = next(first) * self._size, next(first)
             raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({theirs} vs. {own}). ")
         _Checks("_reduce_scatter_base").dense([output, input])
-        run = self._reduce_scattered(opts, output, functools.partial(self._copied_parts, input), input)
+        run = self._reduce_scattered(opts, output, functools.partial(self._even_parts, input), input)
         return self._start(opts, run, [output])
 
-    def _copied_parts(self, tensor: Any) -> list[np.ndarray]:
-        return np.split(read(tensor).copy(), self._size)
+    def _even_parts(self, tensor: Any) -> list[np.ndarray]:
+        return np.split(read(tensor), self._size)
 
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Several `reduce_scatter_tensor` as one."""
         opts = _options(opts, ReduceScatterOptions)
-        runs = [self._reduce_scattered(opts, output, functools.partial(self._copied_parts, each), each)
+        runs = [self._reduce_scattered(opts, output, functools.partial(self._even_parts, each), each)
                 for output, each in zip(outputs, inputs, strict=True)]
 
         def run(net: Transport, tag: int, deadline: Deadline) -> None:
@@ -670,6 +679,14 @@ class ProcessGroupMPI(ProcessGroupGloo):
         transport = MPITransport(list(range(world().Get_size()) if ranks is None else ranks), tag)
         super().__init__(store, transport.rank, transport.size, timeout, transport)
         self._options.backend = "mpi"
+
+
+def _connect(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Transport, Transport]:
+    """What carries messages of programs, and what carries collectives."""
+    sockets = SocketTransport(store, rank, size, timeout)
+    if size > 1 and sockets.on_one_machine():
+        return sockets, share_memory(store, rank, size, timeout) or sockets
+    return sockets, sockets
 
 
 def _parts(flat: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from .transport import Buffer, Deadline, Receipt, Transport
+from .transport import Buffer, Deadline, Receipt, Transport, too_late, unequal
 
 #: variables that launchers of MPI processes set: Open MPI, PMIx, MPICH and its relatives
 _LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_SIZE", "MPI_LOCALNRANKS")
@@ -37,8 +37,9 @@ def world() -> Any:
 class _Request(Receipt):
     """A receive that MPI carries out whenever it is asked."""
 
-    def __init__(self, transport: MPITransport, request: Any, peer: int | None, size: int) -> None:
-        self.transport, self.request, self.peer, self.size = transport, request, peer, size
+    def __init__(self, transport: MPITransport, request: Any, peer: int | None, buffer: Buffer) -> None:
+        self.transport, self.request, self.peer, self.buffer = transport, request, peer, buffer
+        self.size = len(buffer)
         self.sender: int | None = None
 
     def arrived(self) -> bool:
@@ -47,8 +48,7 @@ class _Request(Receipt):
             if self.request.Test(status):
                 self.sender = status.Get_source()
                 if status.Get_count() != self.size:
-                    raise RuntimeError(f"a message of {status.Get_count()} bytes came from rank {self.sender}, where "
-                                       f"{self.size} were expected: the tensors of the ranks differ in shape or dtype")
+                    raise RuntimeError(unequal(status.Get_count(), self.sender, self.size))
         return self.sender is not None
 
     def wait(self, deadline: Deadline) -> int:
@@ -58,9 +58,7 @@ class _Request(Receipt):
             if looks > _SPINS:
                 if deadline.left() <= 0:
                     self.request.Cancel()
-                    source = "any rank" if self.peer is None else f"rank {self.peer}"
-                    raise RuntimeError(f"Timed out waiting {int(deadline.seconds * 1000)}ms for recv operation to "
-                                       f"complete: nothing came from {source}")
+                    raise RuntimeError(too_late(deadline, self.peer))
                 time.sleep(0 if looks < 20 * _SPINS else 5e-5)
         assert self.sender is not None
         return self.sender
@@ -108,7 +106,7 @@ class MPITransport(Transport):
     def expect(self, peer: int | None, tag: int, buffer: Buffer) -> Receipt:
         source = self._mpi.ANY_SOURCE if peer is None else peer
         request = self._communicator.Irecv([buffer, self._mpi.BYTE], source=source, tag=self._tag(tag))
-        return _Request(self, request, peer, len(buffer))
+        return _Request(self, request, peer, buffer)
 
     def close(self) -> None:
         # MPI's own end frees the communicator: doing it here would wait for the other processes

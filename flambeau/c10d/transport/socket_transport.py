@@ -17,9 +17,9 @@ import weakref
 from collections import deque
 from datetime import timedelta
 
-from ..errors import DistStoreError
 from ..stores.store import Store
-from .transport import Buffer, Deadline, Receipt, Transport
+from . import meeting
+from .transport import Buffer, Deadline, Receipt, Transport, departure, too_late, unequal
 
 _HELLO = struct.Struct("<32sI")  # the receiving transport's token, the sender's rank
 _HEADER = struct.Struct("<QQ")  # tag, size
@@ -127,17 +127,11 @@ class _Expected(Receipt):
                     left = deadline.left()
                     if left <= 0:
                         self.mailbox.forget(self)
-                        source = "any rank" if self.peer is None else f"rank {self.peer}"
-                        raise RuntimeError(f"Timed out waiting {int(deadline.seconds * 1000)}ms for recv operation to "
-                                           f"complete: nothing came from {source}")
+                        raise RuntimeError(too_late(deadline, self.peer))
                     self.mailbox.changed.wait(left)
         if self.error is not None:
             raise RuntimeError(self.error)
         return self.sender
-
-
-def _departure(rank: int) -> str:
-    return f"Connection closed by peer: rank {rank} has left the process group, or its process has ended"
 
 
 class _Mailbox:
@@ -171,8 +165,7 @@ class _Mailbox:
 
     def _deliver(self, receipt: _Expected, rank: int, message: bytearray) -> None:
         if len(message) != len(receipt.buffer):
-            receipt.error = (f"a message of {len(message)} bytes came from rank {rank}, where {len(receipt.buffer)} "
-                             "were expected: the tensors of the ranks differ in shape or dtype")
+            receipt.error = unequal(len(message), rank, len(receipt.buffer))
         else:
             receipt.buffer[:] = message
         receipt.sender, receipt.done = rank, True
@@ -195,7 +188,7 @@ class _Mailbox:
     def read(self, connection: socket.socket, rank: int) -> None:
         """Read messages from one process until it leaves."""
         header = bytearray(_HEADER.size)
-        why = _departure(rank)
+        why = departure(rank)
         with self.changed:
             if self.closed:
                 return
@@ -280,20 +273,13 @@ class SocketTransport(Transport):
             self._endpoint = _own_endpoint()
             self._endpoint.transports[self._token] = self
             port = self._endpoint.tcp.getsockname()[1]
-            store.set(f"address/{rank}", "|".join([self._token.decode(), _host_key(), self._endpoint.path,
-                                                   self._own_host(), str(port)]))
-            self._addresses = self._meet(store, timeout)
+            own = "|".join([self._token.decode(), _host_key(), self._endpoint.path, self._own_host(), str(port)])
+            # afterwards, the store is not needed any more
+            self._addresses = meeting.exchange(store, "address", own, rank, size, timeout)
 
-    def _meet(self, store: Store, timeout: timedelta) -> list[str]:
-        """Wait for the addresses of all processes: afterwards, the store is not needed any more."""
-        keys = [f"address/{rank}" for rank in range(self.size)]
-        try:
-            store.wait(keys, timeout)
-        except RuntimeError as error:
-            missing = [str(rank) for rank, key in enumerate(keys) if not store.check([key])]
-            names = f"rank {missing[0]} has" if len(missing) == 1 else f"ranks {', '.join(missing)} have"
-            raise DistStoreError(f"{error}: {names} not joined the process group") from None
-        return [each.decode() for each in store.multi_get(keys)]
+    def on_one_machine(self) -> bool:
+        """Whether all processes run on this machine."""
+        return len({address.split("|")[1] for address in self._addresses}) == 1
 
     @staticmethod
     def _own_host() -> str:
@@ -343,7 +329,7 @@ class SocketTransport(Transport):
             except OSError as error:
                 gone = isinstance(error, (BrokenPipeError, ConnectionError, FileNotFoundError))
                 why = self.mailbox.left.get(peer) or (
-                    _departure(peer) if gone else f"Connection to rank {peer} is lost: {error}")
+                    departure(peer) if gone else f"Connection to rank {peer} is lost: {error}")
                 raise RuntimeError(why) from None
         self._count(len(buffer))
 

@@ -6,7 +6,14 @@ import threading
 import time
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 Buffer = memoryview  # of bytes, contiguous
+
+
+def as_bytes(array: np.ndarray) -> Buffer:
+    """The memory of a contiguous array."""
+    return array.reshape(-1).view(np.uint8).data
 
 
 class Deadline:
@@ -26,8 +33,32 @@ class Deadline:
         return max(0.0, self._end - time.monotonic())
 
 
+def departure(rank: int) -> str:
+    """The text of the error that a process has left."""
+    return f"Connection closed by peer: rank {rank} has left the process group, or its process has ended"
+
+
+def too_late(deadline: Deadline, peer: int | None) -> str:
+    """The text of the error that nothing came from a process, or from any, in time."""
+    source = "any rank" if peer is None else f"rank {peer}"
+    return (f"Timed out waiting {int(deadline.seconds * 1000)}ms for recv operation to complete: nothing came from "
+            f"{source}")
+
+
+def unequal(size: int, rank: int, expected: int) -> str:
+    """The text of the error that a message has another size than its receiver expects."""
+    return (f"a message of {size} bytes came from rank {rank}, where {expected} were expected: the tensors of the "
+            "ranks differ in shape or dtype")
+
+
 class Receipt(ABC):
-    """A message that is expected."""
+    """A message that is expected.
+
+    Attributes:
+        buffer: where it is, once it has arrived.
+    """
+
+    buffer: Buffer
 
     @abstractmethod
     def wait(self, deadline: Deadline) -> int:
@@ -41,6 +72,9 @@ class Receipt(ABC):
     def arrived(self) -> bool:
         """Whether `wait` would return, or raise, at once."""
 
+    def release(self) -> None:  # noqa: B027  (only some transports lend)
+        """Say that the bytes of a borrowed message are not read any more."""
+
 
 class Transport(ABC):
     """Tagged messages between `size` processes; those of one sender with one tag arrive in the order they were sent.
@@ -48,7 +82,10 @@ class Transport(ABC):
     Attributes:
         rank, size: this process's number, and how many there are.
         bytes_sent: the payload bytes that this process sent to others.
+        direct: whether a message to several processes costs one copy, so that each sends to all others directly.
     """
+
+    direct = False
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
@@ -67,6 +104,18 @@ class Transport(ABC):
     def expect(self, peer: int | None, tag: int, buffer: Buffer) -> Receipt:
         """Expect a message into a buffer, from one process, or from any if `peer` is None."""
 
+    def borrow(self, peer: int, tag: int, size: int) -> Receipt:
+        """Expect a message of `size` bytes wherever it is then: in its receipt's `buffer`, until `release`."""
+        return self.expect(peer, tag, memoryview(bytearray(size)))
+
+    def multicast(self, peers: list[int], tag: int, buffer: Buffer, deadline: Deadline) -> None:
+        """Send a message to several processes; return when the buffer may be changed."""
+        for peer in peers:
+            self.send(peer, tag, buffer, deadline)
+
+    def abandon(self, *tags: int) -> None:  # noqa: B027  (only direct transports are asked)
+        """Receive no more messages with some tags, after an error."""
+
     @abstractmethod
     def close(self) -> None:
         """Leave; what other processes still expect of this one is an error there."""
@@ -78,4 +127,4 @@ class Transport(ABC):
         receipt.wait(deadline)
 
 
-__all__ = ["Buffer", "Deadline", "Receipt", "Transport"]
+__all__ = ["Buffer", "Deadline", "Receipt", "Transport", "as_bytes", "departure", "too_late", "unequal"]
