@@ -111,6 +111,12 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + n if dim < 0 else dim
 
 
+class AllDims(tuple[int, ...]):
+    """The dimensions of a batched operand that `dim=None` stands for: its derivative may be another than theirs."""
+
+    __slots__ = ()
+
+
 def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Dimensions of a reduction, non-negative: all for None or an empty sequence.
 

@@ -139,7 +139,8 @@ def margins(make: Make) -> Iterable[Sample]:
     yield sample(make(), make.integers(high=1))
 
 
-record(_NN + "multi_margin_loss", margins, covers=("_multi_margin_loss", "_count_classes"))
+record(_NN + "multi_margin_loss", margins, twice=False,
+       covers=("_multi_margin_loss", "_multi_margin_loss_backward", "_count_classes"))
 record(_NN + "multilabel_margin_loss", lambda make: [
     *(sample(make(4, 3), make.integers(4, 3, high=3), reduction=r) for r in ("mean", "sum", "none")),
     sample(make(3), make.integers(3, high=3)), sample(make(), make.integers(high=1))],

@@ -24,7 +24,7 @@ def decided(program: list[str], found: Disagreement | None, steps: list[Step], h
     Args:
         steps: what the program did under `there`.
     """
-    if found is None or found.kind != "value":
+    if found is None or found.kind not in ("value", "shape"):  # shapes of `nonzero`, too
         return found
     program, steps = program[: found.index + 1], steps[: found.index + 1]
     for noise in range(3):

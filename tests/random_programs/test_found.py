@@ -282,6 +282,25 @@ FOUND = {
         torch.set_grad_enabled(False); c.zero_(); torch.set_grad_enabled(True); r = b[7]
         r = torch.outer(torch.ones(4, requires_grad=True)[::2], s[None])
     """,
+    "stale views, while something is hooked": """
+        x = torch.ones(2, 3, requires_grad=True); h = torch.ones(4, 3).requires_grad_(); h.register_hook(fail)
+        v = x[:1]; v.detach().add_(1); torch.nn.functional.linear(v, h, h[:, 0]).sum().backward(inputs=[x]); r = x.grad
+        v = x[:]; v.detach().mul_(2); torch.nn.functional.nll_loss(v, torch.tensor([0, 1])).backward(); r = x.grad
+    """,
+    "strides of results": """
+        x = torch.arange(6.0).view(2, 3).t(); z = torch.complex(x, x); b = torch.rand(2, 3, 2).mul(0).permute(2, 1, 0)
+        r = x.angle(), z.angle(), 2.0 ** x, torch.pow(2, z), x ** 2, tuple(b.aminmax(dim=0))[0], b.aminmax(dim=1)[1]
+        r = torch.cdist(b, b), torch.pow(2, b), torch.pow(torch.tensor(2.0), b), torch.pow(1, x)
+    """,
+    "second derivatives": """
+        x = torch.tensor([[0.5, -1.0, 2.0]], requires_grad=True); t = torch.tensor([1]); u = torch.tensor([1.2])
+        y = torch.nn.functional.multi_margin_loss(x, t); g, = torch.autograd.grad(y, x, create_graph=True); r = g
+        y = torch.nn.functional.multi_margin_loss(x, t); y.backward(create_graph=True); r = x.grad.sum().backward()
+        y = torch.special.log_ndtr(x); y.mul_(2); r = y.sum().backward()
+        r = torch.func.hessian(lambda t: t.var())(u).clone()
+        r = torch.func.hessian(lambda t: (t * t).var(correction=3))(x.detach()[0]).clone()
+        r = torch.func.hessian(lambda t: t.std(0))(u).clone()
+    """,
     "inference tensors are not saved": """
         with torch.inference_mode(): z = torch.full((1, 1), 2.0)
         x = torch.ones(1, 1, requires_grad=True); x.data.mul_(1); x.detach().mul_(1); r = torch.fmin(x, z)

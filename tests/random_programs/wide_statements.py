@@ -106,6 +106,8 @@ def _along(w: Writer) -> str:
     x = w.floating(lambda t: t.dtype.itemsize > 2 and t.ndim > 0 and t.numel() > 0 and not t.is_inference())
     t = w.value(x)
     text = w.choose(*(_ALONG if t.is_complex() else _ALONG + _REAL_ALONG))
+    if "median" in text and 0 in t.stride():  # PyTorch partitions in the expanded memory
+        raise Unfit
     return f"{w.fresh()} = " + text.replace("{}", x).replace("{dim}", str(w.dim(t, 0.0)))
 
 

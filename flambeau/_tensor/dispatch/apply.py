@@ -27,7 +27,7 @@ from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..fastpath.without_promotion import without_promotion
 from ..tensor import INFERENCE, Tensor
-from .array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
+from .array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
 from .bit_resolution import resolved_inputs
 from .graph_recording import as_view, record, wrap_result
 from .handlers import handlers
@@ -190,7 +190,7 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
         result = row_major(result)
     if op.n_outputs == 1:
         outs = [wrap_result(result, narrow)]
-        if layouts_seen[0] and op.kind == ELEMENTWISE and op.name not in ALL_ROW_MAJOR:
+        if layouts_seen[0] and follows_inputs(op):
             outs[0]._array = _in_layout_of(inputs, outs[0]._array)
     else:
         outs = [wrap_result(a, narrow) for a in result]

@@ -20,7 +20,7 @@ from ...kernels.memory_format import (
     to_channels_last,
     with_preserved_strides,
 )
-from ...ops.declare import REGISTRY, Op
+from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.resampling import UPSAMPLING
 
 ndarray = np.ndarray
@@ -49,8 +49,10 @@ def kernel_of(op: Op) -> Any:
             kernel = _indexed(kernel)
         elif name in _LOSSES:
             kernel = _in_layout_of(kernel, _LOSSES[name])
-        elif name in _ROW_MAJOR_KERNELS:
+        elif name in _ROW_MAJOR_KERNELS or op is _scalar_pow:
             kernel = _in_row_major(kernel)
+        elif name == "angle":
+            kernel = _in_row_major_if_complex(kernel)
         op.kernel = kernel  # type: ignore[attr-defined]
     return kernel
 
@@ -60,7 +62,7 @@ ROW_MAJOR = frozenset((
     "sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "any", "all", "var", "std", "var_mean", "std_mean",
     "norm", "linalg_vector_norm", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
     "logcumsumexp", "stack", "roll", "masked_fill", "repeat", "tril", "triu",
-    "argmax", "argmin", "renorm", "gather", "bmm",
+    "argmax", "argmin", "renorm", "gather", "bmm", "aminmax", "_cdist_forward",
 ))
 
 
@@ -69,6 +71,13 @@ _ROW_MAJOR_KERNELS = frozenset(("_rms_norm", "all", "any", "count_nonzero", "log
 
 #: operators whose results are row-major, in either way
 ALL_ROW_MAJOR = ROW_MAJOR | _ROW_MAJOR_KERNELS
+
+_scalar_pow = REGISTRY["_scalar_pow"]
+
+
+def follows_inputs(op: Op) -> bool:
+    """Whether an operator's result has the strides that PyTorch's elementwise iterator derives from its operands."""
+    return op.kind == ELEMENTWISE and op.name not in ALL_ROW_MAJOR and op.name != "angle" and op is not _scalar_pow
 
 
 def row_major(result: Any) -> Any:
@@ -105,6 +114,11 @@ def _in_format_of_input(kernel: Any) -> Any:
 
 def _in_row_major(kernel: Any) -> Any:
     return lambda *inputs, **params: row_major(kernel(*inputs, **params))
+
+
+def _in_row_major_if_complex(kernel: Any) -> Any:
+    in_layout = _in_layout_of(kernel, slice(1))
+    return lambda x: row_major(kernel(x)) if x.dtype.kind == "c" else in_layout(x)
 
 
 def _in_strides_of_input(kernel: Any) -> Any:

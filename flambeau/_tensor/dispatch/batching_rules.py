@@ -17,7 +17,7 @@ import numpy as np
 from ...engine.grad_mode import grad_mode
 from ...modes import forward_levels
 from ...ops.declare import ELEMENTWISE, VIEW, Op
-from ...shapes import broadcast_shapes, wrap_dim
+from ...shapes import AllDims, broadcast_shapes, wrap_dim
 from ...warning_location import user_stacklevel
 from ..tensor import Tensor, wrap
 from .apply import apply
@@ -147,11 +147,11 @@ def _shift_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: t
         given = params[name] if name in params else op.defaults.get(name)
         if given is None or (given == () and op.batching_rule == "reduce"):
             if op.batching_rule == "reduce":
-                shifted[name] = tuple(range(k, k + m))
+                shifted[name] = (AllDims if given is None else tuple)(range(k, k + m))
             elif name == "dim":
                 over_all = True
         elif isinstance(given, (tuple, list)):
-            shifted[name] = tuple(wrap_dim(d, m) + k for d in given)
+            shifted[name] = (AllDims if given.__class__ is AllDims else tuple)(wrap_dim(d, m) + k for d in given)
         else:
             shifted[name] = wrap_dim(given, m) + k
     if over_all:

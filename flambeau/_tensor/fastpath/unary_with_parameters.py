@@ -24,7 +24,7 @@ from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ..dispatch.apply import apply
-from ..dispatch.array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
+from ..dispatch.array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
 from ..dispatch.gradient_edge import gradient_edge
 from ..dispatch.handlers import handlers
 from ..return_types import named_result
@@ -194,7 +194,7 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
     kernel, finish, run = kernel_of(op), _result_recorder(op), plan_of(op, 1, 1).run
     elementwise, limit, promoting = op.kind == ELEMENTWISE, threshold_of(op.name), op.promoting_params
     names, defaults = op.params, op.defaults
-    follows_input = elementwise and op.name not in ALL_ROW_MAJOR
+    follows_input = follows_inputs(op)
     compiled_kernel = _compiled_kernel(op)
 
     def call(input: Any, params: dict[str, Any]) -> Any:

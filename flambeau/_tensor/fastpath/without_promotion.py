@@ -22,7 +22,7 @@ from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import inference_used
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
-from ..dispatch.array_kernels import ALL_ROW_MAJOR, ROW_MAJOR, kernel_of, row_major
+from ..dispatch.array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
 from ..dispatch.graph_recording import as_view, record, wrap_result
 from ..dispatch.promotion import round_scalar, scalar_operand
 from ..tensor import INFERENCE, Tensor, wrap
@@ -126,7 +126,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
         return None
     kernel, limit, check, promoting = kernel_of(op), threshold_of(op.name), op.check, op.promoting_params
     elementwise, single, records = op.kind == ELEMENTWISE, op.n_outputs == 1, op.differentiable
-    is_row_major, follows_inputs = op.name in ROW_MAJOR, elementwise and op.name not in ALL_ROW_MAJOR
+    is_row_major, follows = op.name in ROW_MAJOR, follows_inputs(op)
     conversions: dict[tuple[Any, ...], _Conversion | None] = {}
 
     def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -204,7 +204,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
             if result.__class__ is not ndarray and not isinstance(result, ndarray):
                 result = asarray(result)
             out = wrap(result) if narrow is None else wrap_result(result, narrow)
-            if follows_inputs and layouts_seen[0] and result.ndim > 1 and result.__class__ is ndarray and (
+            if follows and layouts_seen[0] and result.ndim > 1 and result.__class__ is ndarray and (
                     not any(a is result for a in operands)):
                 out._array = in_elementwise_layout(
                     out._array, [a if a.__class__ is ndarray else _NUMBER for a in operands if a is not None])

@@ -259,7 +259,6 @@ def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b
     """
     transposed = _transposed_weight(weight, w)
     node = OpNode()
-    node.seq = next_number()
     node.plan = _linear_plans[mask]
     node.run = _linear_runs[mask]
     node.extra = node.outputs = node.fix = node.versions = None
@@ -286,3 +285,4 @@ def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b
             second.visited = True
     _save_versions(node)
     return node
+    node.seq = next_number()  # after the edges: that of a stale view is a new node

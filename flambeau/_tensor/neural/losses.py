@@ -114,10 +114,10 @@ def _fast_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) 
     result: Any = wrap(np.asarray(np.add.reduce(a.reshape(-1).take(positions)) / a.dtype.type(divisor)))
     if input._requires_grad and grad_mode.get():
         node = OpNode()
-        node.seq = next_number()
         node.plan = _nll_plan
         node.extra = node.outputs = node.fix = node.versions = None
         node.edges = (gradient_edge(input), None, None)
+        node.seq = next_number()  # after the edge: that of a stale view is a new node
         node.edge_outputs = (input._output_nr, 0, 0) if input._output_nr else None
         node.saved = (input, target, None)
         counters = [x._counter[0] if x._counter is not None else 0 for x in (input, target)]

@@ -87,17 +87,37 @@ def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduc
     return _reduce(xp, loss if len(target.shape) else xp.reshape(loss, ()), reduction)
 
 
-def _multi_margin_vjp(xp, g, input, target, weight, p, margin, reduction):
+def _margin_slope(xp, input, target, weight, p, margin):
+    """The derivative of each row's loss by its scores (N, C)."""
     over, is_target, scale = _margin_excess(xp, input, target, weight, margin)
     slope = (xp.where(over > 0, xp.ones_like(over), 0) if p == 1 else over * 2) / over.shape[1]
     slope = xp.where(is_target, -xp.sum(slope, 1, True), slope)
-    if scale is not None:
-        slope = slope * scale
-    g = _share_gradient(xp, g, over.shape[0], reduction)
+    return slope if scale is None else slope * scale
+
+
+@op(nondifferentiable_inputs=("target", "weight"), expose=(), node="torch::autograd::NotImplemented")
+def _multi_margin_loss_backward(xp, grad_output, input, target, weight=None, *, p, margin, reduction):
+    """The gradient by the scores."""
+    slope = _margin_slope(xp, input, target, weight, p, margin)
+    g = _share_gradient(xp, grad_output, slope.shape[0], reduction)
     return xp.reshape(slope * xp.reshape(g, (-1, 1)), input.shape)
 
 
-_multi_margin_loss.vjp(input=_multi_margin_vjp)
+def _multi_margin_jvp(xp, t_input, input, target, weight, p, margin, reduction):
+    slope = _margin_slope(xp, input, target, weight, p, margin)
+    t = xp.sum(slope * xp.reshape(t_input, slope.shape), 1)
+    return _reduce(xp, t if len(target.shape) else xp.reshape(t, ()), reduction)
+
+
+def _refuse_second_derivative(g):
+    raise RuntimeError("derivative for aten::multi_margin_loss_backward is not implemented")
+
+
+_multi_margin_loss_backward.vjp(grad_output=_refuse_second_derivative, input=_refuse_second_derivative)
+_multi_margin_loss.vjp(
+    input=lambda xp, g, input, target, weight, p, margin, reduction: xp._multi_margin_loss_backward(
+        g, input, target, weight, p=p, margin=margin, reduction=reduction))
+_multi_margin_loss.jvp(_multi_margin_jvp)
 
 
 def _pair_excess(xp, input, target):

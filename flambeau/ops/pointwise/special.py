@@ -94,7 +94,8 @@ def special_log_ndtr(xp, input):
     return xp.log_ndtr(input)
 
 
-special_log_ndtr.vjp(input=lambda xp, g, input: g * (sqrt(2 / pi) / xp.special_erfcx(input * -sqrt(0.5))))
+# saved as PyTorch does, whose formula reads `out`
+special_log_ndtr.vjp(input=lambda xp, g, input, out: g * (sqrt(2 / pi) / xp.special_erfcx(input * -sqrt(0.5))))
 
 
 @elementwise(promote="float", expose=_SPECIAL, unsupported_dtypes=_real("ndtri_cpu", "narrow"))

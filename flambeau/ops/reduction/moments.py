@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...shapes import AllDims
 from ..declare import op
 from .reductions import count_reduced, restore_keepdim
 
@@ -21,7 +22,8 @@ def _var_vjp(xp, g, input, dim, correction, keepdim):
     n = 1 if dim == () and len(input.shape) else count_reduced(input.shape, dim)
     degrees_of_freedom = n - (1 if correction is None else correction)
     centered = input - xp.mean(input, dim, True)
-    if degrees_of_freedom <= 0 and (dim is None or not input.shape):
+    if degrees_of_freedom <= 0 and (dim is None or dim.__class__ is AllDims or not input.shape):
+        g = restore_keepdim(xp, g, dim, keepdim, input.shape)
         return xp.where(xp.eq(centered, 0), g * float("nan"), g * float("inf"))
     factor = 2 / degrees_of_freedom if degrees_of_freedom else float("inf")
     return restore_keepdim(xp, g, dim, keepdim, input.shape) * factor * centered
