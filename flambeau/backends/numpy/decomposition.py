@@ -239,6 +239,26 @@ def _cofactors(a: Any, determinant: Any) -> Any:
     return (phase[..., None, None] * np.matmul(u.conj() * rest[..., None, :], vh.conj())).astype(a.dtype)
 
 
+def _cofactors_backward(g: Any, a: Any, determinant: Any) -> Any:
+    """Return the gradient by A of the cofactors, by products of all singular values but two.
+
+    In the basis of the singular vectors, the derivative of the cofactor (i, j) is - B[j, i] Π s[k], k not i nor j, and
+    that of (i, i) the sum over the other k of B[k, k] Π s[l], l not i nor k.
+    """
+    if not a.size:
+        return np.zeros_like(a)
+    u, s, vh = np.linalg.svd(a)
+    n = s.shape[-1]
+    one = np.eye(n, dtype=bool)
+    rest = np.where(one[:, None] | one[None], 1, s[..., None, None, :]).prod(-1) * ~one
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    inner = phase[..., None, None] * np.matmul(np.matmul(u.conj().swapaxes(-1, -2), g), vh.conj().swapaxes(-1, -2))
+    gradient = -(inner * rest).swapaxes(-1, -2)
+    diagonal = np.matmul(rest, np.diagonal(inner, axis1=-2, axis2=-1)[..., None])
+    gradient += np.where(one, diagonal, 0)
+    return np.matmul(np.matmul(u.conj(), gradient), vh.conj()).astype(a.dtype)
+
+
 def _slogdet(a: Any) -> tuple[Any, Any]:
     sign, logarithm = np.linalg.slogdet(a)
     return np.asarray(sign, a.dtype), np.asarray(logarithm)
@@ -338,7 +358,7 @@ def _matrix_exp(a: Any) -> Any:
 PRIMITIVES: dict[str, Any] = {
     "lstsq": _lstsq,
     "inv": _inv, "solve": _solve, "solve_triangular": _solve_triangular, "pinv": _pinv,
-    "det": _det, "_cofactors": _cofactors, "slogdet": _slogdet,
+    "det": _det, "_cofactors": _cofactors, "_cofactors_backward": _cofactors_backward, "slogdet": _slogdet,
     "cholesky": _cholesky, "cholesky_solve": _cholesky_solve, "cholesky_inverse": _cholesky_inverse,
     "qr": _qr, "eigh": _eigh, "eig": _eig,
     "svd": _svd, "matrix_exp": _matrix_exp,

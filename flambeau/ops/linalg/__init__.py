@@ -4,6 +4,9 @@ from . import (
     decomposition as decomposition,
 )
 from . import (
+    determinant as determinant,
+)
+from . import (
     distance as distance,
 )
 from . import (

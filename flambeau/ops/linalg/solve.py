@@ -1,4 +1,4 @@
-"""Inverses, linear systems, least squares and determinants of batches of matrices, (..., n, n) or (..., m, n).
+"""Inverses, linear systems and least squares of batches of matrices, (..., n, n) or (..., m, n).
 
 Functions that conjugate state their derivative formulas in full (`holomorphic=False`). H is the conjugate transpose.
 """
@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ...shapes import are_vectors
-from ..declare import composite, not_implemented, op
+from ..declare import not_implemented, op
 from .matrix_checks import (
     LINALG_OPTIONS,
     NO_LAPACK,
@@ -224,55 +224,7 @@ _linalg_lstsq.vmap(lambda xp, batch, A, B, *, rcond, driver: _lstsq_vmap(xp, bat
 _linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_vjp(xp, g0, g1, A, B, solution, rcond))
 
 
-# ----- determinants ---------------------------------------------------------------------
-
-
-@op(node="LinalgDetBackward0", check=check_batch_of_matrices("linalg.det", low=True),
-    unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False), key="linalg_det", name="linalg_det",
-    exact_out=True, **LINALG_OPTIONS)
-def linalg_det(xp, A):
-    """The determinant of a square matrix.
-
-    >>> import flambeau as torch
-    >>> torch.linalg.det(torch.tensor([[2., 1.], [1., 2.]]))
-    tensor(3.)
-    """
-    return xp.det(A)
-
-
-@composite(expose=())
-def _cofactors(xp, input, determinant):
-    """det(A) A⁻ᵀ, the gradient of the determinant; on arrays also for singular matrices."""
-    return xp.unsqueeze(xp.unsqueeze(determinant, -1), -1) * xp.linalg_inv_ex(transpose_last(xp, input))[0]
-
-
-linalg_det.vjp(A=lambda xp, g, A, out: xp.unsqueeze(xp.unsqueeze(g, -1), -1) * xp._cofactors(A, out))
-
-
-@op(outputs=("sign", "logabsdet"), check=check_batch_of_matrices("linalg.slogdet"), holomorphic=False, exact_out=True,
-    **LINALG_OPTIONS)
-def linalg_slogdet(xp, A):
-    """The sign of the determinant, and the logarithm of its absolute value.
-
-    >>> import flambeau as torch
-    >>> torch.linalg.slogdet(torch.tensor([[-1.]])).sign
-    tensor(-1.)
-    """
-    return xp.slogdet(A)
-
-
-def _slogdet_vjp(xp, g0, g1, A, sign):
-    slope = xp.conj(transpose_last(xp, xp.linalg_inv_ex(A)[0]))
-    if xp.is_complex(A):
-        # log det = logabsdet + i · angle, and sign = exp(i · angle)
-        angle = xp.imag(xp.conj(g0) * sign)
-        weight = g1 - 1j * angle
-    else:
-        weight = g1
-    return xp.unsqueeze(xp.unsqueeze(weight, -1), -1) * slope
-
-
-linalg_slogdet.vjp(A=lambda xp, g0, g1, A, sign: _slogdet_vjp(xp, g0, g1, A, sign))
+# ----- by a Cholesky factor -------------------------------------------------------------
 
 
 @op(node="CholeskySolveBackward0", holomorphic=False,
