@@ -100,7 +100,7 @@ class TreeSpec:
         self.context = context
         self._children = children_specs
         self.make = make
-        self.num_leaves: int = 1 if type is None else sum(child.num_leaves for child in children_specs)
+        self.num_leaves: int = 1 if type is None else sum([child.num_leaves for child in children_specs])
 
     def __reduce__(self) -> Any:
         return TreeSpec, (self.type, self.context, self._children)
@@ -169,7 +169,7 @@ class TreeSpec:
         if len(items) != self.num_leaves:
             raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(items)} but the spec refers to a "
                              f"pytree that holds {self.num_leaves} items ({self}).")
-        return self._unflatten(iter(items))
+        return items[0] if self.type is None else self._unflatten(iter(items))
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of `tree` at the positions of this structure's leaves.
@@ -209,7 +209,8 @@ class TreeSpec:
     def _unflatten(self, leaves: Any) -> Any:
         if self.type is None:
             return next(leaves)
-        return self.make([child._unflatten(leaves) for child in self._children], self.context)
+        return self.make([next(leaves) if child.type is None else child._unflatten(leaves)
+                          for child in self._children], self.context)
 
 
 class _Star:
@@ -232,7 +233,14 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
         leaves.append(tree)
         return LEAF
     children, context = container[0](tree)
-    return TreeSpec(type(tree), context, [_flatten(child, leaves, is_leaf) for child in children], container[1])
+    specs = []
+    for child in children:
+        if is_leaf is None and type(child) not in _CONTAINERS and not isinstance(child, tuple):
+            leaves.append(child)
+            specs.append(LEAF)
+        else:
+            specs.append(_flatten(child, leaves, is_leaf))
+    return TreeSpec(type(tree), context, specs, container[1])
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..backends.bit_views import bits_used, resolve
 from ..backends.errstate import IGNORE, reset_state, set_state
-from ..modes import active_tracer, dispatch_in_use, special
+from ..modes import active_tracer, dispatch_in_use, level_count, special
 from .anomaly_mode import Anomaly
 from .execution.array_backward import run_array_backward
 from .execution.graph_task import GraphTask, current_task
@@ -92,7 +92,7 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     try:  # an interrupt may arrive at any moment
         grad_mode.set(create)
         task.entered = current_task.set(task)
-        task.fast = not tensors and not special[0] and type(task) is GraphTask
+        task.fast = not tensors and special[0] == level_count[0] and type(task) is GraphTask
         for node, left in list(task.dependencies.items()):
             if not left:
                 task.finish_leaf(node)

@@ -183,11 +183,11 @@ def detach_aux(aux: Any, outer: bool) -> Any:
 # ----- reverse mode -----
 
 def make_grad_input(x: Tensor, frame: Transform) -> Any:
-    """The input of a new graph for `x`, connected to the outer graph of `x` if it has one."""
-    with enable_grad():
-        if active_levels():  # each element of a batch has its own gradient
-            x = add_levels(x, active_levels())
-        inner = fn.view_as(x, x) if x._requires_grad else set_requires_grad(detach_keeping_tangents(x))
+    """The input of a new graph for `x`, connected to the outer graph of `x` if it has one; grad mode is on."""
+    levels = active_levels()
+    if levels:  # each element of a batch has its own gradient
+        x = add_levels(x, levels)
+    inner = fn.view_as(x, x) if x._requires_grad else set_requires_grad(detach_keeping_tangents(x))
     frame.inputs.add(id(inner._base))
     return inner
 
@@ -212,7 +212,9 @@ def has_outer_graph(outputs: Sequence[Any], inner: Sequence[Tensor]) -> bool:
             if node not in inside:
                 return True
             continue
-        for other in node.edges:
+        n = node.n_edges
+        edges = (node.edge0,) if n == 1 else (node.edge0, node.edge1) if n == 2 else node.edges
+        for other in edges:
             if other is not None and other not in seen:
                 seen.add(other)
                 pending.append(other)

@@ -25,6 +25,7 @@ from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import dispatch_in_use, forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
+from ..fastpath.levels import any_tangents
 from ..fastpath.without_promotion import without_promotion
 from ..tensor import INFERENCE, Tensor
 from .array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
@@ -126,7 +127,14 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
                     if outs is not NotImplemented:
                         return outs
                 result = intercept(op, inputs, params)
-            elif not forward_levels:  # inside transforms, on tensors that are no batches
+            elif not forward_levels or not any_tangents(inputs):  # on tensors that belong to no level
+                path = op.fast_path
+                if path is None:
+                    path = op.fast_path = handlers.fast_path_of(op) or False
+                if path:
+                    result = path(inputs[0], params)
+                    if result is not None:
+                        return result
                 path = op.without_promotion
                 if path is None:
                     path = op.without_promotion = without_promotion(op) or False

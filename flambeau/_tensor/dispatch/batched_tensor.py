@@ -17,13 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.numpy.memory import view_memory
 from ...engine.tensor_interface import layer
 from ...modes import level_count, special, transform_stack
 from ...ops.declare import REGISTRY
+from ..fastpath.levels import beside_levels
+from ..fastpath.views import view_function
 from ..overriding.protocol import DISABLED
 from ..printing import nested_transform_str
 from ..tensor import Tensor
 from .apply import apply
+from .array_kernels import kernel_of
 from .forward_mode import open_levels, set_tangent, strip_levels, tangent_levels, tangent_of
 from .handlers import handlers
 
@@ -49,19 +53,24 @@ def active_levels() -> tuple[Level, ...]:
     return _active_levels.get()
 
 
-@contextmanager
-def vmap_level(size: int, randomness: str) -> Iterator[Level]:
-    """Enter a new `vmap` level."""
-    level = Level(size, randomness)
-    token = _active_levels.set((*_active_levels.get(), level))
-    special[0] += 1
-    level_count[0] += 1
-    try:
-        yield level
-    finally:
+class vmap_level:
+    """A block inside a new `vmap` level."""
+
+    __slots__ = ("_level", "_token")
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self._level = Level(size, randomness)
+
+    def __enter__(self) -> Level:
+        self._token = _active_levels.set((*_active_levels.get(), self._level))
+        special[0] += 1
+        level_count[0] += 1
+        return self._level
+
+    def __exit__(self, *exception: object) -> None:
         special[0] -= 1
         level_count[0] -= 1
-        _active_levels.reset(token)
+        _active_levels.reset(self._token)
 
 
 @contextmanager
@@ -115,7 +124,7 @@ class ArrayMetadata:
 
     @property
     def flags(self) -> Any:
-        return _strided_probe(self).flags
+        return _Flags(self)
 
     base = None
 
@@ -150,9 +159,27 @@ _ELEMENTS_ERROR = ("vmap: the elements of a batched tensor were accessed ({}) by
                    "Please write it with other functions, or call it outside vmap.")
 
 
-def _strided_probe(metadata: ArrayMetadata) -> np.ndarray:
-    """A one-element array strided to a batched tensor's shape, for its flags."""
-    return np.lib.stride_tricks.as_strided(np.empty(1, metadata.dtype), metadata.shape, metadata.strides)
+class _Flags:
+    """The flags of one example of a batch."""
+
+    __slots__ = ("_metadata",)
+
+    def __init__(self, metadata: ArrayMetadata) -> None:
+        self._metadata = metadata
+
+    @property
+    def c_contiguous(self) -> bool:
+        if self._metadata._value.flags.c_contiguous:
+            return True
+        return bool(self._probe().flags.c_contiguous)
+
+    def _probe(self) -> np.ndarray:
+        """A one-element array strided to the example's shape."""
+        m = self._metadata
+        return np.lib.stride_tricks.as_strided(np.empty(1, m.dtype), m.shape, m.strides)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._probe().flags, name)
 
 
 def _value_attribute(name: str) -> Any:
@@ -169,6 +196,8 @@ def _value_attribute(name: str) -> Any:
 class BatchedTensor(Tensor):
     """A tensor inside `vmap`: a value and the levels of its leading dimensions. Made by `make_batched`."""
 
+    __slots__ = ("_levels", "_metadata", "_value")
+    _metadata: ArrayMetadata  # of the value's array, made when it is first asked for
     _value: Tensor  # batch dimensions first, one for each level
     _levels: tuple[Level, ...]  # outermost first
     __torch_function__ = DISABLED
@@ -179,7 +208,15 @@ class BatchedTensor(Tensor):
 
     @property
     def _array(self) -> Any:
-        return ArrayMetadata(self._value._array, len(self._levels))
+        array = self._value._array
+        try:
+            metadata = self._metadata
+            if metadata._value is array:
+                return metadata
+        except AttributeError:
+            pass
+        metadata = self._metadata = ArrayMetadata(array, len(self._levels))
+        return metadata
 
     @_array.setter
     def _array(self, new: Any) -> None:
@@ -227,8 +264,8 @@ def make_batched(value: Tensor, levels: Sequence[Level]) -> Any:
     """A batched tensor whose value has one leading dimension for each level; `value` itself without levels."""
     if not levels:
         return value
-    out = BatchedTensor()
-    out._value, out._levels = value, tuple(levels)
+    out: Any = object.__new__(BatchedTensor)
+    out._value, out._levels = value, levels if levels.__class__ is tuple else tuple(levels)
     return out
 
 
@@ -239,12 +276,16 @@ def is_batched(*inputs: Any) -> bool:
 
 def vmap_levels(inputs: Sequence[Any]) -> tuple[Level, ...]:
     """The union of the inputs' levels, outermost first."""
-    result: dict[int, Level] = {}
+    found: Any = ()
     for x in inputs:
-        if type(x) is BatchedTensor:
-            for level in x._levels:
-                result[level.number] = level
-    return tuple(result[number] for number in sorted(result))
+        if x.__class__ is BatchedTensor:
+            levels = x._levels
+            if not found:
+                found = levels
+            elif levels is not found and levels != found:
+                union = {level.number: level for y in inputs if y.__class__ is BatchedTensor for level in y._levels}
+                return tuple([union[number] for number in sorted(union)])
+    return found
 
 
 def functions() -> Any:
@@ -252,8 +293,20 @@ def functions() -> Any:
     return layer.functions
 
 
+_view_kernel = kernel_of(REGISTRY["view"])
+_fast_view = view_function("view", "input_shape")
+_fast_expand = view_function("expand", "input_shape")
+
+
 def _view(value: Tensor, size: tuple[int, ...]) -> Tensor:
-    return value if value._array.shape == size else apply(REGISTRY["view"], [value], {"size": size})
+    """A view with dimensions of size 1 added or removed."""
+    a = value._array
+    if a.shape == size:
+        return value
+    if beside_levels(value):
+        contiguous = a.flags.c_contiguous and 1 not in a.shape
+        return _fast_view(value, a.reshape(size) if contiguous else _view_kernel(a, size=size), a.shape)
+    return apply(REGISTRY["view"], [value], {"size": size})
 
 
 def align_levels(x: Tensor, levels: Sequence[Level], ndim: int | None = None) -> Tensor:
@@ -262,8 +315,10 @@ def align_levels(x: Tensor, levels: Sequence[Level], ndim: int | None = None) ->
     Args:
         ndim: the number of logical dimensions, padded with ones on the left; default: that of `x`.
     """
-    if type(x) is BatchedTensor:
+    if x.__class__ is BatchedTensor:
         value, own_levels = x._value, x._levels
+        if own_levels == levels and (ndim is None or value._array.ndim - len(own_levels) >= ndim):
+            return value
     else:
         value, own_levels = x, ()
     shape = value._array.shape
@@ -275,9 +330,17 @@ def align_levels(x: Tensor, levels: Sequence[Level], ndim: int | None = None) ->
 
 def expand_levels(x: Tensor, levels: Sequence[Level]) -> Tensor:
     """`x`'s value with a leading dimension for each of `levels`, expanded where `x` does not belong to the level."""
+    if x.__class__ is BatchedTensor and x._levels == levels:
+        return x._value
     value = align_levels(x, levels)
-    size = tuple(level.size for level in levels) + value._array.shape[len(levels):]
-    return value if value._array.shape == size else apply(REGISTRY["expand"], [value], {"size": size})
+    a = value._array
+    size = (*[level.size for level in levels], *a.shape[len(levels):])
+    if a.shape == size:
+        return value
+    if beside_levels(value):
+        strides = tuple([s if n == m else 0 for n, m, s in zip(a.shape, size, a.strides, strict=True)])
+        return _fast_expand(value, view_memory(a, size, strides), a.shape)
+    return apply(REGISTRY["expand"], [value], {"size": size})
 
 
 def add_levels(x: Tensor, levels: Sequence[Level]) -> Any:

@@ -134,7 +134,11 @@ def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: 
 
 def detach_keeping_tangents(x: Tensor) -> Tensor:
     """`x` without its graph, but with its tangents (`detach` drops both)."""
-    out: Tensor = x.detach()
+    if x.__class__ is handlers.batched_class:
+        out: Any = object.__new__(x.__class__)
+        out._value, out._levels = x._value.detach(), x._levels
+    else:
+        out = x.detach()
     if x._tangents is not None:
         out._tangents = {level: detach_keeping_tangents(t) for level, t in x._tangents.items() if level in open_levels}
     return out

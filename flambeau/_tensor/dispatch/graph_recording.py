@@ -89,15 +89,18 @@ def collect_edges(inputs: Sequence[Any]) -> InputEdges:
         version = 0
         if isinstance(x, Tensor):
             if x._requires_grad:
-                edge = gradient_edge(x)
+                edge = x._node
+                if edge is None or x._base is not None:
+                    edge = gradient_edge(x)
                 if edge is not None or len(inputs) == 1:
                     mask |= 1 << i
                 if x._output_nr:
                     if numbers is None:
                         numbers = [0] * len(inputs)
                     numbers[i] = x._output_nr
-            if x._counter is not None:
-                version = x._counter[0]
+            counter = x._counter
+            if counter is not None:
+                version = counter[0]
         edges.append(edge)
         versions.append(version)
     return mask, edges, numbers, versions
@@ -116,7 +119,11 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     mask, edges, numbers, input_versions = input_edges or collect_edges(inputs)
     plan = plan_of(op, mask, len(inputs))
     node = OpNode()
-    node.edges = tuple(edges)
+    count = node.n_edges = len(edges)
+    node.edge0 = edges[0] if count else None
+    node.edge1 = edges[1] if count > 1 else None
+    if count > 2:
+        node.more_edges = tuple(edges[2:])
     node.edge_outputs = None if numbers is None else tuple(numbers)
     node.extra = None
     node.seq = next_number()
@@ -124,6 +131,8 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     node.versions = None
     saved: list[Any] = []
     versions: list[int] = []
+    if not plan.saves_tensors:
+        node.saved0 = node.saved1 = None
     for i in plan.saved_inputs:
         x = inputs[i]
         if i == 0 and original is not None:
@@ -141,10 +150,11 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
             out._counter = [0]
         saved.append((out._array, out._counter))
         versions.append(out._counter[0])
-    node.saved = tuple(saved)
-    if [v for v in versions if v]:  # a list, so that each is tested: an inference tensor's version raises
-        node.versions = tuple(versions)
-    node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts])
+    if saved:
+        node.saved = tuple(saved)
+        if [v for v in versions if v]:  # a list, so that each is tested: an inference tensor's version raises
+            node.versions = tuple(versions)
+    node.consts = tuple([_const(what, which, inputs, params, op) for what, which in plan.consts]) if plan.consts else ()
     if Anomaly.enabled:
         store_traceback(node)
     first = outs[0]._array
@@ -177,7 +187,13 @@ def _notify_scalar(array: np.ndarray) -> None:
 
 def _are_large(outs: Sequence[Tensor], inputs: Sequence[Any]) -> bool:
     least = MIN_ELEMENTS[0]
-    return any(isinstance(x, Tensor) and x._array.size > least for x in (*outs, *inputs))
+    for x in outs:
+        if x._array.size > least:
+            return True
+    for x in inputs:  # noqa: SIM110 - a generator takes twice as long
+        if isinstance(x, Tensor) and x._array.size > least:
+            return True
+    return False
 
 
 def _const(what: str, which: Any, inputs: Sequence[Any], params: dict[str, Any], op: Op) -> Any:
@@ -202,6 +218,15 @@ def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray, mask: int = -
         mask: the inputs that get a gradient, as bits.
     """
     shape, dtype = first.shape, first.dtype
+    if dtype is _F32 or dtype is _F64:
+        any_shape = op.kind != ELEMENTWISE
+        for x in inputs:
+            if isinstance(x, Tensor):
+                a = x._array
+                if a.dtype is not dtype or not (any_shape or a.shape == shape):
+                    break
+        else:
+            return None
     unlike_shape = unlike_type = is_complex = is_narrow = False
     for i, x in enumerate(inputs):
         if not isinstance(x, Tensor):

@@ -32,6 +32,7 @@ from ..dispatch.gradient_edge import gradient_edge
 from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
+from .inside_transforms import NEVER, binary_inside, unary_inside
 from .without_promotion import without_promotion_if_any
 
 ndarray = np.ndarray
@@ -122,7 +123,7 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run: Any, limit: list[int] | None,
-           fallback: Callable[..., Any]) -> Callable[..., Any]:
+           fallback: Callable[..., Any], special: list[int] = special) -> Callable[..., Any]:
     """`unary` with a given kernel.
 
     Args:
@@ -130,7 +131,9 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         run: the inlined rule of its node.
         limit: [the largest size that the kernel handles]; None: it raises RuntimeError for larger arrays.
         fallback: the function for larger arrays.
+        special: what must be 0.
     """
+    inside = unary_inside(op, general, lambda: _unary(op, general, kernel, run, limit, fallback, NEVER))
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
@@ -138,7 +141,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
 
     def call(input: Any, *, out: Any = None) -> Any:
         if out is not None or special[0]:
-            return general(input, out=out)
+            return inside(input, out)
         try:
             a = input._array
             dt = a.dtype
@@ -224,9 +227,14 @@ def binary(op: Op, general: Callable[..., Any]) -> tuple[Callable[..., Any], Cal
     return _binary(op, general, kernel_of(op), limit, large)
 
 
-def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], limit: list[int],
-            large: Any) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
-    """`binary` with a kernel for up to `limit` elements; `large`: the method for more, None if this is that one."""
+def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], limit: list[int], large: Any,
+            special: list[int] = special) -> tuple[Callable[..., Any], Callable[[Any, Any], Any]]:
+    """`binary` with a kernel for up to `limit` elements.
+
+    Args:
+        large: the method for more elements; None if this is that one.
+        special: what must be 0.
+    """
     name = op.name
     scalar = _SCALAR.get(name)
     records = op.differentiable
@@ -257,12 +265,14 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         kind = type(other)
         if kind is float or kind is int:
             return with_number(input, other)
+        if special[0]:
+            return inside(input, other)
         try:
             a, b = input._array, other._array
             dt = a.dtype
         except AttributeError:
             return fall_back(input, other)
-        if dt is not b.dtype or not (dt is F32 or dt is F64) or special[0]:
+        if dt is not b.dtype or not (dt is F32 or dt is F64):
             return fall_back(input, other)
         try:
             if LARGE_SEEN[0] and (a.size > limit[0] or b.size > limit[0] or (
@@ -362,7 +372,9 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         return result
 
     def with_number(input: Any, other: Any) -> Any:
-        if special[0] or not takes_numbers:
+        if special[0]:
+            return inside(input, other)
+        if not takes_numbers:
             return fall_back(input, other)
         a = input._array
         dt = a.dtype
@@ -442,5 +454,6 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 return result
         return general(input, other, out=out)
 
+    inside = binary_inside(op, fall_back, lambda: _binary(op, general, kernel, limit, large, NEVER)[1], takes_numbers)
     call.__name__ = call.__qualname__ = operate.__name__ = operate.__qualname__ = op.name
     return call, operate

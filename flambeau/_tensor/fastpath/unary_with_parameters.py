@@ -30,6 +30,7 @@ from ..dispatch.handlers import handlers
 from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
+from .levels import beside_levels
 
 _grad_enabled = grad_mode.get
 _inferring = inference.get
@@ -71,7 +72,7 @@ def positional_parameters(op: Op, kernel: Any = None) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return _general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64):
+        if (dt is not F32 and dt is not F64) or (special[0] and not beside_levels(input)):
             return _general(op, input, params)
         try:
             if elementwise and LARGE_SEEN[0] and a.size > limit[0]:
@@ -241,7 +242,7 @@ def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., An
 
     def call(*args: Any, out: Any = None, **params: Any) -> Any:
         nonlocal fast_path
-        if special[0] or out is not None or not args:
+        if out is not None or not args or (special[0] and not beside_levels(*args)):
             return _general(*args, out=out, **params)
         bound = params
         if len(args) > 1:
@@ -276,7 +277,8 @@ def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return _general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()):
+        if (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()) or (
+                special[0] and not beside_levels(input)):
             return _general(op, input, params)
         if LARGE_SEEN[0]:
             r = run_in_quiet(kernel, (a, *params))
@@ -305,7 +307,8 @@ def values_and_indices(op: Op) -> Callable[..., Any]:
             dt = a.dtype
         except AttributeError:
             return _general(op, input, params)
-        if special[0] or (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()):
+        if (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()) or (
+                special[0] and not beside_levels(input)):
             return result_type(_general(op, input, params))
         if LARGE_SEEN[0]:
             r, index = run_in_quiet(kernel, (a, *params))

@@ -18,11 +18,12 @@ from ...engine.nodes.op_node import OpNode
 from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS, DeferredOuterProduct, DeferredRowSum
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
-from ...modes import active_transforms, special, transform_stack
+from ...modes import active_transforms, forward_levels, special, transform_stack
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
 from ..dispatch.graph_recording import as_view, gradient_fix
+from ..fastpath.levels import beside_levels
 from ..tensor import INFERENCE, Tensor
 from .matmul import (
     F32,
@@ -160,17 +161,33 @@ def _linear_of_sparse(input: Tensor, weight: Tensor, bias: Tensor | None) -> Ten
 
 def _linear_of_batches(input: Any, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`linear` inside `vmap`: with an unbatched weight, the examples are rows of one product."""
-    from ..dispatch.batched_tensor import is_batched, make_batched
+    from ..dispatch.batched_tensor import expand_levels, is_batched, make_batched, vmap_levels
 
     if not is_batched(weight, bias) and input._array.ndim:
         return make_batched(linear(input._value, weight, bias), input._levels)
+    levels = vmap_levels((input, weight, bias))
+    if is_batched(weight) and weight._array.ndim == 2 and 1 <= input._array.ndim <= 2 and len(levels) == 1 and (
+            not forward_levels and (bias is None or bias._array.ndim == 1)):
+        return make_batched(_linear_by_example(
+            expand_levels(input, levels), expand_levels(weight, levels),
+            None if bias is None else expand_levels(bias, levels)), levels)
     product = matmul(input, layer.functions.t(weight))
     return product if bias is None else layer.functions.add(product, bias)
 
 
+def _linear_by_example(x: Tensor, w: Tensor, b: Tensor | None) -> Any:
+    """`linear` of a batch of vectors or of matrices, with a weight and a bias for each."""
+    fn = layer.functions
+    if x._array.ndim == 3:
+        product = fn.bmm(x, fn.transpose(w, 1, 2))
+        return product if b is None else product + fn.unsqueeze(b, 1)
+    product = fn.squeeze(fn.bmm(w, fn.unsqueeze(x, 2)), 2)
+    return product if b is None else product + b
+
+
 def _view_rows(x: Any, size: tuple[int, ...]) -> Any:
     """The fast path of `view` for a contiguous tensor."""
-    if special[0]:
+    if special[0] and not beside_levels(x):
         return apply(_view, [x], {"size": size})
     a = x._array
     out = as_view(fast_wrap(a.reshape(size)), x)
@@ -275,6 +292,7 @@ def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b
     else:
         node.edge1 = node.saved1 = None
         node.consts = (b.shape, transposed._array.strides, 1, 1)
+    node.seq = next_number()  # after the edges: that of a stale view is a new node
     node.edge_outputs = (first_output, output, 0) if first_output or output else None
     if first.__class__ is AccumulateGrad and x.shape[0] <= MAX_DEFERRED_ROWS and x.size + w.size > _large[0] and (
             w.flags.c_contiguous):
@@ -285,4 +303,3 @@ def linear_node(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b
             second.visited = True
     _save_versions(node)
     return node
-    node.seq = next_number()  # after the edges: that of a stale view is a new node

@@ -26,6 +26,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import public_function, write_out
 from ..dispatch.gradient_edge import gradient_edge
+from ..fastpath.levels import beside_levels, beside_vmap
 from ..shape.reshaping import reshaped
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -151,10 +152,10 @@ def fast_wrap(array: Any) -> Any:
 
 
 def is_fast_mm(x: Any, y: Any) -> bool:
-    """Whether the fast path applies: float32 or float64 matrices of matching shapes, while `special` is 0."""
+    """Whether the fast path applies: float32 or float64 matrices of matching shapes, outside modes and batches."""
     dt = x.dtype
     return (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2 and x.shape[1] == y.shape[0]
-            and not special[0])
+            and (not special[0] or beside_vmap(x, y)))
 
 
 def _fast_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
@@ -265,9 +266,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         else:
             dt = x.dtype
             if (dt is y.dtype and (dt is F32 or dt is F64) and x.ndim == 2 and y.ndim == 2
-                    and x.shape[1] == y.shape[0] and not special[0]):  # `is_fast_mm`, inlined
+                    and x.shape[1] == y.shape[0] and (not special[0] or beside_vmap(x, y))):  # `is_fast_mm`, inlined
                 return _fast_mm(input, other, x, y)
-            if dt is y.dtype and (dt is F32 or dt is F64) and not special[0]:
+            if dt is y.dtype and (dt is F32 or dt is F64) and (not special[0] or beside_vmap(x, y)):
                 kernel = _kernel_for(x, y)
                 if kernel is not None and not _inferring() and not (
                         (input._requires_grad or other._requires_grad) and _grad_enabled()):
@@ -347,7 +348,7 @@ def _batched(x: Tensor, y: Tensor) -> Tensor:
     a, b = x._array.shape, y._array.shape
     row, column = len(a) == 1, len(b) == 1
     n, depth = (1, a[0]) if row else a[-2:]
-    if a[:-2] == b[:-2] and len(a) > 2 and not special[0] and not (
+    if a[:-2] == b[:-2] and len(a) > 2 and (not special[0] or beside_levels(x, y)) and not (
             (x._requires_grad or y._requires_grad) and _grad_enabled()):  # no views need to be recorded
         if len(a) == 3:
             return fn.bmm(x, y)

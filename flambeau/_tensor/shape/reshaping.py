@@ -20,6 +20,7 @@ from ..argument_errors.guards import refused
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
+from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
 from ..overriding.other_objects import with_other_object
 from ..tensor import INFERENCE, Tensor, wrap
@@ -101,7 +102,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     a = self._array
     if named:
         size = (named["dtype"],) if "dtype" in named else (named["size"],)
-    elif a.flags.c_contiguous and 1 not in a.shape and size and not special[0]:
+    elif size and (not special[0] or beside_levels(self)) and a.flags.c_contiguous and 1 not in a.shape:
         try:
             return _view(self, a.reshape(*size), a.shape)
         except (ValueError, TypeError):
@@ -150,7 +151,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         return with_other_object(error, reshape, (input, *shape), named)
     if named:
         shape = (named["shape"],)
-    elif a.flags.c_contiguous and 1 not in a.shape and shape and not special[0]:
+    elif shape and (not special[0] or beside_levels(input)) and a.flags.c_contiguous and 1 not in a.shape:
         try:
             return _view(input, a.reshape(*shape), a.shape)
         except (ValueError, TypeError):
@@ -248,7 +249,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         a = input._array
     except AttributeError as error:
         return with_other_object(error, squeeze, (input, dim))
-    if special[0]:
+    if special[0] and not beside_levels(input):
         dim = dim if axis is None else axis
         key = "_squeeze_all" if dim is None else "_squeeze_dims" if isinstance(dim, (tuple, list)) else "_squeeze_dim"
         return apply(REGISTRY[key], [input], {} if dim is None else {"dim": dim})
@@ -283,7 +284,7 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     except AttributeError as error:
         return with_other_object(error, unsqueeze, (input, dim))
     n = a.ndim
-    if special[0] or dim.__class__ is not int or not -n - 1 <= dim <= n:
+    if dim.__class__ is not int or not -n - 1 <= dim <= n or (special[0] and not beside_levels(input)):
         dim = dim if axis is None else axis
         if dim is None:
             raise TypeError('unsqueeze() missing 1 required positional arguments: "dim"')
@@ -309,7 +310,7 @@ def transpose(input: Tensor, dim0: Any = None, dim1: Any = None, **named: Any) -
     if named:
         dim0 = named.pop("axis0", dim0)
         dim1 = named.pop("axis1", dim1)
-    if dim0.__class__ is int and dim1.__class__ is int and not special[0] and not named:
+    if dim0.__class__ is int and dim1.__class__ is int and not named and (not special[0] or beside_levels(input)):
         try:
             a = input._array
         except AttributeError as error:
@@ -340,7 +341,7 @@ def t(input: Tensor) -> Tensor:
         a = input._array
     except AttributeError as error:
         return with_other_object(error, t, (input,))
-    if a.ndim > 2 or special[0]:
+    if a.ndim > 2 or (special[0] and not beside_levels(input)):
         return apply(REGISTRY["t"], [input])
     try:
         view = a.T
@@ -363,7 +364,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     elif not dims:
         raise TypeError('permute() missing 1 required positional arguments: "dims"')
     order = _int_args(dims, "permute", "dims")
-    if not special[0]:
+    if not special[0] or beside_levels(input):
         try:
             view = input._array.transpose(order)
             if not layouts_seen[0]:
@@ -518,7 +519,7 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
     if named:
         size = (named["size"],)
     shape = _int_args(size, "expand", "size")
-    if special[0]:
+    if special[0] and not beside_levels(self):
         return _expanded(self, size=shape)
     a = self._array
     try:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ... import dtypes
@@ -86,7 +87,20 @@ def _mm_vjp_mat2(xp, g, mat1, strides):
 
 mm.vjp(input=lambda xp, g, mat2, input_strides: _mm_vjp_input(xp, g, mat2, input_strides),
        mat2=lambda xp, g, input, mat2_strides: _mm_vjp_mat2(xp, g, input, mat2_strides))
-mm.vmap(lambda xp, batch, input, mat2: xp.matmul(input, mat2))
+
+
+def _product_of_batches(xp, left, right):
+    """Compute (…, n, m) by (…, m, p) for the same leading dimensions, by one `bmm`."""
+    if left.ndim == 3:
+        return xp.bmm(left, right)
+    *sizes, n, m = left.shape
+    count = math.prod(sizes)
+    product = xp.bmm(xp.reshape(left, (count, n, m)), xp.reshape(right, (count, m, right.shape[-1])))
+    return xp.reshape(product, (*sizes, n, right.shape[-1]))
+
+
+mm.vmap(lambda xp, batch, input, mat2: _product_of_batches(xp, input, mat2) if all(batch.on) else xp.matmul(
+    input, mat2))
 
 
 @linear("input", "mat2", check=check_bmm, unsupported_dtypes=_unsupported_in_product("bmm"), exact_out=True)
@@ -111,7 +125,7 @@ def _transpose_last(xp, x):
 def _bmm_vmap(xp, batch, left, left_on, right, right_on):
     """Compute (…, b, n, m) by (…, b, m, p); an unbatched operand multiplies the rows of all batch elements at once."""
     if left_on == right_on:
-        return xp.matmul(left, right)
+        return _product_of_batches(xp, left, right)
     if right_on:
         transposed = _bmm_vmap(xp, batch, _transpose_last(xp, right), True, _transpose_last(xp, left), False)
         return _transpose_last(xp, transposed)
@@ -145,7 +159,7 @@ def _mv_vmap(xp, mat, mat_on, vec, vec_on):
         return xp.matmul(mat, vec)
     if not mat_on:
         return xp.matmul(vec, xp.t(mat))
-    return xp.squeeze(xp.matmul(mat, xp.unsqueeze(vec, -1)), -1)
+    return xp.squeeze(_product_of_batches(xp, mat, xp.unsqueeze(vec, -1)), -1)
 
 
 mv.vmap(lambda xp, batch, input, vec: _mv_vmap(xp, input, batch.on[0], vec, batch.on[1]))
@@ -168,7 +182,7 @@ dot.vjp(input=lambda g, tensor: g * tensor,
 
 def _dot_vmap(xp, x, x_on, y, y_on):
     if x_on and y_on:
-        return xp.squeeze(xp.squeeze(xp.matmul(xp.unsqueeze(x, -2), xp.unsqueeze(y, -1)), -1), -1)
+        return xp.reshape(_product_of_batches(xp, xp.unsqueeze(x, -2), xp.unsqueeze(y, -1)), x.shape[:-1])
     return xp.matmul(x, y) if x_on else xp.matmul(y, x)
 
 
