@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +24,10 @@ from .graph_signature import (
 )
 
 __all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
+
+#: suffix of a file -> the module, imported when it is needed, and the function that saves a program in that form
+_FORMS = {".so": (".aot", "compile_program"), ".o": (".aot", "compile_program"), ".wasm": (".aot", "compile_program"),
+          ".onnx": ("..onnx.exporting", "save_program"), ".pt2": (".saving", "save")}
 
 
 @dataclasses.dataclass
@@ -225,6 +231,45 @@ class ExportedProgram:
         from .decomposition import decomposed
 
         return decomposed(self, decomp_table)
+
+    def save(self, path: str | os.PathLike[str], *, name: str | None = None, target: str | None = None,
+             sizes: dict[str, Any] | None = None) -> Any:
+        """Save the program in the form that the suffix of a path names.
+
+        `.so`: a shared library with a C interface, and its header. `.o`: the same as an object file. `.wasm`: a
+        WebAssembly module, and its loader in JavaScript. `.onnx`: an ONNX model. `.pt2`: `torch.export.save`'s archive.
+
+        Args:
+            path: of the file.
+            name: the prefix of the C functions; default: the file's name.
+            target: what code is compiled for (`flambeau.export.aot.NAMES`); default: x86-64 or what this machine is.
+            sizes: name of a dynamic size -> the values for which code is compiled; default: its range, or, where it
+                has no maximum, 1 to 8, 16, 32 and 64.
+
+        Returns:
+            For `.so`, `.o` and `.wasm` a report of files, memory and kernels, else None.
+
+        Raises:
+            ExportError: the program cannot be compiled.
+            ValueError: the suffix or target is unknown, or an option is not one of this form.
+
+        >>> import os, tempfile
+        >>> import flambeau as torch
+        >>> program = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     program.save(os.path.join(folder, "relu.pt2"))
+        ...     os.listdir(folder)
+        ['relu.pt2']
+        """
+        suffix = os.path.splitext(path)[1]
+        if suffix not in _FORMS:
+            raise ValueError(f"a program is saved as {', '.join(_FORMS)}, not as {suffix!r} ({os.fspath(path)!r})")
+        options = {key: value for key, value in (("name", name), ("target", target), ("sizes", sizes))
+                   if value is not None}
+        if options and suffix in (".onnx", ".pt2"):
+            raise ValueError(f"only compiled programs (.so, .o, .wasm) take {', '.join(options)}, not {suffix}")
+        module, function = _FORMS[suffix]
+        return getattr(importlib.import_module(module, __package__), function)(self, path, **options)
 
     def _update(self, graph_module: GraphModule, graph_signature: ExportGraphSignature, *, state_dict: Any = None,
                 constants: Any = None, dialect: str | None = None) -> ExportedProgram:

@@ -119,6 +119,15 @@ def export(model: Any, args: tuple[Any, ...] = (), f: str | os.PathLike[str] | N
     return result if dynamo else None
 
 
+def save_program(program: ExportedProgram, path: str | os.PathLike[str]) -> None:
+    """Save an exported program as one ONNX file, with its weights.
+
+    Raises:
+        OnnxExporterError: the package `onnx` is missing, or an operator has no counterpart in ONNX.
+    """
+    export(program, f=path, external_data=False)
+
+
 def _is_large(proto: Any) -> bool:
     return any(len(tensor.raw_data) >= 1024 for tensor in proto.graph.initializer)
 

@@ -152,6 +152,11 @@ class Library:
         return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
 
     @property
+    def passes(self) -> bool | str:
+        """The optimization of the code: see `load`."""
+        return self._passes
+
+    @property
     def ir(self) -> str:
         if self._generate is None:
             raise RuntimeError(f"there is no IR of {self.recipe!r}: its object code came from the persistent cache")

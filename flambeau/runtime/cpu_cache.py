@@ -8,8 +8,10 @@ import sys
 from functools import cache
 from pathlib import Path
 
-#: bytes of the L2 cache if the system does not report it
-_DEFAULT_L2 = 1 << 20
+from . import target
+
+#: bytes of the L2 cache if the system does not report it, and those assumed of another machine
+_DEFAULT_L2, _FOREIGN_L2 = 1 << 20, 1 << 19
 #: bytes of the last-level cache if the system does not report it, and the smallest size that is accepted
 DEFAULT_LAST_LEVEL, MIN_LAST_LEVEL = 32 << 20, 4 << 20
 _UNITS = {"K": 10, "M": 20, "G": 30}
@@ -23,6 +25,8 @@ def l2_size() -> int:
     >>> l2_size() >= 1 << 17
     True
     """
+    if target.is_foreign():
+        return _FOREIGN_L2
     size = None
     if sys.platform == "linux":
         size = _l2_size_on_linux(Path(_SYSFS))

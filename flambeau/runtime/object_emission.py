@@ -101,4 +101,19 @@ def emit_object(source: str, passes: bool | str = True) -> bytes:
     return found.emit_object(source, passes)
 
 
-__all__ = ["ThreadCompiler", "emit_object"]
+def emit_for(other: target.Host, source: str) -> bytes:
+    """Compile a module's text to object code for another machine than the target of this process."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()  # for inline assembly; LLVM's parsers of other targets are not exposed
+    tm = target.machine_for(other)
+    module = llvm.parse_assembly(source)
+    module.triple, module.data_layout = other.triple, str(tm.target_data)
+    module.verify()
+    code: bytes = tm.emit_object(module)
+    return code
+
+
+__all__ = ["ThreadCompiler", "emit_for", "emit_object"]

@@ -1,6 +1,8 @@
 """The compilation target: this machine's processor and features, LLVM's target machines and pass pipelines.
 
-`FLAMBEAU_JIT_WIDTH` (128, 256 or 512) limits the width of vectors in bits.
+`FLAMBEAU_JIT_WIDTH` (128, 256 or 512) limits the width of vectors in bits. `FLAMBEAU_TARGET`, the fields of a `Host` in
+JSON, makes this process generate code for another machine, which it cannot run: ahead-of-time compilation
+(`flambeau.export.aot`) sets it for processes of its own.
 """
 
 from __future__ import annotations
@@ -29,8 +31,16 @@ class Host(NamedTuple):
 
 
 @cache
+def is_foreign() -> bool:
+    """Whether code is generated for another machine than this one."""
+    return "FLAMBEAU_TARGET" in os.environ
+
+
+@cache
 def host() -> Host:
-    """This machine."""
+    """The machine for which code is generated: this one, unless `FLAMBEAU_TARGET` names another."""
+    if is_foreign():
+        return Host(*json.loads(os.environ["FLAMBEAU_TARGET"]))
     triple, cpu, flags, version = _describe_host()
     width = 512 if flags.get("avx512f") and flags.get("avx512vl") else 256 if flags.get("avx2") else 128
     limit = os.environ.get("FLAMBEAU_JIT_WIDTH", "")
@@ -94,16 +104,24 @@ def _initialize() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
+    if is_foreign():
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
 
 
 def machine() -> Any:
     """A new target machine, owned by the caller."""
+    _initialize()
+    return machine_for(host())
+
+
+def machine_for(this: Host) -> Any:
+    """A new target machine for a processor whose target is initialized, owned by the caller."""
     import llvmlite.binding as llvm
 
-    _initialize()
-    this = host()
+    reloc = "static" if this.triple.startswith("wasm") else "pic"
     return llvm.Target.from_triple(this.triple).create_target_machine(
-        cpu=this.cpu, features=this.features, opt=3, reloc="pic", codemodel="default")
+        cpu=this.cpu, features=this.features, opt=3, reloc=reloc, codemodel="default")
 
 
 def pass_builder(tm: Any) -> Any:

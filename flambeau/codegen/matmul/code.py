@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from ...runtime import launch
+from ...runtime import launch, target
 from ..llvm import kernel_entry
 from ..llvm.kernel_entry import FunctionPointer
 from ..llvm.loop_nests import I64, POINTER, at, i64, larger, loop, smaller, word
@@ -36,7 +36,7 @@ def generate(dtype: np.dtype) -> str:
 def stack_buffer(builder: ir.IRBuilder, size: int) -> Any:
     """Allocate a stack buffer of `size` bytes, aligned for vectors."""
     with builder.goto_entry_block():
-        pointer = builder.alloca(POINTER, -(-size // 8))
+        pointer = builder.alloca(POINTER, -(-size // (4 if target.host().triple.startswith("wasm32") else 8)))
         pointer.align = launch.ALIGNMENT
         return pointer
 

@@ -1,0 +1,90 @@
+"""Ahead-of-time compilation: programs as shared libraries and WebAssembly modules that need no Python.
+
+program = flambeau.export.export(model, (x,), dynamic_shapes={"x": {0: Dim("batch", max=32)}})
+program.save("digits.so")                                    # and digits.h
+flambeau.export.aot.compile(train_step, (x, y), "step.so")   # a function, with the state that it writes to
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from .build import Progress, Report, build
+from .errors import ExportError
+from .interface import identifier
+from .sources import function_source, program_source
+from .targets import NAMES, default_name, resolve
+
+__all__ = ["NAMES", "ExportError", "Report", "compile", "compile_program"]
+
+
+def compile(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    target: str | None = None,
+    progress: Progress = lambda text: None,
+) -> Report:
+    """Compile a function of tensors, such as a training step, to a file.
+
+    The function runs once, on copies of the arguments; what it writes to is restored. Tensors from outside that it
+    reads are weights in the file. Those that it writes to, and hyperparameters of optimizers, are the *state*, memory
+    that the caller passes to each run.
+
+    Args:
+        function: takes tensors, returns tensors.
+        args: example arguments: shapes and dtypes are fixed.
+        path: of the file, by its suffix `.so`, `.o` or `.wasm`.
+        name: the prefix of the C functions; default: the file's name.
+        target: one of `NAMES`; default: x86-64 or what this machine is, and wasm32 for `.wasm`.
+        progress: called with a line of text for each stage.
+
+    Raises:
+        ExportError: the function cannot be compiled, or there is no linker.
+        ValueError: there is no such target or kind of file.
+    """
+    path = Path(path)
+    chosen = resolve(_target_name(path, target))
+    return build(function_source(function, args, name or identifier(path.stem)), path, chosen, progress)
+
+
+def compile_program(
+    program: Any,
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    target: str | None = None,
+    sizes: dict[str, Iterable[int]] | None = None,
+    progress: Progress = lambda text: None,
+) -> Report:
+    """Compile an exported program to a file: `ExportedProgram.save` for `.so`, `.o` and `.wasm`.
+
+    Args:
+        program: an `ExportedProgram`.
+        path: of the file.
+        name, target, progress: as in `compile`.
+        sizes: name of a dynamic size -> the values for which there is code; default: its range, or, where it has no
+            maximum, 1 to 8, 16, 32 and 64.
+
+    Raises:
+        ExportError: the program cannot be compiled, or there is no linker.
+        ValueError: there is no such target, kind of file or size.
+    """
+    path = Path(path)
+    chosen = resolve(_target_name(path, target))
+    source = program_source(program, name or identifier(path.stem), sizes, progress)
+    return build(source, path, chosen, progress)
+
+
+def _target_name(path: Path, target: str | None) -> str:
+    if path.suffix not in (".so", ".o", ".wasm"):
+        raise ValueError(f"a compiled program is a file with the suffix .so, .o or .wasm, not {path.name!r}")
+    name = default_name(path.suffix == ".wasm") if target is None else target
+    if (name == "wasm32") != (path.suffix == ".wasm"):
+        raise ValueError(f"{path.name!r} cannot be of the target {name!r}: .wasm files are of wasm32, others are not")
+    return name

@@ -1,0 +1,296 @@
+"""Building a file: captures of a program for all sizes are laid out, compiled for each variant, and linked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ...runtime import object_emission
+from ...runtime import target as compilation_target
+from .capture import Capture, Memory, fallback_kernels
+from .errors import ExportError
+from .header import header
+from .interface import Extent, Interface, Operand, Setting, distinct, identifier
+from .interface_ir import ALIGNMENT, interface_module
+from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, encode_graph
+from .linking import link
+from .program_ir import Place
+from .targets import NAMES, Target
+from .variants import compile_variants
+
+#: told what is being done
+Progress = Callable[[str], None]
+
+
+class Source(NamedTuple):
+    """What is built.
+
+    Attributes:
+        name: the prefix of the functions.
+        size_names: the names of dynamic sizes.
+        captures: for each combination of sizes.
+        input_names, output_names: of the operands.
+        input_shapes: of the inputs.
+    """
+
+    name: str
+    size_names: tuple[str, ...]
+    captures: list[tuple[tuple[int, ...], Capture]]
+    input_names: list[str]
+    output_names: list[str]
+    input_shapes: list[tuple[Extent, ...]]
+
+
+class Report(NamedTuple):
+    """What was built.
+
+    Attributes:
+        files: the files and their sizes in bytes.
+        interface: the C interface.
+        weights, state: bytes.
+        arenas: for each combination of sizes, the bytes of intermediate values, the most of all variants.
+        kernels: of the plan for the last combination of sizes.
+    """
+
+    files: dict[Path, int]
+    interface: Interface
+    weights: int
+    state: int
+    arenas: dict[tuple[int, ...], int]
+    kernels: list[KernelReport]
+
+    def __str__(self) -> str:
+        """The report as a table."""
+        sizes = ", ".join(self.interface.sizes)
+        lines = [f"{path}: {count:,} bytes" for path, count in self.files.items()]
+        lines.append(f"weights {self.weights:,} bytes, state {self.state:,} bytes")
+        peak = max(self.arenas, key=lambda key: self.arenas[key])
+        at = f" at {sizes} = {', '.join(map(str, peak))}" if sizes else ""
+        lines.append(f"intermediate values: {self.arenas[peak]:,} bytes{at}")
+        moved, work = sum(each.bytes for each in self.kernels), sum(each.operations for each in self.kernels)
+        at = f" at {sizes} = {', '.join(map(str, [*self.arenas][-1]))}" if sizes else ""
+        lines.append(f"{len(self.kernels)} kernels, {work:,} operations, {moved:,} bytes moved{at}")
+        return "\n".join(lines)
+
+
+class _Layout:
+    """The places of the model's memory in its weights and its state."""
+
+    def __init__(self, source: Source) -> None:
+        everything: dict[int, Memory] = {}
+        written: set[int] = set()
+        for _, captured in source.captures:
+            for number, memory in captured.memory.items():
+                everything.setdefault(id(memory.array), memory)
+                if number in captured.written:
+                    written.add(id(memory.array))
+        self.places: dict[int, tuple[bool, int]] = {}  # by identity: whether it is state, and its offset
+        self.settings: list[tuple[str, int, float]] = []
+        self._blobs = bytearray(), bytearray()
+        known: dict[tuple[bytes, str], int] = {}
+        for key, memory in everything.items():
+            is_state = key in written or memory.settable
+            bits = np.ascontiguousarray(_in_memory_order(memory.initial)).tobytes()
+            if is_state:
+                offset = self._append(True, bits)
+            else:
+                digest = hashlib.sha256(bits).digest(), str(memory.initial.dtype)
+                offset = known.setdefault(digest, -1)
+                if offset < 0:
+                    offset = known[digest] = self._append(False, bits)
+            self.places[key] = is_state, offset
+            if memory.settable and key not in written:
+                self.settings.append((memory.name, offset, float(memory.initial)))
+
+    def _append(self, is_state: bool, bits: bytes) -> int:
+        blob = self._blobs[is_state]
+        blob += bytes(-len(blob) % ALIGNMENT)
+        offset = len(blob)
+        blob += bits
+        return offset
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights as bytes."""
+        return np.frombuffer(bytes(self._blobs[0]), np.uint8)
+
+    @property
+    def state(self) -> np.ndarray:
+        """The initial state as bytes."""
+        return np.frombuffer(bytes(self._blobs[1]), np.uint8)
+
+
+def _in_memory_order(a: np.ndarray) -> np.ndarray:
+    order = sorted(range(a.ndim), key=lambda d: (a.shape[d] != 1, -a.strides[d]))
+    return a.transpose(order)
+
+
+def build(source: Source, path: Path, target: Target, progress: Progress = lambda text: None) -> Report:
+    """Build a shared library, an object file or a WebAssembly module, and its header or loader.
+
+    Raises:
+        ExportError: the program cannot be compiled.
+    """
+    for _, each in source.captures:
+        for kernel in fallback_kernels([t.value for t in each.targets]):
+            raise ExportError(f"{kernel!r} has no compiled kernel: {kernel.why or 'it runs in NumPy'}")
+    layout = _Layout(source)
+    weights, state = layout.weights, layout.state
+    interface, guards = _interface(source, layout, target)
+    first_output = len(interface.inputs)
+    state_base = first_output + len(interface.outputs)
+    sized = [_sized(sizes, each, layout, guards, state_base) for sizes, each in source.captures]
+    progress(f"compiling {len(sized)} plan{'s' * (len(sized) > 1)} for {target.name}")
+    names = [f"{interface.name}_{each.name}" for each in target.variants]
+    jobs = [VariantJob(name, sized, first_output, state_base + 2) for name in names]
+    codes = compile_variants(target.variants, jobs)
+    objects = _unique(codes)
+    objects.append(_interface_object(interface, target))
+    data = {f"{interface.name}_weights": weights} if len(weights) else {}
+    if len(state):
+        data[f"{interface.name}_initial"] = state
+    progress("linking")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    link(path, target, objects, data, exported_functions(interface))
+    files = [path]
+    if target.is_wasm:
+        from .javascript import loader
+
+        files.append(path.with_suffix(".mjs"))
+        files[-1].write_text(loader(interface, path.name), encoding="utf-8")
+    else:
+        files.append(path.with_suffix(".h"))
+        files[-1].write_text(header(interface), encoding="utf-8")
+    arenas = {sizes: max(code.arenas[i] for code in codes) for i, (sizes, _) in enumerate(source.captures)}
+    return Report(
+        {each: each.stat().st_size for each in files}, interface, len(weights), len(state), arenas, codes[0].kernels
+    )
+
+
+def exported_functions(interface: Interface) -> list[str]:
+    """The names of the functions of a C interface."""
+    names = ["arena_size", "run", "error_text"]
+    if interface.state:
+        names += ["state_size", "state_init", *(f"set_{each.name}" for each in interface.settings)]
+    return [f"{interface.name}_{each}" for each in names]
+
+
+def _unique(codes: Sequence[VariantCode]) -> list[bytes]:
+    return list(dict.fromkeys(code for each in codes for code in each.objects))
+
+
+def _interface_object(interface: Interface, target: Target) -> bytes:
+    """The object file of the C functions, for the least of the variants."""
+    least = target.variants[-1]
+    source = interface_module(interface, target.variants, 32 if target.is_wasm else 64)
+    if least.host == compilation_target.host():
+        return object_emission.emit_object(source, "few")
+    return object_emission.emit_for(least.host, source)
+
+
+def _sized(sizes: tuple[int, ...], each: Capture, layout: _Layout, guards: dict[str, int], state: int) -> SizedJob:
+    inputs: dict[int, Place] = {number: (position, 0) for number, position in each.arguments.items()}
+    for number, memory in each.memory.items():
+        is_state, offset = layout.places[id(memory.array)]
+        inputs[number] = (state if is_state else state + 1, offset)
+    targets = [(t.value.number, None if t.overwrites is None else t.overwrites.number, t.region) for t in each.targets]
+    found = [(guard.value.number, guard.outcome, guards[guard.where]) for guard in each.guards]
+    return SizedJob(sizes, encode_graph(each.graph), targets, found, inputs)
+
+
+def _interface(source: Source, layout: _Layout, target: Target) -> tuple[Interface, dict[str, int]]:
+    guards: dict[str, int] = {}
+    for _, each in source.captures:
+        for guard in each.guards:
+            guards.setdefault(guard.where, len(guards))
+    _, first = source.captures[-1]
+    names = distinct([*source.size_names, *source.input_names, *source.output_names])
+    sizes, rest = names[: len(source.size_names)], names[len(source.size_names) :]
+    dtypes = {
+        position: next(v for v in first.graph.values if v.op == "input" and v.attrs == number).dtype
+        for number, position in first.arguments.items()
+    }
+    written = {first.arguments[number] for number in first.written if number in first.arguments}
+    renamed = dict(zip(source.size_names, sizes, strict=True))
+    inputs = [
+        Operand(name, dtypes[i], tuple(e._replace(size=renamed.get(e.size or "")) for e in shape), i in written)
+        for i, (name, shape) in enumerate(zip(rest, source.input_shapes, strict=False))
+    ]
+    outputs = [
+        Operand(name, dtype, shape, True)
+        for name, (_, dtype), shape in zip(
+            rest[len(inputs) :], first.results, _result_shapes(source, sizes), strict=True
+        )
+    ]
+    settings = [
+        Setting(name, offset, value)
+        for name, (_, offset, value) in zip(
+            distinct([name for name, _, _ in layout.settings]), layout.settings, strict=True
+        )
+    ]
+    texts = [
+        f"a condition on the elements of inputs, such as the range of indices, does not hold: {_short(where)}"
+        for where in guards
+    ]
+    return Interface(
+        identifier(source.name),
+        tuple(sizes),
+        [each for each, _ in source.captures],
+        inputs,
+        outputs,
+        len(layout.state),
+        settings,
+        texts,
+        len(layout.weights),
+        False,
+        "",
+        NAMES[target.name],
+    ), guards
+
+
+def _short(where: str) -> str:
+    """A place without its folders, which mean nothing on another machine, and without what would end a comment."""
+    file, separator, rest = where.partition(":")
+    return (Path(file).name + separator + rest).replace("*/", "* /")
+
+
+def _result_shapes(source: Source, sizes: Sequence[str]) -> list[tuple[Extent, ...]]:
+    """The shapes of results as formulas of the sizes."""
+    shapes = []
+    for i, (shape, _) in enumerate(source.captures[0][1].results):
+        rows = [each.results[i][0] for _, each in source.captures]
+        keys = [key for key, _ in source.captures]
+        shapes.append(
+            tuple(_formula([*zip(keys, (row[d] for row in rows), strict=True)], sizes) for d in range(len(shape)))
+        )
+    return shapes
+
+
+def _formula(observed: list[tuple[tuple[int, ...], int]], names: Sequence[str]) -> Extent:
+    """An extent as a linear formula of a size, or of a product of sizes.
+
+    Raises:
+        ExportError: it is none.
+    """
+    extents = [extent for _, extent in observed]
+    if len(set(extents)) == 1:
+        return Extent(None, 0, extents[0])
+    for count in range(1, len(names) + 1):
+        for chosen in combinations(range(len(names)), count):
+            x = [int(np.prod([key[d] for d in chosen])) for key, _ in observed]
+            low, high = int(np.argmin(x)), int(np.argmax(x))
+            if x[low] == x[high]:
+                continue
+            factor, rest = divmod(extents[high] - extents[low], x[high] - x[low])
+            offset = extents[low] - factor * x[low]
+            if not rest and all(factor * n + offset == extent for n, extent in zip(x, extents, strict=True)):
+                return Extent("*".join(names[d] for d in chosen), factor, offset)
+    raise ExportError(f"an extent of a result is no linear formula of {', '.join(names)}: {extents}")
+
+
+__all__ = ["Progress", "Report", "Source", "build", "exported_functions"]

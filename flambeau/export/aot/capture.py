@@ -1,0 +1,274 @@
+"""Capture: one call of a function as an IR graph, with the memory behind each of its inputs.
+
+The call runs once, eagerly, under the tracer of `torch.compile`. Tensors that are not arguments are *memory* of the
+model: weights if the call only reads them, state if it writes to them. What the call wrote is undone afterwards, so
+that exporting a training step trains nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import flambeau as torch
+
+from ...amp import state as autocast
+from ...compiler.tracing.aliasing import memory_order, owner
+from ...compiler.tracing.storage_tracer import LiftedInput
+from ...compiler.tracing.tracer import DataGuard, Tracer
+from ...ir.graph.extern_kernels import FallbackKernel
+from ...ir.graph.target import Target
+from ...ir.graph.value import Graph, Unsupported, Value
+from ...trees import tree_flatten
+from .errors import ExportError
+
+#: gives the user's line of what runs now; None: the innermost frame outside this package
+Locate = Callable[[], str | None]
+
+
+class Memory(NamedTuple):
+    """An array that the model owns.
+
+    Attributes:
+        array: identifies the memory: every capture of a program meets the same array.
+        initial: its elements when the call began.
+        name: of the parameter, buffer or hyperparameter; "" where unknown.
+        settable: whether it is a hyperparameter that may be set between runs.
+    """
+
+    array: np.ndarray
+    initial: np.ndarray
+    name: str
+    settable: bool = False
+
+
+class Capture(NamedTuple):
+    """A captured call.
+
+    Attributes:
+        graph: the IR graph.
+        targets: results in order, then writes.
+        guards: data guards: a bool value, its required outcome, and the user's line.
+        arguments: by input number, the position of the argument that it stands for.
+        memory: by input number, the model's memory that it stands for.
+        written: the input numbers that the call writes to.
+        results: shapes and dtypes of the results.
+    """
+
+    graph: Graph
+    targets: list[Target]
+    guards: list[DataGuard]
+    arguments: dict[int, int]
+    memory: dict[int, Memory]
+    written: list[int]
+    results: list[tuple[tuple[int, ...], np.dtype]]
+
+
+class _CapturingTracer(Tracer):
+    """A tracer that keeps the elements of lifted arrays as they were, and refuses random numbers."""
+
+    def __init__(self, locate: Locate) -> None:
+        super().__init__()
+        self._locate = locate
+        self.initial: dict[int, np.ndarray] = {}
+        self.refusal: str | None = None
+
+    def graph_break(self, reason: str) -> None:
+        super().graph_break(reason)
+        if self.refusal is None:
+            place = self._locate()
+            self.refusal = self.failure if place is None else f"{reason} ({place})"
+
+    def _lift(self, tensor: Any, a: np.ndarray) -> Any:
+        before = len(self.lifted)
+        storage = super()._lift(tensor, a)
+        for lifted in self.lifted[before:]:
+            self.initial[lifted.number] = lifted.array.copy(order="K")
+        return storage
+
+    def on_operator(
+        self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool
+    ) -> None:
+        guards, calls = len(self.data_guards), len(self.extern_calls)
+        super().on_operator(op, inputs, params, outs, in_place)
+        place = self._locate()
+        if place is not None:
+            self.data_guards[guards:] = [each._replace(where=place) for each in self.data_guards[guards:]]
+            self.extern_calls[calls:] = [(name, why, place) for name, why, _ in self.extern_calls[calls:]]
+
+    def on_random_draw(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
+        self.graph_break(
+            f"{getattr(function, '__name__', 'a function')} draws random numbers, for which there are no "
+            "compiled kernels: draw them outside and pass them as an argument, or call eval()"
+        )
+
+
+def capture(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    names: dict[int, str] | None = None,
+    locate: Locate = lambda: None,
+) -> Capture:
+    """Run a call once and return its graph.
+
+    Args:
+        function: the function or module.
+        args, kwargs: its arguments; tensors must be contiguous.
+        names: identity of a tensor -> its name.
+        locate: gives the user's line.
+
+    Raises:
+        ExportError: the call cannot be one program of compiled kernels.
+    """
+    kwargs = kwargs or {}
+    tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
+    for attempt in range(3):
+        tracer = _CapturingTracer(locate)
+        with _undone(tracer, keep_gradients=attempt < 2):
+            with tracer, autocast.own_cache():
+                tracer.bind_arguments(tensors)
+                result = function(*args, **kwargs)
+            if not _starts_differently(tracer):
+                found = _collect(tracer, tensors, result, names or {})
+                break
+    else:
+        raise ExportError(
+            "each call begins with other gradients than the last one ended with: set them to None "
+            "(optimizer.zero_grad()) in the function that is exported"
+        )
+    tracer.release()
+    return found
+
+
+def _starts_differently(tracer: _CapturingTracer) -> bool:
+    """Whether the next call would begin in another state: with gradients that this one made."""
+    return any(
+        entry is None
+        and tensor._grad is not None
+        and not tracer.is_created(tensor)
+        and id(tensor) not in tracer.cleared_grads
+        for tensor, entry in tracer.entry_grads.values()
+    )
+
+
+@contextmanager
+def _undone(tracer: _CapturingTracer, keep_gradients: bool) -> Iterator[None]:
+    """Restore the elements of lifted arrays afterwards, and gradients unless a next attempt needs them."""
+    try:
+        yield
+    finally:
+        for lifted in tracer.lifted:
+            if tracer.storages.get(id(owner(lifted.array))) is not None and lifted.array.flags.writeable:
+                lifted.array[...] = tracer.initial[lifted.number]
+        again = keep_gradients and _starts_differently(tracer)
+        for tensor, entry in tracer.entry_grads.values():
+            if not again and tensor._grad is not entry and not tracer.is_created(tensor):
+                tensor._grad = entry
+
+
+def _collect(tracer: _CapturingTracer, tensors: Sequence[Any], result: Any, names: dict[int, str]) -> Capture:
+    graph = tracer.graph
+    tracer.frame_hook.stop()
+    reason = tracer.refusal or tracer.failure or tracer.frame_hook.effect
+    if reason is not None:
+        raise ExportError(f"this cannot be compiled ahead of time: {reason}")
+    if tracer.extern_calls:
+        name, why, place = tracer.extern_calls[0]
+        raise ExportError(f"{name} has no compiled kernel for these arguments: {why or 'it runs in NumPy'} ({place})")
+    targets: list[Target] = []
+    results = []
+    try:
+        for x in tree_flatten(result)[0]:
+            if isinstance(x, torch.Tensor):
+                value = tracer.value_of(x)
+                if value.op in ("view", "input", "constant") or any(value is t.value for t in targets):
+                    value = graph.make("copy", (value,), len(targets), value.shape, value.dtype)
+                targets.append(Target(value))
+                results.append((value.shape, value.dtype))
+    except Unsupported as error:
+        raise ExportError(f"a result cannot be compiled ahead of time: {error}") from None
+    written = _writes(tracer, targets)
+    arguments = {}
+    for number, source in tracer.argument_sources.items():
+        if source[0] != "argument":
+            raise ExportError("two arguments share memory: pass copies as examples")
+        arguments[number] = source[1]
+    return Capture(graph, targets, list(tracer.data_guards), arguments, _memory_of(tracer, names), written, results)
+
+
+def _writes(tracer: _CapturingTracer, targets: list[Target]) -> list[int]:
+    """Append the targets of writes; return the numbers of the inputs that are written to."""
+    written = []
+    for storage in tracer.storages.values():
+        if not storage.changed or storage.leaf is None or storage.value is None or not storage.leaf.size:
+            continue
+        if storage.value.shape != storage.leaf.shape:
+            raise ExportError("memory is written in another shape than it has")
+        targets.append(Target(storage.value, storage.leaf))
+        written.append(storage.leaf.attrs)
+    return written
+
+
+def _memory_of(tracer: _CapturingTracer, names: dict[int, str]) -> dict[int, Memory]:
+    memory = {
+        each.number: Memory(each.array, tracer.initial[each.number], names.get(id(each.tensor), ""))
+        for each in map(_checked, tracer.lifted)
+    }
+    guarded = {(id(group), key, index) for group, key, index, *_ in tracer.scalar_guards.values()}
+    for number, group, key, index in tracer.scalar_inputs:
+        value = group[key] if index is None else group[key][index]
+        place = _NUMBERS.setdefault((id(group), key, index), (group, np.zeros((), np.float64)))[1]
+        free = (id(group), key, index) not in guarded
+        memory[number] = Memory(place, np.array(float(value)), key if index is None else f"{key}_{index}", free)
+    return memory
+
+
+#: arrays that stand for hyperparameters, with their param group, which must stay alive: its identity is in the key
+_NUMBERS: dict[tuple[int, str, int | None], tuple[Any, np.ndarray]] = {}
+
+
+def _checked(lifted: LiftedInput) -> LiftedInput:
+    if memory_order(lifted.array) is None:
+        raise ExportError(
+            f"a tensor of shape {lifted.tensor_array.shape} from outside of the function is not dense: "
+            "export a copy of it, x.contiguous()"
+        )
+    return lifted
+
+
+def fallback_kernels(values: Sequence[Value]) -> list[FallbackKernel]:
+    """The fallback kernels that values depend on."""
+    seen: set[int] = set()
+    found, stack = [], list(values)
+    while stack:
+        value = stack.pop()
+        if value.number in seen:
+            continue
+        seen.add(value.number)
+        if value.op == "extern" and isinstance(value.attrs, FallbackKernel):
+            found.append(value.attrs)
+        stack += value.args
+    return found
+
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in .*\n?\s*(.*)')
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def line_of(stack_trace: str) -> str | None:
+    """The innermost line of a recorded stack outside this package, else the innermost line, with its source."""
+    frames = _FRAME.findall(stack_trace)
+    if not frames:
+        return None
+    file, number, source = ([frame for frame in frames if not frame[0].startswith(_PACKAGE + os.sep)] or frames)[-1]
+    return f"{file}:{number}: {source.strip()}" if source else f"{file}:{number}"
+
+
+__all__ = ["Capture", "Memory", "capture", "fallback_kernels", "line_of"]

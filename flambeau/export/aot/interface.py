@@ -1,0 +1,155 @@
+"""The C interface of a compiled program: its functions, operands, sizes and statuses."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from ...dtypes import BFLOAT16
+
+
+class Extent(NamedTuple):
+    """The extent of a dimension: `factor * size + offset` of a dynamic size, or `offset` where there is none."""
+
+    size: str | None
+    factor: int
+    offset: int
+
+    def __str__(self) -> str:
+        if self.size is None:
+            return str(self.offset)
+        text = self.size if self.factor == 1 else f"{self.factor}*{self.size}"
+        return text + (f"{self.offset:+d}" if self.offset else "")
+
+
+class Operand(NamedTuple):
+    """An array that the caller passes.
+
+    Attributes:
+        name: of the parameter.
+        dtype: of the elements.
+        shape: the extents.
+        written: whether the run writes to it.
+    """
+
+    name: str
+    dtype: np.dtype
+    shape: tuple[Extent, ...]
+    written: bool
+
+    @property
+    def c_type(self) -> str:
+        """The C type of an element."""
+        return _C_TYPES["bfloat16" if self.dtype == BFLOAT16 else self.dtype.name]
+
+    @property
+    def alignment(self) -> int:
+        """Bytes to which the address must be aligned."""
+        return self.dtype.itemsize // 2 if self.dtype.kind == "c" else self.dtype.itemsize
+
+
+class Setting(NamedTuple):
+    """A hyperparameter that may be set between runs: its name, and its offset in the state, a double."""
+
+    name: str
+    offset: int
+    default: float
+
+
+class Interface(NamedTuple):
+    """What the header declares.
+
+    Attributes:
+        name: the prefix of all functions.
+        sizes: the names of the dynamic sizes.
+        supported: the values of the sizes for which there are plans.
+        inputs, outputs: the operands.
+        state: bytes of the state; 0 for none.
+        settings: hyperparameters in the state.
+        guards: what must hold of the inputs' elements, by data guard.
+        weights: bytes of the weights.
+        external_weights: whether the weights are passed to each run, and are not in the file.
+        weights_digest: identifies the weights where they are in a file beside.
+        targets: what the code is compiled for, in words.
+    """
+
+    name: str
+    sizes: tuple[str, ...]
+    supported: list[tuple[int, ...]]
+    inputs: list[Operand]
+    outputs: list[Operand]
+    state: int
+    settings: list[Setting]
+    guards: list[str]
+    weights: int
+    external_weights: bool
+    weights_digest: str
+    targets: str
+
+
+#: statuses, in order from 0 on: name, text
+STATUSES = [
+    ("OK", "no error"),
+    ("NULL_POINTER", "a pointer is null"),
+    ("MISALIGNED", "an address is not a multiple of its element's size"),
+    ("UNSUPPORTED_SIZE", "there is no code for these sizes: the header lists those that there are"),
+    ("SMALL_ARENA", "the arena has fewer bytes than the arena_size function returns for these sizes"),
+    ("SMALL_STATE", "the state has fewer bytes than the state_size function returns"),
+    ("UNSUPPORTED_PROCESSOR", "the processor lacks instructions that the code needs"),
+    ("BAD_WEIGHTS", "the bytes are not the weights file of this model, or not all of it"),
+]
+#: the status of the first data guard
+FIRST_GUARD = 32
+
+_C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int64": "int64_t",
+    "int32": "int32_t",
+    "int16": "int16_t",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "bool": "uint8_t",
+    "uint16": "uint16_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+    "complex64": "float",
+    "complex128": "double",
+}
+_RESERVED = """
+    alignas alignof auto bool break case catch char class const constexpr continue default delete do double else enum
+    explicit export extern false float for friend goto if inline int long mutable namespace new nullptr operator private
+    protected public register restrict return short signed sizeof static struct switch template this throw true try
+    typedef typename union unsigned using virtual void volatile while and or not xor
+    arena arena_bytes state state_bytes weights"""
+_KEYWORDS = frozenset(_RESERVED.split())
+
+
+def identifier(name: str) -> str:
+    """A C identifier like a name.
+
+    >>> identifier("3d-net"), identifier("class")
+    ('_3d_net', 'class_')
+    """
+    text = re.sub(r"\W", "_", name, flags=re.ASCII) or "_"
+    text = f"_{text}" if text[0].isdigit() else text
+    return f"{text}_" if text in _KEYWORDS else text
+
+
+def distinct(names: list[str]) -> list[str]:
+    """C identifiers like these names, all different."""
+    found: list[str] = []
+    for name in map(identifier, names):
+        number, unique = 1, name
+        while unique in found:
+            number += 1
+            unique = f"{name}_{number}"
+        found.append(unique)
+    return found
+
+
+__all__ = ["FIRST_GUARD", "STATUSES", "Extent", "Interface", "Operand", "Setting", "distinct", "identifier"]

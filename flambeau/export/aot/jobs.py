@@ -1,0 +1,86 @@
+"""Jobs: what one variant of a program's code is compiled from, in a form that another process can read."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...ir.graph.target import Target
+from ...ir.graph.value import Graph, Value
+from .program_ir import Place
+
+
+class SizedJob(NamedTuple):
+    """The graph for some sizes.
+
+    Attributes:
+        sizes: the dynamic sizes.
+        values: the graph's values: operation, numbers of arguments, attributes, shape, dtype.
+        targets: the number of each one's value, that of the input that it overwrites or None, and its region.
+        guards: for each data guard the number of its value, its outcome, and its number among the program's guards.
+        inputs: by input number the base and offset of its memory.
+    """
+
+    sizes: tuple[int, ...]
+    values: list[tuple[str, list[int], Any, tuple[int, ...], np.dtype]]
+    targets: list[tuple[int, int | None, Any]]
+    guards: list[tuple[int, bool, int]]
+    inputs: dict[int, Place]
+
+
+class VariantJob(NamedTuple):
+    """A program for one processor.
+
+    Attributes:
+        name: the prefix of its symbols.
+        sized: the graphs.
+        first_output, arena: the bases of the first output and of the arena, which is the last one.
+    """
+
+    name: str
+    sized: list[SizedJob]
+    first_output: int
+    arena: int
+
+
+class KernelReport(NamedTuple):
+    """A kernel of a plan: its name, and the bytes and operations that the cost model counts."""
+
+    name: str
+    bytes: int
+    operations: int
+
+
+class VariantCode(NamedTuple):
+    """Compiled code.
+
+    Attributes:
+        objects: object files.
+        arenas: by sizes, bytes of the arena.
+        kernels: of the plan for the last sizes.
+    """
+
+    objects: list[bytes]
+    arenas: list[int]
+    kernels: list[KernelReport]
+
+
+def encode_graph(graph: Graph) -> list[tuple[str, list[int], Any, tuple[int, ...], np.dtype]]:
+    """The values of a graph."""
+    return [(v.op, [x.number for x in v.args], v.attrs, v.shape, v.dtype) for v in graph.values]
+
+
+def decode_graph(job: SizedJob) -> tuple[Graph, list[Target], list[tuple[Value, bool]]]:
+    """The graph, targets and data guards of a job."""
+    graph = Graph()
+    for op, args, attrs, shape, dtype in job.values:
+        graph.restore(op, [graph.values[i] for i in args], attrs, shape, dtype)
+    values = graph.values
+    targets = [
+        Target(values[value], None if over is None else values[over], region) for value, over, region in job.targets
+    ]
+    return graph, targets, [(values[value], outcome) for value, outcome, _ in job.guards]
+
+
+__all__ = ["KernelReport", "SizedJob", "VariantCode", "VariantJob", "decode_graph", "encode_graph"]

@@ -1,0 +1,244 @@
+"""The schedule of a program as LLVM IR: functions that call kernels in order, and the tables that they read.
+
+Plans of several sizes mostly call the same kernels on the same memory, and differ in numbers: chunks, offsets, words of
+kernels' plans. Such plans share a function; each has a table of its numbers. A module exports two hidden functions:
+
+    i64 NAME_arena(ptr sizes)            the bytes of the arena for these sizes, or -1
+    i64 NAME_run(ptr bases, ptr sizes)   0, or the number, from 1 on, of the data guard that does not hold; -1
+
+`bases` has the addresses of inputs, outputs, state, weights and arena, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ...ir.schedule.steps import ExecutionPlan, Step
+from ...runtime.compilation import Symbol, Word
+from ...runtime.launch import Condition
+from ...runtime.thread_pool import CALLER_ONLY
+from .kernel_objects import symbol_name
+
+#: (index of a base, or CONSTANTS; offset in bytes)
+Place = tuple[int, int]
+#: stands for the base of constants of plans, which are in the module
+CONSTANTS = -1
+
+
+class SizedPlan(NamedTuple):
+    """The plan for some sizes.
+
+    Attributes:
+        sizes: the dynamic sizes.
+        plan: the execution plan.
+        bases: by table entry of the plan, the base and offset that it stands for; CONSTANTS: its k-th constant.
+        guards: by data guard of the plan, its number among the program's guards.
+    """
+
+    sizes: tuple[int, ...]
+    plan: ExecutionPlan
+    bases: list[Place]
+    guards: list[int]
+
+
+class _Table:
+    """The numbers of one plan, and the structure that they fill."""
+
+    def __init__(self) -> None:
+        self.words: list[Word] = []
+        self.structure: list[tuple] = []
+
+    def append(self, words: Sequence[Word]) -> int:
+        start = len(self.words)
+        self.words += words
+        return start
+
+
+def program_module(name: str, plans: Sequence[SizedPlan], bases: int, pointer_bytes: int) -> str:
+    """The module of a program.
+
+    Args:
+        name: the prefix of its symbols.
+        plans: for all sizes.
+        bases: the number of bases.
+        pointer_bytes: of the target.
+    """
+    constants = _Constants(name)
+    tables = [_table(each, constants) for each in plans]
+    structures: dict[tuple, int] = {}
+    numbers = [structures.setdefault(tuple(table.structure), len(structures)) for table in tables]
+    used = {word for table in tables for word in table.words if isinstance(word, Symbol)}
+    used |= {
+        step[key] for table in tables for step in table.structure if step[0] == "launch" for key in (1, 2) if step[key]
+    }
+    lines = [f'declare hidden void @"{each}"(ptr, ptr, i64)' for each in sorted({symbol_name(s) for s in used})]
+    lines += [constants.text()]
+    for structure, number in structures.items():
+        lines += _run_function(f"{name}_run_{number}", structure, constants.name, bases)
+    for i, table in enumerate(tables):
+        lines.append(f"@{name}_table_{i} = internal constant {_packed(table.words, pointer_bytes)}, align 64")
+    lines += _lookup(name, plans, numbers, len(plans[0].sizes))
+    return "\n".join(lines) + "\n"
+
+
+class _Constants:
+    """The constants of plans, each distinct array once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = f"{name}_constants"
+        self._data = bytearray()
+        self._known: dict[bytes, int] = {}
+
+    def place(self, bits: bytes) -> int:
+        """The offset of these bytes."""
+        if bits not in self._known:
+            self._data += bytes(-len(self._data) % 64)
+            self._known[bits] = len(self._data)
+            self._data += bits
+        return self._known[bits]
+
+    def text(self) -> str:
+        """The array's definition."""
+        return (
+            f"@{self.name} = internal constant [{len(self._data)} x i8] "
+            f'c"{"".join(f"{chr(92)}{byte:02X}" for byte in self._data)}", align 64'
+        )
+
+
+def _table(sized: SizedPlan, constants: _Constants) -> _Table:
+    table, guards = _Table(), iter(sized.guards)
+    offsets = {}
+    for k, array in enumerate(sized.plan.constants):
+        offsets[sized.plan.arena_entry + 1 + k] = constants.place(array.tobytes())
+    for step in sized.plan.steps:
+        assert isinstance(step, Step)
+        places = []
+        for entry, offset in step.pointers:
+            base, start = (CONSTANTS, offsets[entry]) if entry in offsets else sized.bases[entry]
+            places.append((base, start + offset))
+        bases = tuple(base for base, _ in places)
+        if isinstance(step.launch, Condition):
+            table.append([int(step.launch.outcome), *(offset for _, offset in places)])
+            table.structure.append(("guard", bases, next(guards)))
+            continue
+        launch = step.launch
+        chunks = launch.chunks - CALLER_ONLY if launch.chunks >= CALLER_ONLY else launch.chunks
+        table.append([chunks, *(offset for _, offset in places), *launch.words])
+        symbols = tuple((i, word) for i, word in enumerate(launch.words) if isinstance(word, Symbol))
+        assert isinstance(launch.body, Symbol)
+        table.structure.append(("launch", launch.body, launch.then, bases, len(launch.words), symbols))
+    return table
+
+
+def _packed(words: Sequence[Word], pointer_bytes: int) -> str:
+    """A packed structure of 64-bit words, some of which are addresses."""
+    types, values = [], []
+    for word in words:
+        if not isinstance(word, Symbol):
+            types.append("i64")
+            values.append(f"i64 {word}")
+        else:
+            types.append("ptr")
+            values.append(f'ptr @"{symbol_name(word)}"')
+            if pointer_bytes == 4:  # little-endian: the high half follows
+                types.append("i32")
+                values.append("i32 0")
+    return f"<{{ {', '.join(types)} }}> <{{ {', '.join(values)} }}>"
+
+
+def _run_function(name: str, structure: tuple, constants: str, bases: int) -> Iterator[str]:
+    most = max((len(step[3] if step[0] == "launch" else step[1]) for step in structure), default=1)
+    yield f"define internal i64 @{name}(ptr %bases, ptr %table) {{\nentry:"
+    yield f"  %pointers = alloca [{max(most, 1)} x ptr], align 16"
+    for i in range(bases):
+        yield f"  %base.at.{i} = getelementptr ptr, ptr %bases, i64 {i}\n  %base.{i} = load ptr, ptr %base.at.{i}"
+    yield "  br label %step0"
+    at = 0
+    for s, step in enumerate(structure):
+        yield f"step{s}:"
+        yield f"  %t{s}.at = getelementptr i64, ptr %table, i64 {at}\n  %t{s} = load i64, ptr %t{s}.at, align 8"
+        at += 1
+        if step[0] == "guard":
+            (base,) = step[1]
+            yield from _address(f"g{s}", base, at, constants)
+            at += 1
+            yield f"  %bool{s} = load i8, ptr %g{s}, align 1\n  %want{s} = trunc i64 %t{s} to i8"
+            yield f"  %holds{s} = icmp eq i8 %bool{s}, %want{s}"
+            yield f"  br i1 %holds{s}, label %step{s + 1}, label %stop{s}\nstop{s}:\n  ret i64 {step[2] + 1}"
+            continue
+        _, body, then, places, words, _ = step
+        for k, base in enumerate(places):
+            yield from _address(f"p{s}.{k}", base, at, constants)
+            at += 1
+            yield f"  %slot{s}.{k} = getelementptr ptr, ptr %pointers, i64 {k}\n  store ptr %p{s}.{k}, ptr %slot{s}.{k}"
+        yield f"  %plan{s} = getelementptr i64, ptr %table, i64 {at}"
+        at += words
+        yield f"  br label %head{s}\nhead{s}:"
+        yield f"  %i{s} = phi i64 [ 0, %step{s} ], [ %next{s}, %chunk{s} ]"
+        yield f"  %more{s} = icmp slt i64 %i{s}, %t{s}\n  br i1 %more{s}, label %chunk{s}, label %after{s}"
+        yield f'chunk{s}:\n  call void @"{symbol_name(body)}"(ptr %pointers, ptr %plan{s}, i64 %i{s})'
+        yield f"  %next{s} = add i64 %i{s}, 1\n  br label %head{s}\nafter{s}:"
+        if then:
+            yield f'  call void @"{symbol_name(then)}"(ptr %pointers, ptr %plan{s}, i64 0)'
+        yield f"  br label %step{s + 1}"
+    yield f"step{len(structure)}:\n  ret i64 0\n}}"
+
+
+def _address(name: str, base: int, at: int, constants: str) -> Iterator[str]:
+    pointer = f"@{constants}" if base == CONSTANTS else f"%base.{base}"
+    yield f"  %{name}.at = getelementptr i64, ptr %table, i64 {at}"
+    yield f"  %{name}.offset = load i64, ptr %{name}.at, align 8"
+    yield f"  %{name} = getelementptr i8, ptr {pointer}, i64 %{name}.offset"
+
+
+def _lookup(name: str, plans: Sequence[SizedPlan], numbers: Sequence[int], rank: int) -> Iterator[str]:
+    """The exported functions, and the search of a plan by its sizes."""
+    count = len(plans)
+    rows = ", ".join(f"i64 {size}" for each in plans for size in each.sizes) or "i64 0"
+    yield f"@{name}_sizes = internal constant [{max(1, count * rank)} x i64] [{rows}]"
+    yield f"@{name}_arenas = internal constant [{count} x i64] [{', '.join(f'i64 {p.plan.arena}' for p in plans)}]"
+    tables = ", ".join(f"ptr @{name}_table_{i}" for i in range(count))
+    functions = ", ".join(f"ptr @{name}_run_{number}" for number in numbers)
+    yield f"@{name}_tables = internal constant [{count} x ptr] [{tables}]"
+    yield f"@{name}_functions = internal constant [{count} x ptr] [{functions}]"
+    yield f"define internal i64 @{name}_find(ptr %sizes) {{\nentry:"
+    for d in range(rank):
+        yield f"  %at.{d} = getelementptr i64, ptr %sizes, i64 {d}\n  %size.{d} = load i64, ptr %at.{d}, align 8"
+    yield "  br label %head\nhead:\n  %i = phi i64 [ 0, %entry ], [ %next, %differ ]"
+    yield f"  %more = icmp slt i64 %i, {count}\n  br i1 %more, label %look, label %none\nlook:"
+    yield f"  %row = mul i64 %i, {rank}\n  %all.0 = icmp eq i64 0, 0"
+    for d in range(rank):
+        yield f"  %k.{d} = add i64 %row, {d}\n  %known.at.{d} = getelementptr i64, ptr @{name}_sizes, i64 %k.{d}"
+        yield f"  %known.{d} = load i64, ptr %known.at.{d}\n  %same.{d} = icmp eq i64 %known.{d}, %size.{d}"
+        yield f"  %all.{d + 1} = and i1 %all.{d}, %same.{d}"
+    yield f"  br i1 %all.{rank}, label %found, label %differ\ndiffer:\n  %next = add i64 %i, 1\n  br label %head"
+    yield "found:\n  ret i64 %i\nnone:\n  ret i64 -1\n}"
+    yield f"""define hidden i64 @{name}_arena(ptr %sizes) {{
+  %i = call i64 @{name}_find(ptr %sizes)
+  %none = icmp slt i64 %i, 0
+  br i1 %none, label %fail, label %ok
+fail:
+  ret i64 -1
+ok:
+  %at = getelementptr i64, ptr @{name}_arenas, i64 %i
+  %bytes = load i64, ptr %at
+  ret i64 %bytes
+}}
+define hidden i64 @{name}_run(ptr %bases, ptr %sizes) {{
+  %i = call i64 @{name}_find(ptr %sizes)
+  %none = icmp slt i64 %i, 0
+  br i1 %none, label %fail, label %ok
+fail:
+  ret i64 -1
+ok:
+  %table.at = getelementptr ptr, ptr @{name}_tables, i64 %i
+  %table = load ptr, ptr %table.at
+  %function.at = getelementptr ptr, ptr @{name}_functions, i64 %i
+  %function = load ptr, ptr %function.at
+  %result = call i64 %function(ptr %bases, ptr %table)
+  ret i64 %result
+}}"""
+
+
+__all__ = ["CONSTANTS", "Place", "SizedPlan", "program_module"]

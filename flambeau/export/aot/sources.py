@@ -1,0 +1,173 @@
+"""Sources: exported programs and Python functions, captured for all their sizes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import flambeau as torch
+
+from ...fx.interpreter import Interpreter
+from ...trees import tree_flatten
+from ..exported_program import ExportedProgram
+from ..graph_signature import OutputKind
+from .build import Progress, Source
+from .capture import capture, line_of
+from .errors import ExportError
+from .interface import Extent
+
+#: sizes of an unbounded dimension for which there are plans, unless others are given
+DEFAULT_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64)
+#: the most combinations of sizes
+MAX_PLANS = 512
+
+
+class _Located(Interpreter):
+    """An interpreter of a program's graph that knows which node runs."""
+
+    node: Any = None
+
+    def run_node(self, n: Any) -> Any:
+        self.node = n
+        return super().run_node(n)
+
+    def line(self) -> str | None:
+        """The user's line of the node that runs."""
+        return None if self.node is None else line_of(self.node.meta.get("stack_trace") or "")
+
+
+def program_source(
+    program: ExportedProgram,
+    name: str,
+    sizes: dict[str, Iterable[int]] | None = None,
+    progress: Progress = lambda text: None,
+) -> Source:
+    """Capture an exported program for each combination of its dynamic sizes.
+
+    Args:
+        program: the program, without example inputs of other classes than tensors and numbers.
+        name: the prefix of its functions.
+        sizes: name of a dynamic size -> the values for which there are plans.
+        progress: told what is being done.
+
+    Raises:
+        ExportError: it cannot be compiled.
+        ValueError: `sizes` names no dynamic size, or too many.
+    """
+    if program.example_inputs is None:
+        raise ExportError("the program has no example inputs")
+    module = program.module(check_guards=False)
+    interpreter = _Located(module)
+    leaves = tree_flatten(program.example_inputs)[0]
+    tensors = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+    constraints = {(each.leaf, each.dim): each for each in program._input_constraints}
+    roots = list(dict.fromkeys(each.root for each in constraints.values()))
+    combinations = _combinations(roots, list(constraints.values()), sizes or {})
+    labels = {id(value): key for key, value in (*module.named_parameters(), *module.named_buffers())}
+    inputs = program.graph_signature.user_inputs
+    captures = []
+    with torch.no_grad():
+        for combination in combinations:
+            if roots:
+                progress("tracing " + ", ".join(f"{r} = {n}" for r, n in zip(roots, combination, strict=True)))
+            values = dict(zip(roots, combination, strict=True))
+            resized = []
+            for i, x in enumerate(leaves):
+                if i in tensors:
+                    shape = [
+                        values[c.root] * c.factor + c.offset if (c := constraints.get((i, d))) else n
+                        for d, n in enumerate(x.shape)
+                    ]
+                    x = _resized(x, shape)
+                resized.append(x)
+            captures.append(
+                (combination, capture(interpreter.run, tuple(resized), names=labels, locate=interpreter.line))
+            )
+    shapes = [
+        tuple(
+            Extent(c.root, c.factor, c.offset) if (c := constraints.get((i, d))) else Extent(None, 0, n)
+            for d, n in enumerate(leaves[i].shape)
+        )
+        for i in tensors
+    ]
+    outputs = [spec for spec in program.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
+    count = len(captures[0][1].results)
+    names = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+    if not count and outputs:
+        raise ExportError("the program returns no tensor")
+    return Source(name, tuple(roots), captures, [str(inputs[i]) for i in tensors], names, shapes)
+
+
+def function_source(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Source:
+    """Capture a Python function of tensors, such as a training step.
+
+    Args:
+        function: the function; tensors that it reads from outside are weights, those that it writes to are state.
+        args: its arguments.
+        name: the prefix of its functions.
+
+    Raises:
+        ExportError: it cannot be compiled.
+    """
+    leaves = [x for x in tree_flatten(args)[0] if isinstance(x, torch.Tensor)]
+    arguments = tuple(x.detach().contiguous().clone() if isinstance(x, torch.Tensor) else x for x in args)
+    found = capture(function, arguments)
+    count = len(found.results)
+    outputs = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+    shapes = [tuple(Extent(None, 0, n) for n in x.shape) for x in leaves]
+    return Source(name, (), [((), found)], _argument_names(function, args, len(leaves)), outputs, shapes)
+
+
+def _argument_names(function: Callable[..., Any], args: tuple[Any, ...], count: int) -> list[str]:
+    try:
+        names = list(inspect.signature(function).bind(*args).arguments)
+    except (TypeError, ValueError):
+        names = []
+    if len(names) == len(args) == count:
+        return names
+    return [f"input{i}" for i in range(count)]
+
+
+def _combinations(
+    roots: Sequence[str], constraints: Sequence[Any], chosen: dict[str, Iterable[int]]
+) -> list[tuple[int, ...]]:
+    unknown = set(chosen) - set(roots)
+    if unknown:
+        raise ValueError(f"sizes= names {sorted(unknown)}, but the dynamic sizes are {list(roots)}")
+    values = []
+    for root in roots:
+        mine = next(each for each in constraints if each.root == root)
+        low, high = max(1, mine.min), mine.max
+        if root in chosen:
+            wanted = sorted(set(chosen[root]))
+            if not wanted or wanted[0] < low or wanted[-1] > high:
+                raise ValueError(
+                    f"sizes={{{root!r}: ...}} must be in the range of Dim({root!r}), [{low}, {high}], got {wanted}"
+                )
+        elif high - low < MAX_PLANS:
+            wanted = list(range(low, high + 1))
+        else:
+            wanted = sorted({max(low, n) for n in DEFAULT_SIZES})
+        values.append(wanted)
+    found = list(product(*values))
+    if len(found) > MAX_PLANS:
+        raise ValueError(
+            f"{len(found)} combinations of sizes are too many: at most {MAX_PLANS} have plans. Give fewer "
+            "with sizes={name: [...]}"
+        )
+    return found
+
+
+def _resized(x: Any, shape: Sequence[int]) -> Any:
+    """A dense tensor of a shape, with the elements of another one, repeated."""
+    array = np.resize(x.detach().contiguous().numpy(), tuple(shape)) if x.numel() else np.zeros(shape, x.numpy().dtype)
+    made = torch.empty(tuple(shape), dtype=x.dtype)
+    made.numpy()[...] = array
+    return made
+
+
+__all__ = ["function_source", "program_source"]
