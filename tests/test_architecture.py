@@ -41,8 +41,8 @@ LAYERS: list[list[str]] = [
     ["multiprocessing", "nested", "storage", "testing", "utils"],
     ["_subclasses"],
     [""],  # the package itself: the public names
-    ["alias", "alias_distribution", "cli", "demo", "export", "functorch", "fx", "onnx", "variable_functions",
-     "__main__", "_refs"],
+    ["alias", "alias_distribution", "cli", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
+     "variable_functions", "__main__", "_refs"],
 ]
 
 
