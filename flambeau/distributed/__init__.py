@@ -59,7 +59,7 @@ _DEFINED_IN = dict.fromkeys((
 _DEFINED_IN |= dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh")
 #: submodules that are imported when they are first used
 _SUBMODULES = frozenset({"_functional_collectives", "algorithms", "device_mesh", "elastic", "launch", "names", "nn",
-                         "optim",
+                         "optim", "pipelining",
                          "run", "state_dict"})
 
 

@@ -8,9 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..environment.left_out import LeftOut, tree
 from . import state_dict
-from .device_mesh import DeviceMesh, init_device_mesh
 from .module_states import _sync_module_states
-from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 _Args = ParamSpec("_Args")
 _R = TypeVar("_R")
@@ -28,10 +26,7 @@ _FSDP: dict[str, Any] = {
               "StateDictType": "FULL_STATE_DICT LOCAL_STATE_DICT SHARDED_STATE_DICT",
               "OptimStateKeyType": "PARAM_NAME PARAM_ID"},
 }
-_PLACEMENTS = {each.__name__: each for each in (Partial, Placement, Replicate, Shard, _StridedShard)}
-_TENSOR: dict[str, Any] = {"classes": "DTensor DeviceMesh",
-           "functions": "distribute_tensor distribute_module init_device_mesh empty full ones rand randn zeros",
-           "values": _PLACEMENTS}
+
 
 def _requiring_rpc(func: Callable[_Args, _R]) -> Callable[_Args, _R]:
     """Decorate a function of remote calls, as packages do when they are imported: it needs `init_rpc` before a call."""
@@ -45,9 +40,6 @@ def _requiring_rpc(func: Callable[_Args, _R]) -> Callable[_Args, _R]:
 #: name below `torch.distributed` -> what is in it
 _CONTENTS: dict[str, dict[str, Any]] = {
     "_composable": {"functions": "checkpoint replicate contract"},
-    "_composable.fsdp": _FSDP,
-    "_tensor": _TENSOR,
-    "_tensor.experimental": {"functions": "implicit_replication local_map context_parallel"},
     "algorithms._checkpoint": {},
     "algorithms._checkpoint.checkpoint_wrapper": {
         "classes": "CheckpointWrapper OffloadWrapper ActivationWrapper",
@@ -83,21 +75,9 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         "transformer_auto_wrap_policy wrap")},
     "launcher": {},
     "launcher.api": {"classes": "LaunchConfig elastic_launch"},
-    "pipelining": {"classes": "PipelineStage ScheduleGPipe Schedule1F1B", "functions": "pipeline pipe_split",
-                   "enums": {"SplitPoint": "BEGINNING END"}},
     "remote_device": {"classes": "_remote_device"},
     "rpc": {"classes": "RRef TensorPipeRpcBackendOptions", "functions": "init_rpc rpc_async rpc_sync remote shutdown"},
     "rpc.api": {"functions": "_all_gather", "values": {"_require_initialized": _requiring_rpc}},
-    "tensor": _TENSOR,
-    "tensor._api": {"classes": "DTensor"},
-    "tensor._utils": {"functions": "compute_local_shape_and_global_offset"},
-    "tensor.device_mesh": {"classes": "DeviceMesh", "functions": "init_device_mesh"},
-    "tensor.experimental": {"functions": "context_parallel implicit_replication local_map"},
-    "tensor.experimental._attention": {"functions": "context_parallel set_rotate_method"},
-    "tensor.parallel": {"classes": ("ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleOutput "
-                                    "RowwiseParallel SequenceParallel"),
-                        "functions": "loss_parallel parallelize_module"},
-    "tensor.placement_types": {"values": _PLACEMENTS},
     "utils": {"functions": "_verify_param_shape_across_processes",
               "values": {"_sync_module_states": _sync_module_states}},
 }
@@ -108,11 +88,6 @@ tree(MODULES)
 for _name in ("_fully_shard", "api", "fully_sharded_data_parallel"):  # one class under all of its names
     vars(MODULES[f"fsdp.{_name}"]).update({key: value for key, value in vars(MODULES["fsdp"]).items()
                                            if isinstance(value, type)})
-for _name in ("tensor", "tensor.device_mesh"):
-    vars(MODULES[_name]).update(DeviceMesh=DeviceMesh, init_device_mesh=init_device_mesh)
-vars(MODULES["tensor._api"])["DTensor"] = vars(MODULES["tensor"])["DTensor"]
-vars(MODULES["_tensor"]).update({key: value for key, value in vars(MODULES["tensor"]).items()
-                                 if isinstance(value, type)})
 
 def left_out(name: str) -> LeftOut:
     """A module that is left out.

@@ -3,7 +3,7 @@
 Layers:
     actions, orders, simulation: what each process computes when; no tensors.
     microbatch, links, backward, gradients: arguments of microbatches, messages between stages, passes of one stage.
-    stage, traced, pipe: stages, given as modules or cut out of one.
+    base, stage, traced, pipe: stages, given as modules or cut out of one.
     schedule, schedules: a training step.
 """
 

@@ -12,11 +12,11 @@ from ..._tensor import Tensor
 from ...autograd.profiler import record_function
 from ...engine.grad_mode import is_grad_enabled
 from .actions import BACKWARD_WEIGHT, FORWARD, FULL_BACKWARD, _Action
+from .base import _PipelineStageBase
 from .links import Link
 from .microbatch import TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks, split_tensor
 from .orders import Order, generate_stage_to_rank_mapping
 from .simulation import simulate
-from .stage import _PipelineStageBase
 
 __all__ = ["PipelineScheduleMulti", "PipelineScheduleSingle"]
 
@@ -26,8 +26,8 @@ class _PipelineSchedule:
 
     Attributes:
         pipeline_order: process -> its actions.
-        timeline: of the last step: the text of each action of this process, its start and its end
-            (`time.perf_counter`), and the seconds from the start until its inputs had come.
+        timeline: of the last step: the text of each action of this process, when its inputs had come and when it ended
+            (`time.perf_counter`); between two actions, the process waits.
     """
 
     def __init__(self, stages: Sequence[_PipelineStageBase], n_microbatches: int, loss_fn: Callable[..., Any] | None,
@@ -151,9 +151,8 @@ class _Step:
             for later in parts[position:position + ahead]:
                 self._expect(later)
             with record_function(names[part]):
-                started = time.perf_counter()
                 self._perform(part)
-                self.timeline.append((str(part), started, time.perf_counter()))
+                self.timeline.append((str(part), self.stages[part.stage_index].ready, time.perf_counter()))
         for stage in self.stages.values():
             stage.finish()
             if self.backward and self.schedule.scale_grads:

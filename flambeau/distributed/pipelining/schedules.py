@@ -7,9 +7,9 @@ from typing import Any
 
 from . import orders
 from .actions import FORWARD
+from .base import _PipelineStageBase
 from .orders import Order
 from .schedule import PipelineScheduleMulti, PipelineScheduleSingle, _PipelineSchedule
-from .stage import _PipelineStageBase
 
 __all__ = ["PipelineScheduleMulti", "PipelineScheduleSingle", "Schedule1F1B", "ScheduleDualPipeV", "ScheduleGPipe",
            "ScheduleInterleaved1F1B", "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble",

@@ -10,8 +10,8 @@ from ..._tensor import Tensor
 from ...c10d.process_group import ProcessGroup
 from ...nn.modules.module import Module
 from ...trees import tree_leaves
+from .base import _PipelineStageBase
 from .links import PipeliningMetadataError
-from .stage import _PipelineStageBase
 
 
 @dataclass
