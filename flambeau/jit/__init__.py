@@ -44,6 +44,7 @@ from .scripting import (
     trace_module,
     traced_graph,
 )
+from .tracer_warnings import TracerWarning
 
 importlib.import_module(f"{__name__}.annotations")  # instead of the name that `from __future__` leaves here
 JITException, isinstance_ = Error, isinstance  # `isinstance` is TorchScript's below
@@ -72,14 +73,6 @@ def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, strict: bool = 
 
 class ScriptWarning(Warning):
     """A warning about scripted code."""
-
-
-class TracerWarning(Warning):
-    """A warning about traced code."""
-
-    @staticmethod
-    def ignore_lib_warnings() -> None:
-        """Silence the warnings that come from PyTorch itself: there are none."""
 
 
 class TracingCheckError(Exception):

@@ -12,7 +12,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from .._tensor.creation.random import get_rng_state, set_rng_state
@@ -22,6 +22,7 @@ from ..nn.parameter import is_lazy
 from ..nn.typename import typename
 from .interpreter import TorchScriptUnsupported, interpret
 from .modifiers import FunctionModifiers, get_torchscript_modifier
+from .tracer_warnings import WarnOfConstants
 
 _tracing = [0]
 
@@ -66,7 +67,7 @@ tracing_state: list[Any] = [None]
 
 
 def traced_graph(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *,
-                 attributes: bool = False, inline: bool = True) -> tuple[Any, Any]:
+                 attributes: bool = False, inline: bool = True, warns: bool = True) -> tuple[Any, Any]:
     """The graph of a call of a function or module, and the result of the call.
 
     Args:
@@ -74,14 +75,16 @@ def traced_graph(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *
         args, kwargs: its arguments.
         attributes: whether the module is the graph's first input, and its parameters are attributes of it.
         inline: whether calls of its children are the children's nodes; otherwise they are one node each.
+        warns: whether tensors that become constants are warned of.
     """
     record = importlib.import_module(f"{__package__.rpartition('.')[0]}.export.script.recording").record
 
     def enter(state: Any) -> None:
         tracing_state[0] = state
 
-    with _trace_block():
-        return record(function, args, kwargs, enter, attributes=attributes, inline=inline)
+    with _trace_block(warns=False):
+        return record(function, args, kwargs, enter, attributes=attributes, inline=inline,
+                      inside=WarnOfConstants() if warns else None)
 
 
 def _graph_of_examples(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inline: bool = True) -> Any:
@@ -90,7 +93,7 @@ def _graph_of_examples(function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     kept = {name: buffer.clone() for name, buffer in function.named_buffers()} if is_module else {}
     state = get_rng_state()
     try:
-        return traced_graph(function, args, kwargs, attributes=is_module, inline=inline)[0]
+        return traced_graph(function, args, kwargs, attributes=is_module, inline=inline, warns=False)[0]
     finally:
         set_rng_state(state)
         for name, buffer in function.named_buffers() if is_module else ():
@@ -118,6 +121,12 @@ class ScriptFunction:
         self.name = getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = tracing_state[0]
+        if state is not None and not self._traced:
+            return state.call("prim::CallFunction", self.name, self._run, args, kwargs)
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         return interpret(self._torchdynamo_inline, args, kwargs, traced=self._traced)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -350,10 +359,11 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
 
 
 @contextmanager
-def _trace_block() -> Iterator[None]:
+def _trace_block(warns: bool = True) -> Iterator[None]:
     _tracing[0] += 1
     try:
-        yield
+        with WarnOfConstants() if warns else nullcontext():
+            yield
     finally:
         _tracing[0] -= 1
 

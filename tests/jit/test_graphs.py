@@ -108,6 +108,7 @@ def test_scripted_programs_have_no_graph(model: Any) -> None:
         torch.jit.script(model).graph
 
 
+@pytest.mark.filterwarnings("ignore::flambeau.jit.TracerWarning")
 def test_leading_dimensions_of_assigned_values_are_dropped() -> None:
     def function(x: Any) -> Any:
         y = torch.zeros(2, 3)

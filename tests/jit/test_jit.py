@@ -36,6 +36,7 @@ class Net(nn.Module):
         return "plot"
 
 
+@pytest.mark.filterwarnings("ignore::flambeau.jit.TracerWarning")
 @pytest.mark.parametrize("make", [torch.jit.script, lambda net: torch.jit.trace(net, torch.ones(2, 3))],
                          ids=["script", "trace"])
 def test_a_module(make):

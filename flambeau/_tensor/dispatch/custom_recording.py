@@ -17,11 +17,16 @@ from .custom_outputs import attach_outputs
 from .custom_tangents import push_function_tangents
 from .forward_mode import strip_levels, tangent_levels
 from .gradient_edge import gradient_edge
+from .handlers import handlers
 from .interception import notify_custom_function
 
 
 def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a Function's `forward` and make its node the `grad_fn` of the outputs."""
+    if special[0] and handlers.record_function is not None:
+        recorded = handlers.record_function(cls, args, kwargs)
+        if recorded is not NotImplemented:
+            return recorded
     node: FunctionNode = object.__new__(cls._backward_cls if not active_transforms[0] else _node_class(cls))
     has_setup_context = cls.setup_context is not node._function_class.setup_context
     if has_setup_context:

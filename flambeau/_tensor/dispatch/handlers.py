@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Handlers:
-    """The registered handlers; each is set once, when the module named next to it is imported."""
+    """The registered handlers; each is set when the module named next to it is imported, or as said there."""
 
     batched_class: Any = None  # the class of batched tensors (`batched_tensor`)
     apply_batched: Callable[..., Any]  # `apply` with a batched input (`batching_rules`)
@@ -19,6 +19,8 @@ class Handlers:
     apply_sparse: Callable[..., Any]
     apply_sparse_inplace: Callable[..., Any]
     write_sparse_out: Callable[..., Any]
+    # while a trace records calls of Functions: the result of one, or NotImplemented (`export.script.recording`)
+    record_function: Callable[..., Any] | None = None
     fast_path_of: Callable[[Any], Any]  # the fast path of an operator, or None (`fastpath.unary_with_parameters`)
 
 

@@ -285,9 +285,13 @@ class Node:
 
     def attributeNames(self) -> list[str]:
         """The names of attributes: `value` of a constant."""
-        if self._name:
+        if self._name and self._kind != "prim::PythonOp":
             return ["name"]
         return ["value"] if self._kind == "prim::Constant" and not self.mustBeNone() else []
+
+    def pyname(self) -> str:
+        """The name of the class of a call of an `autograd.Function`."""
+        return self._name
 
     def hasAttribute(self, name: str) -> bool:
         """Whether there is an attribute."""

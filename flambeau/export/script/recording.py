@@ -10,11 +10,12 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import flambeau as torch
 
+from ..._tensor.dispatch.handlers import handlers
 from ...environment.extension import _storage_address
 from ...environment.script_types import TensorType, TupleType
 from ...ops.overloads import OpOverload
@@ -31,10 +32,15 @@ _PLACEHOLDERS = frozenset(METADATA.values())
 
 
 class TracingState:
-    """The state of a trace: the scopes that are open, and the graph."""
+    """The state of a trace: the scopes that are open, and the graph.
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph, self._scopes = graph, []  # type: ignore[var-annotated]
+    Args:
+        graph: the graph.
+        call: runs a call that becomes one node, whose operators do not.
+    """
+
+    def __init__(self, graph: Graph, call: Callable[..., Any]) -> None:
+        self._graph, self._scopes, self.call = graph, [], call  # type: ignore[var-annotated]
 
     def push_scope(self, name: str) -> None:
         """Open a scope."""
@@ -58,7 +64,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.graph, self.recording = Graph(), True
-        self.state = TracingState(self.graph)
+        self.state = TracingState(self.graph, self.opaque_call)
         self._values: dict[int, tuple[Any, Value]] = {}
         self._attributes: dict[int, tuple[Any, str]] = {}
         self._modules: dict[str, Value] = {}
@@ -84,6 +90,35 @@ class Recorder:
         tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
         node = self._node("prim::CallMethod", [self._module(path), *map(self.argument, tensors)])
         node._name = "forward"
+        self._results(node, result)
+
+    def opaque_call(self, kind: str, name: str, function: Callable[..., Any], args: tuple[Any, ...],
+                    kwargs: dict[str, Any]) -> Any:
+        """The result of a call that becomes one node: of a scripted function, or of an `autograd.Function`."""
+        if not self.recording:
+            return function(*args, **kwargs)
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        values = [self.argument(tensor) for tensor in tensors]
+        if kind == "prim::CallFunction":
+            called = self._node("prim::Constant", [])
+            called._name = name
+            values.insert(0, self.graph._value(called, type_of(None), name))
+        node = self._node(kind, values)
+        if kind == "prim::PythonOp":
+            node._name = name
+        with self.silent():
+            result = function(*args, **kwargs)
+        self._results(node, result)
+        return result
+
+    def function_call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call of an `autograd.Function`, as one node; NotImplemented while nothing is recorded."""
+        if not self.recording:
+            return NotImplemented
+        return self.opaque_call("prim::PythonOp", function.__name__, function.apply, args, kwargs)
+
+    def _results(self, node: Node, result: Any) -> None:
+        """The tensors of a result as values of a node."""
         leaves = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         if not isinstance(result, torch.Tensor):
             packed = self.graph._value(node, TupleType([TensorType.get()] * len(leaves)))
@@ -233,8 +268,8 @@ def _source() -> str:
 
 
 def record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-           enter: Callable[[TracingState | None], Any], *, attributes: bool = False,
-           inline: bool = True) -> tuple[Graph, Any]:
+           enter: Callable[[TracingState | None], Any], *, attributes: bool = False, inline: bool = True,
+           inside: AbstractContextManager[Any] | None = None) -> tuple[Graph, Any]:
     """The graph of a call, whose inputs are the arguments' tensors and then a module's state, and its result.
 
     Args:
@@ -243,6 +278,7 @@ def record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         enter: is told the state while the trace runs, and None after it.
         attributes: whether a module is the first input instead of its state.
         inline: whether calls of its children are the children's nodes; otherwise they are one node each.
+        inside: a mode that sees the calls before they become nodes.
     """
     recorder = Recorder()
     if attributes:
@@ -262,13 +298,16 @@ def record(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
             state = list(function.state_dict(keep_vars=True).values())
         for tensor in {id(tensor): tensor for tensor in state if isinstance(tensor, torch.Tensor)}.values():
             recorder.input(tensor, "")
+    former, handlers.record_function = handlers.record_function, recorder.function_call
     enter(recorder.state)
     try:
         with (_children(function, recorder, inline) if attributes else nullcontext(),
-              OperatorRecorder(recorder), FunctionRecorder(recorder)):  # type: ignore[arg-type]
+              OperatorRecorder(recorder), FunctionRecorder(recorder),  # type: ignore[arg-type]
+              inside or nullcontext()):
             result = function(*args, **kwargs)
     finally:
         enter(None)
+        handlers.record_function = former
     graph = recorder.graph
     results = [recorder.argument(leaf) for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
     if isinstance(result, (list, tuple)):
