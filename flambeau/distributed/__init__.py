@@ -1,6 +1,6 @@
 """`torch.distributed`: processes that compute together. What it is made of is in `flambeau.c10d`.
 
-Modules of accelerators, remote calls and sharded tensors are left out: their names exist, and refuse (`names`).
+Modules of accelerators and remote calls are left out: their names exist, and refuse (`names`).
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ _DEFINED_IN = dict.fromkeys((
     "_register_builtin_comm_hook", "_register_comm_hook", "_verify_params_across_processes"), "reducers")
 _DEFINED_IN |= dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh")
 #: submodules that are imported when they are first used
-_SUBMODULES = frozenset({"_functional_collectives", "algorithms", "device_mesh", "elastic", "launch", "names", "nn",
-                         "optim", "pipelining",
-                         "run", "state_dict"})
+_SUBMODULES = frozenset({"_composable", "_functional_collectives", "_state_dict_utils", "_tensor", "algorithms",
+                         "checkpoint", "device_mesh", "elastic", "fsdp", "launch", "names", "nn", "optim", "pipelining", "run", "tensor"})
 
 
 def __getattr__(name: str) -> Any:

@@ -18,11 +18,12 @@ import numpy as np
 
 from .._tensor import functions as fn
 from .._tensor.dispatch.interception import run_with_hooks
+from .._tensor.overriding.dispatch import handles
 from .._tensor.shape.lazy_clones import make_writable
 from ..backends.compiled import enable_kernels, run_update
 from ..backends.compiled.thresholds import FLOAT32_UPDATES, OPTIMIZER_UPDATES
 from ..engine.saved.saved_tensor_mutation import before_write
-from ..modes import active_tracer, lazy_storages, special
+from ..modes import active_tracer, dispatch_in_use, lazy_storages, special
 
 #: elements per block: a rule's about six arrays of this length fit in the L2 cache of one core
 BLOCK = 16384
@@ -156,6 +157,15 @@ def apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple,
 def _apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
                   differentiable: bool) -> None:
     tensors = (param, grad, *state)
+    if special[0] and dispatch_in_use[0] and handles(type(param)):
+        parts = getattr(type(param), "_update_operands", None)
+        if parts is None or differentiable:
+            _apply_on_tensors(rule, tensors, scalars)
+        else:  # each process updates its part
+            own, gradient, *rest = parts(tensors)
+            _apply_update(rule, own, gradient, tuple(rest), scalars, False)
+            param._bump_version()
+        return
     if special[0] and lazy_storages[0]:
         for t in (param, *state):
             if t is not None:

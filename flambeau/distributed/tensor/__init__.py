@@ -1,0 +1,29 @@
+"""`torch.distributed.tensor`: tensors that are distributed over a mesh of processes."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ... import config
+from ..device_mesh import DeviceMesh, init_device_mesh
+from ..placement_types import Partial, Placement, Replicate, Shard, _StridedShard
+from . import _dispatch as _dispatch
+from ._distribute import distribute_module, distribute_tensor
+from ._dtensor import DTensor
+from ._dtensor_spec import DTensorSpec as _DTensorSpec
+from ._dtensor_spec import TensorMeta as _TensorMeta
+from ._factories import empty, full, ones, rand, randn, zeros
+
+__all__ = ["DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "_DTensorSpec", "_StridedShard",
+           "_TensorMeta", "distribute_module", "distribute_tensor", "empty", "full", "init_device_mesh", "ones", "rand",
+           "randn", "zeros"]
+
+_SUBMODULES = frozenset({"_api", "_dtensor_spec", "_utils", "device_mesh", "experimental", "parallel",
+                         "placement_types"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{config.module_name}.distributed.tensor' has no attribute '{name}'")
