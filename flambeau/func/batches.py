@@ -129,6 +129,8 @@ def expose_dim(x: Any, level: Level, dim: int | None, prefix: str) -> Any:
         raise ValueError(f"{prefix} must only return Tensors, got type {type(x)}. Did you mean to set out_dims= to "
                          "None for output?")
     inside = type(x) is BatchedTensor and x._levels[-1] is level
+    if inside and dim == 0:
+        return make_batched(x._value, x._levels[:-1])
     if dim is None:
         if inside:
             raise ValueError(f"{prefix} can not return a BatchedTensor when out_dim is None")
@@ -149,9 +151,20 @@ def _mapped(func: Callable[..., Any], size: int, dims: list[Any], leaves: list[A
         return _unwrap_batched(results, out_dims, level.depth, size, func)
 
 
+def map_over_first(func: Callable[..., Any], tensors: list[Any], out_dims: Dims = 0, randomness: str = "error") -> Any:
+    """`vmap(func, 0, out_dims, randomness)(*tensors)`."""
+    if not tensors:
+        return vmap(func, 0, out_dims, randomness)()  # raises
+    with vmap_level(tensors[0]._array.shape[0], randomness) as level, transform("vmap"):
+        return expose_results(func(*[hide_dim(x, 0, level) for x in tensors]), level, out_dims, func)
+
+
 def _level(number: int) -> Level:
     """The running `vmap` at a depth of transforms."""
-    return next(level for level in active_levels() if level.depth == number)
+    for level in active_levels():
+        if level.depth == number:
+            return level
+    raise RuntimeError(f"no vmap runs at depth {number}")
 
 
 def _add_batch_dim(x: Tensor, batch_dim: int, level: int) -> Any:
@@ -187,8 +200,10 @@ def _unwrap_batched(batched_outputs: Any, out_dims: Dims, vmap_level: int, batch
 
 def expose_results(results: Any, level: Level, out_dims: Dims, func: Any) -> Any:
     """A pytree of results outside their level."""
-    outs, out_spec = tree_flatten(results)
     name = _get_name(func)
+    if out_dims.__class__ is int and isinstance(results, Tensor):
+        return expose_dim(results, level, out_dims, f"vmap({name}, ...): `{name}`")
+    outs, out_spec = tree_flatten(results)
     out_leaves = _out_dims(out_dims, out_spec, name, results)
     prefix = f"vmap({name}, ...): `{name}`"
     return out_spec.unflatten([expose_dim(x, level, d, prefix) for x, d in zip(outs, out_leaves, strict=True)])

@@ -12,9 +12,10 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .._tensor.dispatch.batched_tensor import BatchedTensor, active_levels, add_levels
+from .._tensor.dispatch.batched_tensor import BatchedTensor, active_levels, add_levels, repeated
 from .._tensor.dispatch.dual_tensors import make_dual_at_level, unpack_dual_at_level
 from .._tensor.dispatch.forward_mode import close_level, detach_keeping_tangents, open_level
+from .._tensor.fastpath.levels import beside_levels
 from .._tensor.shape.indexing import is_expanded
 from .._tensor.tensor import set_requires_grad
 from ..engine.api import grad as gradients
@@ -101,34 +102,30 @@ def check_argnums(argnums: Argnums, count: int) -> None:
 
 def alias_arguments(args: Any) -> Any:
     """Aliases of the arguments: writes of the function reach the memory, but record no history on the originals."""
-    if not args:
-        return args
+    return tree_map(_alias_of, args) if args else args
 
-    def alias_of(x: Any) -> Any:
-        if not isinstance(x, Tensor) or x._requires_grad:
-            return x
-        alias = x.detach()
-        if x._tangents:
-            alias._tangents = x._tangents
-        return alias
 
-    return tree_map(alias_of, args)
+def arguments_with(argnums: Argnums, args: Sequence[Any], value: Any) -> list[Any]:
+    """The arguments of the function: `value` for those at `argnums`, and aliases of the others."""
+    count = len(args)
+    chosen = {argnums % count: value} if isinstance(argnums, int) else {
+        i % count: v for i, v in zip(argnums, value, strict=True)}
+    return [chosen[i] if i in chosen else _alias_of(x) if isinstance(x, Tensor) else tree_map(_alias_of, x)
+            for i, x in enumerate(args)]
+
+
+def _alias_of(x: Any) -> Any:
+    if not isinstance(x, Tensor) or x._requires_grad:
+        return x
+    alias = x.detach()
+    if x._tangents:
+        alias._tangents = x._tangents
+    return alias
 
 
 def select_arguments(argnums: Argnums, args: Sequence[Any]) -> Any:
     """The arguments to differentiate by."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[i] for i in argnums)
-
-
-def replace_arguments(argnums: Argnums, args: Sequence[Any], value: Any) -> list[Any]:
-    """The arguments, with those at `argnums` replaced by `value`."""
-    arguments = list(args)
-    if isinstance(argnums, int):
-        arguments[argnums] = value
-    else:
-        for i, v in zip(argnums, value, strict=True):
-            arguments[i] = v
-    return arguments
 
 
 def require_tensors(leaves: Sequence[Any]) -> None:
@@ -185,9 +182,12 @@ def detach_aux(aux: Any, outer: bool) -> Any:
 def make_grad_input(x: Tensor, frame: Transform) -> Any:
     """The input of a new graph for `x`, connected to the outer graph of `x` if it has one; grad mode is on."""
     levels = active_levels()
-    if levels:  # each element of a batch has its own gradient
-        x = add_levels(x, levels)
-    inner = fn.view_as(x, x) if x._requires_grad else set_requires_grad(detach_keeping_tangents(x))
+    if levels and x.__class__ is not BatchedTensor and not x._requires_grad and beside_levels(x):
+        inner = set_requires_grad(repeated(x, levels))
+    else:
+        if levels:  # each element of a batch has its own gradient
+            x = add_levels(x, levels)
+        inner = fn.view_as(x, x) if x._requires_grad else set_requires_grad(detach_keeping_tangents(x))
     frame.inputs.add(id(inner._base))
     return inner
 
@@ -250,7 +250,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         aux = None
         with enable_grad(), transform("grad", args, kwargs) as frame:
             inner = [make_grad_input(x, frame) for x in leaves]
-            output = func(*replace_arguments(argnums, alias_arguments(args), spec.unflatten(inner)),
+            output = func(*arguments_with(argnums, args, spec.unflatten(inner)),
                           **alias_arguments(kwargs))
             if has_aux:
                 output, aux = split_aux(output, "grad_and_value(f)(*args)")
@@ -265,7 +265,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             grads: Sequence[Any] = (None,) * len(inner)
             if output._requires_grad:
                 grads = gradients(output, inner, create_graph=outer, allow_unused=True)
-        result = spec.unflatten(_gradient(x, g, outer) for x, g in zip(inner, grads, strict=True))
+        result = spec.unflatten([g if g is not None and (outer or not g._requires_grad) else _gradient(x, g, outer)
+                                 for x, g in zip(inner, grads, strict=True)])
         value = output if outer else detach_keeping_tangents(output)
         return (result, (value, detach_aux(aux, outer))) if has_aux else (result, value)
 

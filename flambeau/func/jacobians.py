@@ -10,14 +10,14 @@ from .._tensor import Tensor
 from .._tensor import functions as fn
 from ..modes import inference
 from ..trees import tree_flatten, tree_map
-from .batches import vmap
+from .batches import map_over_first
 from .derivatives import (
     Argnums,
     alias_arguments,
+    arguments_with,
     check_argnums,
     jvp_of,
     outside_inference_mode,
-    replace_arguments,
     require_tensor_outputs,
     require_tensors,
     select_arguments,
@@ -31,6 +31,9 @@ def basis(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
     Returns:
         For each tensor, its components of these vectors, of shape (stop - start, *shape).
     """
+    if len(tensors) == 1 and not start and stop == tensors[0]._array.size:
+        x = tensors[0]
+        return [fn.reshape(fn.eye(stop, dtype=x.dtype), (stop, *x._array.shape))]
     components = []
     offset = 0
     for x in tensors:
@@ -93,7 +96,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         chosen = select_arguments(argnums, args)
 
         def of_chosen(value: Any) -> Any:
-            return func(*replace_arguments(argnums, alias_arguments(args), value), **alias_arguments(kwargs))
+            return func(*arguments_with(argnums, args, value), **alias_arguments(kwargs))
 
         value, pull_back, *aux = vjp_of(of_chosen, (chosen,), (args, kwargs), has_aux)
         outputs, out_spec = tree_flatten(value)
@@ -132,7 +135,7 @@ def _vjp_of_batch(pull_back: Callable[..., Any], spec: Any, seeds: list[Tensor],
     if one_at_a_time:  # without vmap: for functions that cannot be batched
         grads, grad_spec = tree_flatten(pull(*[s.squeeze(0) for s in seeds]))
         return grad_spec.unflatten(g.unsqueeze(0) for g in grads)
-    return vmap(pull)(*seeds)
+    return map_over_first(pull, seeds)
 
 
 def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *,
@@ -166,8 +169,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         out_spec: Any = None
 
         def of_leaves(*values: Any) -> Any:
-            return func(*replace_arguments(argnums, alias_arguments(args), spec.unflatten(values)),
-                        **alias_arguments(kwargs))
+            return func(*arguments_with(argnums, args, spec.unflatten(values)), **alias_arguments(kwargs))
 
         def push(*directions: Any) -> Any:
             nonlocal out_spec
@@ -179,7 +181,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         counts = [x._array.size for x in leaves]
         total = sum(counts)
         out_dims: Any = (-1, 0) if has_aux else -1
-        results = vmap(push, out_dims=out_dims, randomness=randomness)(*basis(leaves, 0, total))
+        results = map_over_first(push, basis(leaves, 0, total), out_dims, randomness)
         columns, aux = results if has_aux else (results, None)
         aux = tree_map(lambda x: x[0], aux) if has_aux else None  # the same for every direction
         require_tensor_outputs(columns, "jvp(f, primals, tangents)")

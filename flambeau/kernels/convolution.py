@@ -281,11 +281,23 @@ def _input_grad(g: np.ndarray, w: np.ndarray, input_spatial: tuple[int, ...], st
     return out
 
 
+#: number of elements of all windows up to which a depthwise convolution is a GEMM
+_SMALL_WINDOWS = 1 << 14
+
+
 def _depthwise_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
                        out: np.ndarray) -> None:
-    """One input channel per group: a GEMM of depth K would be too thin, so shifted images are added up."""
+    """One input channel per group: a GEMM of depth K would be too thin, so shifted images are added up.
+
+    Small images are one GEMM all the same, since each call of NumPy takes longer than they do.
+    """
     n, spatial, kernel = x.shape[0], out.shape[2:], w.shape[2:]
-    multiplier = w.shape[0] // groups
+    multiplier, taps = w.shape[0] // groups, prod(kernel)
+    if n * groups * taps * prod(spatial) <= _SMALL_WINDOWS:
+        windows = _windows(_padded(x, padding), kernel, spatial, stride, dilation)
+        np.matmul(w.reshape(groups, multiplier, taps), windows.reshape(n, groups, taps, -1),
+                  out=out.reshape(n, groups, multiplier, -1))
+        return
     out = out.reshape(n, groups, multiplier, *spatial)
     for images, _ in _blocks(n, (1,), w.shape[0] * prod(spatial) * x.itemsize):
         windows = _windows(_padded(x[images], padding), kernel, spatial, stride, dilation)
@@ -304,6 +316,12 @@ def _depthwise_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Siz
 def _depthwise_weight_grad(g: np.ndarray, x: np.ndarray, kernel: Sizes, stride: Sizes, padding: Sizes,
                            dilation: Sizes, groups: int, out: np.ndarray) -> None:
     n, o, *spatial = g.shape
+    taps = prod(kernel)
+    if n * groups * taps * prod(spatial) <= _SMALL_WINDOWS:
+        windows = _windows(_padded(x, padding), kernel, tuple(spatial), stride, dilation)
+        columns = windows.reshape(n, groups, taps, -1).swapaxes(2, 3)
+        np.matmul(g.reshape(n, groups, o // groups, -1), columns).sum(0, out=out.reshape(groups, o // groups, taps))
+        return
     out = out.reshape(groups, o // groups, *kernel)
     for images, _ in _blocks(n, (1,), o * prod(spatial) * x.itemsize):
         windows = _windows(_padded(x[images], padding), kernel, spatial, stride, dilation)

@@ -127,21 +127,22 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
                     if outs is not NotImplemented:
                         return outs
                 result = intercept(op, inputs, params)
-            elif not forward_levels or not any_tangents(inputs):  # on tensors that belong to no level
+            else:  # only levels are active, and no input is a batch
                 path = op.fast_path
                 if path is None:
                     path = op.fast_path = handlers.fast_path_of(op) or False
                 if path:
                     result = path(inputs[0], params)
-                    if result is not None:
-                        return result
-                path = op.without_promotion
-                if path is None:
-                    path = op.without_promotion = without_promotion(op) or False
-                if path:
-                    result = path(inputs, params)
-                    if result is not None:
-                        return result
+                if result is None:
+                    path = op.without_promotion
+                    if path is None:
+                        path = op.without_promotion = without_promotion(op) or False
+                    if path:
+                        result = path(inputs, params)
+                if result is not None:
+                    if forward_levels and any_tangents(inputs):
+                        handlers.push_forward(op, inputs, result if result.__class__ is list else [result], params)
+                    return result
     if op.kind == COMPOSITE:
         if op.takes_xp:
             return op.forward(layer.functions, *inputs, **params)

@@ -25,7 +25,7 @@ from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
 from ..overriding.protocol import DISABLED
 from ..printing import nested_transform_str
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .apply import apply
 from .array_kernels import kernel_of
 from .forward_mode import open_levels, set_tangent, strip_levels, tangent_levels, tangent_of
@@ -343,6 +343,17 @@ def expand_levels(x: Tensor, levels: Sequence[Level]) -> Tensor:
     return apply(REGISTRY["expand"], [value], {"size": size})
 
 
+def repeated(x: Tensor, levels: Sequence[Level]) -> Any:
+    """An alias of a plain tensor without a graph, as the same example in each batch; it shares the version counter."""
+    a = x._array
+    size = (*[level.size for level in levels], *a.shape)
+    value: Tensor = wrap(view_memory(a, size, ((0,) * len(levels)) + a.strides))
+    if x._counter is None:
+        x._counter = [0]
+    value._counter = x._counter
+    return make_batched(value, levels)
+
+
 def add_levels(x: Tensor, levels: Sequence[Level]) -> Any:
     """`x`, made to belong to all of `levels` as well."""
     own_levels = x._levels if type(x) is BatchedTensor else ()
@@ -415,7 +426,7 @@ def remove_level(x: Any, level: Level) -> tuple[Any, int | None]:
     return (functions().movedim(outer, 0, dim) if dim else outer), dim
 
 
-handlers.batched_class = BatchedTensor
+handlers.batched_class, handlers.align_levels = BatchedTensor, align_levels
 
 __all__ = [
     "BatchedTensor",
@@ -431,6 +442,7 @@ __all__ = [
     "lift_tangents",
     "make_batched",
     "remove_level",
+    "repeated",
     "set_levels",
     "vmap_level",
     "vmap_levels",

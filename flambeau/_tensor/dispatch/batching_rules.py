@@ -127,6 +127,10 @@ _ONE_DIM = ("dim", "dim0", "dim1", "dim2", "dimension")
 
 def _shift_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: tuple[Level, ...]) -> Any:
     """Shift the dimension parameters past the batch dimensions."""
+    if len(inputs) == 1:
+        shifted = _shifted_by_levels(op, inputs[0], params, len(levels))
+        if shifted is not None:
+            return apply(op, [inputs[0]._value], shifted)
     n = next(x._array.ndim for x in inputs if isinstance(x, Tensor))
     if not n and op.name in _OUT_OF_RANGE:
         _check_dims_of_scalars(op, params)
@@ -164,6 +168,28 @@ def _shift_dims(op: Op, inputs: Sequence[Any], params: dict[str, Any], levels: t
     return outs if isinstance(result, list) else outs[0]
 
 
+def _shifted_by_levels(op: Op, x: BatchedTensor, params: dict[str, Any], k: int) -> dict[str, Any] | None:
+    """`params` with a valid `dim`, or the dims of a reduction, shifted by `k`; None for any other operator or value."""
+    if op.name not in _single_dims:
+        names = [name for name in op.params if name in _ONE_DIM or name == "dims"]
+        _single_dims[op.name] = names[0] if len(names) == 1 else None
+    name = _single_dims[op.name]
+    if name is None:
+        return None
+    adds_dim = op.name in _DIM_ADDING_OPS
+    n = x._value._array.ndim - k + adds_dim
+    if not n:
+        return None
+    dim = params.get(name)
+    if dim.__class__ is int and -n <= dim < n:
+        return {**params, name: dim + k if dim >= 0 else dim + n + k}
+    if op.batching_rule == "reduce" and (dim is None or dim == ()) and name in params:
+        return {**params, name: tuple(range(k, k + n))}
+    return None
+
+
+#: operator -> the only one of its parameters that is a dimension, or None
+_single_dims: dict[str, str | None] = {}
 _SPLITTING_OPS = frozenset(name + copy for copy in ("", "_copy") for name in (
     "select", "slice", "narrow", "unbind", "split", "split_with_sizes", "unsafe_split", "unsafe_split_with_sizes"))
 #: operators that take an example without dimensions to have one, but add the batch dimension to `dim`

@@ -68,6 +68,15 @@ def _with_bits(tangent: Tensor, geometry: Geometry) -> Tensor:
 
 def tangent_levels(inputs: Sequence[Any]) -> list[int]:
     """The open levels in which one of the inputs has a tangent, outermost first."""
+    if len(open_levels) == 1:  # the common case
+        level, = open_levels
+        for x in inputs:
+            if isinstance(x, Tensor):
+                base = x._base
+                if (x._tangents and level in x._tangents) or (base is not None and base._tangents
+                                                              and level in base._tangents):
+                    return [level] if forward_enabled.get() and not inference.get() else []
+        return []
     result: set[int] = set()
     for x in inputs:
         if isinstance(x, Tensor):
@@ -119,8 +128,11 @@ def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: 
         return
     for level in tangent_levels(inputs):
         tangents = [tangent_of(x, level) if isinstance(x, Tensor) else None for x in inputs]
-        values = [strip_levels(x, level) if isinstance(x, Tensor) else x for x in inputs]
-        clean = [strip_levels(o, level) for o in outs]
+        values = [strip_levels(x, level) if isinstance(x, Tensor) and _has_level(x, level) else x for x in inputs]
+        clean: Sequence[Tensor] = outs
+        if outs[0]._base is not None or outs[0]._tangents or _some_require_grad(outs, tangents):
+            # a node that saves an output must not refer to the output's tangent, which refers to the node
+            clean = [strip_levels(o, level) for o in outs]
         result = tangents_of(op, values, tangents, clean, params)
         for k, (out, t) in enumerate(zip(outs, result, strict=True)):
             if t is not None and out._array.dtype.kind in "fcV":
@@ -132,13 +144,27 @@ def push_forward(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: 
                     extra.tangents = {**(extra.tangents or {}), k: out._tangents}
 
 
+def _has_level(x: Tensor, level: int) -> bool:
+    """Whether a tensor or its base has a tangent of a level or of one inside it."""
+    base = x._base
+    return (bool(x._tangents) and max(x._tangents) >= level) or (  # type: ignore[arg-type]
+        base is not None and bool(base._tangents) and max(base._tangents) >= level)  # type: ignore[arg-type]
+
+
+def _some_require_grad(outs: Sequence[Tensor], tangents: Sequence[Any]) -> bool:
+    """Whether the computation of tangents may be recorded."""
+    for x in outs:
+        if x._requires_grad:
+            return True
+    for t in tangents:  # noqa: SIM110 - a generator takes twice as long
+        if t is not None and t._requires_grad:
+            return True
+    return False
+
+
 def detach_keeping_tangents(x: Tensor) -> Tensor:
     """`x` without its graph, but with its tangents (`detach` drops both)."""
-    if x.__class__ is handlers.batched_class:
-        out: Any = object.__new__(x.__class__)
-        out._value, out._levels = x._value.detach(), x._levels
-    else:
-        out = x.detach()
+    out: Tensor = x.detach()
     if x._tangents is not None:
         out._tangents = {level: detach_keeping_tangents(t) for level, t in x._tangents.items() if level in open_levels}
     return out
@@ -218,22 +244,75 @@ def _linear(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], params: dict
     return total or [None] * op.n_outputs
 
 
+#: what a formula's argument is: the tangent, the namespace, an input or its shape, dtype or strides, the result, ...
+_TANGENT, _XP, _INPUT, _SHAPE, _DTYPE, _STRIDES, _OUT, _PARAMETER, _NEEDS = range(9)
+
+
+def _argument(op: Op, name: str) -> tuple[int, Any]:
+    """What an elementwise operator's formula requests by a name, and of which input or parameter."""
+    if name == "g":
+        return _TANGENT, None
+    if name == "xp":
+        return _XP, None
+    if name == "needs":
+        return _NEEDS, None
+    if name in op.inputs:
+        return _INPUT, op.inputs.index(name)
+    if name == op.output_names()[0]:
+        return _OUT, None
+    stem, _, kind = name.rpartition("_")
+    of_input = {"shape": _SHAPE, "dtype": _DTYPE, "strides": _STRIDES}
+    if kind in of_input and stem in op.inputs:
+        return of_input[kind], op.inputs.index(stem)
+    return _PARAMETER, name
+
+
+#: (operator, number of inputs) -> (position, formula, its arguments) of each input that has a formula
+_partials: dict[tuple[int, int], list[tuple[int, Any, list[tuple[int, Any]]]]] = {}
+
+
+def _partials_of(op: Op, count: int) -> list[tuple[int, Any, list[tuple[int, Any]]]]:
+    """The partial derivatives of an elementwise operator, cached."""
+    key = id(op), count  # operators are never deleted
+    found = _partials.get(key)
+    if found is None:
+        rules = [(i, op.rule_for(name)) for i, name in enumerate(op.input_names(count))]
+        found = _partials[key] = [(i, rule.function, [_argument(op, name) for name in rule.names])
+                                  for i, rule in rules if rule is not None]
+    return found
+
+
 def _elementwise(op: Op, inputs: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Tensor],
                  params: dict[str, Any]) -> Tensor | None:
-    values = _values(op, inputs, outs, params)
-    names = op.input_names(len(inputs))
-    values["needs"] = None
+    functions, out = layer.functions, outs[0]
     total: Any = None
-    for name, t in zip(names, tangents, strict=True):
-        rule = op.rule_for(name)
-        if t is None or rule is None:
+
+    def value_of(kind: int, which: Any) -> Any:
+        if kind == _INPUT:
+            return inputs[which]
+        if kind == _TANGENT:
+            return t
+        if kind == _XP:
+            return functions
+        if kind == _OUT:
+            return out
+        if kind == _PARAMETER:
+            return params[which] if which in params else op.defaults[which]
+        if kind == _NEEDS:
+            return None
+        x = inputs[which]
+        return x._array.shape if kind == _SHAPE else x.dtype if kind == _DTYPE else x._array.strides
+
+    for i, function, arguments in _partials_of(op, len(inputs)):
+        t = tangents[i]
+        if t is None:
             continue
-        if t._array.dtype != outs[0]._array.dtype and outs[0]._array.dtype.kind in "fcV":
-            t = t.to(outs[0].dtype)
-        if t._array.shape != outs[0]._array.shape:
-            t = layer.functions.broadcast_to(t, outs[0]._array.shape)
-        values["g"] = t
-        part = rule.function(*[values[n] for n in rule.names])
+        array, result = t._array, out._array
+        if array.dtype is not result.dtype and array.dtype != result.dtype and result.dtype.kind in "fcV":
+            t = t.to(out.dtype)
+        if array.shape != result.shape:
+            t = functions.broadcast_to(t, result.shape)
+        part = function(*[value_of(kind, which) for kind, which in arguments])
         total = part if total is None else total + part
     return total
 

@@ -11,6 +11,7 @@ class Handlers:
 
     batched_class: Any = None  # the class of batched tensors (`batched_tensor`)
     apply_batched: Callable[..., Any]  # `apply` with a batched input (`batching_rules`)
+    align_levels: Callable[..., Any]  # the value of a batched tensor with more logical dimensions (`batched_tensor`)
     write_batched: Callable[..., Any]  # an in-place operator with a batched input (`batching_rules`)
     dispatch: Callable[..., Any]  # an operator's outputs by a handler of `__torch_dispatch__` (`overriding.dispatched`)
     dispatched_write: Callable[..., Any]  # the same for an in-place operator (`overriding.dispatched`)

@@ -13,6 +13,7 @@ from typing import Any
 from ...modes import forward_levels, level_count, special
 from ...ops.declare import Op
 from ..dispatch.handlers import handlers
+from ..dispatch.promotion import NO_PARAMS
 from ..tensor import Tensor
 from .levels import any_tangents, has_tangents
 
@@ -41,14 +42,16 @@ def unary_inside(op: Op, general: Callable[..., Any], make: Callable[[], Callabl
         if input.__class__ is handlers.batched_class:
             if not by_value:
                 return general(input)
-            value = input._value
             result = new(handlers.batched_class)
-            result._value = general(value) if forward_levels and has_tangents(value) else fast(value)
-            result._levels = input._levels
+            result._value, result._levels = run(input._value), input._levels
             return result
-        if forward_levels and (not isinstance(input, Tensor) or has_tangents(input)):
-            return general(input)
-        return fast(input)
+        return run(input)
+
+    def run(input: Any) -> Any:
+        result = fast(input)
+        if forward_levels and has_tangents(input):
+            handlers.push_forward(op, [input], [result], NO_PARAMS)
+        return result
 
     return call
 
@@ -67,15 +70,18 @@ def binary_inside(op: Op, general: Callable[[Any, Any], Any], make: Callable[[],
 
     def operate(input: Any, other: Any) -> Any:
         nonlocal fast
-        if special[0] != level_count[0] or (forward_levels and any_tangents((input, other))):
+        if special[0] != level_count[0]:
             return general(input, other)
         if fast is None:
             fast = make()
         batched = handlers.batched_class
         left, right = input.__class__ is batched, other.__class__ is batched
         if not (left or right):
-            return fast(input, other)
-        if not by_value:
+            result = fast(input, other)
+            if forward_levels and result is not NotImplemented and any_tangents((input, other)):
+                handlers.push_forward(op, [input, other], [result], NO_PARAMS)
+            return result
+        if not by_value or (forward_levels and any_tangents((input, other))):
             return general(input, other)
         if other.__class__ in _NUMBERS:
             if not takes_numbers:
@@ -91,16 +97,20 @@ def binary_inside(op: Op, general: Callable[[Any, Any], Any], make: Callable[[],
             return general(input, other)
         if left and right:
             levels = input._levels
-            if levels != other._levels or a.ndim != b.ndim:
+            if levels != other._levels:
                 return general(input, other)
+            if a.ndim < b.ndim:
+                x = handlers.align_levels(input, levels, b.ndim - len(levels))
+            elif b.ndim < a.ndim:
+                y = handlers.align_levels(other, levels, a.ndim - len(levels))
         elif left:
             levels = input._levels
             if b.ndim > a.ndim - len(levels):
-                return general(input, other)
+                x = handlers.align_levels(input, levels, b.ndim)
         else:
             levels = other._levels
             if a.ndim > b.ndim - len(levels):
-                return general(input, other)
+                y = handlers.align_levels(other, levels, a.ndim)
         result = new(batched)
         result._value, result._levels = fast(x, y), levels
         return result

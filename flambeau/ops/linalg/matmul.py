@@ -35,6 +35,8 @@ _PRODUCT = ("torch", "method", "inplace")
 #: dtype categories without matmul in PyTorch
 _NO_MATMUL = ("bool", "unsigned")
 #: number of multiplications from which PyTorch computes `bmm` by one GEMM per batch element
+#: number of elements up to which a batch of inner products is a product and a sum: one temporary, and fewer operators
+_SUMMED_PRODUCTS = 1 << 16
 _DOT_OUT = "result dtype {out} does not match input dtype {result}"
 _LARGE_BMM = 400
 
@@ -181,6 +183,9 @@ dot.vjp(input=lambda g, tensor: g * tensor,
 
 
 def _dot_vmap(xp, x, x_on, y, y_on):
+    if x_on and y_on and x.dtype is y.dtype and x.dtype in (dtypes.float32, dtypes.float64) and (
+            math.prod(x.shape) <= _SUMMED_PRODUCTS):
+        return xp.sum(x * y, dim=-1)
     if x_on and y_on:
         return xp.reshape(_product_of_batches(xp, xp.unsqueeze(x, -2), xp.unsqueeze(y, -1)), x.shape[:-1])
     return xp.matmul(x, y) if x_on else xp.matmul(y, x)

@@ -70,6 +70,12 @@ def _merge_batch(xp, x, k, dim, groups):
     (h, …, g · m, …) becomes (…, g · h · m, …).
     """
     h, dims_shape = prod(x.shape[:k]), x.shape[k:]
+    if groups == 1:
+        merged = (*dims_shape[:dim], h * dims_shape[dim], *dims_shape[dim + 1:])
+        if dim and h != 1:
+            x = x if k == 1 else xp.reshape(x, (h, *dims_shape))
+            x = xp.movedim(x, 0, dim)
+        return xp.reshape(x, merged)
     x = xp.reshape(x, (h, *dims_shape[:dim], groups, dims_shape[dim] // groups, *dims_shape[dim + 1:]))
     return xp.reshape(xp.movedim(x, 0, dim + 1), (*dims_shape[:dim], h * dims_shape[dim], *dims_shape[dim + 1:]))
 
@@ -77,6 +83,11 @@ def _merge_batch(xp, x, k, dim, groups):
 def _split_batch(xp, x, sizes, dim, groups, size):
     """Return the inverse of `_merge_batch`; `size` is the dimension's size without the batch."""
     h, shape = prod(sizes), x.shape
+    if groups == 1:
+        x = xp.reshape(x, (*shape[:dim], h, size, *shape[dim + 1:]))
+        if dim:
+            x = xp.movedim(x, dim, 0)
+        return x if len(sizes) == 1 else xp.reshape(x, (*sizes, *shape[:dim], size, *shape[dim + 1:]))
     x = xp.reshape(x, (*shape[:dim], groups, h, size // groups, *shape[dim + 1:]))
     return xp.reshape(xp.movedim(x, dim + 1, 0), (*sizes, *shape[:dim], size, *shape[dim + 1:]))
 

@@ -55,7 +55,7 @@ def vmap_over_all(name, several=True):
         if not several or input.ndim == k:
             count = math.prod(input.shape[k:])
             return getattr(xp, name)(xp.reshape(input, (*batch.sizes, count)), dim=k, **params)
-        return getattr(xp, name)(input, dim=tuple(range(k, input.ndim)), **params)
+        return getattr(xp, name)(input, dim=k if input.ndim == k + 1 else tuple(range(k, input.ndim)), **params)
 
     return rule
 
