@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,14 @@ import numpy as np
 import flambeau as torch
 
 from ...amp import state as autocast
-from ...compiler.tracing.aliasing import memory_order, owner
+from ...compiler.guards.guard_set import GuardSet
+from ...compiler.tracing.aliasing import memory_order
 from ...compiler.tracing.storage_tracer import LiftedInput
 from ...compiler.tracing.tracer import DataGuard, Tracer
 from ...ir.graph.extern_kernels import FallbackKernel
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
+from ...ops.declare import Op
 from ...trees import tree_flatten
 from .errors import ExportError
 
@@ -76,6 +79,7 @@ class _CapturingTracer(Tracer):
         super().__init__()
         self._locate = locate
         self.initial: dict[int, np.ndarray] = {}
+        self.optimizers: list[tuple[Any, Any, dict[str, Any] | None]] = []  # parameters with their state at entry
         self.refusal: str | None = None
 
     def graph_break(self, reason: str) -> None:
@@ -90,6 +94,39 @@ class _CapturingTracer(Tracer):
         for lifted in self.lifted[before:]:
             self.initial[lifted.number] = lifted.array.copy(order="K")
         return storage
+
+    def intercept(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
+        if in_place:
+            self._keep(inputs[0])
+        return super().intercept(op, inputs, params, in_place)
+
+    def _update_scalar_state(self, tensor: Any, make: Callable[[], Any], new: Any) -> Any:
+        self._keep(tensor)
+        return super()._update_scalar_state(tensor, make, new)
+
+    def wrap_param_group(self, optimizer: Any, group: dict[str, Any]) -> dict[str, Any]:
+        self.optimizers += [
+            (optimizer, p, dict(optimizer.state[p]) if p in optimizer.state else None) for p in group["params"]
+        ]
+        return super().wrap_param_group(optimizer, group)
+
+    def initializes_state(self) -> bool:
+        """Whether an optimizer made other state than zeros: its first step is not like the others."""
+        adopted = {id(x) for x in self.initial_state}
+        return any(
+            isinstance(x, torch.Tensor) and id(x) not in adopted and (before is None or before.get(key) is not x)
+            for optimizer, p, before in self.optimizers
+            if p in optimizer.state
+            for key, x in optimizer.state[p].items()
+        )
+
+    def _keep(self, tensor: Any) -> None:
+        """Lift a tensor before it is written to."""
+        if self.failure is None:
+            try:
+                self.value_of(tensor)
+            except Unsupported as error:
+                self.graph_break(str(error))
 
     def on_operator(
         self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool
@@ -111,7 +148,6 @@ class _CapturingTracer(Tracer):
 def capture(
     function: Callable[..., Any],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any] | None = None,
     *,
     names: dict[int, str] | None = None,
     locate: Locate = lambda: None,
@@ -120,62 +156,120 @@ def capture(
 
     Args:
         function: the function or module.
-        args, kwargs: its arguments; tensors must be contiguous.
+        args: its arguments; tensors must be contiguous.
         names: identity of a tensor -> its name.
         locate: gives the user's line.
 
     Raises:
         ExportError: the call cannot be one program of compiled kernels.
     """
-    kwargs = kwargs or {}
-    tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
-    for attempt in range(3):
-        tracer = _CapturingTracer(locate)
-        with _undone(tracer, keep_gradients=attempt < 2):
-            with tracer, autocast.own_cache():
-                tracer.bind_arguments(tensors)
-                result = function(*args, **kwargs)
-            if not _starts_differently(tracer):
-                found = _collect(tracer, tensors, result, names or {})
-                break
-    else:
-        raise ExportError(
-            "each call begins with other gradients than the last one ended with: set them to None "
-            "(optimizer.zero_grad()) in the function that is exported"
-        )
+    found, tracer = _run(function, args, names or {}, locate)
     tracer.release()
     return found
 
 
-def _starts_differently(tracer: _CapturingTracer) -> bool:
-    """Whether the next call would begin in another state: with gradients that this one made."""
-    return any(
-        entry is None
-        and tensor._grad is not None
-        and not tracer.is_created(tensor)
-        and id(tensor) not in tracer.cleared_grads
-        for tensor, entry in tracer.entry_grads.values()
+def capture_stable(function: Callable[..., Any], args: tuple[Any, ...]) -> Capture:
+    """Run a call twice and return its graph, of a function that does the same in each call.
+
+    Args:
+        function: the function; it may write to tensors from outside, not to other objects.
+        args: its arguments.
+
+    Raises:
+        ExportError: as `capture`; or the function changes a Python object, or differs from call to call.
+    """
+    first, tracer = _run(function, args, {}, lambda: None)
+    guards = _guards(tracer)
+    violated = guards.violated()
+    tracer.release()
+    second, tracer = _run(function, args, {}, lambda: None)
+    mutation = guards.mutation(_guards(tracer), violated)
+    tracer.release()
+    if mutation is not None:
+        raise ExportError(f"this cannot be compiled ahead of time: {mutation}")
+    for mine, theirs in zip_longest(first.graph.values, second.graph.values):
+        if mine is None or theirs is None or mine.text != theirs.text:
+            line = theirs.text if mine is None else mine.text
+            raise ExportError(
+                f"the function does not do the same in each call: {line} differs. What changes from call "
+                "to call must be an argument, or a tensor that it writes to"
+            )
+    return second
+
+
+def _guards(tracer: _CapturingTracer) -> GuardSet:
+    return GuardSet(tracer.frame_hook, list(tracer.modules.values()))
+
+
+def _run(
+    function: Callable[..., Any], args: tuple[Any, ...], names: dict[int, str], locate: Locate
+) -> tuple[Capture, _CapturingTracer]:
+    tensors = [x for x in tree_flatten(args)[0] if isinstance(x, torch.Tensor)]
+    gradients: dict[int, tuple[Any, Any]] = {}
+    try:
+        for _ in range(2):
+            tracer = _CapturingTracer(locate)
+            tracer.frame_hook.add_object(getattr(function, "__name__", type(function).__name__), function)
+            with _undone(tracer, gradients):
+                with tracer, autocast.own_cache():
+                    tracer.bind_arguments(tensors)
+                    result = function(*args)
+                initializes = tracer.initializes_state()
+                left = _gradients_left(tracer)
+                if not left:
+                    return _collect(tracer, tensors, result, names, initializes), tracer
+            for tensor in left:  # a gradient that is None at first counts as zeros
+                tensor._grad._array[...] = 0
+    finally:
+        for tensor, gradient in gradients.values():
+            tensor._grad = gradient
+    raise ExportError(
+        "each call begins with other gradients than the last one ended with: set them to None "
+        "(optimizer.zero_grad()) in the function that is exported"
     )
 
 
+def _gradients_left(tracer: _CapturingTracer) -> list[Any]:
+    """The tensors with gradients that the call made and left, so that the next call begins in another state."""
+    return [
+        tensor
+        for tensor, entry in tracer.entry_grads.values()
+        if entry is None
+        and tensor._grad is not None
+        and not tracer.is_created(tensor)
+        and id(tensor) not in tracer.cleared_grads
+    ]
+
+
 @contextmanager
-def _undone(tracer: _CapturingTracer, keep_gradients: bool) -> Iterator[None]:
-    """Restore the elements of lifted arrays afterwards, and gradients unless a next attempt needs them."""
+def _undone(tracer: _CapturingTracer, gradients: dict[int, tuple[Any, Any]]) -> Iterator[None]:
+    """Restore the elements of lifted arrays and optimizers' state afterwards; collect the gradients to restore."""
     try:
         yield
     finally:
         for lifted in tracer.lifted:
-            if tracer.storages.get(id(owner(lifted.array))) is not None and lifted.array.flags.writeable:
+            if lifted.array.flags.writeable:
                 lifted.array[...] = tracer.initial[lifted.number]
-        again = keep_gradients and _starts_differently(tracer)
-        for tensor, entry in tracer.entry_grads.values():
-            if not again and tensor._grad is not entry and not tracer.is_created(tensor):
-                tensor._grad = entry
+        if tracer.initializes_state():
+            for optimizer, p, before in tracer.optimizers:
+                optimizer.state.pop(p, None)
+                if before is not None:
+                    optimizer.state[p] = before
+        for key, (tensor, entry) in tracer.entry_grads.items():
+            if not tracer.is_created(tensor):
+                gradients.setdefault(key, (tensor, entry))
 
 
-def _collect(tracer: _CapturingTracer, tensors: Sequence[Any], result: Any, names: dict[int, str]) -> Capture:
+def _collect(
+    tracer: _CapturingTracer, tensors: Sequence[Any], result: Any, names: dict[int, str], initializes: bool
+) -> Capture:
     graph = tracer.graph
     tracer.frame_hook.stop()
+    if initializes:
+        raise ExportError(
+            "an optimizer initializes its state in this step, which is unlike the next ones: run the step "
+            "once before it is exported"
+        )
     reason = tracer.refusal or tracer.failure or tracer.frame_hook.effect
     if reason is not None:
         raise ExportError(f"this cannot be compiled ahead of time: {reason}")
@@ -271,4 +365,4 @@ def line_of(stack_trace: str) -> str | None:
     return f"{file}:{number}: {source.strip()}" if source else f"{file}:{number}"
 
 
-__all__ = ["Capture", "Memory", "capture", "fallback_kernels", "line_of"]
+__all__ = ["Capture", "Memory", "capture", "capture_stable", "fallback_kernels", "line_of"]

@@ -16,7 +16,7 @@ from ...trees import tree_flatten
 from ..exported_program import ExportedProgram
 from ..graph_signature import OutputKind
 from .build import Progress, Source
-from .capture import capture, line_of
+from .capture import capture, capture_stable, line_of
 from .errors import ExportError
 from .interface import Extent
 
@@ -115,7 +115,7 @@ def function_source(function: Callable[..., Any], args: tuple[Any, ...], name: s
     """
     leaves = [x for x in tree_flatten(args)[0] if isinstance(x, torch.Tensor)]
     arguments = tuple(x.detach().contiguous().clone() if isinstance(x, torch.Tensor) else x for x in args)
-    found = capture(function, arguments)
+    found = capture_stable(function, arguments)
     count = len(found.results)
     outputs = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
     shapes = [tuple(Extent(None, 0, n) for n in x.shape) for x in leaves]

@@ -1,0 +1,84 @@
+"""Other processors: x86-64's levels, aarch64."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flambeau.export import export
+from flambeau.export.aot.linking import zig
+from flambeau.export.aot.targets import NAMES, resolve
+from tests.export.aot.c_program import emulator, run
+from tests.export.aot.models import zoo
+from tests.export.aot.results import agree, eager
+
+
+def machine(path: Path) -> int:
+    """The processor that an ELF file is for."""
+    code = path.read_bytes()
+    assert code[:4] == b"\x7fELF"
+    return struct.unpack_from("<H", code, 18)[0]
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v2", "x86-64-v3"])
+def test_levels_of_x86_64(target, tmp_path):
+    """The first library has code for all levels; the others make sure that each level is run here."""
+    module, args = zoo()
+    expected = eager(module, args)
+    path = tmp_path / "zoo.so"
+    export(module, args).save(path, target=target)
+    [got] = run(path, [x.numpy() for x in args], expected)
+    agree(got, expected)
+
+
+def test_code_for_aarch64(tmp_path):
+    module, args = zoo()
+    expected = eager(module, args)
+    path = tmp_path / "zoo.o"
+    export(module, args).save(path, target="aarch64")
+    assert machine(path) == 183
+    target = resolve("aarch64").zig_triple
+    bare = Path(__file__).parent / "bare.c"
+    subprocess.run(
+        [
+            *zig(),
+            "cc",
+            "-target",
+            target,
+            "-O1",
+            "-ffreestanding",
+            "-fno-stack-protector",
+            "-c",
+            str(bare),
+            "-o",
+            str(tmp_path / "bare.o"),
+        ],
+        check=True,
+    )
+    program = tmp_path / "program"
+    subprocess.run([*zig(), "ld.lld", "-static", "-o", str(program), str(tmp_path / "bare.o"), str(path)], check=True)
+    assert machine(program) == 183
+    command = emulator()
+    if command:
+        arrays = [x.numpy() for x in args]
+        words = [np.array([len(arrays), len(expected)], np.int64).tobytes()]
+        words += [np.int64(a.nbytes).tobytes() + np.ascontiguousarray(a).tobytes() for a in arrays]
+        words += [np.int64(a.nbytes).tobytes() for a in expected]
+        done = subprocess.run([*command, str(program)], input=b"".join(words), capture_output=True, check=True)
+        got, at = [], 0
+        for a in expected:
+            got.append(np.frombuffer(done.stdout, a.dtype, a.size, at).reshape(a.shape))
+            at += a.nbytes
+        agree(got, expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_targets_have_triples(name):
+    target = resolve(name)
+    assert target.triple.count("-") >= 2
+    assert all(each.host.vector_bits in (128, 256, 512) for each in target.variants)
+    assert target.is_wasm is (name == "wasm32")

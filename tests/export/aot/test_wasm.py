@@ -1,0 +1,192 @@
+"""WebAssembly modules: models and training steps in Node and in a browser compute what they compute here."""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import json
+import shutil
+import subprocess
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+from flambeau import nn
+from flambeau.export import Dim, aot, export
+from tests.export.aot.models import Language, zoo
+from tests.export.aot.results import agree, eager
+
+BROWSERS = [path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path]
+NODE = [path for path in [shutil.which("node")] if path]
+
+
+def literal(array: np.ndarray) -> str:
+    """A typed array in JavaScript."""
+    kind = {"f4": "Float32Array", "i8": "BigInt64Array"}[array.dtype.str[1:]]
+    suffix = "n" if kind.startswith("Big") else ""
+    return f"new {kind}([{', '.join(repr(each) + suffix for each in array.reshape(-1).tolist())}])"
+
+
+def node(folder: Path, script: str) -> Any:
+    """The result of a script, JSON on its standard output."""
+    (folder / "script.mjs").write_text(script)
+    done = subprocess.run([*NODE, "script.mjs"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wasm")
+    module, args = zoo()
+    export(module, args).save(folder / "zoo.wasm")
+    return folder, args, eager(module, args)
+
+
+def test_a_module_has_a_memory_and_no_imports(built):
+    code = (built[0] / "zoo.wasm").read_bytes()
+    assert code[:8] == b"\0asm\1\0\0\0"
+    at, sections = 8, {}
+    while at < len(code):
+        kind, length, shift, at = code[at], 0, 0, at + 1
+        while True:
+            byte = code[at]
+            length |= (byte & 127) << shift
+            shift, at = shift + 7, at + 1
+            if byte < 128:
+                break
+        sections[kind] = code[at : at + length]
+        at += length
+    assert 2 not in sections
+    assert b"zoo_run" in sections[7]
+    assert b"memory" in sections[7]
+
+
+@pytest.mark.parametrize("runtime", NODE)
+def test_a_model_in_node(runtime, built):
+    folder, args, expected = built
+    call = ", ".join(literal(x.numpy()) for x in args)
+    got = node(
+        folder,
+        f"""
+        import {{ load }} from "./zoo.mjs";
+        const model = await load();
+        let result;
+        for (let i = 0; i < 3; i += 1) result = model({call});
+        console.log(JSON.stringify(Object.values(result).map((each) => [...each])));
+    """,
+    )
+    agree([np.array(x, y.dtype).reshape(y.shape) for x, y in zip(got, expected, strict=True)], expected)
+
+
+@pytest.mark.parametrize("runtime", NODE)
+def test_errors_and_dynamic_sizes_in_node(runtime, tmp_path):
+    linear = nn.Linear(2, 1)
+    program = export(linear, (torch.ones(2, 2),), dynamic_shapes=({0: Dim("batch", max=3)},))
+    program.save(tmp_path / "line.wasm")
+    got = node(
+        tmp_path,
+        """
+        import { readFile } from "node:fs/promises";
+        import load from "./line.mjs";
+        const model = await load(await readFile("line.wasm"));
+        const texts = [];
+        for (const call of [() => model(new Float32Array(8)), () => model(new Float64Array(2)), () => model(),
+                            () => model(new Float32Array(3))]) {
+          try { call(); texts.push(""); } catch (error) { texts.push(error.message); }
+        }
+        console.log(JSON.stringify([texts, [...model(new Float32Array([1, 2, 3, 4, 5, 6]))]]));
+    """,
+    )
+    texts, values = got
+    assert "there is no code for these sizes" in texts[0]
+    assert texts[1] == "input is a Float32Array, got Float64Array"
+    assert texts[2] == "line takes 1 arrays, got 0"
+    assert "the size batch does not follow" in texts[3]
+    x = torch.arange(1.0, 7.0).reshape(3, 2)
+    agree([np.float32(values)], [linear(x).detach().numpy().reshape(-1)])
+
+
+@pytest.mark.parametrize("runtime", NODE)
+def test_training_in_node(runtime, tmp_path):
+    torch.manual_seed(0)
+    model = Language(causal=True, length=4, width=8)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, eps=1e-3)
+    tokens = torch.tensor([[1, 5, 2, 7]])
+
+    def step(tokens: Any) -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    aot.compile(step, (tokens,), tmp_path / "step.wasm")
+    got = node(
+        tmp_path,
+        f"""
+        import {{ load }} from "./step.mjs";
+        const step = await load();
+        const run = () => step({literal(tokens.numpy())})[0];
+        const losses = [run(), run(), run()];
+        const kept = step.state;
+        losses.push(run());
+        step.state = kept;
+        losses.push(run());
+        step.reset();
+        step.set("lr", 0);
+        losses.push(run(), run());
+        console.log(JSON.stringify(losses));
+    """,
+    )
+    expected = [step(tokens).item() for _ in range(4)]
+    np.testing.assert_allclose(got, [*expected, expected[3], expected[0], expected[0]], 1e-4)
+
+
+@pytest.mark.parametrize("browser", BROWSERS)
+def test_a_model_in_a_browser(browser, built, tmp_path):
+    folder, args, expected = built
+    call = ", ".join(literal(x.numpy()) for x in args)
+    page = f"""<!doctype html><title>wait</title><body><script type="module">
+      import {{ load }} from "./zoo.mjs";
+      try {{
+        const model = await load();
+        document.body.textContent = btoa(JSON.stringify(Object.values(model({call})).map((each) => [...each])));
+      }} catch (error) {{ document.body.textContent = String(error); }}
+    </script></body>"""
+    (folder / "index.html").write_text(page)
+    handler = partial(_QuietHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        done = subprocess.run(
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                f"--user-data-dir={tmp_path}",
+                "--virtual-time-budget=10000",
+                "--dump-dom",
+                f"http://127.0.0.1:{server.server_port}/index.html",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        server.shutdown()
+        thread.join()
+    body = done.stdout.rpartition("</script>")[2] or done.stdout
+    text = body.partition("<body>")[2].partition("</body>")[0].strip() or body.strip()
+    got = json.loads(base64.b64decode(text, validate=True))
+    agree([np.array(x, y.dtype).reshape(y.shape) for x, y in zip(got, expected, strict=True)], expected)
+
+
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
