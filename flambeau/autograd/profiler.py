@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .._tensor.dispatch import profiling as _profiling  # noqa: F401  (imported now, not during the first operator)
-from ..engine.profiler_events import USER, Timeline, active_timeline, record_span
+from ..engine.profiler_events import USER, Timeline, active_timeline, record_span, trace_metadata
 from .composite_spans import CompositeSpans
 from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, write_trace
 
@@ -161,8 +162,12 @@ class profile:
         """Write the events as a JSON trace for `chrome://tracing` and Perfetto."""
         if self._timeline is None or self.function_events is None:
             raise AssertionError("Profiler must have run before its trace can be exported")
-        native = self._timeline.native_thread
-        write_trace(path, self.function_events, os.getpid(), metadata, lambda _: native, self._timeline.start / 1e3)
+        native = [self._timeline.native_thread, *self._timeline.other_threads.values()]
+        base: dict[str, Any] = {"baseTimeNanoseconds": time.time_ns() - time.perf_counter_ns()}  # of the clock of `ts`
+        for describe in trace_metadata:
+            base |= describe()
+        write_trace(path, self.function_events, os.getpid(), base | (metadata or {}), lambda i: native[i - 1],
+                    self._timeline.start / 1e3)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write call stacks weighted by `metric`, the input of flame graph tools.
@@ -179,10 +184,12 @@ def _events(timeline: Timeline, memory: bool, flops: bool) -> EventList:
     """A timeline's spans as events, in microseconds since its start."""
     events = EventList(profile_memory=memory, with_flops=flops)
     start = timeline.start
+    threads = {thread: number for number, thread in enumerate([timeline.thread, *timeline.other_threads], 1)}
     for number, span in enumerate((span for span in timeline.spans if span.end), 1):
         step = span.scope == USER and span.name.startswith(_STEP)  # one group for all steps
         event = FunctionEvent(
-            number, f"{_STEP[:-1]}*" if step else span.name, 1, (span.start - start) / 1e3, (span.end - start) / 1e3,
+            number, f"{_STEP[:-1]}*" if step else span.name, threads.get(span.thread, 1),
+            (span.start - start) / 1e3, (span.end - start) / 1e3,
             overload_name="", fwd_thread=1 if span.forward_thread else 0, input_shapes=span.shapes or [],
             stack=span.stack or [], scope=span.scope, cpu_memory_usage=span.bytes, sequence_nr=span.sequence,
             device_type=DeviceType.CPU, trace_name=span.name, is_user_annotation=span.scope == USER,

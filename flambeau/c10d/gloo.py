@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..engine.profiler_events import USER, record_span
 from . import algorithms
 from .backend import DEFAULT_TIMEOUT, Backend, BackendOptions
 from .memory import Target, array_of, divide, read, scatter_into
@@ -27,6 +28,7 @@ from .options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
+from .profiling import in_profile, recorded
 from .reduce_op import Combine, RedOpType, as_real, combine, kind_of
 from .stores.store import Store
 from .transport.mpi_transport import MPITransport, launched_by_mpi
@@ -170,6 +172,7 @@ class ProcessGroupGloo(Backend):
             run(net, tag, self._deadline(timeout))
             return results
 
+        task = in_profile(task)
         return self._works.start(task) if opts.asyncOp else self._works.run(task)
 
     def abort(self) -> None:
@@ -200,6 +203,7 @@ class ProcessGroupGloo(Backend):
         if kind_of(opts.reduceOp) == RedOpType.AVG:
             divide(as_real(flat), self._size)
 
+    @recorded("allreduce_", "all_reduce")
     def allreduce(self, tensors: Any, opts: Any = None, *, op: Any = None, timeout: Any = None) -> Work:
         """Reduce tensors over all processes, in place; those of one call are reduced together, too."""
         tensors, opts = _arguments(tensors, opts, AllreduceOptions, op=op, timeout=timeout)
@@ -224,6 +228,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, tensors)
 
+    @recorded("allreduce_coalesced_", "all_reduce")
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
         """Reduce each of several tensors over all processes, in place, as one array."""
         tensors, opts = _arguments(tensors, opts, AllreduceCoalescedOptions)
@@ -243,6 +248,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, tensors)
 
+    @recorded("broadcast_", "broadcast")
     def broadcast(self, tensors: Any, opts: Any = None, *, root: int | None = None, timeout: Any = None) -> Work:
         """Copy a tensor from one process to all."""
         tensors, opts = _arguments(tensors, opts, BroadcastOptions, root=root, timeout=timeout)
@@ -266,6 +272,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, tensors)
 
+    @recorded("reduce_", "reduce")
     def reduce(self, tensors: Any, opts: Any = None, *, root: int | None = None, op: Any = None,
                timeout: Any = None) -> Work:
         """Reduce a tensor over all processes at one of them."""
@@ -286,6 +293,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, tensors)
 
+    @recorded("allgather_", "all_gather")
     def allgather(self, output_tensors: Any, input_tensors: Any = None, opts: Any = None, *,
                   timeout: Any = None) -> Work:
         """Give all processes the tensors of all."""
@@ -316,6 +324,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, [each for outputs in output_tensors for each in outputs])
 
+    @recorded("allgather_coalesced_", "all_gather")
     def allgather_coalesced(self, output_lists: Any, input_list: Any, opts: Any = None) -> Work:
         """Give all processes several tensors of all: output `i` of rank `r` is `output_lists[r][i]`."""
         opts = _options(opts, AllgatherOptions)
@@ -345,6 +354,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, [each for outputs in output_lists for each in outputs])
 
+    @recorded("_allgather_base_", "all_gather")
     def _allgather_base(self, output: Any, input: Any, opts: Any = None, *, timeout: Any = None) -> Work:
         """Give all processes the tensors of all, joined into one."""
         opts = _options(opts, AllgatherOptions, timeout)
@@ -366,6 +376,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, [output])
 
+    @recorded("allgather_into_tensor_coalesced_", "all_gather")
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Several `all_gather_into_tensor` as one."""
         opts = _options(opts, AllgatherOptions)
@@ -381,6 +392,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, list(outputs))
 
+    @recorded("gather_", "gather")
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
                timeout: Any = None) -> Work:
         """Copy the tensors of all processes to one of them."""
@@ -414,6 +426,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, list(output_tensors[0]) if output_tensors else [])
 
+    @recorded("scatter_", "scatter")
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
                 timeout: Any = None) -> Work:
         """Copy one tensor to each process from one of them."""
@@ -460,6 +473,7 @@ class ProcessGroupGloo(Backend):
 
         return run
 
+    @recorded("reduce_scatter_", "reduce_scatter")
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, op: Any = None,
                        timeout: Any = None) -> Work:
         """Reduce one tensor for each process; the tensors may differ in shape."""
@@ -484,6 +498,7 @@ class ProcessGroupGloo(Backend):
         run = self._reduce_scattered(opts, output, lambda: [read(each) for each in inputs], inputs[0])
         return self._start(opts, run, list(output_tensors))
 
+    @recorded("_reduce_scatter_base_", "reduce_scatter")
     def _reduce_scatter_base(self, output: Any, input: Any, opts: Any = None, *, op: Any = None,
                              timeout: Any = None) -> Work:
         """Reduce a tensor, of which each process keeps one part."""
@@ -501,6 +516,7 @@ class ProcessGroupGloo(Backend):
     def _even_parts(self, tensor: Any) -> list[np.ndarray]:
         return np.split(read(tensor), self._size)
 
+    @recorded("reduce_scatter_tensor_coalesced_", "reduce_scatter")
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Several `reduce_scatter_tensor` as one."""
         opts = _options(opts, ReduceScatterOptions)
@@ -513,6 +529,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, list(outputs))
 
+    @recorded("alltoall_", "all_to_all")
     def alltoall(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, timeout: Any = None) -> Work:
         """Send a tensor to each process and receive one of each."""
         opts = _options(opts, AllToAllOptions, timeout)
@@ -548,6 +565,7 @@ class ProcessGroupGloo(Backend):
         row = math.prod(tensor.shape[1:])
         return [size * row for size in sizes]
 
+    @recorded("alltoall_base_", "all_to_all")
     def alltoall_base(self, output: Any, input: Any, output_split_sizes: Sequence[int],
                       input_split_sizes: Sequence[int],
                       opts: Any = None, *, timeout: Any = None) -> Work:
@@ -570,10 +588,12 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, [output])
 
+    @recorded("barrier", "barrier")
     def barrier(self, opts: Any = None, *, timeout: Any = None) -> Work:
         """Wait until all processes have called this."""
         return self._start(_options(opts, BarrierOptions, timeout), algorithms.barrier, [])
 
+    @recorded("monitored_barrier_", "monitored_barrier")
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
         """Wait until all processes have called this; rank 0 names those that have not.
 
@@ -620,6 +640,7 @@ class ProcessGroupGloo(Backend):
 
     # ----- messages --------------------------------------------------------------------------
 
+    @recorded("send", "send")
     def send(self, tensors: Any, dstRank: int, tag: int = 0) -> Work:
         """Send a tensor to one process."""
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
@@ -638,11 +659,13 @@ class ProcessGroupGloo(Backend):
         if not 0 <= rank < self._size:
             raise RuntimeError(f"invalid rank: {rank} is not in [0, {self._size})")
 
+    @recorded("recv_", "recv")
     def recv(self, tensors: Any, srcRank: int, tag: int = 0) -> Work:
         """Receive a tensor from one process."""
         self._check_peer(srcRank)
         return self._receive(tensors, srcRank, tag)
 
+    @recorded("recv_any_source_", "recv")
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
         """Receive a tensor from any process; the work's `_source_rank()` says which."""
         return self._receive(tensors, None, tag)
@@ -655,8 +678,11 @@ class ProcessGroupGloo(Backend):
         receipt = self._transport.expect(source, tag & (_COLLECTIVE - 1), algorithms.as_bytes(target.flat))
         deadline = self._deadline(None)
 
+        name = f"{self.name()}:recv"
+
         def receive() -> tuple[int, list[Any]]:
-            sender = receipt.wait(deadline)
+            with record_span(name, USER):
+                sender = receipt.wait(deadline)
             target.store()
             return sender, list(tensors)
 

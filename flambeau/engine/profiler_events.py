@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter_ns
 from typing import Any
@@ -40,6 +40,9 @@ class Span:
         self.work: tuple[int, int, bool] | None = None  # of a kernel: bytes, flops, whether float64
 
 
+#: functions whose results are in the metadata of trace files, such as which process of a group wrote it
+trace_metadata: list[Callable[[], dict[str, Any]]] = []
+
 _running: dict[int, list[Timeline]] = {}  # thread -> its timelines; the last one is active
 
 
@@ -60,6 +63,7 @@ class Timeline:
         self.open_spans: list[Span] = []
         self.live_arrays: dict[int, weakref.ref[np.ndarray]] = {}
         self.thread = self.native_thread = 0  # the recorded thread, and its number in the operating system
+        self.other_threads: dict[int, int] = {}  # threads that collectives ran in -> their numbers there
         self.start = self.end = 0
 
     def begin(self) -> None:
@@ -136,6 +140,19 @@ class Timeline:
             span.shapes = []
         if self.stacks:
             span.stack = self.open_spans[-1].stack if self.open_spans else call_stack()
+        self.spans.append(span)
+
+    def record_elsewhere(self, name: str, start: int) -> None:
+        """Record what this thread has done for the recorded one, until now.
+
+        Args:
+            name: what it was.
+            start: when it began, in nanoseconds.
+        """
+        thread = threading.get_ident()
+        span = Span(name, USER, thread)
+        span.start, span.end = start, perf_counter_ns()
+        self.other_threads[thread] = threading.get_native_id()
         self.spans.append(span)
 
     # ----- memory -----

@@ -19,6 +19,7 @@ from ...c10d.reducer import Reducer, broadcast_coalesced, compute_bucket_assignm
 from ...c10d.world import default_group
 from ...devices import device
 from ...engine.grad_mode import is_grad_enabled, no_grad
+from ...engine.profiler_events import USER, record_span
 from ..modules.module import Module
 from ..parameter import UninitializedParameter
 
@@ -270,6 +271,10 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module, and expect a backward pass."""
         synchronizes = is_grad_enabled() and self.require_backward_grad_sync
+        with record_span("DistributedDataParallel.forward", USER):
+            return self._forward(synchronizes, inputs, kwargs)
+
+    def _forward(self, synchronizes: bool, inputs: Any, kwargs: Any) -> Any:
         self._before_forward()
         DistributedDataParallel._active_ddp_module = self
         try:

@@ -1,0 +1,90 @@
+"""Collectives in profiles: operators where they are called, and user annotations in the threads that carry them out."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any, TypeVar
+
+from ..engine.profiler_events import USER, Timeline, active_timeline, record_span, trace_metadata
+from ..modes import active_profilers
+from .world import world
+
+F = TypeVar("F", bound=Callable[..., Any])
+_R = TypeVar("_R")
+
+
+class _Called(threading.local):
+    """The collective that this thread calls: its name, and the timeline that records the thread."""
+
+    name: str | None = None
+    timeline: Timeline | None = None
+
+
+_called = _Called()
+
+
+def recorded(operator: str, collective: str) -> Callable[[F], F]:
+    """Make a method of a process group an operator `c10d::...` in profiles, and what it starts `gloo:...`.
+
+    Args:
+        operator, collective: the names, which are PyTorch's.
+    """
+    def decorate(method: F) -> F:
+        @functools.wraps(method)
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            timeline = active_timeline() if active_profilers[0] else None
+            if timeline is None:
+                return method(self, *args, **kwargs)
+            before = _called.name, _called.timeline
+            _called.name, _called.timeline = f"{self.name()}:{collective}", timeline
+            try:
+                with record_span(f"c10d::{operator}"):
+                    if collective != "send":
+                        return method(self, *args, **kwargs)
+                    with record_span(_called.name, USER):  # by the caller's thread
+                        return method(self, *args, **kwargs)
+            finally:
+                _called.name, _called.timeline = before
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def in_profile(task: Callable[[], _R]) -> Callable[[], _R]:
+    """A collective that is recorded where it runs, if the thread that calls it is recorded."""
+    name, timeline = _called.name, _called.timeline
+    if timeline is None or name is None or not active_profilers[0]:
+        return task
+
+    def run() -> _R:
+        if threading.get_ident() == timeline.thread:
+            with record_span(name, USER):
+                return task()
+        start = perf_counter_ns()
+        try:
+            return task()
+        finally:
+            timeline.record_elsewhere(name, start)
+
+    return run
+
+
+def _of_this_process() -> dict[str, Any]:
+    """What PyTorch writes of process groups into the metadata of traces."""
+    group = world.default
+    if group is None:
+        return {}
+    groups = [{"pg_name": world.names.get(each, ""), "pg_desc": "default_pg" if each is group else "undefined",
+               "backend_config": world.configs.get(each, ""), "pg_size": each.size(),
+               "ranks": list(world.ranks[each])} for each in world.ranks]
+    return {"distributedInfo": {"backend": world.backends.get(group, ""), "rank": group.rank(),
+                                "world_size": group.size(), "pg_count": len(groups), "pg_config": groups}}
+
+
+trace_metadata.append(_of_this_process)
+
+__all__ = ["in_profile", "recorded"]
