@@ -37,8 +37,9 @@ from ..engine.tensor_interface import layer
 from ..modes import active_tracer, active_transforms, inference, special, transform_stack
 from ..shapes import Size, as_size
 from ..warning_location import user_stacklevel
+from .overriding.dispatch import handles
 from .overriding.entry_points import note_instance
-from .overriding.protocol import set_plain
+from .overriding.protocol import DISABLED, set_plain
 from .untracked_views import update_requires_grad
 
 _NON_LEAF_GRAD = (
@@ -101,6 +102,11 @@ class TensorBase:
         super().__init_subclass__(**kwargs)
         if cls.__mro__[1] is TensorBase and cls.__module__ != __name__:
             raise RuntimeError("Cannot subclass _TensorBase directly")
+        if handles(cls):
+            default = getattr(Tensor, "__torch_function__", None)
+            given: Any = getattr(cls, "__torch_function__", None)
+            if getattr(given, "__func__", given) is getattr(default, "__func__", default):
+                cls.__torch_function__ = DISABLED  # type: ignore[attr-defined]  # results keep their class, as in PyTorch
 
 
 class Tensor(TensorBase):

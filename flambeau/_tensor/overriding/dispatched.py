@@ -183,6 +183,23 @@ def _fresh(out: Tensor, inputs: list[Tensor]) -> Tensor:
     return out
 
 
+def _copy_before_write(x: Tensor) -> Any:
+    """A copy of a tensor whose elements a handler has; a plain one of its memory where there is none."""
+    if not handles(type(x)):
+        return wrap(x._array.copy())
+    token = grad_mode.set(False)
+    try:
+        return layer.functions.clone(x)
+    finally:
+        grad_mode.reset(token)
+
+
+def _save_written(node: Any, x: Tensor) -> None:
+    """Let a node save a tensor of a subclass as its output."""
+    if type(x) is not Tensor and handles(type(x)) and node.plan.saved_outputs:
+        _save_subclasses(node, [x])
+
+
 _GRAPH = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangents", "_inference",
                     "_retains_grad", "_own_requires_grad", "_view_steps", "_transform_depth"))
 
@@ -224,5 +241,6 @@ def _is_handled(x: Any) -> bool:
 layer.is_handled = _is_handled
 handlers.dispatch = dispatch
 handlers.dispatched_write = dispatched_write
+handlers.copy_before_write, handlers.save_written = _copy_before_write, _save_written
 
 __all__ = ["DATA_DEPENDENT", "dispatch", "dispatched_write"]

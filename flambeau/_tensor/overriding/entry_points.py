@@ -102,8 +102,13 @@ def _asking(public: Any, name: str, implementation: Callable[..., Any], *, modes
         accessor: whether it is a property's: handlers are given the type of the tensor in any case.
     """
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if below is not None and dispatch_in_use[0]:
-            return below(implementation, args, kwargs)
+        if dispatch_in_use[0]:
+            if kwargs.get("out") is not None and called_with_out[0] is not None:
+                result = called_with_out[0](name, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+            if below is not None:
+                return below(implementation, args, kwargs)
         call = innermost[0]
         return implementation(*args, **kwargs) if call is None else call(name, implementation, args, kwargs)
 
@@ -143,6 +148,10 @@ def _asking(public: Any, name: str, implementation: Callable[..., Any], *, modes
 #: name of a function that applies no operator -> what runs instead of it while there are handlers of
 #: `__torch_dispatch__`; it is given the implementation and the arguments
 below_overrides: dict[str, Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = {}
+
+#: [what runs a call with `out=` while there are such handlers, given the name and the arguments; it returns
+#: NotImplemented where no handler sees the call]
+called_with_out: list[Callable[..., Any] | None] = [None]
 
 #: name of a function of several forms of calls -> the arguments in the form that handlers are given, made of a call's
 #: arguments and whether a mode is active
@@ -284,6 +293,6 @@ def forget_foreign(cls: type) -> None:
         end_use()
 
 
-__all__ = ["another_function", "begin_use", "below_overrides", "end_use", "forget_foreign", "forget_instance",
-           "handler_arguments", "in_use", "innermost", "install", "named_entries", "note_foreign", "note_instance",
-           "register_namespace", "uninstall", "watch"]
+__all__ = ["another_function", "begin_use", "below_overrides", "called_with_out", "end_use", "forget_foreign",
+           "forget_instance", "handler_arguments", "in_use", "innermost", "install", "named_entries", "note_foreign",
+           "note_instance", "register_namespace", "uninstall", "watch"]

@@ -131,14 +131,14 @@ def _run_into_out(overload: OpOverload, schema: FunctionSchema, bound: dict[str,
         public(*positional, **named, out=result)
         return result
     with no_grad():
-        computed = call(_functional(overload, schema), tuple(positional), named)
+        computed = call(functional_overload(overload, schema), tuple(positional), named)
     for value, out in zip(computed if len(outs) > 1 else [computed], outs, strict=True):
         for each, target in zip(value, out, strict=True) if isinstance(out, (list, tuple)) else [(value, out)]:
             _write(each, target)
     return result
 
 
-def _functional(overload: OpOverload, schema: FunctionSchema) -> OpOverload:
+def functional_overload(overload: OpOverload, schema: FunctionSchema) -> OpOverload:
     """The overload of the same name, or of the in-place variant's, with the same arguments but `out=`.
 
     Raises:
