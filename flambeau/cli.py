@@ -1,4 +1,4 @@
-"""The `flambeau` command: `alias`, `cache`, `demo`, `run`, `graph`, `torchrun` with a script, `version`.
+"""The `flambeau` command: `alias`, `cache`, `demo`, `export`, `run`, `graph`, `torchrun` with a script, `version`.
 
 Each subcommand imports its modules when it runs.
 """
@@ -73,6 +73,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         "torchrun", add_help=False, help="start a PyTorch script in several processes on flambeau",
         description="PyTorch's torchrun: see flambeau torchrun --help.")
 
+    export = commands.add_parser(
+        "export", help="compile a model of a script to a shared library or a WebAssembly module",
+        description="Import a script, in which `import torch` imports flambeau, and compile one of its modules, or a "
+                    "function such as a training step, to files that need no Python.")
+    export.add_argument("source", metavar="FILE.py:NAME", help="the script, and the name of the module or function")
+    export.add_argument("--example", action="append", default=[], metavar="ARGUMENT",
+                        help="an example of an argument, in order: a dtype and extents, such as 'float32[1,3,28,28]', "
+                             "or 'float32[batch=1:32,784]' with a dynamic size; or a name in the script")
+    export.add_argument("-o", "--output", action="append", required=True, type=Path, metavar="FILE",
+                        help="the file to write: .so, .o, .wasm, .onnx or .pt2; may be given several times")
+    export.add_argument("--target", help="native, x86-64, x86-64-v2, -v3, -v4, aarch64 or wasm32 (default: by the file "
+                                         "and this machine)")
+    export.add_argument("--name", help="the prefix of the C functions (default: the file's name)")
+    export.add_argument("--weights", type=Path, metavar="FILE", help="a checkpoint that is loaded into the module")
+    export.add_argument("--train", action="store_true", help="export a module in training mode, not in evaluation mode")
+
     commands.add_parser("version", help="print the version")
 
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -89,6 +105,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return alias_command(options.action)
     if options.command == "run":
         return run_script(options.script, options.args)
+    if options.command == "export":
+        from .export.aot.command import export_command
+
+        return export_command(options.source, options.example, options.output, options.target, options.name,
+                              options.weights, options.train)
     if options.command == "graph":
         return graph_script(options.script, options.args, options.out, not options.no_open)
     try:

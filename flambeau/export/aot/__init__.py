@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from .build import Progress, Report, build
+from .build import Progress, Report, build, silent
 from .errors import ExportError
 from .interface import identifier
 from .sources import function_source, program_source
@@ -28,7 +28,7 @@ def compile(
     *,
     name: str | None = None,
     target: str | None = None,
-    progress: Progress = lambda text: None,
+    progress: Progress = silent,
 ) -> Report:
     """Compile a function of tensors, such as a training step, to a file.
 
@@ -42,7 +42,7 @@ def compile(
         path: of the file, by its suffix `.so`, `.o` or `.wasm`.
         name: the prefix of the C functions; default: the file's name.
         target: one of `NAMES`; default: x86-64 or what this machine is, and wasm32 for `.wasm`.
-        progress: called with a line of text for each stage.
+        progress: called with the stage, how many of its parts are done, and of how many.
 
     Raises:
         ExportError: the function cannot be compiled, or there is no linker.
@@ -60,7 +60,7 @@ def compile_program(
     name: str | None = None,
     target: str | None = None,
     sizes: dict[str, Iterable[int]] | None = None,
-    progress: Progress = lambda text: None,
+    progress: Progress = silent,
 ) -> Report:
     """Compile an exported program to a file: `ExportedProgram.save` for `.so`, `.o` and `.wasm`.
 

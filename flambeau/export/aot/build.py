@@ -23,8 +23,12 @@ from .program_ir import Place
 from .targets import NAMES, Target
 from .variants import compile_variants
 
-#: told what is being done
-Progress = Callable[[str], None]
+#: told what is being done: the stage, how many of its parts are done, and of how many
+Progress = Callable[[str, int, int], None]
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report no progress."""
 
 
 class Source(NamedTuple):
@@ -130,7 +134,7 @@ def _in_memory_order(a: np.ndarray) -> np.ndarray:
     return a.transpose(order)
 
 
-def build(source: Source, path: Path, target: Target, progress: Progress = lambda text: None) -> Report:
+def build(source: Source, path: Path, target: Target, progress: Progress = silent) -> Report:
     """Build a shared library, an object file or a WebAssembly module, and its header or loader.
 
     Raises:
@@ -145,18 +149,18 @@ def build(source: Source, path: Path, target: Target, progress: Progress = lambd
     first_output = len(interface.inputs)
     state_base = first_output + len(interface.outputs)
     sized = [_sized(sizes, each, layout, guards, state_base) for sizes, each in source.captures]
-    progress(f"compiling {len(sized)} plan{'s' * (len(sized) > 1)} for {target.name}")
     names = [f"{interface.name}_{each.name}" for each in target.variants]
     jobs = [VariantJob(name, sized, first_output, state_base + 2) for name in names]
-    codes = compile_variants(target.variants, jobs)
+    codes = compile_variants(target.variants, jobs, lambda done: progress("compiling", done, len(jobs)))
     objects = _unique(codes)
     objects.append(_interface_object(interface, target))
     data = {f"{interface.name}_weights": weights} if len(weights) else {}
     if len(state):
         data[f"{interface.name}_initial"] = state
-    progress("linking")
+    progress("linking", 0, 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     link(path, target, objects, data, exported_functions(interface))
+    progress("linking", 1, 1)
     files = [path]
     if target.is_wasm:
         from .javascript import loader
@@ -293,4 +297,4 @@ def _formula(observed: list[tuple[tuple[int, ...], int]], names: Sequence[str]) 
     raise ExportError(f"an extent of a result is no linear formula of {', '.join(names)}: {extents}")
 
 
-__all__ = ["Progress", "Report", "Source", "build", "exported_functions"]
+__all__ = ["Progress", "Report", "Source", "build", "exported_functions", "silent"]

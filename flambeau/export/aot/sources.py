@@ -15,7 +15,7 @@ from ...fx.interpreter import Interpreter
 from ...trees import tree_flatten
 from ..exported_program import ExportedProgram
 from ..graph_signature import OutputKind
-from .build import Progress, Source
+from .build import Progress, Source, silent
 from .capture import capture, capture_stable, line_of
 from .errors import ExportError
 from .interface import Extent
@@ -44,7 +44,7 @@ def program_source(
     program: ExportedProgram,
     name: str,
     sizes: dict[str, Iterable[int]] | None = None,
-    progress: Progress = lambda text: None,
+    progress: Progress = silent,
 ) -> Source:
     """Capture an exported program for each combination of its dynamic sizes.
 
@@ -71,9 +71,8 @@ def program_source(
     inputs = program.graph_signature.user_inputs
     captures = []
     with torch.no_grad():
-        for combination in combinations:
-            if roots:
-                progress("tracing " + ", ".join(f"{r} = {n}" for r, n in zip(roots, combination, strict=True)))
+        for done, combination in enumerate(combinations):
+            progress("tracing", done, len(combinations))
             values = dict(zip(roots, combination, strict=True))
             resized = []
             for i, x in enumerate(leaves):
@@ -87,6 +86,7 @@ def program_source(
             captures.append(
                 (combination, capture(interpreter.run, tuple(resized), names=labels, locate=interpreter.line))
             )
+    progress("tracing", len(combinations), len(combinations))
     shapes = [
         tuple(
             Extent(c.root, c.factor, c.offset) if (c := constraints.get((i, d))) else Extent(None, 0, n)

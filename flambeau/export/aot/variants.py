@@ -11,7 +11,9 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import flambeau
 
 from ...runtime import target as compilation_target
 from .errors import ExportError
@@ -20,8 +22,15 @@ from .targets import Variant
 from .variant_code import compile_variant
 
 
-def compile_variants(variants: Sequence[Variant], jobs: Sequence[VariantJob]) -> list[VariantCode]:
+def compile_variants(
+    variants: Sequence[Variant], jobs: Sequence[VariantJob], progress: Callable[[int], None] = lambda done: None
+) -> list[VariantCode]:
     """Compile programs, each for its processor: in this process if it is this machine's, else in others at once.
+
+    Args:
+        variants: the processors.
+        jobs: for each, the program.
+        progress: called with the number of programs that are compiled.
 
     Raises:
         ExportError: a program has no compiled form.
@@ -33,7 +42,9 @@ def compile_variants(variants: Sequence[Variant], jobs: Sequence[VariantJob]) ->
     results = []
     try:
         for i, job in enumerate(jobs):
+            progress(i)
             results.append(_finish(running.pop(i)) if i in running else compile_variant(job))
+        progress(len(jobs))
     finally:
         for process in running.values():
             process.kill()
@@ -43,8 +54,10 @@ def compile_variants(variants: Sequence[Variant], jobs: Sequence[VariantJob]) ->
 
 def _start(variant: Variant, job: VariantJob) -> subprocess.Popen[bytes]:
     environment = os.environ | {"FLAMBEAU_TARGET": json.dumps(variant.host)}
+    # where `import torch` means flambeau, classes have names of torch, also in pickles
+    alias = ["alias"] if getattr(sys.modules.get("torch"), "__spec__", None) is flambeau.__spec__ else []
     process = subprocess.Popen(
-        [sys.executable, "-m", "flambeau.export.aot.worker"],
+        [sys.executable, "-m", "flambeau.export.aot.worker", *alias],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -14,6 +14,10 @@ def main() -> None:
     """Compile one job."""
     output = os.dup(1)
     os.dup2(2, 1)  # what is printed must not get between the bytes of the result
+    if "alias" in sys.argv:
+        from ... import alias
+
+        alias.install()
     from .variant_code import compile_variant
 
     result: VariantCode | ExportError
