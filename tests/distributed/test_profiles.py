@@ -54,6 +54,12 @@ def test_traces_of_ranks_are_joined(tmp_path):
         join_traces([tmp_path / "none.json"])
 
 
+def test_the_explorer_shows_the_graph_of_a_rank():
+    for rank, each in enumerate(profiles("flambeau")):
+        assert f"on rank {rank} of 2</title>" in each["page"]
+        assert "AddmmBackward0" in each["page"]
+
+
 def test_charts():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...engine.profiler_events import trace_metadata
 from ...version import __version__
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def document_of(steps: Sequence[Step], title: str = "", subtitle: str = "") -> d
     modules: dict[str, str] = {}
     for step in steps:
         modules |= step.graph.get("modules", {})
-    return {"format": 1, "version": __version__, "title": title or _title(steps[-1]), "subtitle": subtitle,
+    return {"format": 1, "version": __version__, "title": (title or _title(steps[-1])) + _rank(), "subtitle": subtitle,
             "total": total, "kinds": kinds.written, "modules": modules, "steps": written}
 
 
@@ -286,6 +287,15 @@ def _short(value: Any) -> Any:
     if isinstance(value, list):
         return [_short(item) for item in value]
     return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+def _rank() -> str:
+    """Which process of a group writes the page, if it is in one."""
+    for describe in trace_metadata:
+        info = describe().get("distributedInfo")
+        if info:
+            return f" on rank {info['rank']} of {info['world_size']}"
+    return ""
 
 
 def _title(step: Step) -> str:

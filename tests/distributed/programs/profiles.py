@@ -29,7 +29,15 @@ def main(torch, rank, size):
         prof.export_chrome_trace(path)
         with open(path, encoding="utf-8") as file:
             trace = json.load(file)
+    page = None
+    if torch.__name__ == "flambeau":  # the explorer's page of this rank's graph
+        from flambeau import viz
+
+        with viz.watching(model) as watch:
+            model(torch.ones(2, 4)).sum().backward()
+        with tempfile.TemporaryDirectory() as folder:
+            page = viz.explore(watch, path=f"{folder}/page.html", open_browser=False).read_text(encoding="utf-8")
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     names = [event["name"] for event in events if event["name"].startswith(("c10d::", "gloo:", "own", "Distributed"))]
     tables = {each.key: each.count for each in prof.key_averages() if each.key.startswith("c10d::")}
-    return {"names": sorted(names), "table": tables, "info": trace["distributedInfo"], "trace": trace}
+    return {"names": sorted(names), "table": tables, "info": trace["distributedInfo"], "trace": trace, "page": page}
