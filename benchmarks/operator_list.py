@@ -534,9 +534,17 @@ GROUPS: dict[str, dict[str, Operator]] = {
         "func.jvp": lambda torch, i: torch.func.jvp(lambda x: x.sin() * x, (i.constant,), (i.constant,))[1],
         "func.jacrev": lambda torch, i: torch.func.jacrev(lambda x: x.sin() * x)(i.constant[0, :4]),
         "func.hessian": lambda torch, i: torch.func.hessian(lambda x: (x ** 3).sum())(i.constant[0, :4]),
+        "func.jacfwd": lambda torch, i: torch.func.jacfwd(lambda x: x.sin() * x)(i.constant[0, :4]),
+        "func.vmap, a layer": lambda torch, i: torch.func.vmap(lambda x: torch.nn.functional.linear(
+            x, i.constant[:4]).softmax(0)[1:] + x.mean())(i.constant[:8]),
+        "func.jvp, a layer": lambda torch, i: torch.func.jvp(lambda x: torch.nn.functional.linear(
+            x, i.constant[:4]).tanh(), (i.constant[:8],), (i.constant[:8],))[1],
         "gradients per sample": lambda torch, i: torch.func.vmap(torch.func.grad(
             lambda w, x: (torch.nn.functional.linear(x, w) ** 2).sum()), (None, 0))(
                 i.weight[:4].detach(), i.constant[:8]),
+        "gradients per sample, two layers": lambda torch, i: torch.func.vmap(torch.func.grad(
+            lambda weights, x: torch.nn.functional.linear(torch.nn.functional.linear(x, weights[0]).tanh(), weights[1])
+            .log_softmax(0)[0]), (None, 0))((i.weight[:4].detach(), i.constant[:3, :4]), i.constant[:8]),
     },
 }
 

@@ -217,10 +217,10 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
         for out in outs:
             if out._base is None:
                 out._inference, out._counter = True, INFERENCE
-    if forward_levels:
-        handlers.push_forward(op, inputs, outs, params)
     if intercepted:
         notify_operator(op, inputs, params, outs)
+    if forward_levels:  # after the notification, since formulas use the outputs
+        handlers.push_forward(op, inputs, outs, params)
     if op.n_outputs == 1:
         return outs[0]
     return outs
