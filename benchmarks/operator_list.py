@@ -544,7 +544,7 @@ GROUPS: dict[str, dict[str, Operator]] = {
                 i.weight[:4].detach(), i.constant[:8]),
         "gradients per sample, two layers": lambda torch, i: torch.func.vmap(torch.func.grad(
             lambda weights, x: torch.nn.functional.linear(torch.nn.functional.linear(x, weights[0]).tanh(), weights[1])
-            .log_softmax(0)[0]), (None, 0))((i.weight[:4].detach(), i.constant[:3, :4]), i.constant[:8]),
+            .log_softmax(0)[0]), (None, 0))((i.weight[:4].detach(), i.constant[:3, :4]), i.constant[:8])[0],
     },
 }
 
