@@ -116,7 +116,7 @@ def main() -> None:
         for rank, trace in enumerate(in_processes(2, measured_reductions)):
             files.append(Path(folder, f"{rank}.json"))
             files[-1].write_bytes(trace)
-        ax = plot_ranks(join_traces(files), title="A step of DistributedDataParallel: reductions beside the backward pass")
+        ax = plot_ranks(join_traces(files), title="DistributedDataParallel: reductions beside the backward pass")
     ax.figure.savefig(PICTURES / "reductions.png", dpi=DPI)
 
 
