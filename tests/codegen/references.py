@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flambeau.kernels import special
+
 try:
     import mpmath
 except ImportError:  # only the error functions in double ask for it
@@ -69,6 +71,7 @@ REFERENCES: dict[str, Callable[..., np.ndarray]] = {
     "log_sigmoid": lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
     "softplus": lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
     "erf": _each(math.erf), "erfc": _each(math.erfc), "erfinv": _each(_erfinv), "pow": np.power,
+    "lgamma": special.lgamma, "digamma": special.digamma,
     "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "fmod": np.fmod, "remainder": None,
 }
 BY_ELEMENT = frozenset({"erf", "erfc", "erfinv"})  # in double these go through mpmath: slowly

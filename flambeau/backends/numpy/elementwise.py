@@ -375,7 +375,7 @@ def _finite(x: Any, nan: float, posinf: float, neginf: float) -> Any:
 # ----- special functions; their kernels are imported on first use -----
 
 #: special functions of one input that also have compiled kernels
-_COMPILED = frozenset(("erf", "erfc", "erfinv"))
+_COMPILED = frozenset(("digamma", "erf", "erfc", "erfinv", "lgamma"))
 
 
 def _special(name: str) -> Any:

@@ -12,6 +12,7 @@ arguments). Below 2.5 is within 2 ulp of the correctly rounded result.
                   double: erf, pow
     at most 2     expm1, sinh, softplus, log_sigmoid, sin, cos, asin, atan
     above 2       tanh 2.43, sigmoid 2.34, tan 2.26, erfinv 2.2; erfc in double 2.77
+    absolute      lgamma and digamma, near their negative zeros
 
 softplus is log(1 + e^x) for all x; the caller applies the threshold of PyTorch's operator.
 """
@@ -26,6 +27,7 @@ from . import (
     box_muller,
     error_function,
     exponential,
+    gamma,
     inverse_trigonometric,
     logarithm,
     power,
@@ -51,6 +53,7 @@ FUNCTIONS: dict[str, Callable[..., Real]] = {
     "sin": trigonometric.sin, "cos": trigonometric.cos, "tan": trigonometric.tan,
     "asin": inverse_trigonometric.asin, "acos": inverse_trigonometric.acos, "atan": inverse_trigonometric.atan,
     "erf": error_function.erf, "erfc": error_function.erfc, "erfinv": error_function.erfinv,
+    "lgamma": gamma.lgamma, "digamma": gamma.digamma,
     "sqrt": _sqrt, "rsqrt": _rsqrt,
     "atan2": inverse_trigonometric.atan2, "pow": power.pow, "fmod": remainder.fmod,
     "remainder": remainder.remainder,

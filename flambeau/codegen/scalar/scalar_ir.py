@@ -32,7 +32,8 @@ TRANSCENDENTAL = {
     "exp": 1, "exp2": 1, "expm1": 1, "log": 1, "log2": 1, "log10": 1, "log1p": 1, "sin": 1, "cos": 1, "tan": 1,
     "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "acosh": 1,
     "atanh": 1, "sigmoid": 1, "erf": 1, "erfc": 1, "pow": 2,
-    "fmod": 2, "remainder": 2, "softplus": 1, "log_sigmoid": 1, "erfinv": 1,
+    "fmod": 2, "remainder": 2, "softplus": 1, "log_sigmoid": 1, "erfinv": 1, "lgamma": 1,
+    "digamma": 1,
 }
 #: the same, for float32 only: the Box-Muller transform (`math.box_muller`), erf from an exponential (`erf_from_exp`)
 FLOAT32_ONLY = {"normal_radius": 1, "normal_sine": 1, "normal_cosine": 1, "erf_from_exp": 2}
@@ -306,6 +307,8 @@ sigmoid = _define("sigmoid", 1, "1 / (1 + e⁻ˣ)")
 erf = _define("erf", 1, "the error function")
 erfc = _define("erfc", 1, "1 − erf x")
 erfinv = _define("erfinv", 1, "the inverse of the error function")
+lgamma = _define("lgamma", 1, "the logarithm of the gamma function's absolute value")
+digamma = _define("digamma", 1, "the derivative of lgamma")
 softplus = _define("softplus", 1, "log(1 + eˣ)")
 log_sigmoid = _define("log_sigmoid", 1, "log sigmoid x")
 fmod = _define("fmod", 2, "the remainder of x / y, with the sign of x")

@@ -18,9 +18,9 @@ from .scans import Scans
 
 #: elementwise primitives, and their operations in `codegen.scalar.scalar_ir`
 _NAMES = {name: name for name in (
-    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "div",
-    "eq", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "fmax", "fmin",
-    "log", "log10", "log1p", "log2", "maximum", "minimum", "mul", "ne", "round", "rsqrt",
+    "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh",
+    "digamma", "div", "eq", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "fmax", "fmin", "lgamma", "log",
+    "log10", "log1p", "log2", "maximum", "minimum", "mul", "ne", "round", "rsqrt",
     "sigmoid", "sin", "sinh", "sqrt", "sub", "tan", "tanh", "trunc")} | {
     "reciprocal": "recip", "clamp_below": "maximum"}
 _ROUNDING = ("ceil", "floor", "round", "trunc")

@@ -297,7 +297,8 @@ def _unsupported(name: str) -> Callable[..., Any]:
 
 
 _FLOAT_OPS = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
-              "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "sqrt")
+              "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "lgamma",
+              "digamma", "sqrt")
 _BINARY_OPS = ("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "fmax", "fmin")
 _UNSUPPORTED = (*(name for name in SPECIAL if name not in _FLOAT_OPS), "gcd", "lcm", "bitwise_left_shift",
                 "bitwise_right_shift", "frexp", "nextafter", "complex", "polar", "imag", "view_as_real",
