@@ -87,6 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                                          "and this machine)")
     export.add_argument("--name", help="the prefix of the C functions (default: the file's name)")
     export.add_argument("--weights", type=Path, metavar="FILE", help="a checkpoint that is loaded into the module")
+    export.add_argument("--weights-beside", action="store_true", help="write weights to a safetensors file beside")
+    export.add_argument("--weight-dtype", choices=["bfloat16", "int8"], help="store large weights in fewer bits")
     export.add_argument("--train", action="store_true", help="export a module in training mode, not in evaluation mode")
 
     commands.add_parser("version", help="print the version")
@@ -109,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .export.aot.command import export_command
 
         return export_command(options.source, options.example, options.output, options.target, options.name,
-                              options.weights, options.train)
+                              options.weights, options.train, options.weights_beside, options.weight_dtype)
     if options.command == "graph":
         return graph_script(options.script, options.args, options.out, not options.no_open)
     try:

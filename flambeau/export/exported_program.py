@@ -233,7 +233,7 @@ class ExportedProgram:
         return decomposed(self, decomp_table)
 
     def save(self, path: str | os.PathLike[str], *, name: str | None = None, target: str | None = None,
-             sizes: dict[str, Any] | None = None) -> Any:
+             sizes: dict[str, Any] | None = None, weights: str | None = None, weight_dtype: str | None = None) -> Any:
         """Save the program in the form that the suffix of a path names.
 
         `.so`: a shared library with a C interface, and its header. `.o`: the same as an object file. `.wasm`: a
@@ -245,6 +245,8 @@ class ExportedProgram:
             target: what code is compiled for (`flambeau.export.aot.NAMES`); default: x86-64 or what this machine is.
             sizes: name of a dynamic size -> the values for which code is compiled; default: its range, or, where it
                 has no maximum, 1 to 8, 16, 32 and 64.
+            weights: "inside" the file (the default), or "beside" it in a safetensors file, which may be mapped.
+            weight_dtype: in which large float32 weights are stored, "bfloat16" or "int8", to be decoded once.
 
         Returns:
             For `.so`, `.o` and `.wasm` a report of files, memory and kernels, else None.
@@ -264,7 +266,8 @@ class ExportedProgram:
         suffix = os.path.splitext(path)[1]
         if suffix not in _FORMS:
             raise ValueError(f"a program is saved as {', '.join(_FORMS)}, not as {suffix!r} ({os.fspath(path)!r})")
-        options = {key: value for key, value in (("name", name), ("target", target), ("sizes", sizes))
+        options = {key: value for key, value in (("name", name), ("target", target), ("sizes", sizes), (
+            "weights", weights), ("weight_dtype", weight_dtype))
                    if value is not None}
         if options and suffix in (".onnx", ".pt2"):
             raise ValueError(f"only compiled programs (.so, .o, .wasm) take {', '.join(options)}, not {suffix}")

@@ -17,6 +17,7 @@ from .errors import ExportError
 from .interface import identifier
 from .sources import function_source, program_source
 from .targets import NAMES, default_name, resolve
+from .weights import DTYPES
 
 __all__ = ["NAMES", "ExportError", "Report", "compile", "compile_program"]
 
@@ -28,6 +29,8 @@ def compile(
     *,
     name: str | None = None,
     target: str | None = None,
+    weights: str = "inside",
+    weight_dtype: str | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Compile a function of tensors, such as a training step, to a file.
@@ -42,6 +45,9 @@ def compile(
         path: of the file, by its suffix `.so`, `.o` or `.wasm`.
         name: the prefix of the C functions; default: the file's name.
         target: one of `NAMES`; default: x86-64 or what this machine is, and wasm32 for `.wasm`.
+        weights: "inside" the file, or "beside" it in a safetensors file, which may be mapped.
+        weight_dtype: in which large float32 weights are stored: None (as they are), "bfloat16", or "int8" with a scale
+            per row. They are decoded into memory of the caller once.
         progress: called with the stage, how many of its parts are done, and of how many.
 
     Raises:
@@ -50,7 +56,13 @@ def compile(
     """
     path = Path(path)
     chosen = resolve(_target_name(path, target))
-    return build(function_source(function, args, name or identifier(path.stem)), path, chosen, progress)
+    return build(
+        function_source(function, args, name or identifier(path.stem)),
+        path,
+        chosen,
+        progress,
+        *_stored(weights, weight_dtype),
+    )
 
 
 def compile_program(
@@ -60,6 +72,8 @@ def compile_program(
     name: str | None = None,
     target: str | None = None,
     sizes: dict[str, Iterable[int]] | None = None,
+    weights: str = "inside",
+    weight_dtype: str | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Compile an exported program to a file: `ExportedProgram.save` for `.so`, `.o` and `.wasm`.
@@ -67,7 +81,7 @@ def compile_program(
     Args:
         program: an `ExportedProgram`.
         path: of the file.
-        name, target, progress: as in `compile`.
+        name, target, weights, weight_dtype, progress: as in `compile`.
         sizes: name of a dynamic size -> the values for which there is code; default: its range, or, where it has no
             maximum, 1 to 8, 16, 32 and 64.
 
@@ -78,7 +92,15 @@ def compile_program(
     path = Path(path)
     chosen = resolve(_target_name(path, target))
     source = program_source(program, name or identifier(path.stem), sizes, progress)
-    return build(source, path, chosen, progress)
+    return build(source, path, chosen, progress, *_stored(weights, weight_dtype))
+
+
+def _stored(weights: str, weight_dtype: str | None) -> tuple[str | None, bool]:
+    if weights not in ("inside", "beside"):
+        raise ValueError(f'weights= is "inside" or "beside", not {weights!r}')
+    if weight_dtype not in DTYPES:
+        raise ValueError(f'weight_dtype= is None, "bfloat16" or "int8", not {weight_dtype!r}')
+    return weight_dtype, weights == "beside"
 
 
 def _target_name(path: Path, target: str | None) -> str:

@@ -22,6 +22,7 @@ from .linking import link
 from .program_ir import Place
 from .targets import NAMES, Target
 from .variants import compile_variants
+from .weights import StoredWeights, store
 
 #: told what is being done: the stage, how many of its parts are done, and of how many
 Progress = Callable[[str, int, int], None]
@@ -83,9 +84,15 @@ class Report(NamedTuple):
 
 
 class _Layout:
-    """The places of the model's memory in its weights and its state."""
+    """The places of the model's memory in its weights and its state.
 
-    def __init__(self, source: Source) -> None:
+    Args:
+        source: what is built.
+        dtype: in which large weights are stored.
+        beside: whether the weights are in a file of their own.
+    """
+
+    def __init__(self, source: Source, dtype: str | None, beside: bool) -> None:
         everything: dict[int, Memory] = {}
         written: set[int] = set()
         for _, captured in source.captures:
@@ -95,38 +102,25 @@ class _Layout:
                     written.add(id(memory.array))
         self.places: dict[int, tuple[bool, int]] = {}  # by identity: whether it is state, and its offset
         self.settings: list[tuple[str, int, float]] = []
-        self._blobs = bytearray(), bytearray()
-        known: dict[tuple[bytes, str], int] = {}
+        state = bytearray()
+        weights: dict[tuple[bytes, str], tuple[str, np.ndarray, list[int]]] = {}  # by contents: owners' identities
         for key, memory in everything.items():
-            is_state = key in written or memory.settable
-            bits = np.ascontiguousarray(_in_memory_order(memory.initial)).tobytes()
-            if is_state:
-                offset = self._append(True, bits)
-            else:
-                digest = hashlib.sha256(bits).digest(), str(memory.initial.dtype)
-                offset = known.setdefault(digest, -1)
-                if offset < 0:
-                    offset = known[digest] = self._append(False, bits)
-            self.places[key] = is_state, offset
+            array = np.ascontiguousarray(_in_memory_order(memory.initial))
+            if key not in written and not memory.settable:
+                digest = hashlib.sha256(array.tobytes()).digest(), str(array.dtype)
+                weights.setdefault(digest, (memory.name, array, []))[2].append(key)
+                continue
+            state += bytes(-len(state) % ALIGNMENT)
+            self.places[key] = True, len(state)
             if memory.settable and key not in written:
-                self.settings.append((memory.name, offset, float(memory.initial)))
-
-    def _append(self, is_state: bool, bits: bytes) -> int:
-        blob = self._blobs[is_state]
-        blob += bytes(-len(blob) % ALIGNMENT)
-        offset = len(blob)
-        blob += bits
-        return offset
-
-    @property
-    def weights(self) -> np.ndarray:
-        """The weights as bytes."""
-        return np.frombuffer(bytes(self._blobs[0]), np.uint8)
-
-    @property
-    def state(self) -> np.ndarray:
-        """The initial state as bytes."""
-        return np.frombuffer(bytes(self._blobs[1]), np.uint8)
+                self.settings.append((memory.name, len(state), float(memory.initial)))
+            state += array.tobytes()
+        self.state = np.frombuffer(bytes(state), np.uint8)
+        names = [name or f"constant_{i}" for i, (name, _, _) in enumerate(weights.values())]
+        names = [name if names.index(name) == i else f"{name}_{i}" for i, name in enumerate(names)]
+        self.weights = store(names, [array for _, array, _ in weights.values()], dtype, beside)
+        for (_, _, owners), offset in zip(weights.values(), self.weights.offsets, strict=True):
+            self.places |= dict.fromkeys(owners, (False, offset))
 
 
 def _in_memory_order(a: np.ndarray) -> np.ndarray:
@@ -134,8 +128,23 @@ def _in_memory_order(a: np.ndarray) -> np.ndarray:
     return a.transpose(order)
 
 
-def build(source: Source, path: Path, target: Target, progress: Progress = silent) -> Report:
+def build(
+    source: Source,
+    path: Path,
+    target: Target,
+    progress: Progress = silent,
+    weight_dtype: str | None = None,
+    beside: bool = False,
+) -> Report:
     """Build a shared library, an object file or a WebAssembly module, and its header or loader.
+
+    Args:
+        source: what is built.
+        path: the file.
+        target: what it is compiled for.
+        progress: told what is being done.
+        weight_dtype: in which large weights are stored: None, "bfloat16" or "int8".
+        beside: whether the weights are in a file of their own.
 
     Raises:
         ExportError: the program cannot be compiled.
@@ -143,7 +152,7 @@ def build(source: Source, path: Path, target: Target, progress: Progress = silen
     for _, each in source.captures:
         for kernel in fallback_kernels([t.value for t in each.targets]):
             raise ExportError(f"{kernel!r} has no compiled kernel: {kernel.why or 'it runs in NumPy'}")
-    layout = _Layout(source)
+    layout = _Layout(source, weight_dtype, beside)
     weights, state = layout.weights, layout.state
     interface, guards = _interface(source, layout, target)
     first_output = len(interface.inputs)
@@ -153,8 +162,8 @@ def build(source: Source, path: Path, target: Target, progress: Progress = silen
     jobs = [VariantJob(name, sized, first_output, state_base + 2) for name in names]
     codes = compile_variants(target.variants, jobs, lambda done: progress("compiling", done, len(jobs)))
     objects = _unique(codes)
-    objects.append(_interface_object(interface, target))
-    data = {f"{interface.name}_weights": weights} if len(weights) else {}
+    objects.append(_interface_object(interface, target, weights))
+    data = {f"{interface.name}_weights": weights.stored} if len(weights.stored) and not beside else {}
     if len(state):
         data[f"{interface.name}_initial"] = state
     progress("linking", 0, 1)
@@ -170,15 +179,20 @@ def build(source: Source, path: Path, target: Target, progress: Progress = silen
     else:
         files.append(path.with_suffix(".h"))
         files[-1].write_text(header(interface), encoding="utf-8")
+    if beside:
+        files.append(path.with_suffix(".safetensors"))
+        files[-1].write_bytes(weights.file)
     arenas = {sizes: max(code.arenas[i] for code in codes) for i, (sizes, _) in enumerate(source.captures)}
     return Report(
-        {each: each.stat().st_size for each in files}, interface, len(weights), len(state), arenas, codes[0].kernels
+        {each: each.stat().st_size for each in files}, interface, weights.memory, len(state), arenas, codes[0].kernels
     )
 
 
 def exported_functions(interface: Interface) -> list[str]:
     """The names of the functions of a C interface."""
     names = ["arena_size", "run", "error_text"]
+    if interface.passes_weights:
+        names += ["weights_size", "weights_init"] if interface.decodes_weights else ["weights_open"]
     if interface.state:
         names += ["state_size", "state_init", *(f"set_{each.name}" for each in interface.settings)]
     return [f"{interface.name}_{each}" for each in names]
@@ -188,10 +202,10 @@ def _unique(codes: Sequence[VariantCode]) -> list[bytes]:
     return list(dict.fromkeys(code for each in codes for code in each.objects))
 
 
-def _interface_object(interface: Interface, target: Target) -> bytes:
+def _interface_object(interface: Interface, target: Target, weights: StoredWeights) -> bytes:
     """The object file of the C functions, for the least of the variants."""
     least = target.variants[-1]
-    source = interface_module(interface, target.variants, 32 if target.is_wasm else 64)
+    source = interface_module(interface, target.variants, 32 if target.is_wasm else 64, weights)
     if least.host == compilation_target.host():
         return object_emission.emit_object(source, "few")
     return object_emission.emit_for(least.host, source)
@@ -250,9 +264,10 @@ def _interface(source: Source, layout: _Layout, target: Target) -> tuple[Interfa
         len(layout.state),
         settings,
         texts,
-        len(layout.weights),
-        False,
-        "",
+        layout.weights.memory,
+        layout.weights.is_parameter,
+        bool(layout.weights.segments),
+        bool(layout.weights.header),
         NAMES[target.name],
     ), guards
 

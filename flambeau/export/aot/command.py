@@ -34,6 +34,8 @@ def export_command(
     name: str | None,
     weights: Path | None,
     training: bool,
+    beside: bool = False,
+    weight_dtype: str | None = None,
 ) -> int:
     """Compile a module or function of a script, and print a report.
 
@@ -44,6 +46,7 @@ def export_command(
         target, name: as of `ExportedProgram.save`.
         weights: a checkpoint that is loaded into the module.
         training: whether a module is exported in training mode.
+        beside, weight_dtype: how the program's weights are stored.
 
     Returns:
         The exit status: 0, 1 if it cannot be compiled, or 2 for wrong arguments.
@@ -52,7 +55,13 @@ def export_command(
         script, subject = _load(source)
         args, shapes = _examples(script, examples)
         for path in outputs:
-            print(_export(subject, args, shapes, path, target, name, weights, training))
+            options = {
+                "name": name,
+                "target": target,
+                "weights": "beside" if beside else "inside",
+                "weight_dtype": weight_dtype,
+            }
+            print(_export(subject, args, shapes, path, options, weights, training))
     except UsageError as error:
         print(f"flambeau export: {error}", file=sys.stderr)
         return 2
@@ -67,25 +76,23 @@ def _export(
     args: tuple[Any, ...],
     shapes: Any,
     path: Path,
-    target: str | None,
-    name: str | None,
-    weights: Path | None,
+    options: dict[str, Any],
+    checkpoint: Path | None,
     training: bool,
 ) -> str:
     from . import compile, compile_program
 
-    progress = _bar()
     if not isinstance(subject, torch.nn.Module):
-        if weights is not None or training or any(shapes):
+        if checkpoint is not None or training or any(shapes):
             raise UsageError("--weights, --train and dynamic sizes are of modules; this is a function")
-        return _described(compile(subject, args, path, name=name, target=target, progress=progress), path)
-    if weights is not None:
-        subject.load_state_dict(_state_dict(weights))
+        return _described(compile(subject, args, path, progress=_bar(), **options), path)
+    if checkpoint is not None:
+        subject.load_state_dict(_state_dict(checkpoint))
     subject.train(training)
     program = torch.export.export(subject, args, dynamic_shapes=shapes if any(shapes) else None)
     if path.suffix in (".so", ".o", ".wasm"):
-        return _described(compile_program(program, path, name=name, target=target, progress=progress), path)
-    program.save(path, name=name, target=target)
+        return _described(compile_program(program, path, progress=_bar(), **options), path)
+    program.save(path)
     return f"{path}: {path.stat().st_size:,} bytes"
 
 

@@ -35,6 +35,8 @@ def _lines(api: Interface) -> Iterator[str]:
         for each in api.settings:
             yield f"/* Set {each.name}, which is {each.default!r} in the initial state. */"
             yield f"int {name}_set_{each.name}(void *state, size_t state_bytes, double value);\n"
+    if api.passes_weights:
+        yield from _weights(api)
     yield from _run(api)
     yield "/* The text of a status. It is never null, and need not be freed. */"
     yield f"const char *{name}_error_text(int status);\n"
@@ -91,9 +93,23 @@ def _description(each: Operand) -> str:
     return f"{each.name}: {kind}[{', '.join(extents)}]"
 
 
+def _weights(api: Interface) -> Iterator[str]:
+    name = api.name
+    file = ", const void *file, size_t file_bytes" if api.weights_file else ""
+    if not api.decodes_weights:
+        yield f"/* Find the weights in {name}.safetensors, which is in memory, for example mapped, as long as the"
+        yield " * model is run. Its address is a multiple of 8. A file that is not this model's is a status. */"
+        yield f"int {name}_weights_open(const void *file, size_t file_bytes, const void **weights);\n"
+        return
+    yield f"/* The bytes of the weights in memory. */\nsize_t {name}_weights_size(void);\n"
+    yield "/* Decode the weights into memory, whose address is a multiple of 8; then any number of runs may read them."
+    yield f" * {f'The file is {name}.safetensors. ' if file else ''}*/"
+    yield f"int {name}_weights_init(void *weights, size_t weights_bytes{file});\n"
+
+
 def _run(api: Interface) -> Iterator[str]:
     parameters = ["void *state", "size_t state_bytes"] if api.state else []
-    parameters += ["const void *weights"] if api.external_weights else []
+    parameters += ["const void *weights"] if api.passes_weights else []
     parameters += [f"int64_t {each}" for each in api.sizes]
     for each in (*api.inputs, *api.outputs):
         parameters.append(f"{'' if each.written else 'const '}{each.c_type} *{each.name}")

@@ -69,9 +69,10 @@ class Interface(NamedTuple):
         state: bytes of the state; 0 for none.
         settings: hyperparameters in the state.
         guards: what must hold of the inputs' elements, by data guard.
-        weights: bytes of the weights.
-        external_weights: whether the weights are passed to each run, and are not in the file.
-        weights_digest: identifies the weights where they are in a file beside.
+        weights: bytes of the weights in memory.
+        passes_weights: whether they are passed to each run.
+        decodes_weights: whether they are decoded into memory of the caller.
+        weights_file: whether they are in a file beside.
         targets: what the code is compiled for, in words.
     """
 
@@ -84,8 +85,9 @@ class Interface(NamedTuple):
     settings: list[Setting]
     guards: list[str]
     weights: int
-    external_weights: bool
-    weights_digest: str
+    passes_weights: bool
+    decodes_weights: bool
+    weights_file: bool
     targets: str
 
 
@@ -98,6 +100,7 @@ STATUSES = [
     ("SMALL_ARENA", "the arena has fewer bytes than the arena_size function returns for these sizes"),
     ("SMALL_STATE", "the state has fewer bytes than the state_size function returns"),
     ("UNSUPPORTED_PROCESSOR", "the processor lacks instructions that the code needs"),
+    ("SMALL_WEIGHTS", "the memory for weights has fewer bytes than the weights_size function returns"),
     ("BAD_WEIGHTS", "the bytes are not the weights file of this model, or not all of it"),
 ]
 #: the status of the first data guard

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from .interface import FIRST_GUARD, STATUSES, Interface
 from .targets import Variant
+from .weights import StoredWeights
+from .weights_ir import FILE_ALIGNMENT, weights_functions
 
 _STATUS = {name: number for number, (name, _) in enumerate(STATUSES)}
 ALIGNMENT = 64
@@ -68,15 +70,21 @@ done:
 """
 
 
-def interface_module(interface: Interface, variants: Sequence[Variant], pointer_bits: int) -> str:
+def interface_module(
+    interface: Interface, variants: Sequence[Variant], pointer_bits: int, weights: StoredWeights
+) -> str:
     """The module of a program's C functions.
 
     Args:
         interface: what they are.
         variants: of the code, the best first; a program's module has the prefix `NAME_VARIANT`.
         pointer_bits: of the target.
+        weights: how they are stored.
     """
-    return "\n".join(_Module(interface, variants, pointer_bits).lines()) + "\n"
+    lines = [*_Module(interface, variants, pointer_bits).lines()]
+    if weights.is_parameter:
+        lines += weights_functions(interface, weights, f"i{pointer_bits}")
+    return "\n".join(lines) + "\n"
 
 
 class _Module:
@@ -93,7 +101,7 @@ class _Module:
         for each in self.variants:
             yield f"declare hidden i64 @{self.name}_{each.name}_run(ptr, ptr)"
             yield f"declare hidden i64 @{self.name}_{each.name}_arena(ptr)"
-        if self.interface.weights and not self.interface.external_weights:
+        if self.interface.weights and not self.interface.weights_file:
             yield f"@{self.name}_weights = external hidden constant i8"
         yield from self._arena_size()
         yield from self._run()
@@ -151,7 +159,7 @@ class _Module:
         api, checks = self.interface, iter(range(1 << 30))
         operands = [*api.inputs, *api.outputs]
         parameters = ["ptr %state", f"{self.size} %state_bytes"] if api.state else []
-        parameters += ["ptr %weights"] if api.external_weights else []
+        parameters += ["ptr %weights"] if api.passes_weights else []
         parameters += [
             *self._parameters(),
             *(f"ptr %arg.{each.name}" for each in operands),
@@ -162,7 +170,7 @@ class _Module:
         yield from self._sizes()
         pointers = [(f"arg.{each.name}", each.alignment) for each in operands] + [("arena", 1)]
         pointers += [("state", ALIGNMENT)] if api.state else []
-        pointers += [("weights", ALIGNMENT)] if api.external_weights else []
+        pointers += [("weights", FILE_ALIGNMENT)] if api.passes_weights else []
         for name, _ in pointers:
             yield f"  %null.{name} = icmp eq ptr %{name}, null"
             yield from self._check(next(checks), f"%null.{name}", "NULL_POINTER")
@@ -196,7 +204,7 @@ class _Module:
         yield f"  %arena.aligned = and i64 %arena.up, {-ALIGNMENT}"
         yield "  %arena.step = sub i64 %arena.aligned, %arena.address"
         yield "  %arena.base = getelementptr i8, ptr %arena, i64 %arena.step"
-        weights = "%weights" if api.external_weights else f"@{self.name}_weights" if api.weights else "null"
+        weights = "%weights" if api.passes_weights else f"@{self.name}_weights" if api.weights else "null"
         bases = [*operands, "%state" if api.state else "null", weights, "%arena.base"]
         yield f"  %bases = alloca [{len(bases)} x ptr], align 8"
         for i, each in enumerate(bases):

@@ -66,29 +66,30 @@ function infer(inputs, given) {
   return sizes;
 }
 
-async function compile(source) {
-  if (source instanceof WebAssembly.Module) return source;
-  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return WebAssembly.compile(source);
+async function read(source) {
+  if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return source;
   const url = new URL(source, import.meta.url);
   if (url.protocol === "file:" && typeof process !== "undefined") {
     const { readFile } = await import("node:fs/promises");
-    return WebAssembly.compile(await readFile(url));
+    return readFile(url);
   }
   const response = await fetch(url);
   if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
-  return WebAssembly.compile(await response.arrayBuffer());
+  return response.arrayBuffer();
 }
 
 /**
  * Load the model.
- * @param source a URL, the bytes of the file, or a compiled WebAssembly.Module
+ * @param source a URL, the bytes of the file, or a compiled WebAssembly.Module$WEIGHTS_COMMENT
  */
-export async function load(source = "$FILE") {
-  const { exports } = await WebAssembly.instantiate(await compile(source), {});
+export async function load(source = "$FILE"$WEIGHTS_PARAMETER) {
+  const module = source instanceof WebAssembly.Module ? source : await WebAssembly.compile(await read(source));
+  const { exports } = await WebAssembly.instantiate(module, {});
   const call = (name, ...args) => exports[`$NAME_${name}`](...args);
   const start = up(exports.__heap_base.value);
   const stateBytes = interface_.state;
-  const free = start + up(stateBytes);
+  const weightsStart = start + up(stateBytes);
+  let free = weightsStart;
 
   function reserve(bytes) {
     const missing = bytes - exports.memory.buffer.byteLength;
@@ -106,7 +107,7 @@ export async function load(source = "$FILE") {
     throw error;
   }
 
-  function model(...args) {
+$WEIGHTS_CODE  function model(...args) {
     const given = args.length > interface_.inputs.length ? args.pop() : {};
     if (args.length !== interface_.inputs.length) {
       throw new TypeError(`$NAME takes ${interface_.inputs.length} arrays, got ${args.length}`);
@@ -135,10 +136,10 @@ export async function load(source = "$FILE") {
     reserve(end + arenaBytes);
     args.forEach((array, i) => new places[i].array(exports.memory.buffer, places[i].at, array.length).set(array));
     const state = stateBytes ? [start, stateBytes] : [];
-    check(call("run", ...state, ...sizeArguments, ...places.map(({ at }) => at), end, arenaBytes));
-    const read = ({ array, at, length }) => new array(exports.memory.buffer, at, length).slice();
-    interface_.inputs.forEach((operand, i) => { if (operand.written) args[i].set(read(places[i])); });
-    const results = places.slice(args.length).map(read);
+    check(call("run", ...state, $WEIGHTS_ARGUMENT...sizeArguments, ...places.map(({ at }) => at), end, arenaBytes));
+    const copy = ({ array, at, length }) => new array(exports.memory.buffer, at, length).slice();
+    interface_.inputs.forEach((operand, i) => { if (operand.written) args[i].set(copy(places[i])); });
+    const results = places.slice(args.length).map(copy);
     if (results.length === 1) return results[0];
     return Object.fromEntries(interface_.outputs.map(({ name }, i) => [name, results[i]]));
   }
@@ -166,6 +167,47 @@ export default load;
 """
 
 
+_READ_FILE = """\
+  const file = new Uint8Array(await read(weightsSource));
+"""
+_MAPPED = """\
+  // The weights are used where their file is in memory.
+  const fileBytes = file.byteLength;
+  reserve(weightsStart + up(fileBytes) + 64);
+  new Uint8Array(exports.memory.buffer).set(file, weightsStart);
+  check(call("weights_open", weightsStart, fileBytes, weightsStart + up(fileBytes)));
+  const [weights] = new Uint32Array(exports.memory.buffer, weightsStart + up(fileBytes), 1);
+  free = weightsStart + up(fileBytes);
+
+"""
+_DECODED_FILE = """\
+  const weights = weightsStart;
+  const weightsBytes = call("weights_size");
+  free = weightsStart + up(weightsBytes);
+  reserve(free + file.byteLength);
+  new Uint8Array(exports.memory.buffer).set(file, free);
+  check(call("weights_init", weights, weightsBytes, free, file.byteLength));
+
+"""
+_DECODED = """\
+  const weights = weightsStart;
+  const weightsBytes = call("weights_size");
+  free = weightsStart + up(weightsBytes);
+  reserve(free);
+  check(call("weights_init", weights, weightsBytes));
+
+"""
+
+
+def _weights_code(interface: Interface) -> str:
+    """What makes the weights when the model is loaded."""
+    if not interface.passes_weights:
+        return ""
+    if not interface.weights_file:
+        return _DECODED
+    return _READ_FILE + (_DECODED_FILE if interface.decodes_weights else _MAPPED)
+
+
 def loader(interface: Interface, file: str) -> str:
     """The loader's text.
 
@@ -184,9 +226,13 @@ def loader(interface: Interface, file: str) -> str:
     names = ", ".join(each.name for each in interface.inputs)
     result = "output" if len(interface.outputs) == 1 else "{ " + ", ".join(o.name for o in interface.outputs) + " }"
     comments = [f"//   {each.name}: {_array(each)}[{', '.join(map(str, each.shape))}]" for each in operands]
-    text = _LOADER
+    text, stem = _LOADER, file.removesuffix(".wasm")
     for key, value in (
         ("OPERANDS", "\n".join(comments) + "\n"),
+        ("WEIGHTS_CODE", _weights_code(interface)),
+        ("WEIGHTS_ARGUMENT", "weights, " if interface.passes_weights else ""),
+        ("WEIGHTS_PARAMETER", f', weightsSource = "{stem}.safetensors"' if interface.weights_file else ""),
+        ("WEIGHTS_COMMENT", f"\n * @param weightsSource {stem}.safetensors: a URL or bytes" * interface.weights_file),
         ("INTERFACE", json.dumps(described)),
         ("NAME", interface.name),
         ("FILE", file),
