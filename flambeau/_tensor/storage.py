@@ -18,6 +18,7 @@ from ..kernels.memory_format import is_dense
 from ..modes import active_tracer, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .meta import NO_DATA, lacks_elements, reserved
+from .overriding.dispatch import is_wrapper
 from .shape.lazy_clones import HOLDERS, identity, is_lazy, make_writable
 from .tensor import Tensor
 
@@ -767,7 +768,7 @@ def storage_offset(self: Tensor) -> int:
 
 
 def data_ptr(self: Tensor) -> int:
-    """The address of the first element; 0 for an empty tensor.
+    """The address of the first element; 0 for an empty tensor and for one without memory.
 
     >>> import flambeau as torch
     >>> x = torch.ones(3)
@@ -775,6 +776,8 @@ def data_ptr(self: Tensor) -> int:
     4
     """
     if special[0]:
+        if is_wrapper(self):
+            return 0
         if not isinstance(self._array, np.ndarray):
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         tracer = active_tracer.get()

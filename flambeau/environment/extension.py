@@ -21,7 +21,7 @@ from ..backends.numpy.memory import address, owner
 from ..func.batches import _add_batch_dim, _remove_batch_dim
 from ..modes import active_transforms
 from ..nn import functional
-from ..switches import get_default_device as _get_default_device
+from ..switches import get_default_device
 from ..switches import get_fill_uninitialized_memory as _get_deterministic_fill_uninitialized_memory
 from ..switches import set_fill_uninitialized_memory as _set_deterministic_fill_uninitialized_memory
 from .dispatch_keys import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
@@ -32,6 +32,11 @@ _TORCHSCRIPT = "flambeau has no TorchScript"
 
 def _log_api_usage_once(event: str) -> None:
     """Report the use of a function to PyTorch's developers; no effect."""
+
+
+def _get_default_device() -> str:
+    """The type of the device of tensors created without `device=`."""
+    return str(get_default_device().type)
 
 
 def _get_tracing_state() -> Any:

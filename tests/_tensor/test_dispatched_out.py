@@ -84,3 +84,43 @@ def test_out_of_a_handled_class() -> None:
     result = torch.mul(Wrapped(x), 2, out=out)
     assert type(result) is torch.Tensor
     assert torch.equal(out, 2 * x)
+
+
+def test_handlers_are_given_masks() -> None:
+    seen: list[Any] = []
+
+    class Noting(Wrapped):
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append((str(func), args[1] if len(args) > 1 else None))
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    mask = torch.tensor([True, False])
+    result = Noting(x)[mask]
+    assert seen[0][0] == "aten.index.Tensor"
+    assert seen[0][1][0] is mask
+    assert torch.equal(result, x[mask])
+    seen.clear()
+    assert torch.equal(Noting(x)[x > 1.5], x[x > 1.5])
+    assert len(seen[0][1]) == 1
+    assert torch.equal(Noting(x)[mask, torch.tensor([1])], x[mask, torch.tensor([1])])
+
+
+def test_a_wrapper_has_no_memory() -> None:
+    assert Wrapped(x).data_ptr() == 0 != x.data_ptr()
+
+
+def test_a_reduced_sparse_product_is_an_operator() -> None:
+    with Calls() as calls:
+        torch.sparse.mm(torch.eye(2).to_sparse_csr(), x, reduce="sum")
+    assert "aten._sparse_mm_reduce_impl.default" in calls.names
+
+
+def test_the_default_device_is_named() -> None:
+    assert torch._C._get_default_device() == "cpu"
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(None, TypeError), (torch.bool, TypeError), (torch.float32, ValueError)])
+def test_tensors_of_several_elements_are_no_numbers(dtype: Any, error: Any) -> None:
+    with pytest.raises(error, match="element"):
+        torch.tensor([torch.tensor([0, 1])], dtype=dtype)

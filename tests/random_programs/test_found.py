@@ -292,6 +292,16 @@ FOUND = {
         r = x.angle(), z.angle(), 2.0 ** x, torch.pow(2, z), x ** 2, tuple(b.aminmax(dim=0))[0], b.aminmax(dim=1)[1]
         r = torch.cdist(b, b), torch.pow(2, b), torch.pow(torch.tensor(2.0), b), torch.pow(1, x)
     """,
+    "what nodes save": """
+        x = torch.tensor([[0.3, -0.7], [1.1, 0.2]], requires_grad=True); y = x * 1; i = torch.tensor([0])
+        z = y.take(i); y.detach().mul_(2); r = z.backward()
+        z = y.masked_select(y > 0); y.detach().mul_(2); r = z.sum().backward()
+        z = y.cummax(0)[0]; y.detach().mul_(2); r = z.sum().backward()
+        z = y.cummin(1).values; y.detach().mul_(2); r = z.sum().backward()
+        z = y.index_add(0, i, y[:1]); y.detach().mul_(2); r = z.sum().backward()
+        z = y.index_copy(0, i, y[:1]); y.detach().mul_(2); r = z.sum().backward()
+        z = torch.combinations(y[0]); y.detach().mul_(2); r = z.sum().backward()
+    """,
     "second derivatives": """
         x = torch.tensor([[0.5, -1.0, 2.0]], requires_grad=True); t = torch.tensor([1]); u = torch.tensor([1.2])
         y = torch.nn.functional.multi_margin_loss(x, t); g, = torch.autograd.grad(y, x, create_graph=True); r = g

@@ -288,7 +288,9 @@ def _append_numbers(x: Any, sizes: list[int], depth: int, dtype: dtype_type, num
     if depth == len(sizes):
         if isinstance(x, Tensor):
             if x._array.size != 1:
-                raise ValueError("only one element tensors can be converted to Python scalars")
+                if dtype.is_floating_point or dtype.is_complex:
+                    raise ValueError("only one element tensors can be converted to Python scalars")
+                raise TypeError("only integer tensors of a single element can be converted to an index")
             x = x.item()
         elif isinstance(x, (np.ndarray, np.generic)):
             x = x.item()

@@ -126,9 +126,19 @@ def _where_tensors(bound: dict[str, Any]) -> None:
             bound[name] = layer.functions.scalar_tensor(value, dtype=dtype)
 
 
+def _masks(bound: dict[str, Any]) -> None:
+    """Masks instead of the places that they select."""
+    indices: list[Any] = []
+    for index in bound["indices"]:
+        mask, number = getattr(index, "__dict__", {}).get("_of_mask", (index, 0))
+        if not number:
+            indices.append(mask)
+    bound["indices"] = indices
+
+
 #: operators whose arguments differ from the declaration's by more than names
 _ADJUST = {"where": _where_tensors, "slice": _open_end, "_softmax": _set_half_to_float,
-           "_log_softmax": _set_half_to_float,
+           "_log_softmax": _set_half_to_float, **dict.fromkeys(("index", "index_put", "index_put_"), _masks),
            "native_batch_norm": _batch_norm_momentum, "native_group_norm": _group_norm_sizes,
            **dict.fromkeys(("max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d", "avg_pool3d"),
                            _default_stride)}
@@ -236,6 +246,10 @@ def operator_call(op: Op, schema: FunctionSchema, bound: dict[str, Any],
     return inputs, params
 
 
+#: whether it is an in-place operator
+writing: ContextVar[bool] = ContextVar("writing", default=False)
+
+
 __all__ = [
     "asked",
     "aten_overload",
@@ -244,4 +258,5 @@ __all__ = [
     "internal_overload",
     "operator_call",
     "output_positions",
+    "writing",
 ]

@@ -45,6 +45,21 @@ def handles(cls: type) -> bool:
     return found
 
 
+_wrappers: dict[int, weakref.ref[Any]] = {}
+
+
+def note_wrapper(x: Any) -> None:
+    """Note that a tensor has no memory of its own: it is made by `_make_wrapper_subclass`."""
+    key = id(x)
+    _wrappers[key] = weakref.ref(x, lambda _: _wrappers.pop(key, None))
+
+
+def is_wrapper(x: Any) -> bool:
+    """Whether a tensor has no memory of its own."""
+    found = _wrappers.get(id(x))
+    return found is not None and found() is x
+
+
 def begin_dispatch() -> None:
     """Count a handler; operators take the general path while there is one."""
     dispatch_in_use[0] += 1
@@ -164,5 +179,5 @@ def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 __all__ = ["DISABLED_DISPATCH", "ask", "begin_dispatch", "dispatch_modes", "end_dispatch", "handles",
-           "handling_inputs", "hold_handlers", "no_dispatch", "outside_handlers", "pop_mode", "push_mode",
-           "without_handlers"]
+           "handling_inputs", "hold_handlers", "is_wrapper", "no_dispatch", "note_wrapper", "outside_handlers",
+           "pop_mode", "push_mode", "without_handlers"]

@@ -17,7 +17,7 @@ from ..dispatch.graph_recording import as_view, record
 from ..dispatch.handlers import handlers
 from ..meta import NO_DATA, is_meta, mark_meta, reserved, without_elements
 from ..tensor import INFERENCE, Tensor, slots_of, wrap
-from .aten_arguments import asked, call_arguments, output_positions
+from .aten_arguments import asked, call_arguments, output_positions, writing
 from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch
 from .entry_points import note_instance
 
@@ -221,10 +221,11 @@ def dispatched_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> C
     def write() -> None:
         counter = inputs[0]._counter
         before = counter[0] if counter is not None else 0
-        token = asked.set((func, op, inputs, params))
+        token, write_token = asked.set((func, op, inputs, params)), writing.set(True)
         try:
             ask(func, found, args, kwargs)
         finally:
+            writing.reset(write_token)
             asked.reset(token)
         counter = inputs[0]._counter
         if counter is not None and counter[0] > before and isinstance(counter[0], int):

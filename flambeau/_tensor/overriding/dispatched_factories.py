@@ -11,7 +11,7 @@ from ...engine.tensor_interface import layer
 from ..meta import NO_DATA, is_meta, mark_meta
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
-from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch, without_handlers
+from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch, note_wrapper, without_handlers
 from .entry_points import below_overrides
 
 Implementation = Callable[..., Any]
@@ -235,6 +235,7 @@ def _make_wrapper_subclass(cls: type, size: Any, *, strides: Any = None, storage
             tuple(size), tuple(strides), dtype=dtype)
     out = wrap(memory._array, cls)
     out._requires_grad = requires_grad
+    note_wrapper(out)
     return out
 
 

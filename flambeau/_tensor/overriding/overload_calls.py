@@ -301,7 +301,14 @@ def _factory(name: str) -> Callable[..., Any]:
     return make
 
 
+def _sparse_mm_reduce_impl(self: Tensor, other: Tensor, reduce: str) -> Any:
+    from ..sparse.products import sparse_mm
+
+    return sparse_mm(self, other, reduce), layer.functions.empty(0, dtype=dtypes.int64)
+
+
 _by_hand: dict[str, Callable[..., Any]] = {
+    "aten._sparse_mm_reduce_impl.default": _sparse_mm_reduce_impl,
     "aten.index.Tensor": _index, "aten.index_put_.default": _index_put_, "aten._to_copy.default": _to_copy,
     "aten._softmax.default": _softmax, "aten._log_softmax.default": _log_softmax, "aten.slice.Tensor": _slice,
     "aten._local_scalar_dense.default": _local_scalar_dense, "aten.item.default": _local_scalar_dense,

@@ -246,8 +246,10 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                     notify_read(obj, "indexing with a mask")
                     if dispatch_in_use[0] and lacks_elements(obj):
                         layer.functions.nonzero(obj)  # raises
-                for places in nonzero_places(a):
+                for number, places in enumerate(nonzero_places(a)):
                     add_index(wrap(places))
+                    if special[0] and dispatch_in_use[0]:  # handlers are given the mask
+                        indices[-1].__dict__["_of_mask"] = obj, number
             elif a.dtype == np.int64 or a.dtype == np.int32:
                 add_index(obj)
             else:

@@ -14,6 +14,9 @@ from ...engine.tensor_interface import layer
 from ...kernels.sparse import compress, decompress
 from ...kernels.sparse_formats import compressed_to_coo
 from ...kernels.sparse_products import csr_times_csr, csr_times_dense, sort_by_row
+from ...modes import dispatch_in_use, special
+from ..overriding.aten_arguments import aten_overload
+from ..overriding.dispatch import ask, dispatch_modes, handling_inputs, no_dispatch
 from ..tensor import Tensor, wrap
 from .conversion import coalesced, layout_name, to_compressed_array, to_coo_array
 from .recording import is_compressed, is_coo, is_sparse, make, needs, record
@@ -347,6 +350,11 @@ def sparse_mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
             [4.]])
     """
     if reduce is not None:
+        if special[0] and dispatch_in_use[0]:
+            found = handling_inputs((mat1, mat2))
+            if (found or dispatch_modes.get()) and not no_dispatch.get():
+                result = ask(aten_overload("_sparse_mm_reduce_impl", "default"), found, (mat1, mat2, reduce), {})
+                return result[0] if isinstance(result, (tuple, list)) else result
         return _reduced_product(mat1, mat2, reduce)
     if is_coo(mat1) and is_coo(mat2):
         return _sparse_sparse_matmul(mat1, mat2)

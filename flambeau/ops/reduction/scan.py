@@ -146,7 +146,8 @@ def cummin(xp, input, *, dim):
 
 
 for _extremum in (cummax, cummin):
-    _extremum.vjp(input=lambda xp, g0, input_shape, indices, dim: xp._scatter_dim(
+    # saves the input as PyTorch does, which compares its version
+    _extremum.vjp(input=lambda xp, g0, input, input_shape, indices, dim: xp._scatter_dim(
         g0, indices, dim=dim, size=input_shape, repeated=True))
     _extremum.jvp(lambda xp, t_input, indices, dim: (xp._gather_dim(t_input, indices, dim=dim), None))
 

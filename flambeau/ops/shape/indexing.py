@@ -271,8 +271,9 @@ def _index_add_vjp_source(xp, g, index, dim, shape):
     return xp.reshape(result, shape) if tuple(result.shape) != tuple(shape) else result
 
 
+# the sources are saved as PyTorch does, which compares their versions
 index_add.vjp(input=lambda g: g,
-              source=lambda xp, g, index, source_shape, dim, alpha: _index_add_vjp_source(
+              source=lambda xp, g, index, source, source_shape, dim, alpha: _index_add_vjp_source(
                   xp, g, index, dim, source_shape) * alpha)
 index_add.jvp(lambda xp, input, index, source, t_input, t_source, dim, alpha: xp.index_add(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
@@ -292,7 +293,8 @@ def index_copy(xp, input, index, source, *, dim):
 
 
 index_copy.vjp(input=lambda xp, g, index, dim: xp._index_fill_scalar(g, index=index, dim=dim, value=0),
-               source=lambda xp, g, index, source_shape, dim: _index_add_vjp_source(xp, g, index, dim, source_shape))
+               source=lambda xp, g, index, source, source_shape, dim: _index_add_vjp_source(
+                   xp, g, index, dim, source_shape))
 index_copy.jvp(lambda xp, input, index, source, t_input, t_source, dim: xp.index_copy(
     xp.zeros_like(input) if t_input is None else t_input, index=index,
     source=xp.zeros_like(source) if t_source is None else t_source, dim=dim))

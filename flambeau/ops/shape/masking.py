@@ -56,7 +56,9 @@ def masked_select(xp, input, mask):
     return xp.masked_select(input, mask)
 
 
-masked_select.vjp(input=lambda xp, g, mask, input_shape: xp._masked_select_backward(g, mask=mask, size=input_shape))
+# inputs are saved as PyTorch does, which compares their versions
+masked_select.vjp(input=lambda xp, g, input, mask, input_shape: xp._masked_select_backward(
+    g, mask=mask, size=input_shape))
 
 
 @linear("input", name="_masked_select_backward", expose=(), **_MASK)
@@ -115,7 +117,7 @@ def take(xp, input, index):
     return xp.take(input, index)
 
 
-take.vjp(input=lambda xp, g, index, input_shape:
+take.vjp(input=lambda xp, g, input, index, input_shape:
          xp.put(xp.zeros(input_shape, dtype=g.dtype), index, g, accumulate=True))
 
 
