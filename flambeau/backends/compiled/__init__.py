@@ -163,7 +163,7 @@ def random_words(generator: Any, count: int) -> np.ndarray | None:
 
 def shuffled_indices(words: np.ndarray) -> np.ndarray | None:
     """A permutation of 0 ... n from n random words (`families.random_words.shuffled_indices`)."""
-    module = _module("families.random_words") if words.size > RANDOM_WORDS[0] else None
+    module = _module_for("families.random_words", words.size, RANDOM_WORDS[0])
     return None if module is None else np.asarray(module.shuffled_indices(words))
 
 

@@ -23,8 +23,22 @@ def _grid(shape: Sequence[int], axis: int, index: Any) -> tuple[Any, ...]:
     return tuple(index if a == axis else np.arange(shape[a]).reshape(-1, *(1,) * (n - 1 - a)) for a in range(n))
 
 
+#: number of indices up to which NumPy's own check of bounds and of signs is faster than one before
+_FEW_INDICES = 1024
+#: negative indices are large as unsigned ones: one reduction finds whether any is out of range
+_UNSIGNED = {np.dtype(np.int64): np.dtype(np.uint64), np.dtype(np.int32): np.dtype(np.uint32)}
+
+
+def out_of_range(index: Any, size: int) -> bool:
+    """Return whether an index of at least one element is negative, or at least `size`."""
+    unsigned = _UNSIGNED.get(index.dtype)
+    if unsigned is None:
+        return bool(_least(index, None) < 0 or _largest(index, None) >= size)
+    return bool(_largest(index.view(unsigned), None) >= size)
+
+
 def _check_range(index: Any, size: int, dim: int) -> None:
-    if index.size and (_least(index, None) < 0 or _largest(index, None) >= size):
+    if index.size and out_of_range(index, size):
         wrong = (index < 0) | (index >= size)
         raise RuntimeError(f"index {index[wrong].flat[0]} is out of bounds for dimension {dim} with size {size}")
 
@@ -186,7 +200,7 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
     if axis == 1 or (not x.size and x.ndim > 1):  # PyTorch's message is its kernel's
         if not size and positions.size:
             raise RuntimeError("index_select(): self indexing axis dim should be positive")
-        if positions.size and (_least(positions) < 0 or _largest(positions) >= size):
+        if positions.size and out_of_range(positions, size):
             wrong = (positions < 0) | (positions >= size)
             raise RuntimeError(f"INDICES element is out of DATA bounds, id={positions[wrong][0]} axis_dim={size}")
     else:
@@ -195,7 +209,7 @@ def _index_select(x: Any, index: Any, dim: int) -> Any:
 
 
 def _check_in_self(index: Any, size: int) -> None:
-    if index.size and (_least(index) < 0 or _largest(index) >= size):
+    if index.size and out_of_range(index, size):
         raise IndexError("index out of range in self")
 
 
@@ -294,7 +308,7 @@ def _index_copy(x: Any, index: Any, source: Any, dim: int) -> Any:
     size = x.shape[axis] if x.ndim else 1
     if not x.size and size:
         return x.copy()
-    if index.size and (index.min() < 0 or index.max() >= size):
+    if index.size and out_of_range(index, size):
         flat = index.reshape(-1)
         raise IndexError(f"index_copy_(): index {flat[(flat < 0) | (flat >= size)][0]} is out of bounds for dimension "
                          f"{axis} with size {size}")
@@ -355,10 +369,24 @@ def _index(x: Any, *indices: Any) -> Any:
             result = kernels.take(x, kernels.index_along(index, axis, x.ndim), axis, (*lead, index.size, *rest), True)
             if result is not None:
                 return result.reshape(*lead, *index.shape, *rest)
+    elif x.size and _are_few(_index_list(indices)):
+        try:
+            result = x[tuple([slice(None) if index is None else index for index in _index_list(indices)])]
+            return result if result.__class__ is np.ndarray else np.asarray(result)
+        except IndexError:
+            pass  # the checks below raise PyTorch's error
     key = _key(x, _index_list(indices))
     flat = _flat_positions(x, key) if x.size > INDEXING[0] else None
     result = x[key] if flat is None else x.reshape(-1).take(flat)
     return result if result.__class__ is np.ndarray else np.asarray(result)
+
+
+def _are_few(indices: Sequence[Any]) -> bool:
+    """Return whether NumPy may be given the indices as they are: few integers, at least one each."""
+    for index in indices:
+        if index is not None and not (0 < index.size <= _FEW_INDICES and index.dtype.kind == "i"):
+            return False
+    return True
 
 
 def _flat_positions(x: Any, key: tuple[Any, ...]) -> Any:

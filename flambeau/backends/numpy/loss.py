@@ -9,6 +9,7 @@ import numpy as np
 
 from ..compiled import indexing_kernels
 from ..compiled.thresholds import COPIES, INDEXING
+from .indexing import out_of_range
 
 # ----- elementwise losses -------------------------------------------------------------------------
 
@@ -52,7 +53,7 @@ def _class_positions(shape: tuple[int, ...], target: Any, ignore_index: int) -> 
     classes = shape[1] if len(shape) > 1 else shape[0]
     is_counted = None
     t = target
-    if t.size:
+    if t.size and (ignore_index >= 0 or out_of_range(t, classes)):
         low, high = t.min(), t.max()
         if low < 0 or high >= classes or low <= ignore_index <= high:
             is_counted = t != ignore_index
@@ -127,7 +128,7 @@ def _take_rows(weight: Any, indices: Any) -> Any:
         result = kernels.take(weight, kernels.index_along(flat, 0, weight.ndim), 0, (flat.size, *width))
         if result is not None:
             return result.reshape(*indices.shape, *width)
-    if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
+    if indices.size and out_of_range(indices, weight.shape[0]):
         raise IndexError("index out of range in self")
     return weight.take(indices, 0) if weight.dtype.kind != "V" else weight[indices]
 
