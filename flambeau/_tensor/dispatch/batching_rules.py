@@ -184,7 +184,7 @@ def _shifted_by_levels(op: Op, x: BatchedTensor, params: dict[str, Any], k: int)
     if dim.__class__ is int and -n <= dim < n:
         return {**params, name: dim + k if dim >= 0 else dim + n + k}
     if op.batching_rule == "reduce" and (dim is None or dim == ()) and name in params:
-        return {**params, name: tuple(range(k, k + n))}
+        return {**params, name: (AllDims if dim is None else tuple)(range(k, k + n))}
     return None
 
 
