@@ -68,8 +68,9 @@ def test_one_function_in_several_threads():
 
 
 @pytest.mark.usefixtures("switching")
-def test_threads_with_different_signatures():
-    made = torch.compile(scores)
+@pytest.mark.parametrize("dynamic", [False, None])
+def test_threads_with_different_signatures(dynamic):
+    made = torch.compile(scores, dynamic=dynamic)
 
     def work(number):
         for i in range(40):
@@ -78,7 +79,7 @@ def test_threads_with_different_signatures():
             same(made(x, w), scores(x, w))
 
     in_threads(5, work)
-    assert programs(made) == 5
+    assert programs(made) == 5 if dynamic is False else 1 <= programs(made) <= 5
 
 
 @pytest.mark.usefixtures("switching")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,22 +26,19 @@ from ..cache.trace_cache import TraceRecord
 from ..guards.arguments import ArrayLayout, OutputTensor, bump_version, restore_view
 from ..guards.guard import ITEM, MODULE, Guard
 from ..guards.tensor_state import TensorFlags, are_hooked, optimizer_guard, state_entries
+from ..symbolic.formulas import OutOfTemplate
 from ..tracing.aliasing import address, extent, flat_view, owner
 from ..tracing.trace import Trace
 from ..tracing.trace_comparison import difference, pins
 from . import profiling
 from .backward_graph import BackwardGraph, attach_backward
 from .buffer_donation import allocate_or_reuse, donated_buffers
+from .template import Template, pin_holds
 
 #: returned instead of a result if a guard fails
 GUARDS_FAILED = object()
-
-
-def pin_holds(x: Any, pin: tuple[Any, Any, int]) -> bool:
-    """Whether an argument is the pinned tensor, in the pinned memory."""
-    tensor, memory, at = pin
-    return (tensor is None or tensor() is x) and (
-        memory is None or (memory() is owner(x._array) and address(x._array) == at))
+#: no inputs that are computed from numbers
+EMPTY: Mapping[int, np.ndarray] = MappingProxyType({})
 
 
 class FreedNode(Node):
@@ -86,8 +84,12 @@ class CacheEntry:
         is_from_cache: whether it was loaded from the persistent cache.
         has_run: whether it was replayed.
         initialized_states: optimizers and parameters whose state was made when it was loaded, without a step.
+        template: the template that the trace is an instance of; None if there is none.
+        reads_numbers: whether numbers among the arguments are inputs, those of `Template.free_arguments`.
     """
 
+    template: Template | None = None
+    reads_numbers = False
     bypass_reason: str | None = None
     is_from_cache = has_run = False
     initialized_states: Sequence[tuple[Any, Any]] = ()
@@ -136,10 +138,14 @@ class CacheEntry:
         """Release the pins of arguments that differ in another trace; return False if it does not agree."""
         if trace.failure is not None or not any(self.pins) or difference(self.trace, trace) is not None:
             return False
+        self.compare_pins(trace)
+        return True
+
+    def compare_pins(self, trace: Trace) -> None:
+        """Release the pins of arguments that differ in another trace, which agrees."""
         self._pin(self.trace, trace)
         self.call_stub = None
         self.store_record()
-        return True
 
     def store_record(self) -> None:
         """Store in the persistent cache that traces like this one agree, unless the entry is one of a template."""
@@ -175,8 +181,32 @@ class CacheEntry:
         return self.modules_match() and self.tensor_flags_match(True) and all(
             each.holds() for each in (*self.guards, *self.optimizer_guards))
 
-    def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any]) -> list[np.ndarray] | None:
-        """Return the arrays of graph inputs, by number; None if a tensor or gradient has changed."""
+    def computed_inputs(self, arguments: Sequence[Any]) -> dict[int, np.ndarray] | None:
+        """Return the inputs that are computed from numbers, by number; None if the program does not serve these.
+
+        Args:
+            arguments: all arguments of the call.
+        """
+        if not self.reads_numbers or self.template is None:
+            return {}
+        symbols = self.template.sizes_of(arguments)
+        if symbols is None:
+            return None
+        try:
+            return {number: source[1].number(symbols) for number, source in self.trace.sources.items()
+                    if source[0] == "computed"}
+        except OutOfTemplate:
+            return None
+
+    def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any], computed: Mapping[int, np.ndarray] = EMPTY
+                     ) -> list[np.ndarray] | None:
+        """Return the arrays of graph inputs, by number; None if a tensor or gradient has changed.
+
+        Args:
+            leaves: the numbers.
+            arguments: the tensors among the call's arguments.
+            computed: what `computed_inputs` returns for the call.
+        """
         arrays = []
         sources = self.trace.sources
         for number in leaves:
@@ -196,6 +226,8 @@ class CacheEntry:
                 array = self.scalar_arrays[number]
                 array[()] = value if index is None else value[index]
                 arrays.append(array)
+            elif kind == "computed":
+                arrays.append(computed[number])
             else:
                 gradient = source[1].resolve(arguments)._grad
                 strides = self.trace.grad_strides.get(number)
@@ -253,12 +285,14 @@ class CacheEntry:
         owners = {id(owner(a)) for a in arrays}
         return len(owners) == len(arrays) and self.memory_owners.isdisjoint(owners)
 
-    def run(self, arguments: Sequence[Any], watch: KernelCallback | None = None) -> Any:
+    def run(self, arguments: Sequence[Any], watch: KernelCallback | None = None,
+            computed: Mapping[int, np.ndarray] = EMPTY) -> Any:
         """Check the guards and replay the program.
 
         Args:
             arguments: the tensors among the call's arguments.
             watch: called after each kernel.
+            computed: what `computed_inputs` returns for the call.
 
         Returns:
             The function's result, or `GUARDS_FAILED`.
@@ -266,7 +300,7 @@ class CacheEntry:
         trace = self.trace
         if not self.check_guards(arguments):
             return GUARDS_FAILED
-        arrays = self.input_arrays(self.program.inputs, arguments)
+        arrays = self.input_arrays(self.program.inputs, arguments, computed)
         new = None if arrays is None else self.program.run(arrays, self._allocate_outputs(arguments), watch)
         if new is None:
             return GUARDS_FAILED
@@ -280,16 +314,16 @@ class CacheEntry:
             if ref.kind != "result":
                 grad = None if layout is None else wrap(self.output_array(layout, new, arguments))
                 ref.resolve(arguments)._grad = grad
-        return self.make_result(new, arguments)
+        return self.make_result(new, arguments, computed)
 
-    def run_profiled(self, arguments: Sequence[Any]) -> Any:
+    def run_profiled(self, arguments: Sequence[Any], computed: Mapping[int, np.ndarray] = EMPTY) -> Any:
         """Like `run`, with an event for each kernel if this thread is profiled."""
         timeline = active_timeline()
         if timeline is None:
-            return self.run(arguments)
+            return self.run(arguments, computed=computed)
         span = timeline.enter(f"compiled {self.name}", inputs=arguments)
         try:
-            result = self.run(arguments, profiling.watch(self.program, self.name))
+            result = self.run(arguments, profiling.watch(self.program, self.name), computed)
             if timeline.memory:
                 outputs = [x._array for x in tree_flatten(result)[0] if isinstance(x, Tensor)]
                 timeline.record_allocations(span, outputs, [x._array for x in arguments])
@@ -305,7 +339,8 @@ class CacheEntry:
                 else np.empty(shape, dtype)
                 for k, (shape, dtype) in enumerate(self.program.output_specs)]
 
-    def make_outputs(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> list[Any]:
+    def make_outputs(self, new: Sequence[np.ndarray], arguments: Sequence[Any], computed: Mapping[int, np.ndarray]
+                     ) -> list[Any]:
         """Construct the result tensors from the arrays that the program made; last, bases that are not returned."""
         trace = self.trace
         results: list[Any] = []
@@ -336,7 +371,7 @@ class CacheEntry:
                 restore_view(tensor, each, each.base.resolve(arguments, results))
         if self.backward is not None:
             numbers = [v.attrs for v in self.backward.leaves]
-            leaves = self.input_arrays(numbers, arguments)
+            leaves = self.input_arrays(numbers, arguments, computed)
             assert leaves is not None
             read = []
             for number, used_by in zip(numbers, self.backward.leaf_uses, strict=True):
@@ -348,9 +383,10 @@ class CacheEntry:
             attach_backward(outputs, self.backward, list(new[self._num_results:]), leaves, arguments, read)
         return results
 
-    def make_result(self, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> Any:
+    def make_result(self, new: Sequence[np.ndarray], arguments: Sequence[Any],
+                    computed: Mapping[int, np.ndarray] = EMPTY) -> Any:
         """Construct the function's result from the arrays that the program made."""
-        results = self.make_outputs(new, arguments)
+        results = self.make_outputs(new, arguments, computed)
         for ref, layout in self.trace.grad_updates:
             if ref.kind == "result" and layout is not None:
                 results[ref.which]._grad = wrap(self.output_array(layout, new, arguments))

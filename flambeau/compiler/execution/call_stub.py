@@ -7,9 +7,11 @@ source.
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable
 from itertools import combinations
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -26,10 +28,15 @@ from ..guards.arguments import OutputTensor, TensorRef, bump_version
 from ..guards.guard import TENSOR_MATCH, guard_expression, is_
 from ..guards.object_kinds import is_range_or_slice
 from ..guards.tensor_state import are_hooked
+from ..symbolic.expressions import Expression, Symbol
+from ..symbolic.formulas import Formula
 from ..tracing.aliasing import address, owner
 from .buffer_donation import allocate_or_reuse
 from .cache_entry import GUARDS_FAILED, CacheEntry
+from .template import NUMBER, symbol_values
 
+#: how Python writes functions of two operands
+_SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//"}
 #: the largest number of arguments whose memory is compared pair by pair
 _MAX_PAIRWISE = 4
 
@@ -44,9 +51,9 @@ class _StubSource:
             "default_dtype": dtypes.get_default_dtype, "module_changes": module_changes, "GUARDS_FAILED": GUARDS_FAILED,
             "Tensor": Tensor,
             "owner": owner, "address": address, "bump_version": bump_version, "inference_used": inference_used,
-            "pool": thread_pool.pool, "empty": np.empty, "allocate_or_reuse": allocate_or_reuse, "wrap": wrap,
-            "unflatten": tree_unflatten, "is_": is_, "hooked": LeafHooks.registered,
-            "are_hooked": are_hooked}
+            "pool": thread_pool.pool, "empty": np.empty, "array": np.array,
+            "allocate_or_reuse": allocate_or_reuse, "wrap": wrap, "unflatten": tree_unflatten, "is_": is_,
+            "hooked": LeafHooks.registered, "are_hooked": are_hooked}
         self._names_by_id: dict[int, str] = {}
 
     def name(self, thing: Any, prefix: str) -> str:
@@ -98,6 +105,7 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
     if arguments:
         stub.add(1, f"{', '.join(f'a{i}' for i in range(len(arguments)))}, = args")
     tensors: list[str] = []
+    free_arguments = entry.template.free_arguments if entry.template is not None else ()
     for i, x in enumerate(arguments):
         if isinstance(x, Tensor):
             a = x._array
@@ -110,6 +118,8 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
                            f"a{i}._node is {'not ' * (x._node is not None)}None")
             _emit_pin_check(stub, i, a, pin)
             tensors.append(f"{i}")
+        elif entry.reads_numbers and i in free_arguments:
+            stub.add_guard(1, f"a{i}.__class__ is {type(x).__name__}")
         elif isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
             stub.add_guard(1, f"a{i}.__class__ is {stub.name(type(x), 'type_')}", _equal(stub, f"a{i}", x))
         elif is_range_or_slice(x):
@@ -144,6 +154,8 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
         stub.add_guard(1, "entry.optimizers_match()")
     if not _emit_guards(stub, entry, tensors):
         return None
+    if entry.reads_numbers:
+        _emit_computed_inputs(stub, entry, arguments)
     stub.add(1, "if not acquire(False):")
     stub.add(2, "return GUARDS_FAILED")
     stub.add(1, "try:")
@@ -162,6 +174,9 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
             record[place] = id(array)
             owners.append(stub.name(array, "number"))
             stub.add(2, f"{owners[-1]}[()] = n{number}")
+        elif source[0] == "computed":
+            owners.append(f"c{number}")
+            stub.add(2, f"record[{place}] = id({owners[-1]})")
         else:
             record[place] = id(source[2])
             owners.append(stub.name(source[2], "array"))
@@ -186,6 +201,54 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
     source_text = "\n".join(stub.lines) + "\n"
     exec(compile(source_text, "<compiled call>", "exec"), names)
     return names["call_compiled"], source_text
+
+
+def _emit_computed_inputs(stub: _StubSource, entry: CacheEntry, arguments: list[Any]) -> None:
+    """Compute the inputs that depend on numbers among the arguments; what is rare is left to `computed_inputs`."""
+    template = entry.template
+    assert template is not None
+    values = symbol_values(template.symbols, arguments)
+    names = [f"a{dim}" if at == NUMBER and dim in template.free_arguments else repr(value)
+             for (at, dim), value in zip((symbol.places[0] for symbol in template.symbols), values, strict=True)]
+    for symbol in template.symbols:
+        numbers = [f"a{dim}" for at, dim in symbol.places if at == NUMBER and dim in template.free_arguments]
+        if len(numbers) > 1:
+            stub.add_guard(1, " == ".join(numbers))
+    for name, low, high in zip(names, template.low, template.high, strict=True):
+        if name.startswith("a"):
+            stub.add_guard(1, f"{low!r} <= {name} <= {high!r}")
+    if template.traces.has_guards:
+        stub.add_guard(1, f"{stub.name(template.traces.holds, 'holds')}(({''.join(f'{name}, ' for name in names)}))")
+    constants = {number: source[1] for number, source in entry.trace.sources.items() if source[0] == "computed"}
+    if not constants:
+        return
+    stub.add(1, "try:")
+    for number, constant in constants.items():
+        stub.add(2, f"c{number} = {_number_source(stub, constant.start, names)}")
+        if constant.dtype.kind == "f":
+            limit = float(np.finfo(constant.dtype).max) / 2
+            stub.add_guard(2, f"{-limit!r} < c{number} < {limit!r}")
+        elif constant.start.__class__ is Expression:
+            stub.add_guard(2, f"c{number}.__class__ is int")
+        stub.add(2, f"c{number} = array(c{number}, {stub.name(constant.dtype, 'dtype_')})")
+    stub.add(1, "except (ArithmeticError, ValueError, TypeError):")
+    stub.add(2, "return GUARDS_FAILED")
+
+
+def _number_source(stub: _StubSource, x: Any, names: list[str]) -> str:
+    """Return the source of an expression of symbols, which have these names."""
+    kind = x.__class__
+    if kind is Expression:
+        operands = [_number_source(stub, operand, names) for operand in x.operands]
+        sign = _SIGNS.get(x.function)
+        if sign is not None and len(operands) == 2:
+            return f"({operands[0]} {sign} {operands[1]})"
+        return f"{stub.name(x.function, 'function')}({', '.join(operands)})"
+    if kind is Symbol:
+        return names[x.number]
+    if kind is Formula:
+        return f"{stub.name(x, 'formula')}.value(({''.join(f'{name}, ' for name in names)}))"
+    return repr(x) if kind in (int, float) and isfinite(x) else stub.name(x, "value")
 
 
 def _emit_alias_check(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> None:
@@ -303,7 +366,9 @@ def _emit_results(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> N
             each.is_plain if isinstance(each, OutputTensor) else each[0] in ("argument", "same", "constant")
             for each in trace.outputs):
         new = ", ".join(f"o{k}" for k in range(len(entry.program.output_specs)))
-        stub.add(1, f"return entry.make_result([{new}], [{', '.join(f'a{i}' for i in tensors)}])")
+        computed = [f"{number}: c{number}" for number, source in trace.sources.items() if source[0] == "computed"]
+        stub.add(1, f"return entry.make_result([{new}], [{', '.join(f'a{i}' for i in tensors)}], "
+                    f"{{{', '.join(computed)}}})")
         return
     results = []
     for i, each in enumerate(trace.outputs):

@@ -49,7 +49,8 @@ from .cache_entry import GUARDS_FAILED, CacheEntry
 from .call_stub import call_stub
 from .dynamic_marks import DYNAMIC, STATIC, WEAKLY_DYNAMIC, marked_dimensions, tensor_names
 from .recompile_reasons import recompile_reasons, signature_difference
-from .shape_families import ShapeFamily, family_key, layouts_of
+from .shape_families import ShapeFamily, family_key
+from .template import layouts_of, numbers_of
 
 #: uncompiled signatures with object arguments, which may be another object in each call
 MAX_UNSTABLE_SIGNATURES = 8
@@ -109,6 +110,11 @@ def _without_numbers(signature: tuple, sizes: bool) -> list[Any]:
             else (len(x[1]), *x[3:]) if sizes and x[0] == "tensor" else x for x in signature]
 
 
+def _without(signature: tuple, positions: frozenset[int]) -> tuple:
+    """Return a signature without the values of the arguments at these positions, which are numbers."""
+    return tuple([x[:1] if i - 1 in positions else x for i, x in enumerate(signature)])
+
+
 def alias_signature(tensors: Sequence[Any]) -> tuple:
     """Return which tensors are the same object or share memory, and their offsets; () if none do."""
     if len({id(owner(x._array)) for x in tensors}) == len(tensors):
@@ -149,14 +155,16 @@ class SignatureCache:
         may_use_record: whether one trace that agrees with the persistent cache suffices; only for the first entry.
         family: the key of its shape family.
         layouts: shapes and strides of the tensors.
+        numbers: the numbers among the arguments.
         seconds: how long the last traced call took.
     """
 
     __slots__ = ("entries", "family", "has_unstable_objects", "layouts", "may_use_record", "mismatch", "num_mutations",
-                 "num_traces", "object_refs", "pending_traces", "seconds", "skip_reason")
+                 "num_traces", "numbers", "object_refs", "pending_traces", "seconds", "skip_reason")
 
     def __init__(self, arguments: Sequence[Any], family: tuple | None = None) -> None:
         self.family, self.layouts = family, layouts_of([x for x in arguments if isinstance(x, Tensor)])
+        self.numbers = numbers_of(arguments)
         self.object_refs = [(i, weak_reference(x)) for i, x in enumerate(arguments)
                             if argument_signature(x)[0] == "object"]
         self.seconds = 0.0
@@ -311,14 +319,19 @@ class CompiledFunction:
             cache.has_unstable_objects = bool(unstable)
             self._num_unstable += cache.has_unstable_objects
             self._load(cache, key, arguments)
+            if not cache.entries:
+                self._expect_trace(cache, arguments, args, kwargs)
         elif cache.may_use_record and 0 < cache.num_traces <= MAX_SETUP_CALLS:
             self._load(cache, key, arguments)
         tensors = [x for x in arguments if isinstance(x, Tensor)]
         for entry in [*cache.entries]:
+            computed = entry.computed_inputs(arguments)
+            if computed is None:
+                continue
             if self.check:
                 result = checked(self.function, entry, tensors, args, kwargs)
             else:
-                result = entry.run(tensors) if not special[0] else entry.run_profiled(tensors)
+                result = entry.run(tensors, None, computed) if not special[0] else entry.run_profiled(tensors, computed)
             if result is not GUARDS_FAILED:
                 recorder = recorded_calls.get()
                 if recorder is not None:
@@ -356,44 +369,65 @@ class CompiledFunction:
         None if there is no such template; also, with the signature in `_seen`, if most sizes do not come again, for
         then making programs takes longer than running them saves.
         """
-        cache = self._instances.pop(key, None)
-        if cache is not None and cache.matches(arguments):
-            self._num_reused += 1
-            self._instances[key] = cache
-            return cache
         family = self._families.get(family_key(key))
+        free = [] if family is None or self.check else family.free_arguments()
+        for instance_key in (key, *(_without(key, positions) for positions in free)):
+            cache = self._instances.pop(instance_key, None)
+            if cache is not None:
+                self._instances[instance_key] = cache
+                if cache.matches(arguments) and cache.entries[0].computed_inputs(arguments) is not None:
+                    self._num_reused += 1
+                    return cache
         if family is None or not policy.is_default:
             return None
-        tensors = [x for x in arguments if isinstance(x, Tensor)]
         with self._lock:
             try:
                 if self._num_instances >= MAX_NEW_SIZES and self._num_reused < self._num_instances and (
-                        key not in self._seen and family.serves(tensors)):
+                        key not in self._seen and family.serves(arguments)):
                     if len(self._seen) >= MAX_SEEN:
                         del self._seen[next(iter(self._seen))]
                     self._seen[key] = None
                     return None
                 self._seen.pop(key, None)
-                entry = family.instance(tensors, self._next_program_name)
+                entry = family.instance(arguments, self._next_program_name, self.check)
             except Exception as error:
                 self._warn_internal_error("has no program for other sizes", error)
                 return None
         if entry is None:
             return None
-        cache = SignatureCache(arguments)
+        cache = SignatureCache(arguments, family_key(key))
         cache.entries.append(entry)
         size = entry.arena_bytes + sum(each.arena_bytes for made in self._instances.values() for each in made.entries)
         while self._instances and (len(self._instances) >= MAX_INSTANCES or size > MAX_ARENAS):
             dropped = self._instances.pop(next(iter(self._instances)))
             size -= sum(each.arena_bytes for each in dropped.entries)
+        if entry.reads_numbers and entry.template is not None:
+            key = _without(key, entry.template.free_arguments)
         self._instances[key] = cache
         self._num_instances += 1
         return cache
 
+    def _expect_trace(self, cache: SignatureCache, arguments: list[Any], args: tuple, kwargs: dict[str, Any]) -> None:
+        """Let the first trace of a call agree with that of a call with other sizes or numbers, if it does the same."""
+        family, varies = self._families.get(cache.family), self._varies
+        if family is None or varies is False or active_profilers[0] or (
+                self.records_provenance or debug_output.is_enabled("ir", "kernels")):  # which need a trace
+            return
+        static = marked_dimensions([x for x in arguments if isinstance(x, Tensor)], STATIC)
+        independent = self._part_of is not None and self._part_of[0].inspects_gradients
+        with self._lock:
+            try:
+                trace = family.agreeing_trace(self.function, args, kwargs, arguments, static, independent)
+            except Exception as error:
+                self._warn_internal_error("is compiled for each size", error)
+                return
+        if trace is not None:
+            cache.pending_traces, cache.num_traces = [trace], 1
+
     def _make_template(self, key: tuple, arguments: list[Any], args: tuple, kwargs: dict[str, Any]) -> bool:
         """Try to make a template that serves a call with new sizes; return whether there is one."""
         family, varies = self._families.get(family_key(key)), self._varies
-        if family is None or active_profilers[0] or (
+        if family is None or family.needs_other_tensors(arguments) or active_profilers[0] or (
                 self.records_provenance or debug_output.is_enabled("ir", "kernels")):  # which need a trace
             return False
         tensors = [x for x in arguments if isinstance(x, Tensor)]
@@ -405,7 +439,8 @@ class CompiledFunction:
         with self._lock:
             independent = self._part_of is not None and self._part_of[0].inspects_gradients
             try:
-                made = family.make_template(self.function, args, kwargs, tensors, static, marked, possible, independent)
+                made = family.make_template(self.function, args, kwargs, arguments, static, marked, possible,
+                                            independent)
                 made = made and (self._instance(key, arguments) is not None or key in self._seen)
             except Exception as error:
                 self._warn_internal_error("is compiled for each size", error)
@@ -519,6 +554,9 @@ class CompiledFunction:
         else:
             entry.bypass_reason = "the first calls were not like the others"
         trace.initial_state = []
+        family = self._families.get(cache.family)
+        if family is not None:
+            family.adopt(entry, other)
         return entry
 
     def _save(self, entry: CacheEntry, saved: program_cache.SavedProgram, guard_set: GuardSet, initial: list[Any],
@@ -600,8 +638,9 @@ class CompiledFunction:
         if entry is None:
             return False
         cache.entries.insert(0, entry)
-        if cache.family is not None and cache.layouts:
-            self._families.setdefault(cache.family, ShapeFamily()).add(entry, cache.layouts, cache.seconds)
+        if cache.family is not None and (cache.layouts or cache.numbers):
+            self._families.setdefault(cache.family, ShapeFamily()).add(
+                entry, cache.layouts, cache.numbers, cache.seconds)
         self._num_unstable -= cache.has_unstable_objects
         cache.has_unstable_objects = False
         if entry.trace.provenance is not None:
@@ -639,7 +678,7 @@ class CompiledFunction:
                 trace = Trace(tracer, tensors, result)
             trace.provenance = tracer.provenance(trace)
             tracer.release()
-            if any(entry.relax_pins(trace) for entry in cache.entries):
+            if any(entry.relax_pins(trace) for entry in cache.entries) or self._relax_template(cache, leaves, trace):
                 return result
             if trace.failure is None:
                 for other in reversed(cache.pending_traces):
@@ -663,6 +702,7 @@ class CompiledFunction:
                         if cache.mismatch is None or CHANGING in cache.mismatch:
                             cache.mismatch = mutation
                 cache.pending_traces = [*cache.pending_traces[-MAX_PENDING_TRACES:], trace]
+                self._add_pending(cache, trace)
                 cache.num_traces += 1
                 frames = tracer.frame_hook.external_frames
                 enough = MAX_TRACES if self._part_of is None else MAX_PART_TRACES
@@ -680,6 +720,22 @@ class CompiledFunction:
             raise Unsupported(f"a call of {self.function!r} cannot be compiled as one graph: {cache.skip_reason}")
         return result
 
+
+    def _relax_template(self, cache: SignatureCache, arguments: list[Any], trace: Trace) -> bool:
+        """Let a template serve calls with other tensors, if that is the only reason why it did not; whether it was."""
+        family = None if trace.failure is not None else self._families.get(cache.family)
+        entry = None if family is None else family.relax_pins(arguments, trace)
+        if entry is None:
+            return False
+        self._instances = {key: made for key, made in self._instances.items()
+                           if (template := made.entries[0].template) is None or template.entry is not entry}
+        self._call_stub = None
+        return True
+
+    def _add_pending(self, cache: SignatureCache, trace: Trace) -> None:
+        """Let the traces of calls with other sizes or numbers agree with this one."""
+        if cache.family is not None and (cache.layouts or cache.numbers):
+            self._families.setdefault(cache.family, ShapeFamily()).pending = trace, cache.layouts, cache.numbers
 
     def _leave_if_empty(self, cache: SignatureCache) -> None:
         """Let a part run in Python if it has no kernels."""

@@ -13,7 +13,8 @@ from ...backends.numpy.memory import address, owner
 from ...engine.nodes.leaf_hooks import LeafHooks
 from ..guards.guard import differing_part
 from ..guards.tensor_state import are_hooked
-from .cache_entry import CacheEntry, pin_holds
+from .cache_entry import CacheEntry
+from .template import pin_holds
 
 #: what the entries of a signature after those of the arguments are on
 _STATE = ("aliasing among the arguments", "grad mode", "inference mode", "the default dtype", "autocast")

@@ -12,10 +12,12 @@ from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement
 from math import gcd, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: factors of a product of sizes
 MAX_DEGREE = 4
+#: how much larger than the known values of a float a template tries to serve
+FLOAT_HEADROOM = 64
 
 
 class NotSymbolic(Exception):
@@ -33,7 +35,7 @@ class Formula(NamedTuple):
     powers: tuple[int, ...]
     offset: Fraction
 
-    def value(self, sizes: Sequence[int]) -> int:
+    def value(self, sizes: Sequence[Any]) -> int:
         """Return the number for these sizes.
 
         Raises:
@@ -47,9 +49,9 @@ class Formula(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The sizes of several traces, of which the first two were chosen by `probing_sizes`."""
+    """The sizes and numbers of several traces, of which the first two were chosen by `probing_sizes`."""
 
-    sizes: tuple[tuple[int, ...], ...]
+    sizes: tuple[tuple[Any, ...], ...]
 
     def formula(self, numbers: Sequence[int]) -> int | Formula:
         """Return a number of some of the traces, the first ones, as a formula; the number if it is the same in all.
@@ -67,14 +69,15 @@ class Sizes(NamedTuple):
         if all(number == first for number in numbers):
             return first
         known = self.sizes[:len(numbers)]
+        integers = tuple([i for i, size in enumerate(known[0]) if size.__class__ is int])
         count = len(known[0])
         for degree in range(1, MAX_DEGREE + 1):
-            for powers in _powers(count, degree):
+            for powers in _powers(count, integers, degree):
                 of = _products(known, powers)
                 if all(number * of[0] == first * each for number, each in zip(numbers, of, strict=True)):
                     return Formula(Fraction(first, of[0]), powers, Fraction(0))
         for degree in (1, 2):
-            for powers in _powers(count, degree):
+            for powers in _powers(count, integers, degree):
                 of = _products(known, powers)
                 factor = Fraction(first - numbers[1], of[0] - of[1]) if of[0] != of[1] else Fraction(0)
                 offset = first - factor * of[0]
@@ -84,39 +87,39 @@ class Sizes(NamedTuple):
 
 
 @cache
-def _powers(count: int, degree: int) -> list[tuple[int, ...]]:
-    """Return the powers of all products of so many factors out of `count` sizes."""
+def _powers(count: int, integers: tuple[int, ...], degree: int) -> list[tuple[int, ...]]:
+    """Return the powers of all products of so many factors out of `count` symbols, those of `integers` only."""
     return [tuple([factors.count(i) for i in range(count)])
-            for factors in combinations_with_replacement(range(count), degree)]
+            for factors in combinations_with_replacement(integers, degree)]
 
 
 def _products(sizes: Sequence[Sequence[int]], powers: tuple[int, ...]) -> list[int]:
     return [prod([size ** power for size, power in zip(each, powers, strict=True) if power]) for each in sizes]
 
 
-def probing_sizes(sizes: Sequence[Sequence[int]], above: float) -> Sizes:
+def probing_sizes(sizes: Sequence[tuple[Sequence[int], float]]) -> Sizes:
     """Choose the sizes of two traces that identify formulas: multiples of distinct primes.
 
     They are also multiples of what the known sizes are multiples of, so that quotients without remainder stay without.
 
     Args:
-        sizes: by symbol, the values that it is known to have.
-        above: choose sizes above this multiple of the largest one; 0: below the largest one, unless that is small.
+        sizes: by symbol, the values that it is known to have, and the multiple of the largest one above which to
+            choose; 0: below the largest one, unless that is small.
 
     Raises:
         NotSymbolic: there are not enough below it.
 
-    >>> probing_sizes([[32, 48], [7, 9]], 1)
+    >>> probing_sizes([([32, 48], 1), ([7, 9], 1)])
     Sizes(sizes=((56, 11), (104, 17)))
-    >>> probing_sizes([[480, 64]], 0)
+    >>> probing_sizes([([480, 64], 0)])
     Sizes(sizes=((472,), (424,)))
     """
-    steps = [divisor(known) for known in sizes]
-    below = [stays_below(known) and not above for known in sizes]
+    steps = [divisor(known) for known, _ in sizes]
+    below = [stays_below(known) and not above for known, above in sizes]
     primes: list[list[int]] = [[], []]
     taken: set[int] = set()
     for chosen in primes:
-        for step, known, is_below in zip(steps, sizes, below, strict=True):
+        for step, (known, above), is_below in zip(steps, sizes, below, strict=True):
             prime = max(known) // step if is_below else max(int(max(known) * (above or 1)) // step + 1, 5)
             while prime in taken or any(prime % d == 0 for d in range(2, int(prime ** 0.5) + 1)):
                 prime += -1 if is_below else 1
@@ -126,6 +129,27 @@ def probing_sizes(sizes: Sequence[Sequence[int]], above: float) -> Sizes:
             chosen.append(prime)
     both = tuple([tuple([step * prime for step, prime in zip(steps, chosen, strict=True)]) for chosen in primes])
     return Sizes(both)
+
+
+def probing_floats(known: Sequence[float], above: float) -> tuple[float, float]:
+    """Choose the values of a float, which has one sign, in two traces: numbers that no other computation gives.
+
+    Args:
+        known: values that it is known to have.
+        above: 2: choose values that are `FLOAT_HEADROOM` times as large as the largest one, 1: somewhat larger ones, 0:
+            values between the known ones.
+
+    >>> [round(x, 4) for x in probing_floats([0.5, 0.25], 0)]
+    [0.3455, 0.4309]
+    >>> all(x > 0.5 for x in probing_floats([0.5, 0.25], 1))
+    True
+    """
+    low, high = min(known), max(known)
+    if not above:
+        return low + 0.3819660113 * (high - low), low + 0.7236067977 * (high - low)
+    factor = FLOAT_HEADROOM if above > 1 else 1
+    return (1.2360679775 * high * factor, 1.7320508076 * high * factor) if high > 0 else (
+        0.8090169944 * high / factor, 0.5773502692 * high / factor)
 
 
 def stays_below(sizes: Sequence[int]) -> bool:
@@ -142,4 +166,5 @@ def divisor(sizes: Sequence[int]) -> int:
     return gcd(*sizes, 8)
 
 
-__all__ = ["Formula", "NotSymbolic", "OutOfTemplate", "Sizes", "divisor", "probing_sizes", "stays_below"]
+__all__ = ["FLOAT_HEADROOM", "Formula", "NotSymbolic", "OutOfTemplate", "Sizes", "divisor", "probing_floats",
+           "probing_sizes", "stays_below"]

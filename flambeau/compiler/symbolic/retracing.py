@@ -1,7 +1,8 @@
 """Retracing: a compiled function is traced once more, for arguments of other sizes, without lasting effects.
 
-The function runs on copies of its arguments that have other sizes. Everything outside of it that it writes to is known
-from an earlier trace, and is restored afterwards; a write to anything else ends the retrace before it happens.
+The function runs on copies of its arguments that have other sizes, and on other numbers. Everything outside of it that
+it writes to is known from an earlier trace, and is restored afterwards; a write to anything else ends the retrace
+before it happens.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from ..tracing.aliasing import memory_order, owner
 from ..tracing.trace import Trace
 from ..tracing.tracer import Tracer
 from .formulas import NotSymbolic
+from .number_reads import NumberReads, TooManyDecisions, plain, recorded_reads
 from .rollback import preserved_objects
-from .size_reads import SizeGuard, plain, recorded_size_reads
 
 
 class Retrace(NamedTuple):
-    """The trace of a retrace, and the decisions that user code made about sizes."""
+    """The trace of a retrace, and what user code did with sizes and arguments."""
 
     trace: Trace
-    guards: list[SizeGuard]
+    reads: NumberReads
 
 
 class _RetracedTrace(Trace):
@@ -54,13 +55,12 @@ class _RetracingTracer(Tracer):
     """A tracer that stops the function before it writes to memory that the earlier trace did not write to.
 
     Attributes:
-        size_guards: what user code decided by sizes.
+        number_reads: what user code does with sizes and arguments.
     """
 
-    def __init__(self, written: set[int]) -> None:
+    def __init__(self, written: set[int], number_reads: NumberReads) -> None:
         super().__init__()
-        self._written = written
-        self.size_guards: list[SizeGuard] = []
+        self._written, self.number_reads = written, number_reads
 
     def _check_write(self, tensor: Any) -> None:
         root = owner(tensor._array)
@@ -71,6 +71,8 @@ class _RetracingTracer(Tracer):
     def intercept(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
         if in_place:
             self._check_write(inputs[0])
+        for name, param in params.items():  # kernels see plain numbers
+            params[name] = plain(param)
         return None
 
     def on_running_average(self, average: Any, value: np.ndarray, momentum: float, factor: float) -> None:
@@ -168,13 +170,15 @@ def dense_layout(shape: Sequence[int], order: Sequence[int], itemsize: int) -> t
 
 
 def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], shapes: dict[int, tuple[int, ...]],
-             trace: Trace, python_guards: Sequence[Guard], needs_independent_results: bool = False) -> Retrace:
-    """Trace a function for arguments of other shapes.
+            numbers: dict[int, tuple[int, Any]], trace: Trace, python_guards: Sequence[Guard],
+            needs_independent_results: bool = False) -> Retrace:
+    """Trace a function for arguments of other shapes, and other numbers.
 
     Args:
         function: the function.
         args, kwargs: arguments of a call.
         shapes: by position among the tensors of the arguments, the shapes to retrace.
+        numbers: by position among the arguments, symbols and their values.
         trace: a trace of an earlier call.
         python_guards: its guards on Python objects.
         needs_independent_results: as in `Tracer`.
@@ -185,8 +189,12 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
     leaves, tree = tree_flatten((args, kwargs))
     tensors: list[Any] = []
     replaced: list[Any] = []
-    for x in leaves:
-        if isinstance(x, Tensor):
+    reads = NumberReads()
+    for i, x in enumerate(leaves):
+        if i in numbers:
+            symbol, value = numbers[i]
+            x = reads.argument(value, symbol)
+        elif isinstance(x, Tensor):
             shape = shapes.get(len(tensors))
             x = x if shape is None else resized(x, shape)
             tensors.append(x)
@@ -195,30 +203,30 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
     with ExitStack() as stack:
         stack.enter_context(preserved_objects(python_guards))
         written = stack.enter_context(_preserved(trace, tensors))
-        tracer = _RetracingTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes})
+        tracer = _RetracingTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes}, reads)
         tracer.needs_independent_results = needs_independent_results
         try:
-            with recorded_size_reads(), tracer, autocast.own_cache():
+            with recorded_reads(), tracer, autocast.own_cache():
                 tracer.bind_arguments(tensors)
                 result = function(*new_args, **new_kwargs)
                 after, now = tree_flatten((new_args, new_kwargs))
                 if now != tree or any(x is not y for x, y in zip(replaced, after, strict=True)):
                     tracer.graph_break("a container among the arguments is changed")
-                result = _without_size_numbers(result)
+                result = _with_plain_numbers(result)
                 retraced = _RetracedTrace(tracer, tensors, result)
-        except (Exception, _UnexpectedWrite) as error:
-            raise NotSymbolic(f"the function fails for shapes {[*shapes.values()]}: {type(error).__name__}: "
-                              f"{error}") from None
+        except (Exception, _UnexpectedWrite, TooManyDecisions) as error:
+            raise NotSymbolic(f"the function fails for shapes {[*shapes.values()]} and numbers "
+                              f"{[value for _, value in numbers.values()]}: {type(error).__name__}: {error}") from None
         finally:
             for tensor, gradient in tracer.entry_grads.values():
                 tensor._grad = gradient
             tracer.release()
     if retraced.failure is not None:
         raise NotSymbolic(retraced.failure)
-    return Retrace(retraced, tracer.size_guards)
+    return Retrace(retraced, reads)
 
 
-def _without_size_numbers(result: Any) -> Any:
+def _with_plain_numbers(result: Any) -> Any:
     leaves, tree = tree_flatten(result, lambda x: isinstance(x, Size))
     return tree_unflatten([as_size([*map(plain, x)]) if isinstance(x, Size) else plain(x) for x in leaves], tree)
 

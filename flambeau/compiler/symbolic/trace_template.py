@@ -19,8 +19,9 @@ from ..tracing.aliasing import address, owner
 from ..tracing.extern_calls import OperatorCall, RandomDraw
 from ..tracing.trace import Trace
 from ..tracing.trace_comparison import same_source
+from .expressions import SYMBOLIC, array_of, evaluate, expression, symbols_of, unified
 from .formulas import Formula, NotSymbolic, OutOfTemplate, Sizes
-from .size_reads import SizeGuard, plain
+from .number_reads import NumberGuard, NumberReads, plain
 
 #: attributes of traces that are the same for all sizes
 _EQUAL = ("tree", "storage_offsets", "version_bumps", "written_leaves", "ran_backward")
@@ -32,7 +33,7 @@ _FUNCTIONS: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = (
     (lambda x: x, lambda x: x), (lambda x: 1 / x, lambda x: 1 / x),
     (lambda x: x ** 0.5, lambda x: x * x), (lambda x: x ** -0.5, lambda x: 1 / (x * x)),
     (lambda x: x / (x - 1), lambda x: x / (x - 1)))
-_PROGRESSION, _EYE = -1, -2
+_PROGRESSION, _EYE, _EXPRESSION = -1, -2, -3
 
 
 class _ValueNumber(NamedTuple):
@@ -42,14 +43,15 @@ class _ValueNumber(NamedTuple):
 
 
 class _Constant(NamedTuple):
-    """A constant whose elements depend on sizes: `function(start)`, or `start + step * i` for several elements.
+    """A constant that depends on symbols: `function(start)`, or `start + step * i` for several elements.
 
     Attributes:
         dtype: the dtype.
         shape: the shape.
         start: the formula of the first element, or of the argument of `function`.
         step: the formula of the step between elements.
-        function: an index of `_FUNCTIONS`; for several elements `_PROGRESSION`, or `_EYE` for an identity matrix.
+        function: an index of `_FUNCTIONS`; for several elements `_PROGRESSION`, or `_EYE` for an identity matrix;
+            `_EXPRESSION` if the elements are the expression `start`.
     """
 
     dtype: np.dtype
@@ -58,11 +60,29 @@ class _Constant(NamedTuple):
     step: Any
     function: int
 
-    def array(self, sizes: Sequence[int]) -> np.ndarray:
-        start = _number(self.start, sizes)
+    def number(self, sizes: Sequence[Any]) -> np.ndarray:
+        """Return the only element, as a 0-d array."""
+        start = evaluate(self.start, sizes)
         if self.function >= 0:
-            return np.asarray(_FUNCTIONS[self.function][0](start), self.dtype).reshape(self.shape)
+            return np.asarray(_FUNCTIONS[self.function][0](start), self.dtype)
+        try:
+            with np.errstate(over="ignore"):
+                return array_of(start, self.dtype)
+        except (OverflowError, TypeError) as error:
+            raise OutOfTemplate(str(error)) from None
+
+    @property
+    def is_number(self) -> bool:
+        """Whether all elements are one number."""
+        return self.function >= 0 or self.function == _EXPRESSION
+
+    def array(self, sizes: Sequence[Any]) -> np.ndarray:
+        if self.function >= 0:
+            return self.number(sizes).reshape(self.shape)
         shape = tuple([_number(n, sizes) for n in self.shape])
+        if self.function == _EXPRESSION:
+            return np.full(shape, self.number(sizes))
+        start = _number(self.start, sizes)
         if self.function == _EYE:
             return np.eye(*shape, dtype=self.dtype)
         count, step = prod(shape), _number(self.step, sizes)
@@ -143,21 +163,28 @@ def _evaluate(x: Any, sizes: Sequence[int], values: Sequence[Value]) -> Any:
     return x
 
 
-def _unify_constants(arrays: Sequence[np.ndarray], sizes: Sizes) -> _Constant:
+def _unify_constants(arrays: Sequence[np.ndarray], computed: Sequence[Sequence[Any]], sizes: Sizes) -> _Constant:
+    """Return what constants of several traces have in common; `computed` numbers are those of `expression`."""
     first = arrays[0]
     if first.dtype.kind not in "iuf" or any(a.dtype != first.dtype or a.ndim != first.ndim for a in arrays):
         raise NotSymbolic("another constant")
+    if any(computed) and all(a.size and (a.size == 1 or (a == a.flat[0]).all()) for a in arrays):
+        try:
+            start = expression(arrays, computed, sizes)
+            return _Constant(first.dtype, _unify([a.shape for a in arrays], sizes), start, 0, _EXPRESSION)
+        except NotSymbolic:
+            pass
     if all(a.size == 1 for a in arrays):
         numbers = [a.item() for a in arrays]
         for index, (function, inverse) in enumerate(_FUNCTIONS[:1 if first.dtype.kind in "iu" else None]):
             try:
                 starts = [round(inverse(number)) for number in numbers]
-                start = sizes.formula(starts)
+                formula = sizes.formula(starts)
                 made = [np.asarray(function(x), first.dtype).item() for x in starts]
             except (NotSymbolic, ArithmeticError, ValueError):
                 continue
             if made == numbers:
-                return _Constant(first.dtype, first.shape, start, 0, index)
+                return _Constant(first.dtype, first.shape, formula, 0, index)
         raise NotSymbolic("another constant")
     if first.ndim == 2 and all(np.array_equal(a, np.eye(*a.shape)) for a in arrays):
         return _Constant(first.dtype, _unify([a.shape for a in arrays], sizes), 0, 0, _EYE)
@@ -203,6 +230,15 @@ def _unify_externs(kernels: Sequence[Any], sizes: Sizes) -> Any:
                                  for attribute in attributes})
 
 
+def _symbols_in(x: Any) -> frozenset[int]:
+    """Return the symbols on which formulas and expressions in nested objects depend."""
+    if x.__class__ in SYMBOLIC:
+        return symbols_of(x)
+    if isinstance(x, dict):
+        x = [*x.values()]
+    return frozenset().union(*map(_symbols_in, x)) if isinstance(x, (tuple, list)) else frozenset()
+
+
 def _is_same_draw(x: Any, y: Any) -> bool:
     """Whether two functions that draw random numbers are the same, perhaps with the same options."""
     return x is y or (isinstance(x, partial) and isinstance(y, partial) and x.func is y.func and x.args == y.args
@@ -215,16 +251,19 @@ class TraceTemplate:
     Args:
         trace: the trace of a call, whose guards on Python objects the template shares.
         traces: retraced traces.
-        guards: by retraced trace, the decisions of Python code about sizes.
-        sizes: the sizes of the retraced traces, then that of the call.
+        reads: by retraced trace, what Python code did with sizes and arguments.
+        sizes: the symbols' values in the retraced traces, then in the call.
+
+    Attributes:
+        free: the symbols on which nothing but constants of one element depends.
 
     Raises:
         NotSymbolic: the traces differ in more than numbers that are formulas.
     """
 
-    def __init__(self, trace: Trace, traces: Sequence[Trace], guards: Sequence[Sequence[SizeGuard]], sizes: Sizes
-                 ) -> None:
+    def __init__(self, trace: Trace, traces: Sequence[Trace], reads: Sequence[NumberReads], sizes: Sizes) -> None:
         self.trace = trace
+        computed = [each.computed for each in reads]
         traces = [*traces, trace]
         first = traces[0]
         if any(each.num_values != first.num_values for each in traces):
@@ -232,7 +271,7 @@ class TraceTemplate:
         for name in _EQUAL:
             if any(getattr(each, name) != getattr(trace, name) for each in traces):
                 raise NotSymbolic(f"{name} depends on the sizes")
-        self._values = [self._unify_values(vs, sizes) for vs in zip(
+        self._values = [self._unify_values(vs, computed, sizes) for vs in zip(
             *[each.graph.values[:first.num_values] for each in traces], strict=True)]
         self._parts = {name: _unify([getattr(each, name) for each in traces], sizes) for name in _UNIFIED}
         if any([*each.sources] != [*trace.sources] for each in traces):
@@ -253,19 +292,23 @@ class TraceTemplate:
         if trace.joint is not None:
             self._joint = {name: _unify([getattr(joint, name) for joint in joints], sizes)
                            for name in ("count", "positions", "cotangents", "gradients", "uses", "layouts", "shared")}
-        self.guards = self._unify_guards(guards, sizes)
-        self._size_guards = list({each[:3]: each for each in self.guards if Formula in (
-            each.left.__class__, each.right.__class__)}.values())
+        used = [(attrs.shape if attrs.__class__ is _Constant and attrs.is_number else attrs, shape)
+                for _, _, attrs, shape, _, _ in self._values]
+        self.free = frozenset(range(len(sizes.sizes[0]))) - _symbols_in(
+            [used, self._parts, [*self._sources.values()], self._joint])
+        self.guards = self._unify_guards([each.guards for each in reads], sizes)
+        self._symbolic_guards = list({each[:3]: each for each in self.guards if any(
+            side.__class__ in SYMBOLIC for side in each[1:3])}.values())
 
     @staticmethod
-    def _unify_values(vs: Sequence[Value], sizes: Sizes) -> tuple[Any, ...]:
+    def _unify_values(vs: Sequence[Value], computed: Sequence[Sequence[Any]], sizes: Sizes) -> tuple[Any, ...]:
         v = vs[0]
         if any((each.op, each.dtype) != (v.op, v.dtype) or [a.number for a in each.args] != [a.number for a in v.args]
                for each in vs):
             raise NotSymbolic(f"{v.text} for some sizes only")
         shape = _unify([each.shape for each in vs], sizes)
         if v.op == "constant" and any(each.attrs != v.attrs for each in vs):
-            attrs: Any = _unify_constants([each.graph.array(each) for each in vs], sizes)
+            attrs: Any = _unify_constants([each.graph.array(each) for each in vs], computed, sizes)
         elif v.op == "extern":
             attrs = _unify_externs([each.attrs for each in vs], sizes)
         elif v.op in ("constant", "input"):
@@ -278,7 +321,7 @@ class TraceTemplate:
         return v.op, [a.number for a in v.args], attrs, shape, v.dtype, array
 
     @staticmethod
-    def _unify_guards(guards: Sequence[Sequence[SizeGuard]], sizes: Sizes) -> list[SizeGuard]:
+    def _unify_guards(guards: Sequence[Sequence[NumberGuard]], sizes: Sizes) -> list[NumberGuard]:
         if any(len(each) != len(guards[0]) for each in guards):
             raise NotSymbolic("Python code decides otherwise for some sizes")
         found = []
@@ -286,42 +329,58 @@ class TraceTemplate:
             first = same[0]
             if any((each.compare, each.outcome) != (first.compare, first.outcome) for each in same):
                 raise NotSymbolic("Python code decides otherwise for some sizes")
-            left, right = (_unify([getattr(each, side) for each in same], sizes) for side in ("left", "right"))
-            if first.compare is None and left.__class__ is Formula:
-                raise NotSymbolic(f"Python code depends on the exact value of a size, {first.left}")
+            left, right = (unified([getattr(each, side) for each in same], sizes) for side in ("left", "right"))
+            if first.compare is None and left.__class__ in SYMBOLIC:
+                raise NotSymbolic(f"Python code depends on the exact value of a number, {plain(first.left)}")
             found.append(first._replace(left=left, right=right))
         return found
 
-    def holds(self, sizes: Sequence[int]) -> bool:
-        """Whether Python code decides as in the traces for these sizes."""
+    @property
+    def has_guards(self) -> bool:
+        """Whether Python code decides by symbols."""
+        return bool(self._symbolic_guards)
+
+    def holds(self, sizes: Sequence[Any]) -> bool:
+        """Whether Python code decides as in the traces for these values of the symbols."""
         try:
-            return all(guard.compare is None or guard.compare(_number(guard.left, sizes), _number(
-                guard.right, sizes)) == guard.outcome for guard in self._size_guards)
+            return all(guard.compare is None or guard.compare(evaluate(guard.left, sizes), evaluate(
+                guard.right, sizes)) == guard.outcome for guard in self._symbolic_guards)
         except OutOfTemplate:
             return False
 
-    def decides(self, sizes: Sequence[int], guards: Sequence[SizeGuard]) -> bool:
-        """Whether Python code decides by these numbers for these sizes."""
+    def decides(self, sizes: Sequence[Any], guards: Sequence[NumberGuard]) -> bool:
+        """Whether Python code decides by these numbers for these values of the symbols."""
         try:
             return len(guards) == len(self.guards) and all(
-                expected._replace(left=_number(expected.left, sizes), right=_number(expected.right, sizes)) == guard
+                (expected.compare, evaluate(expected.left, sizes), evaluate(expected.right, sizes), expected.outcome)
+                == (guard.compare, plain(guard.left), plain(guard.right), guard.outcome)
                 for expected, guard in zip(self.guards, guards, strict=True))
         except OutOfTemplate:
             return False
 
-    def instantiate(self, sizes: Sequence[int], arguments: Sequence[Any]) -> Trace:
+    def instantiate(self, sizes: Sequence[Any], arguments: Sequence[Any], free: frozenset[int] = frozenset()) -> Trace:
         """Return the trace for these sizes.
 
         Args:
-            sizes: by symbol.
+            sizes: the values of the symbols.
             arguments: the tensors among the arguments of a call with these sizes.
+            free: symbols whose values the program reads at each call; constants that depend on them become inputs, with
+                the source ("computed", constant).
 
         Raises:
             OutOfTemplate: the template does not hold for them.
         """
         graph = Graph()
         values: list[Value] = []
+        inputs: dict[_Constant, int] = {}  # inputs in place of constants, by number
+        first_input = 1 + max([attrs for op, _, attrs, *_ in self._values if op == "input"], default=-1)
         for op, args, attrs, shape, dtype, array in self._values:
+            if attrs.__class__ is _Constant and attrs.is_number and not free.isdisjoint(symbols_of(attrs.start)):
+                number = inputs.setdefault(attrs, first_input + len(inputs))
+                value = graph.input(number, (), dtype)
+                extents = tuple([_number(n, sizes) for n in shape])
+                values.append(graph.expand(value, extents) if extents else value)
+                continue
             values.append(self._make(graph, op, [values[i] for i in args], attrs, shape, dtype, array, sizes))
         template = self.trace
         made: Trace = object.__new__(Trace)
@@ -331,6 +390,7 @@ class TraceTemplate:
             setattr(made, name, _evaluate(part, sizes, values))
         made.sources = {number: _evaluate(source, sizes, values) if source[0] == "memory of" else source
                         for number, source in self._sources.items()}
+        made.sources.update({number: ("computed", constant) for constant, number in inputs.items()})
         made._identities = [id(x) for x in arguments]
         made.argument_memory = [(weakref.ref(x), weakref.ref(owner(x._array)), address(x._array)) for x in arguments]
         if self._joint is not None:

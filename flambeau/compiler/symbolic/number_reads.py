@@ -1,8 +1,9 @@
-"""Sizes that Python code reads in a retrace: numbers that record the decisions that depend on them.
+"""Sizes that Python code reads in a retrace, and numbers among the arguments: they record what depends on them.
 
-User code sees a `SizeNumber` wherever it asks for a size. It computes as a number; comparisons are recorded with their
-outcome, and a use that depends on the exact value (a loop, an index of a list, a hash, a text) is recorded as such.
-This package itself sees plain numbers.
+User code sees a `SymbolicNumber` wherever it asks for a size, and for an argument that varies. It computes as a number;
+comparisons are recorded with their outcome, and a use that depends on the exact value (a loop, an index of a list, a
+hash, a text) is recorded as such. Numbers that are computed from arguments are recorded with how. This package itself
+sees plain numbers.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from ...modes import active_tracer
 from ...shapes import Size
 from ..tracing.frame_hook import is_internal_frame
 
+#: decisions of one retrace
+MAX_GUARDS = 2000
 
-class SizeGuard(NamedTuple):
+
+class NumberGuard(NamedTuple):
     """A decision of Python code.
 
     Attributes:
         compare: the comparison, or `operator.mod`; None where the code depends on the exact value of `left`.
-        left, right: the numbers.
+        left, right: the numbers; `SymbolicNumber`s where they are computed.
         outcome: the result.
     """
 
@@ -36,30 +40,71 @@ class SizeGuard(NamedTuple):
     outcome: Any
 
 
-class SizeNumber:
-    """A number that was computed from sizes.
+class TooManyDecisions(BaseException):
+    """Python code decides by numbers too often to guard on it, as in a loop; no handler of user code may stop it."""
+
+
+class NumberReads:
+    """What a retrace did with numbers.
+
+    Attributes:
+        guards: the decisions.
+        computed: arguments, and numbers that were computed from them, in this order.
+    """
+
+    def __init__(self) -> None:
+        self.guards: list[NumberGuard] = []
+        self.computed: list[SymbolicNumber] = []
+
+    def add_guard(self, *guard: Any) -> None:
+        """Record a decision (the fields of a `NumberGuard`)."""
+        if len(self.guards) >= MAX_GUARDS:
+            raise TooManyDecisions
+        self.guards.append(NumberGuard(*guard))
+
+    def argument(self, value: Any, symbol: int) -> SymbolicNumber:
+        """Return a number for an argument, which is the symbol of this index."""
+        number = SymbolicNumber(value, self, symbol)
+        self.computed.append(number)
+        return number
+
+
+_floor, _ceil, _trunc = math.floor, math.ceil, math.trunc  # the module's are replaced in retraces
+
+
+class SymbolicNumber:
+    """A number that was computed from sizes or arguments.
 
     Args:
         value: the number.
-        guards: receives the decisions.
+        reads: receives the decisions.
+        origin: the index of its symbol, for an argument; a function and its operands, for what is computed from one;
+            None for sizes.
     """
 
-    __slots__ = ("guards", "value")
+    __slots__ = ("origin", "reads", "value")
 
-    def __init__(self, value: Any, guards: list[SizeGuard]) -> None:
-        self.value, self.guards = value, guards
+    def __init__(self, value: Any, reads: NumberReads, origin: int | tuple[Any, ...] | None = None) -> None:
+        self.value, self.reads, self.origin = value, reads, origin
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # isinstance(size, int) holds, as for the numbers of eager calls
         return type(self.value)
 
-    def _derived(self, value: Any) -> Any:
-        return SizeNumber(value, self.guards) if type(value) in (int, float) else value
+    def _derived(self, value: Any, *origin: Any) -> Any:
+        """Return the number that a function, the first of `origin`, has computed from the others."""
+        if type(value) not in (int, float):
+            return value
+        if all(type(x) is not SymbolicNumber or x.origin is None for x in origin):
+            return SymbolicNumber(value, self.reads)
+        made = SymbolicNumber(value, self.reads, origin)
+        self.reads.computed.append(made)
+        return made
 
     def _exact(self) -> Any:
         """Return the value, which the code that asks for it depends on unless it belongs to this package."""
         if not is_internal_frame(sys._getframe(2)):
-            self.guards.append(SizeGuard(None, self.value, None, True))
+            self.reads.add_guard(None, self, None, True)
         return self.value
 
     def _compare(self, other: Any, function: Callable[[Any, Any], bool]) -> Any:
@@ -68,7 +113,7 @@ class SizeNumber:
             return function(self.value, right) if function in (operator.eq, operator.ne) else NotImplemented
         outcome = function(self.value, right)
         if not is_internal_frame(sys._getframe(2)):
-            self.guards.append(SizeGuard(function, self.value, right, outcome))
+            self.reads.add_guard(function, self, other, outcome)
         return outcome
 
     def __eq__(self, other: object) -> Any:
@@ -92,7 +137,7 @@ class SizeNumber:
     def __bool__(self) -> bool:
         outcome = bool(self.value)
         if not is_internal_frame(sys._getframe(1)):
-            self.guards.append(SizeGuard(operator.ne, self.value, 0, outcome))
+            self.reads.add_guard(operator.ne, self, 0, outcome)
         return outcome
 
     def __index__(self) -> int:
@@ -134,53 +179,54 @@ class SizeNumber:
         return other // self, other % self
 
     def __round__(self, digits: int | None = None) -> Any:
-        return self._derived(round(self.value, digits))
+        return self._derived(round(self.value, digits), round, self, digits)
 
     def __floor__(self) -> Any:
-        return self._derived(math.floor(self.value))
+        return self._derived(_floor(self.value), _floor, self)
 
     def __ceil__(self) -> Any:
-        return self._derived(math.ceil(self.value))
+        return self._derived(_ceil(self.value), _ceil, self)
 
     def __trunc__(self) -> Any:
-        return self._derived(math.trunc(self.value))
+        return self._derived(_trunc(self.value), _trunc, self)
 
 
 def _binary(name: str, reverse: bool) -> Callable[[Any, Any], Any]:
     function = getattr(operator, name)
 
-    def method(self: SizeNumber, other: Any) -> Any:
+    def method(self: SymbolicNumber, other: Any) -> Any:
         right = plain(other)
         if type(right) not in (int, float, bool):
             return NotImplemented
-        left, right = (right, self.value) if reverse else (self.value, right)
+        operands = (other, self) if reverse else (self, other)
+        left, right = map(plain, operands)
         result = function(left, right)
         if function is operator.mod:  # the same for many sizes, and another one for those in between
-            self.guards.append(SizeGuard(function, left, right, result))
-        return self._derived(result)
+            self.reads.add_guard(function, *operands, result)
+        return self._derived(result, function, *operands)
 
     return method
 
 
 def _unary(name: str) -> Callable[[Any], Any]:
     function = getattr(operator, name)
-    return lambda self: self._derived(function(self.value))
+    return lambda self: self._derived(function(self.value), function, self)
 
 
 for _name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow"):
-    setattr(SizeNumber, f"__{_name}__", _binary(_name, False))
-    setattr(SizeNumber, f"__r{_name}__", _binary(_name, True))
+    setattr(SymbolicNumber, f"__{_name}__", _binary(_name, False))
+    setattr(SymbolicNumber, f"__r{_name}__", _binary(_name, True))
 for _name in ("neg", "pos", "abs"):
-    setattr(SizeNumber, f"__{_name}__", _unary(_name))
+    setattr(SymbolicNumber, f"__{_name}__", _unary(_name))
 
 
 def plain(x: Any) -> Any:
-    """Return the value of a number that was computed from sizes; anything else as it is."""
-    return x.value if type(x) is SizeNumber else x
+    """Return the value of a `SymbolicNumber`; anything else as it is."""
+    return x.value if type(x) is SymbolicNumber else x
 
 
 class _RecordedSize(Size):
-    """A shape of `SizeNumber`s."""
+    """A shape of `SymbolicNumber`s."""
 
     __slots__ = ()
 
@@ -195,13 +241,13 @@ class _RecordedSize(Size):
         return tuple.__new__(_RecordedSize, tuple(other) + tuple(self))
 
 
-def _recorded(x: Any, guards: list[SizeGuard]) -> Any:
-    """Return a result of a function that reads sizes with `SizeNumber`s for ints."""
+def _recorded(x: Any, reads: NumberReads) -> Any:
+    """Return a result of a function that reads sizes with `SymbolicNumber`s for ints."""
     if type(x) is int:
-        return SizeNumber(x, guards)
+        return SymbolicNumber(x, reads)
     if isinstance(x, Size):
-        return tuple.__new__(_RecordedSize, [_recorded(each, guards) for each in x])
-    return tuple([_recorded(each, guards) for each in x]) if type(x) is tuple else x
+        return tuple.__new__(_RecordedSize, [_recorded(each, reads) for each in x])
+    return tuple([_recorded(each, reads) for each in x]) if type(x) is tuple else x
 
 
 #: methods and properties of tensors that return sizes
@@ -212,31 +258,35 @@ _FUNCTIONS = ("numel", "broadcast_shapes")
 #: methods and functions that return as many tensors as sizes tell
 _SEQUENCES = ("unbind", "split", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "split_with_sizes",
               "unsafe_split", "unsafe_chunk")
+#: functions of the module `math`
+_MATH = ("acos", "asin", "atan", "atan2", "cbrt", "ceil", "cos", "cosh", "degrees", "erf", "exp", "exp2", "expm1",
+         "fabs", "floor", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "radians", "sin", "sinh", "sqrt",
+         "tan", "tanh", "trunc")
 #: those that compare shapes
 _COMPARISONS = ("is_same_size", "equal")
 
 
-def _guards_of_user() -> list[SizeGuard] | None:
+def _reads_of_user() -> NumberReads | None:
     """Return where to record what the caller's caller reads; None if that is no user code of a retrace."""
-    guards: list[SizeGuard] | None = getattr(active_tracer.get(), "size_guards", None)
-    return None if guards is None or is_internal_frame(sys._getframe(2)) else guards
+    reads: NumberReads | None = getattr(active_tracer.get(), "number_reads", None)
+    return None if reads is None or is_internal_frame(sys._getframe(2)) else reads
 
 
 def _reading(original: Callable[..., Any]) -> Callable[..., Any]:
     def read(*args: Any, **kwargs: Any) -> Any:
-        guards = _guards_of_user()
+        reads = _reads_of_user()
         result = original(*args, **kwargs)
-        return result if guards is None else _recorded(result, guards)
+        return result if reads is None else _recorded(result, reads)
 
     return read
 
 
 def _dividing(original: Callable[..., Any]) -> Callable[..., Any]:
     def divide(*args: Any, **kwargs: Any) -> Any:
-        guards = _guards_of_user()
+        reads = _reads_of_user()
         result = original(*args, **kwargs)
-        if guards is not None:
-            guards.append(SizeGuard(None, len(result), None, True))
+        if reads is not None:
+            reads.add_guard(None, len(result), None, True)
         return result
 
     return divide
@@ -244,10 +294,11 @@ def _dividing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _comparing(original: Callable[..., Any]) -> Callable[..., Any]:
     def compare(*args: Any, **kwargs: Any) -> Any:
-        guards = _guards_of_user()
-        if guards is not None:
+        reads = _reads_of_user()
+        if reads is not None:
             shapes = [x._array.shape for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-            guards.extend([SizeGuard(operator.eq, n, m, n == m) for n, m in zip(*shapes, strict=False)])
+            for n, m in zip(*shapes, strict=False):
+                reads.add_guard(operator.eq, n, m, n == m)
         return original(*args, **kwargs)
 
     return compare
@@ -255,12 +306,22 @@ def _comparing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _counting(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def count(self: Any) -> Any:
-        guards = _guards_of_user()
-        if guards is not None and self._array.ndim:
-            guards.append(SizeGuard(None, self._array.shape[0], None, True))
+        reads = _reads_of_user()
+        if reads is not None and self._array.ndim:
+            reads.add_guard(None, self._array.shape[0], None, True)
         return original(self)
 
     return count
+
+
+def _computing(original: Callable[..., Any]) -> Callable[..., Any]:
+    def compute(*args: Any) -> Any:
+        symbolic = next((x for x in args if type(x) is SymbolicNumber), None)
+        if symbolic is None:
+            return original(*args)
+        return symbolic._derived(original(*map(plain, args)), original, *args)
+
+    return compute
 
 
 def _replacements() -> list[tuple[Any, str, Any]]:
@@ -272,6 +333,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         found += [(Tensor, name, wrapper(getattr(Tensor, name))) for name in names if hasattr(Tensor, name)]
     for names, wrapper in ((_FUNCTIONS, _reading), (_SEQUENCES, _dividing), (_COMPARISONS, _comparing)):
         found += [(package, name, wrapper(getattr(package, name))) for name in names if hasattr(package, name)]
+    found += [(math, name, _computing(getattr(math, name))) for name in _MATH if hasattr(math, name)]
     return found
 
 
@@ -282,8 +344,8 @@ _users = [0]  # threads that retrace
 
 
 @contextmanager
-def recorded_size_reads() -> Iterator[None]:
-    """Let user code read sizes as `SizeNumber`s in threads whose tracer has `size_guards`, which get its decisions."""
+def recorded_reads() -> Iterator[None]:
+    """Let user code of threads whose tracer has `number_reads` read sizes as `SymbolicNumber`s."""
     with _lock:
         if not _users[0]:
             for owner, name, new in _replacements():
@@ -303,4 +365,4 @@ def recorded_size_reads() -> Iterator[None]:
                     setattr(owner, name, old)
 
 
-__all__ = ["SizeGuard", "SizeNumber", "plain", "recorded_size_reads"]
+__all__ = ["NumberGuard", "NumberReads", "SymbolicNumber", "TooManyDecisions", "plain", "recorded_reads"]
