@@ -34,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     "classifier of handwritten digits. All pictures are written to one directory.")
     demo.add_argument("--out", type=Path, default=Path("flambeau-demo"), metavar="DIR",
                       help="the directory of the pictures (default: %(default)s)")
+    demo.add_argument("--web", action="store_true",
+                      help="write digits.html instead, a page that recognizes drawn digits and learns from "
+                           "corrections; it needs flambeau[export]")
 
     run = commands.add_parser(
         "run", help="run a PyTorch script on flambeau",
@@ -122,7 +125,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"The demo needs {missing.name}, which is not installed: pip install flambeau[demo]",
               file=sys.stderr)
         return 1
+    if options.web:
+        return demo_page(options.out / "digits.html")
     show(options.out)
+    return 0
+
+
+def demo_page(path: Path) -> int:
+    """Write the page of `flambeau demo --web`."""
+    from .demo.web import write_page
+    from .export.aot import ExportError
+
+    try:
+        accuracy = write_page(path)
+    except ExportError as error:
+        print(f"flambeau demo --web: {error}", file=sys.stderr)
+        return 1
+    print(f"{path}: {accuracy:.1%} of the test digits are recognized; open it in a browser")
     return 0
 
 
