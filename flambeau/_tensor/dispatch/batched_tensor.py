@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.numpy.memory import view_memory
+from ...backends.numpy.views import is_row_major
 from ...engine.tensor_interface import layer
 from ...modes import level_count, special, transform_stack
 from ...ops.declare import REGISTRY
@@ -304,8 +305,7 @@ def _view(value: Tensor, size: tuple[int, ...]) -> Tensor:
     if a.shape == size:
         return value
     if beside_levels(value):
-        contiguous = a.flags.c_contiguous and 1 not in a.shape
-        return _fast_view(value, a.reshape(size) if contiguous else _view_kernel(a, size=size), a.shape)
+        return _fast_view(value, a.reshape(size) if is_row_major(a) else _view_kernel(a, size=size), a.shape)
     return apply(REGISTRY["view"], [value], {"size": size})
 
 

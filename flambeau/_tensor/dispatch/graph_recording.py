@@ -55,7 +55,8 @@ def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
     if base is None:
         base = source
     out._base = base
-    out._view_version = counter[0]
+    if counter[0]:
+        out._view_version = counter[0]
     if inference.get() or source._creation == "inference":
         out._creation = "inference"
     elif not grad_mode.get():
@@ -72,6 +73,29 @@ def as_view(out: Tensor, source: Tensor, *, multi: bool = False) -> Tensor:
     out._requires_grad = base._requires_grad
     register_view(out, counter)
     return out
+
+
+def as_views(arrays: Sequence[np.ndarray], source: Tensor, *, multi: bool) -> list[Tensor]:
+    """Tensors on arrays that share `source`'s memory, views of it; `as_view` of each."""
+    if not arrays:
+        return []
+    first = as_view(wrap(arrays[0]), source, multi=multi)
+    outs = [first]
+    base = first._base
+    if base is None or first._view_steps is not None or arrays[0].__class__ is not ndarray:
+        return outs + [as_view(wrap(array), source, multi=multi) for array in arrays[1:]]
+    counter, creation, version = first._counter, first._creation, first._view_version
+    requires_grad = first._requires_grad
+    for array in arrays[1:]:
+        out: Tensor = wrap(array)
+        out._counter, out._base, out._requires_grad = counter, base, requires_grad
+        if creation is not None:
+            out._creation = creation
+        if version:
+            out._view_version = version
+        register_view(out, counter)  # type: ignore[arg-type]
+        outs.append(out)
+    return outs
 
 
 #: (mask of the inputs that require grad, their gradient edges, output numbers of those edges, the inputs' versions)

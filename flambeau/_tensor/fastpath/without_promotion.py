@@ -23,7 +23,7 @@ from ...modes import inference_used
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..dispatch.array_kernels import ROW_MAJOR, follows_inputs, kernel_of, row_major
-from ..dispatch.graph_recording import as_view, record, wrap_result
+from ..dispatch.graph_recording import as_view, as_views, record, wrap_result
 from ..dispatch.promotion import round_scalar, scalar_operand
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -242,10 +242,12 @@ def _view_path(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] | None:
             result = kernel(a, **params)
         except (RuntimeError, TypeError, ValueError, IndexError, OverflowError):  # it raises again
             return None
-        outs = []
-        for each in (result,) if single else result:
-            out = wrap(each)
-            outs.append(as_view(out, source, multi=multi) if each is a or each.base is not None else out)
+        outs: Sequence[Tensor]
+        if single:
+            out: Tensor = wrap(result)
+            outs = (as_view(out, source, multi=multi) if result is a or result.base is not None else out,)
+        else:
+            outs = as_views(result, source, multi=multi)
         if source._requires_grad and records and _grad_enabled() and outs and not source._inference:
             record(op, inputs, outs, params)
         if inference_used[0] and _inferring():

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import bits_of
-from ...backends.numpy.views import with_axis
+from ...backends.numpy.views import is_row_major, with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...kernels.memory_format import layouts_seen, note_layout
@@ -102,7 +102,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     a = self._array
     if named:
         size = (named["dtype"],) if "dtype" in named else (named["size"],)
-    elif size and (not special[0] or beside_levels(self)) and a.flags.c_contiguous and 1 not in a.shape:
+    elif size and (not special[0] or beside_levels(self)) and is_row_major(a):
         try:
             return _view(self, a.reshape(*size), a.shape)
         except (ValueError, TypeError):
@@ -151,7 +151,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         return with_other_object(error, reshape, (input, *shape), named)
     if named:
         shape = (named["shape"],)
-    elif shape and (not special[0] or beside_levels(input)) and a.flags.c_contiguous and 1 not in a.shape:
+    elif shape and (not special[0] or beside_levels(input)) and is_row_major(a):
         try:
             return _view(input, a.reshape(*shape), a.shape)
         except (ValueError, TypeError):

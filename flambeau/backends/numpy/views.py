@@ -19,6 +19,20 @@ _VIEW_INCOMPATIBLE = ("view size is not compatible with input tensor's size and 
                       "across two contiguous subspaces). Use .reshape(...) instead.")
 
 
+def is_row_major(x: Any) -> bool:
+    """Return whether `x.reshape` is a view with PyTorch's strides: row-major, with those of dimensions of size 1."""
+    if not x.flags.c_contiguous:
+        return False
+    if 1 not in x.shape:
+        return True
+    step = x.itemsize
+    for size, stride in zip(x.shape[::-1], x.strides[::-1], strict=True):
+        if stride != step:
+            return False
+        step *= size
+    return step > 0
+
+
 def _view(x: Any, size: tuple[int, ...]) -> Any:
     """Return a view of `x` with another shape.
 
@@ -26,7 +40,7 @@ def _view(x: Any, size: tuple[int, ...]) -> Any:
         RuntimeError: the strides do not allow it (PyTorch's text).
     """
     shape = infer_size(tuple(size), x.size)
-    if x.flags.c_contiguous and (1 not in x.shape or not x.size):  # NumPy's strides of dimensions of size 1 differ
+    if is_row_major(x) or (x.flags.c_contiguous and not x.size):
         return x.reshape(shape)
     item = x.itemsize
     strides = _view_strides(x.shape, element_strides(x), shape)
