@@ -292,6 +292,16 @@ FOUND = {
         r = x.angle(), z.angle(), 2.0 ** x, torch.pow(2, z), x ** 2, tuple(b.aminmax(dim=0))[0], b.aminmax(dim=1)[1]
         r = torch.cdist(b, b), torch.pow(2, b), torch.pow(torch.tensor(2.0), b), torch.pow(1, x)
     """,
+    "gradients of numbers, factories into tensors that require grad": """
+        y = torch.tensor(0.94, requires_grad=True) * 1; i = torch.tensor([0]); o = torch.zeros(2, 1, 1, requires_grad=True)
+        r = torch.autograd.grad(y.index_fill(0, i, 0.5) * 0.3, y)
+        r = torch.autograd.grad(y.index_copy(0, i, torch.tensor([2.0])) * 0.3, y)
+        r = torch.gradient(torch.outer(y * i + 1, torch.arange(3.0)), dim=1), torch.trapezoid(y * torch.ones(3), i)
+        r = torch.gradient(y * torch.arange(4.0), spacing=2, edge_order=2)
+        torch.set_grad_enabled(False); r = torch.full((2,), 1.5, out=o), torch.zeros(3, out=o), torch.arange(3, out=o)
+        torch.set_grad_enabled(False); r = torch.empty(2, out=o)
+        r = torch.hypot(i, i, out=torch.zeros(7))
+    """,
     "what nodes save": """
         x = torch.tensor([[0.3, -0.7], [1.1, 0.2]], requires_grad=True); y = x * 1; i = torch.tensor([0])
         z = y.take(i); y.detach().mul_(2); r = z.backward()

@@ -50,7 +50,13 @@ def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type |
     else:
         if target.base is not None or isinstance(target, BitView) or (
                 not special[0] and 0 < array.size <= target.size):  # its memory, which others may share, is written
-            resize_(out, array.shape)  # which counts as the write
+            flag = out._requires_grad
+            if name not in ("empty", "randn"):  # PyTorch asks for the flag in these only
+                out._requires_grad = False
+            try:
+                resize_(out, array.shape)  # which counts as the write
+            finally:
+                out._requires_grad = flag
             out._array[...] = dtypes.cast(array, target.dtype)
             resized = True
         else:

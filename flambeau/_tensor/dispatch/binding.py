@@ -319,6 +319,8 @@ def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any]
     shape = reduce(broadcast_shapes, (x._array.shape for x in inputs if isinstance(x, Tensor)))
     if shape != out._array.shape:
         warn_of_resize(out._array.shape, shape)
+        if d is not out.dtype and op.name not in _RESIZED_ONCE:
+            warn_of_resize(out._array.shape, shape)
         out._array = np.zeros(shape, out._array.dtype)
 
 

@@ -76,18 +76,28 @@ def _part(x: Tensor, d: int, start: int, end: int | None) -> Tensor:
 
 
 def _by_distance(x: Tensor, d: int, h: Any, edge_order: int) -> Tensor:
-    size = x._array.shape[d]
+    size, fn = x._array.shape[d], layer.functions
+    if not isinstance(h, complex):
+        h = float(h)
 
     def at(start: int, end: int | None = None) -> Tensor:
         return _part(x, d, start, end)
 
-    inner = (at(2) - at(0, -2)) / (2 * h)
+    def times(part: Tensor, factor: float) -> Tensor:
+        result: Tensor = fn._mul_scalar(part, other=factor)
+        return result
+
+    def by_distance(difference: Tensor) -> Tensor:
+        result: Tensor = fn._div_scalar(difference, other=h)
+        return result
+
+    inner = fn._div_scalar(by_distance(at(2) - at(0, -2)), other=2)
     if edge_order == 1:
-        first, last = (at(1, 2) - at(0, 1)) / h, (at(-1) - at(-2, -1)) / h
+        first, last = by_distance(at(1, 2) - at(0, 1)), by_distance(at(-1) - at(-2, -1))
     else:
-        first = (at(0, 1) * -1.5 + at(1, 2) * 2 - at(2, 3) * 0.5) / h
-        last = (at(-1) * 1.5 - at(-2, -1) * 2 + at(size - 3, size - 2) * 0.5) / h
-    return layer.functions.cat([first, inner, last], d)
+        first = by_distance(times(at(0, 1), -1.5) + times(at(1, 2), 2) - times(at(2, 3), 0.5))
+        last = by_distance(times(at(size - 3, size - 2), 0.5) - times(at(-2, -1), 2) + times(at(-1), 1.5))
+    return fn.cat([first, inner, last], d)
 
 
 def _by_coordinates(x: Tensor, d: int, coordinates: Tensor, edge_order: int) -> Tensor:

@@ -102,7 +102,7 @@ def trapezoid(xp, y, x=None, *, dx=1, dim=-1):
     if x is None:
         return xp._mul_scalar(xp.sum(y, dim) - xp._mul_scalar(
             xp.select(y, dim, 0) + xp.select(y, dim, -1), other=0.5), other=dx)
-    return xp.sum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis) / 2.0
+    return xp._div_scalar(xp.sum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis), other=2.0)
 
 
 @composite(expose=("torch",))
@@ -119,4 +119,4 @@ def cumulative_trapezoid(xp, y, x=None, *, dx=1, dim=-1):
     x = _spacing("cumulative_trapezoid", y, x, dx, axis)
     if x is None:
         return xp.cumsum(xp._mul_scalar(_adjacent_sums(xp, y, dim), other=dx / 2), dim)
-    return xp.cumsum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis) / 2.0
+    return xp._div_scalar(xp.cumsum(_adjacent_sums(xp, y, axis) * _adjacent_differences(xp, x, axis), axis), other=2.0)
