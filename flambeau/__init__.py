@@ -76,8 +76,9 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
     _class.__module__ = __name__
 
 #: subpackages imported on first access, so that `import flambeau` stays fast
-_LAZY = ("_C", "_higher_order_ops", "_library", "_ops", "_subclasses", "amp", "compiler", "cuda", "distributed",
-         "distributions", "export", "fft", "func", "functorch", "fx", "interop", "jit", "library", "linalg",
+_LAZY = ("_C", "_higher_order_ops", "_library", "_ops", "_subclasses", "amp", "compiler", "cuda",
+         "distributed", "distributions", "export", "fft", "func", "functorch", "fx", "interop", "jit", "library",
+         "linalg",
          "masked", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "random",
          "serialization",
          "signal", "sparse", "special", "storage", "testing", "utils", "viz")
@@ -204,7 +205,7 @@ _MODULE_ALIASES = {
               "_VF": "variable_functions", "_export": "export", "_jit_internal": "jit.internal",
               "_classes": "environment.script_classes", "classes": "environment.script_classes",
               "_lobpcg": "autograd.lobpcg",
-              "_guards": "_subclasses.guards",
+              "_guards": "_subclasses.guards", "_logging": "environment.logging",
               "_dynamo": "compiler.dynamo", "_functorch": "compiler.functorch", "_inductor": "compiler.inductor",
               "_tensor_str": "_tensor.printing", "_utils": "environment.shared_functions",
               "quasirandom": "_tensor.creation.sobol",

@@ -2,13 +2,15 @@
 
 The variable is a comma-separated list of views:
 
-    ir          the graph of each compiled function, as traced and divided into fusion groups
-    recompiles  why a call of a compiled function is traced although there are programs: the failed guard
-    kernels     each kernel: its outputs and inputs, the number of chunks, and where its code came from
-    llvm        LLVM IR after optimization
-    asm         assembly
+    ir            the graph of each compiled function, as traced and divided into fusion groups
+    graph_breaks  where a compiled function is divided, and why
+    recompiles    why a call of a compiled function is traced although there are programs: the failed guard
+    kernels       each kernel: its outputs and inputs, the number of chunks, and where its code came from
+    llvm          LLVM IR after optimization
+    asm           assembly
 
-`ir`, `kernels` and `recompiles` concern compiled functions (`flambeau.compile`), `llvm` and `asm` all generated code.
+`TORCH_LOGS` and `torch._logging.set_logs` name PyTorch's artifacts, which select the same views (`ARTIFACTS`). `llvm`
+and `asm` concern all generated code, the others compiled functions (`flambeau.compile`).
 With `llvm` or `asm`, code is compiled even if the persistent cache has it, since object code has no text.
 """
 
@@ -16,8 +18,39 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
-VIEWS = ("ir", "kernels", "llvm", "asm", "recompiles")
+VIEWS = ("ir", "graph_breaks", "recompiles", "kernels", "llvm", "asm")
+#: artifacts of PyTorch's compilers -> views
+ARTIFACTS = {
+    **dict.fromkeys(("recompiles", "recompiles_verbose"), ("recompiles",)),
+    **dict.fromkeys(("graph", "graph_code", "graph_code_verbose", "aot_graphs", "aot_joint_graph", "pre_grad_graphs",
+                     "post_grad_graphs", "ir_pre_fusion"), ("ir",)),
+    **dict.fromkeys(("output_code", "kernel_code", "schedule", "fusion", "ir_post_fusion"), ("kernels",)),
+    "graph_breaks": ("graph_breaks",)}
+_enabled: set[str] = set()
+
+
+def enable(views: Iterable[str]) -> None:
+    """Enable these views, and no others but those of the environment variables.
+
+    >>> from flambeau.runtime import debug_output as debugging
+    >>> debugging.enable(["recompiles"]); debugging.is_enabled("recompiles")
+    True
+    >>> debugging.enable([])
+    """
+    _enabled.clear()
+    _enabled.update(views)
+
+
+def torch_logs() -> str:
+    """Return the environment variable `TORCH_LOGS`, "" if it is not set.
+
+    >>> from flambeau.runtime import debug_output as debugging
+    >>> debugging.torch_logs() == os.environ.get("TORCH_LOGS", "")
+    True
+    """
+    return os.environ.get("TORCH_LOGS", "")
 
 
 def is_enabled(*views: str) -> bool:
@@ -30,6 +63,10 @@ def is_enabled(*views: str) -> bool:
     >>> debugging.is_enabled("asm") in (True, False)
     True
     """
+    logs = torch_logs()
+    if not _enabled.isdisjoint(views) or (logs and any(
+            not set(ARTIFACTS.get(name.strip(), ())).isdisjoint(views) for name in logs.split(","))):
+        return True
     value = os.environ.get("FLAMBEAU_DEBUG")
     if not value:
         return False
@@ -45,4 +82,4 @@ def show(text: str) -> None:
     print(text, file=sys.stderr, end="\n\n", flush=True)
 
 
-__all__ = ["VIEWS", "is_enabled", "show"]
+__all__ = ["ARTIFACTS", "VIEWS", "enable", "is_enabled", "show", "torch_logs"]

@@ -485,6 +485,8 @@ class CompiledFunction:
             frames: the stack where the graph broke; () if unknown.
             reason: the reason.
         """
+        if debug_output.is_enabled("graph_breaks"):
+            debug_output.show(f"{self._title}: graph break\n  {reason}")
         if self._part_of is not None:
             split, key = self._part_of
             split.add_failure(frames, reason, key)
