@@ -101,7 +101,7 @@ class _Layout:
                 if number in captured.written:
                     written.add(id(memory.array))
         self.places: dict[int, tuple[bool, int]] = {}  # by identity: whether it is state, and its offset
-        self.settings: list[tuple[str, int, float]] = []
+        self.settings: list[tuple[str, int, np.ndarray]] = []
         state = bytearray()
         weights: dict[tuple[bytes, str], tuple[str, np.ndarray, list[int]]] = {}  # by contents: owners' identities
         for key, memory in everything.items():
@@ -112,8 +112,8 @@ class _Layout:
                 continue
             state += bytes(-len(state) % ALIGNMENT)
             self.places[key] = True, len(state)
-            if memory.settable and key not in written:
-                self.settings.append((memory.name, len(state), float(memory.initial)))
+            if memory.settable:
+                self.settings.append((memory.name, len(state), memory.initial))
             state += array.tobytes()
         self.state = np.frombuffer(bytes(state), np.uint8)
         names = [name or f"constant_{i}" for i, (name, _, _) in enumerate(weights.values())]
@@ -246,7 +246,7 @@ def _interface(source: Source, layout: _Layout, target: Target) -> tuple[Interfa
         )
     ]
     settings = [
-        Setting(name, offset, value)
+        Setting(name, offset, value.item(), value.dtype == np.int64)
         for name, (_, offset, value) in zip(
             distinct([name for name, _, _ in layout.settings]), layout.settings, strict=True
         )

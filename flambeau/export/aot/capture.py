@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 
 import flambeau as torch
 
+from ..._tensor.creation.random import default_generator
 from ...amp import state as autocast
 from ...compiler.guards.guard_set import GuardSet
 from ...compiler.tracing.aliasing import memory_order
@@ -29,6 +31,7 @@ from ...ir.graph.value import Graph, Unsupported, Value
 from ...ops.declare import Op
 from ...trees import tree_flatten
 from .errors import ExportError
+from .random_draws import STEP, RandomDraws
 
 #: gives the user's line of what runs now; None: the innermost frame outside this package
 Locate = Callable[[], str | None]
@@ -41,7 +44,7 @@ class Memory(NamedTuple):
         array: identifies the memory: every capture of a program meets the same array.
         initial: its elements when the call began.
         name: of the parameter, buffer or hyperparameter; "" where unknown.
-        settable: whether it is a hyperparameter that may be set between runs.
+        settable: whether it is a hyperparameter or a seed, which may be set between runs.
     """
 
     array: np.ndarray
@@ -73,7 +76,7 @@ class Capture(NamedTuple):
 
 
 class _CapturingTracer(Tracer):
-    """A tracer that keeps the elements of lifted arrays as they were, and refuses random numbers."""
+    """A tracer that keeps the elements of lifted arrays as they were, and draws random numbers by a counter."""
 
     def __init__(self, locate: Locate) -> None:
         super().__init__()
@@ -81,6 +84,8 @@ class _CapturingTracer(Tracer):
         self.initial: dict[int, np.ndarray] = {}
         self.optimizers: list[tuple[Any, Any, dict[str, Any] | None]] = []  # parameters with their state at entry
         self.refusal: str | None = None
+        self.draws: RandomDraws | None = None
+        self.random_input = 0
 
     def graph_break(self, reason: str) -> None:
         super().graph_break(reason)
@@ -139,10 +144,31 @@ class _CapturingTracer(Tracer):
             self.extern_calls[calls:] = [(name, why, place) for name, why, _ in self.extern_calls[calls:]]
 
     def on_random_draw(self, function: Callable[..., Any], engine: Any, arguments: tuple, result: Any) -> None:
-        self.graph_break(
-            f"{getattr(function, '__name__', 'a function')} draws random numbers, for which there are no "
-            "compiled kernels: draw them outside and pass them as an argument, or call eval()"
-        )
+        if self.failure is not None:
+            return
+        options = function.keywords if isinstance(function, partial) else {}
+        name = getattr(function.func if isinstance(function, partial) else function, "__name__", "a function")
+        try:
+            if not isinstance(result, np.ndarray):
+                raise Unsupported(f"{name} draws a number that Python reads")
+            if self.draws is None:
+                self.random_input = self.num_leaves
+                self.num_leaves += 1
+                self.draws = RandomDraws(self.graph, self.graph.input(self.random_input, (), np.dtype(np.int64)))
+            values = [self._drawn_from(x) if isinstance(x, np.ndarray) else x for x in arguments]
+            value = self.draws.draw(name, values, options, result.dtype, result.size)
+            self.bind(result, self.graph.reshape(value, result.shape))
+        except Unsupported as error:
+            self.graph_break(f"random numbers: {error}. Draw them outside and pass them as an argument, or call eval()")
+
+    def _drawn_from(self, a: np.ndarray) -> Value:
+        """The IR value of an array of parameters of a distribution."""
+        known = self.known_value(a)
+        if known is None:
+            if not a.size or (a != a.flat[0]).any():
+                raise Unsupported("parameters that are not known")
+            return self.graph.expand(self.graph.constant(a.flat[0], a.dtype), a.shape)
+        return known
 
 
 def capture(
@@ -205,6 +231,7 @@ def _run(
     function: Callable[..., Any], args: tuple[Any, ...], names: dict[int, str], locate: Locate
 ) -> tuple[Capture, _CapturingTracer]:
     tensors = [x for x in tree_flatten(args)[0] if isinstance(x, torch.Tensor)]
+    stream = default_generator.engine.snapshot()
     gradients: dict[int, tuple[Any, Any]] = {}
     try:
         for _ in range(2):
@@ -221,6 +248,7 @@ def _run(
             for tensor in left:  # a gradient that is None at first counts as zeros
                 tensor._grad._array[...] = 0
     finally:
+        default_generator.engine.restore(stream)
         for tensor, gradient in gradients.values():
             tensor._grad = gradient
     raise ExportError(
@@ -307,6 +335,9 @@ def _writes(tracer: _CapturingTracer, targets: list[Target]) -> list[int]:
             raise ExportError("memory is written in another shape than it has")
         targets.append(Target(storage.value, storage.leaf))
         written.append(storage.leaf.attrs)
+    if tracer.draws is not None:
+        targets.append(Target(tracer.draws.state + STEP, tracer.draws.state))
+        written.append(tracer.random_input)
     return written
 
 
@@ -315,6 +346,9 @@ def _memory_of(tracer: _CapturingTracer, names: dict[int, str]) -> dict[int, Mem
         each.number: Memory(each.array, tracer.initial[each.number], names.get(id(each.tensor), ""))
         for each in map(_checked, tracer.lifted)
     }
+    if tracer.draws is not None:
+        seed = np.array(default_generator.engine.initial_seed & (1 << 63) - 1)
+        memory[tracer.random_input] = Memory(_RANDOM_STATE, seed, "seed", True)
     guarded = {(id(group), key, index) for group, key, index, *_ in tracer.scalar_guards.values()}
     for number, group, key, index in tracer.scalar_inputs:
         value = group[key] if index is None else group[key][index]
@@ -324,6 +358,8 @@ def _memory_of(tracer: _CapturingTracer, names: dict[int, str]) -> dict[int, Mem
     return memory
 
 
+#: stands for the state of random numbers
+_RANDOM_STATE = np.zeros((), np.int64)
 #: arrays that stand for hyperparameters, with their param group, which must stay alive: its identity is in the key
 _NUMBERS: dict[tuple[int, str, int | None], tuple[Any, np.ndarray]] = {}
 

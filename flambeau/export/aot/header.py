@@ -33,8 +33,9 @@ def _lines(api: Interface) -> Iterator[str]:
         yield "/* Write the initial state: parameters and the optimizer's state as they were exported. */"
         yield f"int {name}_state_init(void *state, size_t state_bytes);\n"
         for each in api.settings:
+            kind = "int64_t" if each.is_integer else "double"
             yield f"/* Set {each.name}, which is {each.default!r} in the initial state. */"
-            yield f"int {name}_set_{each.name}(void *state, size_t state_bytes, double value);\n"
+            yield f"int {name}_set_{each.name}(void *state, size_t state_bytes, {kind} value);\n"
     if api.passes_weights:
         yield from _weights(api)
     yield from _run(api)

@@ -51,11 +51,19 @@ class Operand(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A hyperparameter that may be set between runs: its name, and its offset in the state, a double."""
+    """A number in the state that may be set between runs: a hyperparameter, a double, or a seed, an int64.
+
+    Attributes:
+        name: of the number.
+        offset: in the state.
+        default: in the initial state.
+        is_integer: whether it is an int64.
+    """
 
     name: str
     offset: int
     default: float
+    is_integer: bool
 
 
 class Interface(NamedTuple):

@@ -237,10 +237,11 @@ class _Module:
             f"@{self.name}_initial, {self.size} {api.state}, i1 false)\n  ret i32 0\n}}"
         )
         for each in api.settings:
-            parameters = f"ptr %state, {self.size} %state_bytes, double %value"
+            kind = "i64" if each.is_integer else "double"
+            parameters = f"ptr %state, {self.size} %state_bytes, {kind} %value"
             yield f"define i32 @{self.name}_set_{each.name}({parameters}) {{\nentry:"
             yield from self._checked_state()
-            yield f"  %at = getelementptr i8, ptr %state, i64 {each.offset}\n  store double %value, ptr %at, align 8"
+            yield f"  %at = getelementptr i8, ptr %state, i64 {each.offset}\n  store {kind} %value, ptr %at, align 8"
             yield "  ret i32 0\n}"
 
     def _checked_state(self) -> Iterator[str]:

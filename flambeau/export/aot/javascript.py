@@ -148,8 +148,10 @@ $WEIGHTS_CODE  function model(...args) {
   if (stateBytes) {
     // Begin anew: parameters and the optimizer's state as they were exported.
     model.reset = () => { reserve(free); check(call("state_init", start, stateBytes)); };
-    // Set a hyperparameter.
-    model.set = (name, value) => check(call(`set_${name}`, start, stateBytes, value));
+    // Set a hyperparameter, or the seed of random numbers.
+    model.set = (name, value) => {
+      check(call(`set_${name}`, start, stateBytes, interface_.settings[name] ? BigInt(value) : value));
+    };
     // The bytes of the state, to be kept; assign them to continue later.
     Object.defineProperty(model, "state", {
       get: () => new Uint8Array(exports.memory.buffer, start, stateBytes).slice(),
@@ -221,7 +223,7 @@ def loader(interface: Interface, file: str) -> str:
         "inputs": [_described(each) for each in interface.inputs],
         "outputs": [_described(each) for each in interface.outputs],
         "state": interface.state,
-        "settings": [each.name for each in interface.settings],
+        "settings": {each.name: each.is_integer for each in interface.settings},
     }
     names = ", ".join(each.name for each in interface.inputs)
     result = "output" if len(interface.outputs) == 1 else "{ " + ", ".join(o.name for o in interface.outputs) + " }"
