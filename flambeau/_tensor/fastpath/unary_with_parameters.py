@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, threshold_of
 from ...backends.errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
@@ -31,6 +32,7 @@ from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
 from .levels import beside_levels
+from .without_promotion import without_promotion_if_any
 
 _grad_enabled = grad_mode.get
 _inferring = inference.get
@@ -239,6 +241,7 @@ def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., An
     names, names_set, most = op.params, frozenset(op.params), len(op.params)
     required = tuple(name for name in names if name not in op.defaults)
     fast_path: Any = None
+    unconverted = without_promotion_if_any(op)
 
     def call(*args: Any, out: Any = None, **params: Any) -> Any:
         nonlocal fast_path
@@ -251,9 +254,12 @@ def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., An
             bound = dict(zip(names, args[1:], strict=False))
         elif not names_set.issuperset(params):
             return _general(*args, **params)
+        has_bool = False  # which `bind` refuses for integers
         for value in bound.values():
             if value.__class__ not in _PLAIN_TYPES:
                 return _general(*args, **params)
+            if value is True or value is False:
+                has_bool = True
         for name in required:
             if name not in bound:
                 return _general(*args, **params)
@@ -262,6 +268,8 @@ def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., An
             if fast_path is None:
                 fast_path = op.fast_path = keyword_parameters(op) or False
         result = fast_path(args[0], bound) if fast_path else None
+        if result is None and not has_bool and isinstance(args[0], Tensor) and not bits_used[0]:
+            result = unconverted([args[0]], bound)
         return _general(*args, **params) if result is None else result
 
     call.__name__ = call.__qualname__ = op.name

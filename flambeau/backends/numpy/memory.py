@@ -152,7 +152,8 @@ def suggested_memory_format(x: np.ndarray) -> str:
 def copy_as(x: Any, memory_format: Any = None) -> Any:
     """Return a copy in the format; None and `preserve_format` keep the order of strides."""
     if memory_format is None and x.flags.c_contiguous:
-        result = new_copy(x) if x.size > COPIES[0] else np.array(x)  # also of NumPy's scalars, which rules compute
+        # rules compute NumPy's scalars, too, whose copies are no arrays; copies of views with bits keep these
+        result = new_copy(x) if x.size > COPIES[0] else x.copy() if isinstance(x, np.ndarray) else np.array(x)
         return with_preserved_strides(result, x) if 1 in x.shape else result
     name = "preserve_format" if memory_format is None else memory_format.name
     if name in CHANNELS_LAST:

@@ -244,6 +244,9 @@ def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     rows, columns = x.shape[a], x.shape[b]
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    if x.ndim == 2 and length and x.__class__ is np.ndarray:
+        s, t = x.strides[a], x.strides[b]
+        return view_memory(x, (length,), (s + t,), offset * t if offset >= 0 else -offset * s)
     rest = [i for i in range(x.ndim) if i not in (a, b)]
     steps = [s * x.itemsize for s in element_strides(x)]
     start = 0 if not length else offset * steps[b] if offset >= 0 else -offset * steps[a]
