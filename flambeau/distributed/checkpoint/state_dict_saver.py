@@ -106,19 +106,26 @@ def save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: _PathLike | None = None,
                             planner=planner, use_collectives=use_collectives)
 
 
-#: process group -> the group of the same processes whose collectives `async_save` runs beside those of the program
-_groups: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+class _Background:
+    """A thread of saves, one after another, and the group whose collectives it runs beside those of the program."""
+
+    def __init__(self, group: ProcessGroup | None) -> None:
+        self.group, self.executor = group, ThreadPoolExecutor(1, "AsyncCheckpointExecutor")
 
 
-def _group_beside(process_group: ProcessGroup | None) -> ProcessGroup | None:
-    """A group of the same processes, so that the order of its collectives is its own."""
-    if not dist.is_initialized():
-        return None
+#: process group -> what saves of its processes run in; their order is the same at all of them
+_backgrounds: weakref.WeakKeyDictionary[Any, _Background] = weakref.WeakKeyDictionary()
+
+
+def _background(process_group: ProcessGroup | None, alone: bool) -> _Background:
+    if alone or not dist.is_initialized():
+        return _Background(process_group)
     group = process_group or dist._get_default_group()
-    if group not in _groups:
-        _groups[group] = dist.new_group(dist.get_process_group_ranks(group), use_local_synchronization=True,
-                                        backend="gloo", group_desc="checkpoint")
-    return _groups[group]
+    if group not in _backgrounds:
+        _backgrounds[group] = _Background(dist.new_group(
+            dist.get_process_group_ranks(group), use_local_synchronization=True, backend="gloo",
+            group_desc="checkpoint"))
+    return _backgrounds[group]
 
 
 def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: _PathLike | None = None,
@@ -157,18 +164,14 @@ def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: _PathLike | None =
         if own_stager is not None:
             on_error.callback(own_stager.close)
         staged = async_stager.stage(_stateful_to_state_dict(state_dict))
-        group = None if no_dist or not use_collectives else _group_beside(process_group)
+        background = _background(process_group, no_dist or not use_collectives)
 
         def write() -> Metadata:
             copied = staged.result() if isinstance(staged, Future) else staged
-            with warnings.catch_warnings():
-                return save(copied, checkpoint_id=checkpoint_id, storage_writer=storage_writer,
-                            planner=planner, process_group=group or process_group, no_dist=no_dist,
-                            use_collectives=use_collectives)
+            return save(copied, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner,
+                        process_group=background.group, no_dist=no_dist, use_collectives=use_collectives)
 
-        executor = ThreadPoolExecutor(1, "AsyncCheckpointExecutor")
-        written = executor.submit(write)
-        executor.shutdown(wait=False)
+        written = background.executor.submit(write)
         if own_stager is not None:
             written.add_done_callback(lambda _: own_stager.close())
         on_error.pop_all()

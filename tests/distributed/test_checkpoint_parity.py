@@ -1,0 +1,29 @@
+"""Checkpoints of one library read by the other, by other numbers of processes; state dicts of distributed models."""
+
+from __future__ import annotations
+
+import pytest
+
+from .ranks import differences, run, same
+
+pytestmark = pytest.mark.parity
+
+
+def test_files_of_each_library_are_read_by_the_other(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    written, read = {}, {}
+    for library, other, size in (("flambeau", "torch", 2), ("torch", "flambeau", 3)):
+        monkeypatch.setenv("FLAMBEAU_TEST_CHECKPOINT", str(tmp_path / library))
+        monkeypatch.setenv("FLAMBEAU_TEST_CHECKPOINT_MODE", "write")
+        written[library] = run("checkpoint_files", library, 3)
+        monkeypatch.setenv("FLAMBEAU_TEST_CHECKPOINT_MODE", "read")
+        read[library] = run("checkpoint_files", other, size)
+    assert same(written["flambeau"], written["torch"])
+    assert same(read["flambeau"][0], read["torch"][0])
+    assert read["flambeau"][0]["state"]["plain"][2][1][0] == 7
+    assert read["torch"][2]["state"]["nested"]["text"] == "a"
+
+
+def test_state_dicts_of_distributed_models():
+    pytest.importorskip("torch")
+    assert not differences("state_dicts", 2)
