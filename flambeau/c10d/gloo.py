@@ -15,6 +15,7 @@ from .. import dtypes
 from ..engine.profiler_events import USER, record_span
 from . import algorithms
 from .backend import DEFAULT_TIMEOUT, Backend, BackendOptions
+from .faults import cause
 from .memory import Target, array_of, divide, read, scatter_into
 from .options import (
     AllgatherOptions,
@@ -168,8 +169,18 @@ class ProcessGroupGloo(Backend):
         self._sequence += 1
         net, tag, timeout = self._collectives, _COLLECTIVE | self._sequence, opts.timeout
 
+        number = self._sequence
+
         def task() -> list[Any]:
-            run(net, tag, self._deadline(timeout))
+            try:
+                run(net, tag, self._deadline(timeout))
+            except RuntimeError as error:
+                if net.direct:  # all wait for all: the error names who is missing
+                    raise
+                known = cause(error, self._store, number, self._rank, self._size)
+                if known is error:
+                    raise
+                raise known from error
             return results
 
         task = in_profile(task)
