@@ -18,12 +18,12 @@ def _take_launches(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[La
     return indexing.take(out, flag, inputs[0], inputs[1], dim)
 
 
-def _put_launches(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[Launch]:
+def _put_launches(outputs: list[Spec], inputs: list[Spec], dim: int, op: str = "add") -> list[Launch]:
     from ...codegen.indexing import indexing
 
     out, flag = outputs
     source, index = inputs
-    return indexing.put(out, flag, source, index, dim)
+    return indexing.put(out, flag, source, index, dim, op)
 
 
 def take(x: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
@@ -47,4 +47,16 @@ def scatter_add(source: Value, index: Value, shape: tuple[int, ...], dim: int) -
     if source.dtype.kind == "c":
         raise Unsupported("complex numbers")
     kernel = ExternKernel("put", _put_launches, {"dim": dim})
+    return source.graph.extern(kernel, [source, index], [(shape, source.dtype), ((2,), INT64)])[0]
+
+
+def scatter_set(source: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
+    """Scatter into zeros of this shape: out[p with p[dim] = index[p]] = source[p]; of several, the last one.
+
+    Raises:
+        Unsupported: no kernel for elements of this size.
+    """
+    if source.dtype.itemsize > 8:
+        raise Unsupported(f"elements of {source.dtype}")
+    kernel = ExternKernel("put", _put_launches, {"dim": dim, "op": "set"})
     return source.graph.extern(kernel, [source, index], [(shape, source.dtype), ((2,), INT64)])[0]

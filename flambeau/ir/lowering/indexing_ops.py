@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...shapes import wrap_dim
-from ..graph.value import Unsupported, Value
+from ..graph.value import BOOL, Unsupported, Value
 from .data_guards import DataGuards
-from .indexed_kernels import scatter_add, take
+from .indexed_kernels import scatter_add, scatter_set, take
 from .neural import NeuralOps
 
 
@@ -69,15 +69,33 @@ class IndexingOps(NeuralOps, DataGuards):
         return take(part, index, index.shape, axis)
 
     def scatter_add(self, x: Value, index: Value, src: Value, dim: int) -> Value:
+        axis = self._scattered_axis(x, index, dim)
+        return x + scatter_add(self._leading(src, index.shape), index, x.shape, axis)
+
+    def scatter(self, x: Value, index: Value, src: Any, dim: int) -> Value:
+        axis, graph = self._scattered_axis(x, index, dim), self.graph
+        if isinstance(src, Value) and src.ndim:
+            part = graph.cast(self._leading(src, index.shape), x.dtype)
+        else:
+            part = graph.expand(graph.cast(src, x.dtype) if isinstance(src, Value) else graph.constant(src, x.dtype),
+                                index.shape)
+        written = scatter_set(graph.expand(graph.constant(True, BOOL), index.shape), index, x.shape, axis)
+        return graph.select(written, scatter_set(part, index, x.shape, axis), x)
+
+    def _scattered_axis(self, x: Value, index: Value, dim: int) -> int:
+        """The dimension of a scatter whose index has the shape of the array in the other dimensions."""
         axis = wrap_dim(dim, max(x.ndim, 1))
         self._checked_index(index)
         if not x.ndim or any(n != m for d, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis):
             raise Unsupported("a scatter whose index is smaller than the array")
         self.requires_range(index, x.shape[axis])
-        part = src
-        for d, n in enumerate(index.shape):
-            part = self.graph.slice(part, d, 0, n)
-        return x + scatter_add(part, index, x.shape, axis)
+        return axis
+
+    def _leading(self, x: Value, shape: tuple[int, ...]) -> Value:
+        """The leading elements of each dimension."""
+        for d, n in enumerate(shape):
+            x = self.graph.slice(x, d, 0, n)
+        return x
 
     # ----- class-index losses -----
 
