@@ -120,7 +120,7 @@ class MetadataIndex:
 
     >>> import flambeau as torch
     >>> torch.distributed.checkpoint.metadata.MetadataIndex("weight", [0, 2])
-    MetadataIndex(fqn='weight', offset=torch.Size([0, 2]), index=None)
+    MetadataIndex(fqn='weight', offset=flambeau.Size([0, 2]), index=None)
     """
 
     fqn: str
