@@ -15,6 +15,9 @@ class Handlers:
     write_batched: Callable[..., Any]  # an in-place operator with a batched input (`batching_rules`)
     dispatch: Callable[..., Any]  # an operator's outputs by a handler of `__torch_dispatch__` (`overriding.dispatched`)
     dispatched_write: Callable[..., Any]  # the same for an in-place operator (`overriding.dispatched`)
+    # for a tensor that a handler of `__torch_dispatch__` wrote to: a copy from before the write; what its node saves
+    copy_before_write: Callable[..., Any]
+    save_written: Callable[..., None]
     push_forward: Callable[..., None]  # tangents of the outputs of an operator (`forward_mode`)
     # operators with a sparse input (`sparse.dispatch`): `apply`, in place, and into `out=`
     apply_sparse: Callable[..., Any]

@@ -22,6 +22,7 @@ from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.nodes.unsupported_derivatives import NotImplemented
 from ...engine.profiler_events import active_timeline
+from ...engine.tensor_interface import layer
 from ...modes import active_tracer, active_transforms, dispatch_in_use, lazy_storages, special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
@@ -247,7 +248,8 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
         saved_inputs = op.backward_plan(input_edges[0], len(inputs)).saved_inputs
         _ = [bool(input_edges[3][i]) for i in saved_inputs if i]  # raises for an inference tensor
         if 0 in saved_inputs:
-            original = wrap(a.copy())
+            original = wrap(a.copy()) if not (special[0] and dispatch_in_use[0] and layer.is_handled(target)) else (
+                handlers.copy_before_write(target))
             original._requires_grad, original._node = target._requires_grad, target.grad_fn
             original._output_nr = target._output_nr
     tangents = packed = None
@@ -277,6 +279,8 @@ def _run_inplace(op: Op, inputs: list[Any], params: dict[str, Any], compute: Cal
         finally:  # a hook may raise while it packs the result, which is already written
             if out._node is not None:
                 rebase_history(target, out._node)
+        if special[0] and dispatch_in_use[0] and layer.is_handled(target):
+            handlers.save_written(node, target)
     if tangents is not None:
         write_tangents(target, tangents)
         if records:

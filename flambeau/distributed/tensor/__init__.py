@@ -19,6 +19,8 @@ __all__ = ["DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard"
            "_TensorMeta", "distribute_module", "distribute_tensor", "empty", "full", "init_device_mesh", "ones", "rand",
            "randn", "zeros"]
 
+DTensor.__module__ = __name__
+
 _SUBMODULES = frozenset({"_api", "_dtensor_spec", "_utils", "device_mesh", "experimental", "parallel",
                          "placement_types"})
 

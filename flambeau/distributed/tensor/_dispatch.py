@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor.dispatch.apply import apply
 from ..._tensor.dispatch.array_kernels import kernel_of
 from ..._tensor.dispatch.inplace import apply_inplace
 from ..._tensor.meta import reserved
-from ..._tensor.overriding.aten_arguments import asked
+from ..._tensor.overriding.aten_arguments import asked, writing
 from ..._tensor.overriding.dispatch import without_handlers
 from ..._tensor.tensor import wrap
+from ...engine.engine import current_graph_task_id
 from ...ops.declare import VIEW, Op
 from ..placement_types import Replicate
 from ._dtensor import DTensor
@@ -26,10 +29,8 @@ from ._sharding import row_major_strides
 
 #: parameters that do not change placements and shapes
 _OUTSIDE_KEY = frozenset(("saved", "values"))
-_MIXED = ("{0}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
-          "distributed operators! Please see "
-          "https://docs.pytorch.org/docs/main/distributed.tensor.html#mixed-tensor-and-dtensor-operations for more "
-          "details.")
+_MIXED = ("{0} got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
+          "distributed operators!")
 
 
 class OpDispatcher:
@@ -58,12 +59,12 @@ class OpDispatcher:
             if call is None:
                 raise NotImplementedError(f"Operator {func} does not have a sharding strategy registered.")
             return call(*args, **kwargs)
-        token = asked.set(None)
+        in_place = writing.get()
+        token, write_token = asked.set(None), writing.set(False)
         try:
-            name = func.overloadpacket.__name__
-            in_place = name.endswith("_") and not name.startswith("__")
             return self.run(func, pending[1], pending[2], pending[3], in_place)
         finally:
+            writing.reset(write_token)
             asked.reset(token)
 
     def run(self, func: Any, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
@@ -89,8 +90,12 @@ class OpDispatcher:
         if mesh.get_coordinate() is None:
             return self._outside(operands, outputs, in_place, op)
         if in_place:
+            target = operands[0]
+            if target._spec.placements != targets[0].placements:  # what is pending is completed before
+                target._local_tensor, target._spec = locals_[0], targets[0]
+            _check_shared(func, target)
             apply_inplace(op, locals_, run_params)
-            return operands[0]
+            return target
         result = (apply(op, locals_, run_params) if found.run is None
                   else found.run(call, locals_, run_params, targets, outputs))
         if op.n_outputs == 1 and not isinstance(result, (tuple, list)):
@@ -109,7 +114,8 @@ class OpDispatcher:
         """An input, plain tensors of one element as replicated ones."""
         if isinstance(x, DTensor) or not isinstance(x, Tensor):
             return x
-        if self._allow_implicit_replication or x._array.size == 1 or op.name in self.replicating:
+        if self._allow_implicit_replication or x._array.size == 1 or op.name in self.replicating or (
+                current_graph_task_id() >= 0):  # derivatives make tensors of zeros
             return DTensor(x, spec_of(mesh, [Replicate()] * mesh.ndim, x.shape, x.stride(), x.dtype))
         raise RuntimeError(_MIXED.format(func))
 
@@ -123,7 +129,7 @@ class OpDispatcher:
             key, found = None, None
         if found is None:
             outputs = [(tuple(specs[0].shape), specs[0].stride, specs[0].dtype)] if in_place else (
-                metadata(op, operands, params))
+                rule.outputs(specs, params) if rule.outputs is not None else metadata(op, operands, params))
             call = OpCall(op, specs, params, outputs, in_place)
             placements, out_placements = choose(call, rule, mesh)
             targets = [None if p is None else spec.with_placements(p)
@@ -133,6 +139,20 @@ class OpDispatcher:
             if key is not None:
                 self._chosen[key] = found
         return found
+
+
+def _check_shared(func: Any, x: Any) -> None:
+    """Check that a write to a view is one to its base, too.
+
+    Raises:
+        RuntimeError: it is not: the view was made of parts that were redistributed.
+    """
+    base = x._base
+    if isinstance(base, DTensor) and x._local_tensor.numel() and not np.may_share_memory(
+            x._local_tensor._array, base._local_tensor._array):
+        raise RuntimeError(f"{func}: in-place operators on a view whose elements were sent to other processes would "
+                           f"not change its base, which is placed as {base.placements}. Redistribute the base before "
+                           "the view is made, or use torch.where or an out-of-place operator instead")
 
 
 def _frozen(value: Any) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 
 _ALIGNMENT = 64
 _CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
+#: shared memory would keep its pages
+_PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
 class ReleasableMemory:
@@ -36,7 +38,7 @@ class ReleasableMemory:
             offsets.append(end)
             end += -(-size // _ALIGNMENT) * _ALIGNMENT
         self.nbytes = sum(sizes)
-        self._map = mmap.mmap(-1, max(end, 1))
+        self._map = mmap.mmap(-1, max(end, 1), **_PRIVATE)
         whole = np.frombuffer(self._map, np.uint8)
         self.arrays = [whole[at:at + size].view(dtype).reshape(shape) for at, size, (shape, dtype) in zip(
             offsets, sizes, layouts, strict=True)]

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from . import attention, embedding, indexing, loss, matrix, normalization, pointwise, random, reduction, view
+from . import (
+    attention,
+    embedding,
+    indexing,
+    loss,
+    matrix,
+    normalization,
+    pointwise,
+    pooling,
+    random,
+    reduction,
+    view,
+)
 from .strategy import OpCall, Rule, Strategy, choose, rule, rule_of
 
 __all__ = ["OpCall", "Rule", "Strategy", "attention", "choose", "embedding", "indexing", "loss", "matrix",
-           "normalization", "pointwise", "random", "reduction", "rule", "rule_of", "view"]
+           "normalization", "pointwise", "pooling", "random", "reduction", "rule", "rule_of", "view"]

@@ -103,7 +103,8 @@ def gather_dim(call: OpCall, size: int) -> list[Strategy]:
 @rule("_index", "_index_put", "_add_at_indices", "index_add", "index_copy", "_index_fill_scalar", "masked_select",
       "take", "put", "_basic_index", "_embed", "_embed_strided", "_take_strided", "select_scatter", "slice_scatter",
       "_nonzero", "argwhere", "_replace_strided", "_masked_select_backward", "repeat_interleave", "rot90",
-      "diag_embed", "_embed_diagonal", "_embed_windows", "bincount", "_isin", "_searchsorted")
+      "diag_embed", "_gather_padded", "_packed_rows", "_embed_diagonal", "_embed_windows", "bincount", "_isin",
+      "_searchsorted")
 def replicated(call: OpCall, size: int) -> list[Strategy]:
     """Operators that every process runs on the whole tensors."""
     return []

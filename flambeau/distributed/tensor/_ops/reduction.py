@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
+from ...._tensor.dispatch.apply import apply
 from ....shapes import wrap_dims
 from ...placement_types import Partial, Shard
+from .._dtensor_spec import DTensorSpec
 from .._partial import _NormPartial
 from .strategy import OpCall, Strategy, rule
 
@@ -73,13 +78,29 @@ def products(call: OpCall, size: int) -> list[Strategy]:
     return [*_kept(call), *_pending(call, size, Partial("product"))]
 
 
-@rule("amax", "_max_all", "any")
+def _of_empty_parts(call: OpCall, inputs: list[Any], params: dict[str, Any], specs: list[Any],
+                    outputs: list[DTensorSpec]) -> Any:
+    """The reduction of a part; of one without elements, the number that changes no other process's."""
+    x = inputs[0]
+    if x.numel() or call.op.name in ("any", "all"):
+        return apply(call.op, inputs, params)
+    if call.op.name in ("linalg_vector_norm", "norm"):
+        value: Any = 0
+    elif not x.dtype.is_floating_point:
+        info = np.iinfo(x.dtype.numpy)
+        value = info.min if call.op.name in ("amax", "max") else info.max
+    else:
+        value = -math.inf if call.op.name in ("amax", "max") else math.inf
+    return x.new_full(outputs[0].local_shape(), value, dtype=outputs[0].dtype)
+
+
+@rule("amax", "_max_all", "any", run=_of_empty_parts)
 def maxima(call: OpCall, size: int) -> list[Strategy]:
     """Maxima of maxima."""
     return [*_kept(call), *_pending(call, size, Partial("max"))]
 
 
-@rule("amin", "_min_all", "all")
+@rule("amin", "_min_all", "all", run=_of_empty_parts)
 def minima(call: OpCall, size: int) -> list[Strategy]:
     """Minima of minima."""
     return [*_kept(call), *_pending(call, size, Partial("min"))]
@@ -90,7 +111,7 @@ def _norm_type(call: OpCall) -> Any:
     return float(2 if order is None else order)
 
 
-@rule("linalg_vector_norm", "_norm_in_dims")
+@rule("linalg_vector_norm", "_norm_in_dims", run=_of_empty_parts)
 def norms(call: OpCall, size: int) -> list[Strategy]:
     """Norms of parts: a pending norm."""
     order = call.params.get("ord", 2)

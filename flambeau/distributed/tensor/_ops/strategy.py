@@ -76,6 +76,10 @@ class Rule(NamedTuple):
     strategies: RuleFunction
     localize: Localize | None = None
     run: Run | None = None
+    #: whether replicated inputs would give another result, where there is a strategy
+    exclusive: bool = False
+    #: (shape, strides, dtype) of the results, of the specs and the parameters; default: inferred
+    outputs: Callable[[list[Any], dict[str, Any]], list[Any]] | None = None
 
 
 #: key or name of an operator -> its rule
@@ -83,18 +87,20 @@ RULES: dict[str, Rule] = {}
 _KEYS: dict[int, str] = {}
 
 
-def rule(*names: str, localize: Localize | None = None, run: Run | None = None) -> Callable[[RuleFunction],
-                                                                                            RuleFunction]:
+def rule(*names: str, localize: Localize | None = None, run: Run | None = None,
+         exclusive: bool = False, outputs: Any = None) -> Callable[[RuleFunction], RuleFunction]:
     """Register a rule for operators.
 
     Args:
         names: keys of the registry, or names.
         localize: makes the parameters of the local call; default: they are the same.
         run: the local computation; default: the operator.
+        exclusive: no other strategy is possible, where there is one.
+        outputs: the metadata of the results; default: it is inferred.
     """
     def register(function: RuleFunction) -> RuleFunction:
         for name in names:
-            RULES[name] = Rule(function, localize, run)
+            RULES[name] = Rule(function, localize, run, exclusive, outputs)
         return function
 
     return register
@@ -135,6 +141,13 @@ def cost(spec: DTensorSpec, mesh_dim: int, target: Placement) -> float:
     return _LOCAL
 
 
+def _keeps(call: OpCall, strategy: Strategy, mesh_dim: int) -> bool:
+    """Whether the tensor that is written to keeps its placement, or only completes a reduction."""
+    before = call.inputs[0].placements[mesh_dim]
+    return strategy.outputs[0] == strategy.inputs[0] and (strategy.inputs[0] == before or (
+        before.is_partial() and not strategy.inputs[0].is_partial()))
+
+
 def choose(call: OpCall, rule: Rule, mesh: Any) -> tuple[list[Any], list[tuple[Placement, ...]]]:
     """The cheapest strategy for each dimension of the mesh: placements of the inputs, and of the outputs.
 
@@ -144,13 +157,13 @@ def choose(call: OpCall, rule: Rule, mesh: Any) -> tuple[list[Any], list[tuple[P
     chosen = []
     for mesh_dim in range(mesh.ndim):
         best, best_cost = None, float("inf")
-        for strategy in (*rule.strategies(call, mesh.size(mesh_dim)), call.replicated()):
+        listed = rule.strategies(call, mesh.size(mesh_dim))
+        for strategy in listed if listed and rule.exclusive else (*listed, call.replicated()):
             total = 0.0
             for spec, placement in zip(call.inputs, strategy.inputs, strict=True):
                 if placement is not None:
                     total += cost(spec, mesh_dim, placement)
-            if call.in_place and (strategy.inputs[0] != call.inputs[0].placements[mesh_dim]
-                                  or strategy.outputs[0] != strategy.inputs[0]):
+            if call.in_place and not _keeps(call, strategy, mesh_dim):
                 total = float("inf")
             if total < best_cost:
                 best, best_cost = strategy, total

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from ...._tensor.dispatch.apply import apply
 from ....shapes import wrap_dim, wrap_dims
 from ...placement_types import Partial, Shard
 from .._dtensor_spec import DTensorSpec
@@ -61,7 +62,16 @@ def _local_size(call: OpCall, inputs: list[Any], outputs: list[DTensorSpec]) -> 
     return {**call.params, "size": outputs[0].local_shape()}
 
 
-@rule("view", "_reshape_alias", "_unsafe_view", "view_copy", localize=_local_size)
+def _view_run(call: OpCall, inputs: list[Any], params: dict[str, Any], specs: list[Any],
+              outputs: list[DTensorSpec]) -> Any:
+    """The view of a part, which was copied if it was gathered, and may have other strides then."""
+    local = inputs[0]
+    if tuple(specs[0].placements) != tuple(call.inputs[0].placements):
+        local = local.contiguous()
+    return apply(call.op, [local], params)
+
+
+@rule("view", "_reshape_alias", "_unsafe_view", "view_copy", localize=_local_size, run=_view_run)
 def view(call: OpCall, size: int) -> list[Strategy]:
     """Another shape: a group of dimensions may be cut along its first one, into parts of equal sizes."""
     source, target = call.shape(0), call.outputs[0][0]

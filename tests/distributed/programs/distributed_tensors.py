@@ -1,0 +1,161 @@
+"""`DTensor`: operators on every placement, redistribution, factories, modules, errors."""
+
+from importlib import import_module
+
+from tests.distributed.ranks import Log
+
+
+def main(torch, rank, size):
+    log = Log(torch)
+    dist, F = torch.distributed, torch.nn.functional
+    tensor = import_module(f"{torch.__name__}.distributed.tensor")
+    parts = import_module(f"{torch.__name__}.distributed.tensor._utils")
+    experimental = import_module(f"{torch.__name__}.distributed.tensor.experimental")
+    S, R, P = tensor.Shard, tensor.Replicate, tensor.Partial
+    mesh = dist.device_mesh.init_device_mesh("cpu", (size,))
+
+    def numbers(*shape):
+        return (torch.arange(1, 1 + torch.Size(shape).numel(), dtype=torch.float64) * 0.7).sin().reshape(shape)
+
+    def placed(x, placement):
+        if placement == P():
+            share = 1 if size == 1 else 0.25 if rank == 0 else 0.75 / (size - 1)
+            return tensor.DTensor.from_local(x * share, mesh, [P()]).detach()
+        return tensor.distribute_tensor(x, mesh, [placement])
+
+    # operators, with gradients, on every placement
+    A, M, V, W = numbers(4, 6, 8), numbers(6, 8), numbers(8), numbers(10, 8)
+    index = torch.tensor([[0, 5, 2, 2], [1, 1, 3, 4]])
+    classes = torch.tensor([0, 1, 7, -100, 3, 4])
+    operators = {
+        "add": (lambda a, b: a + b, A, M), "mul": (lambda a, b: a * b, A, V), "div": (lambda a, b: a / (b + 3), A, V),
+        "pow": (lambda a: a ** 2, A), "where": (lambda a, b: torch.where(a > 0, a, b), A, A.flip(0)),
+        "gelu": (F.gelu, A), "clamp": (lambda a: a.clamp(-0.5, 0.5), A), "sum": (lambda a: a.sum(), A),
+        "sum of rows": (lambda a: a.sum((1, 2), keepdim=True), A), "mean": (lambda a: a.mean(0), A),
+        "mean of an odd number": (lambda a: a.mean(), numbers(5, 7)), "amax": (lambda a: a.amax(1), A),
+        "var": (lambda a: a.var(-1), A), "norm": (lambda a: torch.linalg.vector_norm(a, 2), A),
+        "largest": (lambda a: torch.linalg.vector_norm(a, float("inf")), A),
+        "softmax": (lambda a: a.softmax(-1), A), "log_softmax": (lambda a: F.log_softmax(a, 1), A),
+        "cumsum": (lambda a: a.cumsum(1), A), "mm": (lambda a, b: a @ b.t(), M, W),
+        "bmm": (lambda a, b: torch.bmm(a, b), A, A.mT.contiguous()),
+        "addmm": (lambda a, b, c: torch.addmm(c, a, b.t()), M, W, numbers(10)),
+        "linear": (F.linear, A, W, numbers(10)), "mv": (lambda a, b: a @ b, M, V),
+        "layer_norm": (lambda a, w, b: F.layer_norm(a, (8,), w, b), A, V, V + 1),
+        "view": (lambda a: a.view(24, 8), A), "split heads": (lambda a: a.view(4, 6, 2, 4).transpose(1, 2), A),
+        "permute": (lambda a: a.permute(2, 0, 1), A), "expand": (lambda a: a.unsqueeze(0).expand(3, -1, -1), M),
+        "slice": (lambda a: a[:, 1:4], A), "cat of split": (lambda a: torch.cat(a.split(2, -1)[::-1], -1), A),
+        "stack": (lambda a, b: torch.stack([a, b], 1), A, A.flip(1)),
+        "embedding": (lambda w, i: F.embedding(i, w, padding_idx=2), M, index),
+        "cross_entropy": (F.cross_entropy, M, classes),
+        "cross_entropy of each": (lambda a, i: F.cross_entropy(a, i, reduction="none"), M, classes),
+        "mse": (F.mse_loss, A, A.flip(0)), "in place": (lambda a: a.clone().mul_(2).relu_(), A),
+        "gather": (lambda a, i: a.gather(1, i), M, torch.tensor([[0, 7], [1, 2], [3, 3], [4, 0], [6, 6], [5, 1]])),
+        "bfloat16": (lambda a: a.bfloat16() * 2, A),
+    }
+
+    # PyTorch 2.13 takes the mean of parts' means, whatever they weigh, and sums where norms of pending sums have no
+    # derivative: there its result on one process is the reference
+    inexact = {("norm", "pending"), ("largest", "cut 1")} | {
+        (name, kind) for name in ("mse", "cross_entropy") for kind in ("cut 0", "cut 1", "cut 2", "first cut")}
+
+    def on(function, operands, placements, alone=False):
+        inputs = [placed(x, p).detach() for x, p in zip(operands, placements, strict=True)]
+        if alone:
+            inputs = [x.full_tensor() for x in inputs]
+        for x in inputs:
+            if x.is_floating_point():
+                x.requires_grad_()
+        out = function(*inputs)
+        out = out if alone else out.full_tensor()
+        out.backward(torch.ones_like(out) + torch.arange(out.numel(), dtype=out.dtype).reshape(out.shape) / 10)
+        return out, [x.grad if alone else x.grad.full_tensor() for x in inputs if x.grad is not None]
+
+    for name, (function, *operands) in operators.items():
+        rest = [R()] * (len(operands) - 1)
+        choices = {f"cut {d}": [S(d) if d < x.ndim else R() for x in operands] for d in range(operands[0].ndim)}
+        choices["first cut"] = [S(0), *rest]
+        choices["replicated"] = [R(), *rest]
+        if not (name == "bfloat16" or name.startswith("cross_entropy")):
+            choices["pending"] = [P(), *rest]
+        for kind, placements in choices.items():
+            alone = torch.__name__ == "torch" and (name, kind) in inexact
+            log(f"{name}, {kind}", lambda f=function, o=operands, p=placements, a=alone: on(f, o, p, a))
+
+    # which placements results have
+    for name, make in {
+        "cut + cut": lambda: placed(A, S(1)) + placed(A, S(1)),
+        "cut * replicated": lambda: placed(A, S(2)) * placed(V, R()),
+        "column by row": lambda: placed(M, S(1)) @ placed(W, S(1)).t(),
+        "rows": lambda: placed(M, S(0)) @ placed(W, R()).t(),
+        "columns": lambda: placed(M, R()) @ placed(W, S(0)).t(), "sum": lambda: placed(A, S(0)).sum(),
+        "sum of kept": lambda: placed(A, S(0)).sum(1), "pending + pending": lambda: placed(A, P()) + placed(A, P()),
+        "pending * 2": lambda: placed(A, P()) * 2, "transpose": lambda: placed(A, S(0)).transpose(0, 2),
+        "view": lambda: placed(A, S(0)).view(24, 8), "zeros_like": lambda: torch.zeros_like(placed(A, S(1))),
+        "max": lambda: placed(A, S(0)).max(), "softmax": lambda: placed(A, S(1)).softmax(-1),
+        "detach": lambda: placed(A, P()).detach()}.items():
+        log(f"placement of {name}", lambda make=make: str(make().placements))
+
+    # redistribution, on meshes of one and of two dimensions
+    for shape in ((8, 6), (5, 7), (1, 3)):
+        x = numbers(*shape)
+        for source in (S(0), S(1), R()):
+            for target in (S(0), S(1), R()):
+                log(f"{shape} {source} to {target}",
+                    lambda x=x, s=source, t=target: placed(x, s).redistribute(mesh, [t]).to_local())
+        log(f"{shape} pending", lambda x=x: [
+            placed(x, P()).redistribute(mesh, [t]).to_local() for t in (R(), S(0), S(1))])
+    if size % 2 == 0:
+        plane = dist.device_mesh.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("a", "b"))
+        for source in ((S(0), S(0)), (S(0), S(1)), (R(), S(0)), (S(1), R()), (S(0), R())):
+            for target in ((S(0), S(0)), (S(1), S(0)), (R(), R()), (R(), S(1)), (S(1), S(1))):
+                log(f"{source} to {target}", lambda s=source, t=target: tensor.distribute_tensor(
+                    numbers(9, 6), plane, s).redistribute(plane, t).to_local())
+        log("row of a plane", lambda: tensor.distribute_tensor(numbers(4, 4), plane["b"], [S(0)]).full_tensor())
+
+    def differentiable():
+        x = numbers(4, 6).requires_grad_()
+        y = tensor.DTensor.from_local(x, mesh, [P()]).redistribute(placements=[S(1)]).to_local()
+        (y ** 2).sum().backward()
+        return x.grad
+    log("gradients of from_local and to_local", differentiable)
+
+    # what makes distributed tensors
+    log("factories", lambda: [
+        f(5, 3, device_mesh=mesh, placements=[S(0)]).to_local() for f in (tensor.zeros, tensor.ones)])
+    log("full", lambda: tensor.full((3, 2), 2.5, device_mesh=mesh, placements=[S(1)]).to_local())
+    log("parts", lambda: parts.compute_local_shape_and_global_offset((5, 7), mesh, [S(1)]))
+    log("uneven from_local", lambda: tensor.DTensor.from_local(
+        torch.full((2 if rank == 0 else 1,), float(rank)), mesh, [S(0)], shape=torch.Size((1 + size,)),
+        stride=(1,)).full_tensor() if size == 2 else None)
+
+    def module():
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+        tensor.distribute_module(net, mesh)
+        out = net(placed(numbers(4, 6), S(0)))
+        out.sum().backward()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+        optimizer.step()
+        return [p.full_tensor() for p in net.parameters()]
+    log("distribute_module", module)
+    log("local_map", lambda: experimental.local_map(lambda a, b: a * 2 + b, out_placements=[S(0)],
+                                                    in_placements=([S(0)], [S(0)]))(
+        placed(M, S(0)), placed(M, S(0))).full_tensor())
+
+    def implicit():
+        with experimental.implicit_replication():
+            return (placed(M, S(0)) + M).full_tensor()
+    log("implicit replication", implicit)
+    log("equal", lambda: torch.equal(placed(M, S(0)), placed(M, S(0))))
+    log("deepcopy", lambda: import_module("copy").deepcopy(placed(M, S(0))).full_tensor())
+    log("detached memory", lambda: placed(M, S(0)).detach().zero_().full_tensor())
+
+    # errors
+    log("mixed", lambda: placed(M, S(0)) + M)
+    log("not a leaf", lambda: tensor.distribute_tensor(M.clone().requires_grad_() * 2, mesh, [S(0)]))
+    log("too many placements", lambda: tensor.distribute_tensor(M, mesh, [S(0), S(1)]))
+    log("to pending", lambda: placed(M, S(0)).redistribute(placements=[P()]))
+    log("nothing to redistribute to", lambda: placed(M, S(0)).redistribute())
+    log("from_local of a DTensor", lambda: tensor.DTensor.from_local(placed(M, S(0)), mesh, [S(0)]))
+    log("distributed twice", lambda: tensor.distribute_tensor(placed(M, S(0)), mesh, [S(1)]))
+    return log.entries
