@@ -17,3 +17,8 @@ def test_collectives():
 def test_distributed_data_parallel():
     pytest.importorskip("torch")
     assert not differences("data_parallel", 2)
+
+
+def test_local_sgd():
+    pytest.importorskip("torch")
+    assert not differences("local_sgd", 4)

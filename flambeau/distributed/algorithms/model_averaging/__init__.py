@@ -1,0 +1,1 @@
+"""Averages of models that processes train apart from each other."""
