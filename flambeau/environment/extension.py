@@ -39,6 +39,12 @@ def _get_default_device() -> str:
     return str(get_default_device().type)
 
 
+def _is_tracing() -> bool:
+    """Whether a trace of a TorchScript graph is running."""
+    scripting = sys.modules.get(f"{__package__.partition('.')[0]}.jit.scripting")
+    return scripting is not None and bool(scripting.is_tracing())
+
+
 def _get_tracing_state() -> Any:
     """The state of the trace of a graph that is running; None outside of one."""
     scripting = sys.modules.get(f"{__package__.rpartition('.')[0]}.jit.scripting")

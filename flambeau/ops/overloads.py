@@ -55,6 +55,25 @@ class OpOverload:
     def _opname(self) -> str:
         return self.overloadpacket.__name__
 
+    @property
+    def _overloadpacket(self) -> OpOverloadPacket:
+        return self.overloadpacket
+
+    @property
+    def _namespace(self) -> str:
+        return self.namespace
+
+    @property
+    def _name(self) -> str:
+        return self.name()
+
+    @property
+    def op(self) -> Any:
+        """What runs it: the overload."""
+        return self
+
+    _op = op
+
     def name(self) -> str:
         """Return the qualified name of the schema, `aten::add.Tensor`."""
         overload = self._overloadname

@@ -124,3 +124,17 @@ def test_the_default_device_is_named() -> None:
 def test_tensors_of_several_elements_are_no_numbers(dtype: Any, error: Any) -> None:
     with pytest.raises(error, match="element"):
         torch.tensor([torch.tensor([0, 1])], dtype=dtype)
+
+
+def test_private_names_of_overloads() -> None:
+    overload = torch.ops.aten.add.Tensor
+    assert overload._overloadpacket is torch.ops.aten.add
+    assert (overload._name, overload._namespace) == ("aten::add.Tensor", "aten")
+    assert torch.equal(overload.op(x, x), x + x)
+
+
+def test_is_tracing() -> None:
+    seen = []
+    torch.jit.trace(lambda y: seen.append(torch._C._is_tracing()) or y, (x,))
+    assert seen[0]
+    assert not torch._C._is_tracing()

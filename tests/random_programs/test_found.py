@@ -293,7 +293,7 @@ FOUND = {
         r = torch.cdist(b, b), torch.pow(2, b), torch.pow(torch.tensor(2.0), b), torch.pow(1, x)
     """,
     "gradients of numbers, factories into tensors that require grad": """
-        y = torch.tensor(0.94, requires_grad=True) * 1; i = torch.tensor([0]); o = torch.zeros(2, 1, 1, requires_grad=True)
+        y = torch.tensor(0.94, requires_grad=True) * 1; i = torch.tensor([0]); o = torch.zeros(2, 1, 1).requires_grad_()
         r = torch.autograd.grad(y.index_fill(0, i, 0.5) * 0.3, y)
         r = torch.autograd.grad(y.index_copy(0, i, torch.tensor([2.0])) * 0.3, y)
         r = torch.gradient(torch.outer(y * i + 1, torch.arange(3.0)), dim=1), torch.trapezoid(y * torch.ones(3), i)
