@@ -26,6 +26,11 @@ def _requiring_rpc(func: Callable[_Args, _R]) -> Callable[_Args, _R]:
     return refuse
 
 
+def _rpc_is_available() -> bool:
+    """Whether there are remote calls: no, as in a PyTorch that was built without them."""
+    return False
+
+
 #: name below `torch.distributed` -> what is in it
 _CONTENTS: dict[str, dict[str, Any]] = {
     "_composable": {"functions": "checkpoint replicate contract"},
@@ -40,7 +45,9 @@ _CONTENTS: dict[str, dict[str, Any]] = {
     "launcher": {},
     "launcher.api": {"classes": "LaunchConfig elastic_launch"},
     "remote_device": {"classes": "_remote_device"},
-    "rpc": {"classes": "RRef TensorPipeRpcBackendOptions", "functions": "init_rpc rpc_async rpc_sync remote shutdown"},
+    "rpc": {"classes": "BackendType RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
+            "functions": "get_rpc_timeout get_worker_info init_rpc rpc_async rpc_sync remote shutdown",
+            "values": {"is_available": _rpc_is_available}},
     "rpc.api": {"functions": "_all_gather", "values": {"_require_initialized": _requiring_rpc}},
     "utils": {"functions": "_verify_param_shape_across_processes",
               "values": {"_sync_module_states": _sync_module_states}},

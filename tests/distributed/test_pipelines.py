@@ -21,6 +21,14 @@ def test_gradients_of_weights_that_come_later(rank):
     assert entries["data parallel"] < 1e-6
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_stages_whose_parameters_are_divided(rank):
+    assert results()[rank]["fully sharded"] < 1e-6
+    kind, text = results()[rank]["fully sharded, divided passes"]
+    assert kind == "NotImplementedError"
+    assert "use a schedule that does not divide them, such as ScheduleInterleaved1F1B" in text
+
+
 def test_sizes_of_batches():
     assert results()[1]["sizes"] == [4, 8, 2]
     kind, text = results()[0]["uneven"]

@@ -13,6 +13,7 @@ from ...engine.grad_mode import is_grad_enabled
 from ...nn.modules.module import Module
 from ...nn.parallel.distributed import DistributedDataParallel
 from ...trees import tree_leaves
+from ..fsdp import FSDPModule
 from ..groups import get_rank, get_world_size
 from .backward import Gradients, WeightGradients, _describe, stage_backward, stage_backward_input
 from .gradients import reduce_accumulated, scale
@@ -254,6 +255,10 @@ class _PipelineStageBase:
                 self._weights[bwd_chunk_id] = self.dw_builder()
                 if full_backward:
                     self._weights.pop(bwd_chunk_id)()
+        elif isinstance(self.submod, FSDPModule):
+            raise NotImplementedError(
+                f"{self.log_prefix} its module is fully_shard's, whose hooks need whole backward passes: use a schedule "
+                "that does not divide them, such as ScheduleInterleaved1F1B")
         elif self.is_first:  # no stage waits for its gradients
             found = (None,) * len(inputs)
             self._weights[bwd_chunk_id] = lambda: self._whole_backward(start, gradients, inputs, False)
@@ -269,6 +274,10 @@ class _PipelineStageBase:
         self._send_gradients(bwd_chunk_id)
 
     def _whole_backward(self, output: Any, gradients: Any, inputs: Sequence[Any], last: bool) -> Gradients:
+        if isinstance(self.submod, FSDPModule):  # gradients add up whole, and are divided in the last pass
+            self.submod.set_is_last_backward(last)
+            self.submod.set_reshard_after_backward(last)
+            self.submod.set_requires_gradient_sync(last)
         if last and isinstance(self.submod, DistributedDataParallel):
             found = [each for each in tree_leaves(output) if isinstance(each, Tensor)]
             self.submod.reducer.prepare_for_backward(found if self.submod.find_unused_parameters else [])

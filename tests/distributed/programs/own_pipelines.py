@@ -59,6 +59,27 @@ def main(torch, rank, size):
         return max((a - b).abs().max().item() for a, b in zip(found, expected, strict=True))
     log("data parallel", data_parallel)
 
+    # parameters that are divided between processes
+    def fully_sharded(schedule_name):
+        torch.manual_seed(0)
+        modules = [nn.Linear(3, 4), nn.Linear(4, 3)]
+        copies = [nn.Linear(3, 4), nn.Linear(4, 3)]
+        for module, copy in zip(modules, copies, strict=True):
+            copy.load_state_dict(module.state_dict())
+        alone = [dist.new_group([i]) for i in range(size)][rank]
+        stages = [pp.PipelineStage(dist.fsdp.fully_shard(module), i, 2, cpu, group=alone)
+                  for i, module in enumerate(modules)]
+        schedule = getattr(pp, schedule_name)(stages, 2, loss_fn=mse)
+        x, target = torch.arange(24.).reshape(8, 3).cos(), torch.ones(8, 3)
+        for _ in range(2):  # gradients of two steps
+            schedule.step(x[4 * rank:4 * rank + 4], target=target[4 * rank:4 * rank + 4])
+        found = [p.grad.full_tensor() for module in modules for p in module.parameters()]
+        mse(nn.Sequential(*copies)(x), target).backward()
+        expected = [1.5 * p.grad for module in copies for p in module.parameters()]  # the first step's are halved again
+        return max((a - b).abs().max().item() for a, b in zip(found, expected, strict=True))
+    log("fully sharded", lambda: fully_sharded("ScheduleInterleaved1F1B"))
+    log("fully sharded, divided passes", lambda: fully_sharded("ScheduleInterleavedZeroBubble"))
+
     # batches of other sizes, and microbatches that differ
     def stage_of(make):
         torch.manual_seed(rank)

@@ -39,9 +39,9 @@ class HierarchicalModelAverager(ModelAverager):
         if self._periods[-1] == 1:
             warnings.warn(
                 "When the maximum period in arg ``period_group_size_dict`` is 1, no need to use model averaging "
-                "because the communication cost of all-reducing parameters will be no less than the cost of all-reducing "
-                "gradients by DistributedDataParallel in the backward pass. Therefore, only DistributedDataParallel "
-                "should be used for this case.", stacklevel=2)
+                "because the communication cost of all-reducing parameters will be no less than the cost of "
+                "all-reducing gradients by DistributedDataParallel in the backward pass. Therefore, only "
+                "DistributedDataParallel should be used for this case.", stacklevel=2)
         whole, last = get_world_size(self.process_group), list(period_group_size_dict.values())[-1]
         if last != whole:
             raise ValueError(f"The last value in arg ``period_group_size_dict`` {last} must be equal to the size of "
