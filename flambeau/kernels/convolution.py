@@ -292,10 +292,10 @@ def _depthwise_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Siz
     Small images are one GEMM all the same, since each call of NumPy takes longer than they do.
     """
     n, spatial, kernel = x.shape[0], out.shape[2:], w.shape[2:]
-    multiplier, taps = w.shape[0] // groups, prod(kernel)
-    if n * groups * taps * prod(spatial) <= _SMALL_WINDOWS:
+    multiplier, depth = w.shape[0] // groups, prod(kernel)
+    if n * groups * depth * prod(spatial) <= _SMALL_WINDOWS:
         windows = _windows(_padded(x, padding), kernel, spatial, stride, dilation)
-        np.matmul(w.reshape(groups, multiplier, taps), windows.reshape(n, groups, taps, -1),
+        np.matmul(w.reshape(groups, multiplier, depth), windows.reshape(n, groups, depth, -1),
                   out=out.reshape(n, groups, multiplier, -1))
         return
     out = out.reshape(n, groups, multiplier, *spatial)

@@ -12,10 +12,15 @@ Elements are integer keys, smallest first; `places` are their original indices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+#: partition(keys, places, depth limit, least length): a kernel that splits segments of more than the least length, and
+#: returns those that were split too often, (start, end) each; None where that were many. `backends.compiled` adds it.
+PARTITIONS: list[Callable[[np.ndarray, np.ndarray, int, int], np.ndarray | None]] = []
+#: insert(keys, places): a kernel of the stable insertion sort of elements that are near their places
+INSERTIONS: list[Callable[[np.ndarray, np.ndarray], None]] = []
 SHORT = 256  # below this a Python loop beats array operations
 INSERTION = 16
 
@@ -127,14 +132,16 @@ def _quickselect_lists(keys: list[int], places: list[int], k: int) -> int:
 def sorted_places(keys: np.ndarray) -> np.ndarray:
     """The places of all keys, smallest first, in the order of introsort."""
     segment = Segment(keys)
-    _introsort(segment, 0, len(keys))
+    if not _introsort_by_kernel(segment):
+        _introsort(segment, 0, len(keys))
     return segment.places
 
 
 def last_of_run(keys: np.ndarray, key: int) -> int:
     """The place of the last element equal to `key` once introsort has sorted all of them."""
     segment = Segment(keys)
-    _introsort(segment, 0, len(keys), key)
+    if not _introsort_by_kernel(segment):
+        _introsort(segment, 0, len(keys), key)
     return int(segment.places[np.flatnonzero(segment.keys == key)[-1]])
 
 
@@ -178,6 +185,22 @@ def _introselect_lists(keys: list[int], places: list[int], nth: int, depth: int)
 def _insertion_sort(keys: list[int], places: list[int], first: int, last: int) -> None:
     order = sorted(range(first, last), key=keys.__getitem__)
     keys[first:last], places[first:last] = [keys[i] for i in order], [places[i] for i in order]
+
+
+def _introsort_by_kernel(segment: Segment) -> bool:
+    """Introsort by the compiled kernel; False where there is none, and nothing was done."""
+    keys, places = segment.keys, segment.places
+    for partition, insert in zip(PARTITIONS, INSERTIONS, strict=True):
+        left = partition(keys, places, _depth_limit(len(keys)), INSERTION)
+        if left is None:
+            continue
+        for start, end in left.tolist():
+            short, short_places = keys[start:end].tolist(), places[start:end].tolist()
+            _introsort_lists(short, short_places, 0)
+            keys[start:end], places[start:end] = short, short_places
+        insert(keys, places)
+        return True
+    return False
 
 
 def _introsort(segment: Segment, first: int, last: int, key: int | None = None) -> None:

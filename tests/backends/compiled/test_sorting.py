@@ -124,3 +124,53 @@ def test_sort_of_nan_infinities_and_zeros(impls):
     x[6] = torch.arange(150)
     check_order(impls, x)
     check_order(impls, -x)
+
+
+# ----- introsort, which decides the order of equal elements -----
+
+def median_of_three_killer(n: int) -> np.ndarray:
+    """A sequence of even length that medians of three split off two elements at a time."""
+    half = n // 2
+    keys = np.zeros(n, np.int64)
+    odd = np.arange(1, half + 1, 2)
+    keys[odd - 1] = odd
+    keys[odd[odd < half]] = half + odd[odd < half]
+    keys[half + np.arange(1, half + 1) - 1] = 2 * np.arange(1, half + 1)
+    return keys
+
+
+@pytest.mark.parametrize("kind", ["random", "few", "sorted", "reversed", "equal", "killer"])
+@pytest.mark.parametrize("n", [17, 100, 3000])
+def test_introsort_by_the_kernel_is_that_of_python(kind: str, n: int) -> None:
+    from flambeau.backends.compiled.families import sorting
+    from flambeau.kernels import ties
+
+    keys = np.random.default_rng(n).integers(0, 4 if kind == "few" else n // 2, n)
+    keys = {"random": keys, "few": keys, "sorted": np.sort(keys), "reversed": np.sort(keys)[::-1].copy(),
+            "equal": keys * 0, "killer": median_of_three_killer(n & ~1)}[kind]
+    segment = ties.Segment(keys)
+    ties._introsort(segment, 0, len(keys))
+    assert sorting.partition in ties.PARTITIONS
+    np.testing.assert_array_equal(ties.sorted_places(keys), segment.places)
+    assert ties.last_of_run(keys, int(keys[0])) == segment.places[np.flatnonzero(segment.keys == keys[0])[-1]]
+
+
+def test_too_many_segments_are_left_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flambeau.backends.compiled.families import sorting
+    from flambeau.kernels import ties
+
+    keys = median_of_three_killer(3000)
+    wanted = ties.sorted_places(keys)
+    monkeypatch.setattr(sorting, "_MOST_LEFT", 0)
+    np.testing.assert_array_equal(ties.sorted_places(keys), wanted)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_ties_of_long_rows_are_pytorchs(dtype: str, descending: bool) -> None:
+    pytorch = pytest.importorskip("torch")
+    x = np.random.default_rng(3).integers(0, 700, (2, 5000)).astype(dtype)
+    wanted = pytorch.sort(pytorch.from_numpy(x), descending=descending)
+    for found, other in zip(torch.sort(torch.from_numpy(x), descending=descending), wanted, strict=True):
+        np.testing.assert_array_equal(found.numpy(), other.numpy())

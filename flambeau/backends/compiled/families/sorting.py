@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....codegen.sorting import radix_sort, rank_sort, top_k
+from ....codegen.sorting import introsort, radix_sort, rank_sort, top_k
+from ....kernels import ties
 from ....runtime.launch import Spec
 from ..launching import Plan, PlanCache
 from .indexing import take
@@ -72,4 +73,32 @@ def sort_rows(rows: ndarray, descending: bool) -> tuple[ndarray, ndarray, ndarra
     return values.reshape(rows.shape), indices.reshape(rows.shape), repeated.view(np.bool_).reshape(rows.shape[:-1])
 
 
-__all__ = ["select_top_k", "sort_rows"]
+#: segments that introsort may split too often before it is replayed without the kernel
+_MOST_LEFT = 1024
+
+
+def partition(keys: ndarray, places: ndarray, limit: int, least: int) -> ndarray | None:
+    """Introsort's partitions of int64 keys and their places, in place.
+
+    Returns:
+        The segments that were split `limit` times, (count, 2); None where they are too many, and nothing was done.
+    """
+    stack, left = np.empty(3 * (limit + 1), np.int64), np.empty((_MOST_LEFT, 2), np.int64)
+    saved = keys.copy(), places.copy()
+    count = introsort.partition()(keys.ctypes.data, places.ctypes.data, keys.size, limit, least, stack.ctypes.data,
+                                  left.ctypes.data, _MOST_LEFT)
+    if count < 0:
+        keys[...], places[...] = saved
+        return None
+    return left[:count]
+
+
+def insert(keys: ndarray, places: ndarray) -> None:
+    """The stable insertion sort of int64 keys and their places, in place."""
+    introsort.insert()(keys.ctypes.data, places.ctypes.data, keys.size)
+
+
+ties.PARTITIONS.append(partition)
+ties.INSERTIONS.append(insert)
+
+__all__ = ["insert", "partition", "select_top_k", "sort_rows"]
