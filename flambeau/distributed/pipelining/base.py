@@ -257,8 +257,8 @@ class _PipelineStageBase:
                     self._weights.pop(bwd_chunk_id)()
         elif isinstance(self.submod, FSDPModule):
             raise NotImplementedError(
-                f"{self.log_prefix} its module is fully_shard's, whose hooks need whole backward passes: use a schedule "
-                "that does not divide them, such as ScheduleInterleaved1F1B")
+                f"{self.log_prefix} its module is fully_shard's, whose hooks need whole backward passes: use a "
+                "schedule that does not divide them, such as ScheduleInterleaved1F1B")
         elif self.is_first:  # no stage waits for its gradients
             found = (None,) * len(inputs)
             self._weights[bwd_chunk_id] = lambda: self._whole_backward(start, gradients, inputs, False)
