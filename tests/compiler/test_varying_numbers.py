@@ -218,6 +218,29 @@ def test_numbers_and_sizes_vary_together():
     assert sum(len(each.entries) for each in compiled_of(g)._signatures.values()) <= 3
 
 
+def test_rounding_that_was_the_same_in_all_retraces():
+    def f(x, n):
+        return x + (6 / n // 2) * n
+
+    check(f, torch.compile(f), numbers(6), (15, 12, 9, 2, 3, 1, 4))
+
+
+def test_ranges_of_two_symbols_are_checked_at_all_their_ends():
+    def f(x, n):
+        return torch.ones(x.shape)[:n] - x[:n] * x
+
+    g = torch.compile(f)
+    for n, size in ((15, 6), (12, 7), (9, 5), (4, 6), (3, 3), (5, 8)):
+        check(f, g, numbers(size), [n])
+
+    def shorter(x, y):
+        return x[:y.shape[0]] * 2
+
+    g = torch.compile(shorter)
+    for n, m in ((5, 20), (6, 30), (7, 40), (10, 5), (12, 12), (30, 7)):
+        same(g(numbers(n), numbers(m)), shorter(numbers(n), numbers(m)))
+
+
 def test_loops_that_decide_too_often_are_not_retraced_to_their_end():
     def f(x, s):
         t = 0.0

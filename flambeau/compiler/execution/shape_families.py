@@ -20,6 +20,7 @@ from ..symbolic.formulas import (
     OutOfTemplate,
     Sizes,
     divisor,
+    mixed_ends,
     probing_floats,
     probing_sizes,
     stays_below,
@@ -342,7 +343,7 @@ class _Making:
             if not self._holds(traces, high):
                 raise NotSymbolic("formulas that do not hold for the largest shape")
         for low in dict.fromkeys(zip(*[self._lows(i, symbol) for i, symbol in enumerate(self.symbols)], strict=True)):
-            if self._holds(traces, low):
+            if all(self._holds(traces, sizes) for sizes in (low, *mixed_ends(low, high))):
                 return tuple(self.orders), traces, low, high
         raise NotSymbolic("formulas that do not hold for small sizes")
 

@@ -152,6 +152,24 @@ def probing_floats(known: Sequence[float], above: float) -> tuple[float, float]:
         0.8090169944 * high / factor, 0.5773502692 * high / factor)
 
 
+def mixed_ends(low: Sequence[Any], high: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return values of several symbols, each the least or the largest one: for any two, one of each, both ways round.
+
+    A comparison of two symbols, or a quotient, that is the same for all of these is the same in the whole range.
+
+    >>> mixed_ends((3, 4), (9, 8))
+    [(9, 4), (3, 8)]
+    >>> len(mixed_ends(range(7), range(7, 14)))
+    6
+    """
+    found: dict[tuple[Any, ...], None] = {}
+    for bit in range(len(low).bit_length() if len(low) > 1 else 0):
+        chosen = [(i + 1) >> bit & 1 for i in range(len(low))]
+        for first in (1, 0):
+            found[tuple([h if is_high == first else n for n, h, is_high in zip(low, high, chosen, strict=True)])] = None
+    return list(found)
+
+
 def stays_below(sizes: Sequence[int]) -> bool:
     """Whether there are enough primes for `probing_sizes` below the largest one."""
     return max(sizes) // divisor(sizes) > 12
@@ -166,5 +184,5 @@ def divisor(sizes: Sequence[int]) -> int:
     return gcd(*sizes, 8)
 
 
-__all__ = ["FLOAT_HEADROOM", "Formula", "NotSymbolic", "OutOfTemplate", "Sizes", "divisor", "probing_floats",
-           "probing_sizes", "stays_below"]
+__all__ = ["FLOAT_HEADROOM", "Formula", "NotSymbolic", "OutOfTemplate", "Sizes", "divisor", "mixed_ends",
+           "probing_floats", "probing_sizes", "stays_below"]

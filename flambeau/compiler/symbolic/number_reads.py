@@ -50,11 +50,13 @@ class NumberReads:
     Attributes:
         guards: the decisions.
         computed: arguments, and numbers that were computed from them, in this order.
+        rounded: those that were rounded.
     """
 
     def __init__(self) -> None:
         self.guards: list[NumberGuard] = []
         self.computed: list[SymbolicNumber] = []
+        self.rounded: list[SymbolicNumber] = []
 
     def add_guard(self, *guard: Any) -> None:
         """Record a decision (the fields of a `NumberGuard`)."""
@@ -70,6 +72,7 @@ class NumberReads:
 
 
 _floor, _ceil, _trunc = math.floor, math.ceil, math.trunc  # the module's are replaced in retraces
+_ROUNDING = (operator.floordiv, round, _floor, _ceil, _trunc, math.fmod)
 
 
 class SymbolicNumber:
@@ -99,6 +102,8 @@ class SymbolicNumber:
             return SymbolicNumber(value, self.reads)
         made = SymbolicNumber(value, self.reads, origin)
         self.reads.computed.append(made)
+        if origin[0] in _ROUNDING:
+            self.reads.rounded.append(made)
         return made
 
     def _exact(self) -> Any:

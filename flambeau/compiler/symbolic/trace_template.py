@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import weakref
 from collections.abc import Callable, Sequence
@@ -297,7 +298,8 @@ class TraceTemplate:
         self.free = frozenset(range(len(sizes.sizes[0]))) - _symbols_in(
             [used, self._parts, [*self._sources.values()], self._joint])
         self.guards = self._unify_guards([each.guards for each in reads], sizes)
-        self._symbolic_guards = list({each[:3]: each for each in self.guards if any(
+        rounded = self._unify_rounded([each.rounded for each in reads], sizes)
+        self._symbolic_guards = list({each[:3]: each for each in (*self.guards, *rounded) if any(
             side.__class__ in SYMBOLIC for side in each[1:3])}.values())
 
     @staticmethod
@@ -334,6 +336,14 @@ class TraceTemplate:
                 raise NotSymbolic(f"Python code depends on the exact value of a number, {plain(first.left)}")
             found.append(first._replace(left=left, right=right))
         return found
+
+    @staticmethod
+    def _unify_rounded(numbers: Sequence[Sequence[Any]], sizes: Sizes) -> list[NumberGuard]:
+        """Return guards on rounded numbers that were the same in all traces: nothing shows where they entered these."""
+        if any(len(each) != len(numbers[0]) for each in numbers):
+            raise NotSymbolic("Python code rounds otherwise for some sizes")
+        return [NumberGuard(operator.eq, unified(same, sizes), same[0].value, True)
+                for same in zip(*numbers, strict=True) if all(each.value == same[0].value for each in same)]
 
     @property
     def has_guards(self) -> bool:
