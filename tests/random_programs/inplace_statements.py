@@ -111,7 +111,10 @@ def _reshaped_in_place(w: Writer) -> str:
 def _out(w: Writer) -> str:
     x = w.writable()
     shape, dtype = w.value(x).shape, w.value(x).dtype
-    y = w.writable(lambda t: t.shape == shape and t.dtype == dtype)
+    source = w.value(x)
+    # of the same elements in another order, PyTorch does not notice that it reads what it wrote
+    y = w.writable(lambda t: t.shape == shape and t.dtype == dtype and (
+        t.stride() == source.stride() or t.data_ptr() != source.data_ptr()))
     text = w.choose(f"torch.mul({x}, 2, out={y})", f"torch.add({x}, {x}, out={y})", f"torch.sin({x}, out={y})")
     return f"with torch.no_grad():\n    {text}" if w.chance(0.6) else str(text)
 
