@@ -49,7 +49,7 @@ from .cache_entry import GUARDS_FAILED, CacheEntry
 from .call_stub import call_stub
 from .dynamic_marks import DYNAMIC, STATIC, WEAKLY_DYNAMIC, marked_dimensions, tensor_names
 from .recompile_reasons import recompile_reasons, signature_difference
-from .shape_families import ShapeFamily, family_key
+from .shape_families import LONG, ShapeFamily, family_key
 from .template import layouts_of, numbers_of
 
 #: uncompiled signatures with object arguments, which may be another object in each call
@@ -495,7 +495,7 @@ class CompiledFunction:
         if found is None:
             return
         if self.split is None or self.split.function is not found[0]:
-            self.split = SplitFunction(found[0], self._make_part)
+            self.split = SplitFunction(found[0], self._make_part, compile_module=self.like)
         self.split.add_failure(frames, reason)
 
     def _make_part(self, function: Callable[..., Any], split: SplitFunction, key: str) -> CompiledFunction:
@@ -735,8 +735,8 @@ class CompiledFunction:
         return True
 
     def _add_pending(self, cache: SignatureCache, trace: Trace) -> None:
-        """Let the traces of calls with other sizes or numbers agree with this one."""
-        if cache.family is not None and (cache.layouts or cache.numbers):
+        """Let the traces of calls with other sizes or numbers agree with this one, unless that takes long to find out."""
+        if cache.family is not None and (cache.layouts or cache.numbers) and cache.seconds <= LONG:
             self._families.setdefault(cache.family, ShapeFamily()).pending = trace, cache.layouts, cache.numbers
 
     def _leave_if_empty(self, cache: SignatureCache) -> None:
