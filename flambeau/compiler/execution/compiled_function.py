@@ -735,7 +735,7 @@ class CompiledFunction:
         return True
 
     def _add_pending(self, cache: SignatureCache, trace: Trace) -> None:
-        """Let the traces of calls with other sizes or numbers agree with this one, unless that takes long to find out."""
+        """Let the traces of calls with other sizes or numbers agree with this one, unless finding out takes long."""
         if cache.family is not None and (cache.layouts or cache.numbers) and cache.seconds <= LONG:
             self._families.setdefault(cache.family, ShapeFamily()).pending = trace, cache.layouts, cache.numbers
 
