@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from ..modes import active_tracer, special
 from ..runtime.futures import Future
 
 
@@ -21,6 +22,8 @@ class Work:
     _source = -1
 
     def __init__(self) -> None:
+        if special[0] and (tracer := active_tracer.get()) is not None:
+            tracer.graph_break("a collective exchanges tensors with other processes")
         self._future: Future[Any] = Future()
         self._result: list[Any] = []
 

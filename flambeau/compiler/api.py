@@ -79,7 +79,8 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
     if isinstance(model, Module):
         from .module import OptimizedModule
 
-        return OptimizedModule(model, compiled(model, fullgraph, recompile_limit, check, compiles, dynamic))
+        inner: Any = model.module if hasattr(type(model), "_call_through") else model  # of DistributedDataParallel
+        return OptimizedModule(model, compiled(inner, fullgraph, recompile_limit, check, compiles, dynamic))
     if isinstance(model, CompiledFunction):
         model = model.function
     return compiled(model, fullgraph, recompile_limit, check, compiles, dynamic)

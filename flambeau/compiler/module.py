@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sized
 from typing import Any
 
@@ -20,16 +21,18 @@ class OptimizedModule(Module):  # type: ignore[misc]
         super().__init__()
         self._orig_mod = module
         self.__dict__["_run"] = run
+        call_through = getattr(type(module), "_call_through", None)  # of DistributedDataParallel
+        self.__dict__["_call"] = run if call_through is None else functools.partial(call_through, module, run)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
             return super().__call__(*args, **kwargs)  # the wrapper's own hooks
-        return own["_run"](*args, **kwargs)
+        return own["_call"](*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled module."""
-        return self.__dict__["_run"](*args, **kwargs)
+        return self.__dict__["_call"](*args, **kwargs)
 
     def dynamo_ctx(self, function: Callable[..., Any]) -> CompiledFunction:
         """Compile another function with the options of this module; packages call it for steps besides `forward`.

@@ -10,6 +10,7 @@ import ast
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +45,7 @@ class SplitFunction:
         function: the function.
         make_part: compiles a part: takes a function, this object and the key of the part.
         called: by identity, the split forms of functions that are called at breaks, shared by all of a program.
+        compile_module: compiles a module inside of one whose call runs in Python, such as `DistributedDataParallel`.
 
     Attributes:
         parts: the compiled parts, by their source.
@@ -53,8 +55,10 @@ class SplitFunction:
     """
 
     def __init__(self, function: types.FunctionType, make_part: Callable[..., Any],
-                 called: dict[int, SplitFunction] | None = None) -> None:
-        self.function, self._make_part = function, make_part
+                 called: dict[int, SplitFunction] | None = None,
+                 compile_module: Callable[[Any], Any] | None = None) -> None:
+        self.function, self._make_part, self._compile_module = function, make_part, compile_module
+        self._modules: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.called: dict[int, SplitFunction] = {} if called is None else called
         self.parts: dict[str, tuple[PartSource, Any]] = {}
         self.reasons: dict[int, str] = {}
@@ -113,7 +117,8 @@ class SplitFunction:
             if node is None or id(node) in self._decisions.breaks:
                 return False
             node = self._breakable(node)
-            calls_python = any(is_user_code(frame.code) for frame in frames[:at])
+            # `_forward` is DistributedDataParallel's: its module is the user's, though the break comes before its call
+            calls_python = any(is_user_code(frame.code) or frame.code.co_name == "_forward" for frame in frames[:at])
             self._decisions.breaks[id(node)] = Break(node, calls_python)
             self.reasons[self._source.number[id(node)]] = reason
             for i, frame in enumerate(frames[:at]):
@@ -236,6 +241,12 @@ class SplitFunction:
 
     def _dispatch(self, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call a function; if it broke, in parts."""
+        call_through = getattr(type(function), "_call_through", None)
+        if call_through is not None and self._compile_module is not None:
+            inner = function.module
+            if inner not in self._modules:
+                self._modules[inner] = self._compile_module(inner)
+            return call_through(function, self._modules[inner], *args, **kwargs)
         found = resolve(function)
         if found is not None and found[0].__code__ in _known_breaks:
             split = self.called.get(id(found[0])) or self._split_called(found[0])
@@ -249,7 +260,8 @@ class SplitFunction:
             code = function.__code__
             if sum(each.function.__code__ is code for each in self.called.values()) >= MAX_FUNCTIONS_OF_CODE:
                 return None
-            split = self.called[id(function)] = SplitFunction(function, self._make_part, self.called)
+            split = self.called[id(function)] = SplitFunction(function, self._make_part, self.called,
+                                                                self._compile_module)
             if split.failure is None:
                 split.add_known_breaks()
             return split

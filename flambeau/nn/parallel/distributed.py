@@ -20,6 +20,7 @@ from ...c10d.world import default_group
 from ...devices import device
 from ...engine.grad_mode import is_grad_enabled, no_grad
 from ...engine.profiler_events import USER, record_span
+from ...modes import active_tracer, special
 from ..modules.module import Module
 from ..parameter import UninitializedParameter
 
@@ -272,13 +273,24 @@ class DistributedDataParallel(Module, Joinable):
         """Call the module, and expect a backward pass."""
         synchronizes = is_grad_enabled() and self.require_backward_grad_sync
         with record_span("DistributedDataParallel.forward", USER):
-            return self._forward(synchronizes, inputs, kwargs)
+            return self._forward(synchronizes, self.module, inputs, kwargs)
 
-    def _forward(self, synchronizes: bool, inputs: Any, kwargs: Any) -> Any:
+    def _call_through(self, module: Any, *inputs: Any, **kwargs: Any) -> Any:
+        """Call another form of `module`, which the compiler has made, in its place."""
+        own = self.__dict__
+        if own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+            return self(*inputs, **kwargs)
+        synchronizes = is_grad_enabled() and self.require_backward_grad_sync
+        with record_span("DistributedDataParallel.forward", USER):
+            return self._forward(synchronizes, module, inputs, kwargs)
+
+    def _forward(self, synchronizes: bool, module: Any, inputs: Any, kwargs: Any) -> Any:
+        if special[0] and (tracer := active_tracer.get()) is not None:
+            tracer.graph_break("DistributedDataParallel prepares the averages of gradients")
         self._before_forward()
         DistributedDataParallel._active_ddp_module = self
         try:
-            output = self.module(*inputs, **kwargs)
+            output = module(*inputs, **kwargs)
         finally:
             DistributedDataParallel._active_ddp_module = None
         if synchronizes:

@@ -1,0 +1,97 @@
+"""Compiled functions with `DistributedDataParallel` and collectives: each call averages, and exchanges, anew."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+from flambeau import codegen
+from flambeau import distributed as dist
+from flambeau.nn.parallel import DistributedDataParallel
+
+from .forked import processes
+
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="compiled functions need LLVM")
+
+
+def trained(mode, rank, steps=7):
+    """The losses of a model on this rank's data, and its parameters."""
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.GELU(), torch.nn.Linear(8, 1))
+    call = DistributedDataParallel(torch.compile(net) if mode == "inside" else net, bucket_cap_mb=0.0001)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+    if mode == "outside":
+        call = torch.compile(call)
+
+    def step(x):
+        loss = call(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    if mode == "step":
+        step = torch.compile(step)
+    data = torch.Generator().manual_seed(rank)
+    losses = [step(torch.randn(5, 6, generator=data)).item() for _ in range(steps)]
+    return losses, torch.cat([each.detach().flatten() for each in net.parameters()]), call, step
+
+
+def test_gradients_are_averaged_in_every_call(tmp_path):
+    def body(rank):
+        losses, parameters, _, _ = trained("eager", rank)
+        for mode in ("inside", "outside", "step"):
+            ours, own, call, step = trained(mode, rank)
+            assert ours == pytest.approx(losses, rel=1e-4), mode
+            assert torch.allclose(own, parameters, atol=1e-5), mode
+            everywhere = [torch.zeros_like(own) for _ in range(2)]
+            dist.all_gather(everywhere, own)
+            assert torch.equal(everywhere[0], everywhere[1]), mode
+        assert "DistributedDataParallel prepares the averages of gradients" in " ".join(step.split.break_reasons())
+        inner = list(step.split._modules.values())
+        assert len(inner) == 1  # the module inside is compiled,
+        assert any(cache.entries for cache in inner[0]._signatures.values())
+        assert any(cache.entries for _, part in step.split.parts.values()  # and so is the rest of the step
+                   for cache in part._signatures.values())
+        assert call.module is next(iter(step.split._modules))
+
+    assert processes(2, body, tmp_path) == [0, 0]
+
+
+def test_collectives_exchange_in_every_call(tmp_path):
+    def body(rank):
+        @torch.compile
+        def f(x):
+            y = x * 2
+            work = dist.all_reduce(y, async_op=True)
+            z = x.sin().sum()
+            work.wait()
+            parts = [torch.zeros(3), torch.zeros(3)]
+            dist.all_gather(parts, x)
+            return y + parts[1], z
+
+        for i in range(6):
+            y, z = f(torch.full((3,), float(i * (rank + 1))))
+            assert y.tolist() == [2 * i * 3 + 2 * i] * 3
+            assert z.item() == pytest.approx(3 * torch.tensor(float(i * (rank + 1))).sin().item(), abs=1e-6)
+
+    assert processes(2, body, tmp_path) == [0, 0]
+
+
+def test_hooks_of_the_wrapper_run():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        model = DistributedDataParallel(torch.nn.Linear(2, 1))
+        compiled = torch.compile(model)
+        calls = []
+        handle = model.register_forward_hook(lambda *_: calls.append(1))
+        for _ in range(4):
+            compiled(torch.ones(1, 2)).sum().backward()
+        assert len(calls) == 4
+        handle.remove()
+        compiled(torch.ones(1, 2)).sum().backward()
+        assert len(calls) == 4
+        assert list(compiled.state_dict()) == ["_orig_mod.module.weight", "_orig_mod.module.bias"]
+        assert compiled.forward(torch.ones(1, 2)).shape == (1, 1)
+    finally:
+        dist.destroy_process_group()
