@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -35,47 +36,61 @@ if __name__ == "__main__":
 '''
 
 
-@pytest.fixture
-def command(tmp_path):
-    (tmp_path / "train.py").write_text(SCRIPT)
+COMMANDS = {
+    "module": ["train.py:model", "--example", "float32[batch=1:3, 2, 2]", "--weights", "weights.pt", "-o", "net.so",
+               "--target", "native", "--name", "classify"],
+    "function": ["train.py:step", "--example", "float32[2]", "-o", "step.so", "--target", "native"],
+    "file": ["nothing.py:model", "-o", "x.so"],
+    "name": ["train.py:nothing", "-o", "x.so"],
+    "example": ["train.py:model", "-o", "x.so"],
+    "extent": ["train.py:model", "--example", "float32[x-y]", "-o", "x.so"],
+    "operator": ["train.py:sorted_rows", "--example", "given", "-o", "x.so"],
+}
+PROGRAM = """
+import contextlib, io, json, sys
+from flambeau.cli import main
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "flambeau", "export", *arguments], cwd=tmp_path,
-                              capture_output=True, text=True, check=False)
-
-    return run
-
-
-def test_a_module_with_a_dynamic_batch(command, tmp_path):
-    flambeau.save({"1.weight": flambeau.zeros(3, 4), "1.bias": flambeau.ones(3)}, tmp_path / "weights.pt")
-    done = command("train.py:model", "--example", "float32[batch=1:3, 2, 2]", "--weights", "weights.pt", "-o", "net.so",
-                   "--target", "native", "--name", "classify")
-    assert done.returncode == 0, done.stderr
-    assert "net.so: " in done.stdout
-    assert "intermediate values" in done.stdout
-    assert "one run takes" in done.stdout
-    assert "linking: " in done.stderr
-    assert "int classify_run(int64_t batch," in (tmp_path / "net.h").read_text()
-
-
-def test_a_function_that_writes_to_tensors(command, tmp_path):
-    done = command("train.py:step", "--example", "float32[2]", "-o", "step.so", "--target", "native")
-    assert done.returncode == 0, done.stderr
-    assert "step_state_init" in (tmp_path / "step.h").read_text()
+results = {}
+for key, arguments in json.loads(sys.argv[1]).items():
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
+        status = main(["export", *arguments])
+    results[key] = status, out.getvalue(), errors.getvalue()
+print(json.dumps(results))
+"""
 
 
-ERRORS = [
-    (["nothing.py:model", "-o", "x.so"], 2, "there is no file 'nothing.py'"),
-    (["train.py:nothing", "-o", "x.so"], 2, "train.py has no 'nothing'"),
-    (["train.py:model", "-o", "x.so"], 2, "give an example of each argument"),
-    (["train.py:model", "--example", "float32[x-y]", "-o", "x.so"], 2, "an extent is a number, or NAME=LOW:HIGH"),
-    (["train.py:sorted_rows", "--example", "given", "-o", "x.so"], 1, "sort has no compiled kernel"),
-]
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory):
+    """The folder, and for each command its exit status, output and errors; all run in one process."""
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "train.py").write_text(SCRIPT)
+    flambeau.save({"1.weight": flambeau.zeros(3, 4), "1.bias": flambeau.ones(3)}, folder / "weights.pt")
+    done = subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(COMMANDS)], cwd=folder, capture_output=True,
+                          text=True, check=True)
+    return folder, json.loads(done.stdout)
 
 
-def test_errors(command, tmp_path):
-    calls = "; ".join(f"print(main({['export', *arguments]!r}), flush=True)" for arguments, _, _ in ERRORS)
-    done = subprocess.run([sys.executable, "-c", f"from flambeau.cli import main; {calls}"], cwd=tmp_path,
-                          capture_output=True, text=True, check=False)
-    assert [*map(int, done.stdout.split())] == [status for _, status, _ in ERRORS]
-    assert all(text in done.stderr for _, _, text in ERRORS), done.stderr
+def test_a_module_with_a_dynamic_batch(commands):
+    folder, results = commands
+    status, output, errors = results["module"]
+    assert status == 0, errors
+    assert "net.so: " in output
+    assert "intermediate values" in output
+    assert "one run takes" in output
+    assert "linking: " in errors
+    assert "int classify_run(int64_t batch," in (folder / "net.h").read_text()
+
+
+def test_a_function_that_writes_to_tensors(commands):
+    folder, results = commands
+    assert results["function"][0] == 0, results["function"][2]
+    assert "step_state_init" in (folder / "step.h").read_text()
+
+
+@pytest.mark.parametrize(("key", "status", "text"), [
+    ("file", 2, "there is no file 'nothing.py'"), ("name", 2, "train.py has no 'nothing'"),
+    ("example", 2, "give an example of each argument"), ("extent", 2, "an extent is a number, or NAME=LOW:HIGH"),
+    ("operator", 1, "sort has no compiled kernel")])
+def test_errors(key, status, text, commands):
+    got, _, errors = commands[1][key]
+    assert (got, text in errors) == (status, True), errors

@@ -13,7 +13,7 @@ from flambeau.export import export
 from flambeau.export.aot.linking import zig
 from flambeau.export.aot.targets import NAMES, resolve
 from tests.export.aot.c_program import emulator, run
-from tests.export.aot.models import zoo
+from tests.export.aot.models import make, zoo
 from tests.export.aot.results import agree, eager
 
 
@@ -24,12 +24,12 @@ def machine(path: Path) -> int:
     return struct.unpack_from("<H", code, 18)[0]
 
 
-@pytest.mark.parametrize("target", ["x86-64", "x86-64-v2", "x86-64-v3"])
-def test_levels_of_x86_64(target, tmp_path):
+@pytest.mark.parametrize(("target", "name"), [("x86-64", "mlp"), ("x86-64-v2", "cnn"), ("x86-64-v3", "gpt")])
+def test_levels_of_x86_64(target, name, tmp_path):
     """The first library has code for all levels; the others make sure that each level is run here."""
-    module, args = zoo()
+    module, args = make(name)
     expected = eager(module, args)
-    path = tmp_path / "zoo.so"
+    path = tmp_path / f"{name}.so"
     export(module, args).save(path, target=target)
     [got] = run(path, [x.numpy() for x in args], expected)
     agree(got, expected)
