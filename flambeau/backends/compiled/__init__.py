@@ -31,6 +31,7 @@ from .thresholds import (
     RECURRENT_STEPS,
     SPARSE_PRODUCTS,
     SUMS,
+    TRIANGULAR_SYSTEMS,
 )
 
 if TYPE_CHECKING:
@@ -165,6 +166,12 @@ def shuffled_indices(words: np.ndarray) -> np.ndarray | None:
     """A permutation of 0 ... n from n random words (`families.random_words.shuffled_indices`)."""
     module = _module_for("families.random_words", words.size, RANDOM_WORDS[0])
     return None if module is None else np.asarray(module.shuffled_indices(words))
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray | None:
+    """The solution of triangular systems with few right-hand sides (`families.triangular.solve_triangular`)."""
+    module = _module_for("families.triangular", a.size, TRIANGULAR_SYSTEMS[0])
+    return None if module is None else module.solve_triangular(a, b, upper, unit)
 
 
 accelerated.SHUFFLES.append(shuffled_indices)

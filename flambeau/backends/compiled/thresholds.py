@@ -52,6 +52,8 @@ NARROW_CASTS = _THRESHOLDS["narrow casts"] = [1024]
 CASTS = _THRESHOLDS["casts"] = [65536]
 #: random 32-bit words
 RANDOM_WORDS = _THRESHOLDS["random words"] = [1023]
+#: matrices of triangular systems with few right-hand sides, which NumPy factorizes
+TRIANGULAR_SYSTEMS = _THRESHOLDS["triangular systems"] = [1023]
 #: normal numbers from uniforms, for which NumPy takes about 90 passes
 NORMALS = _THRESHOLDS["normal numbers"] = [255]
 #: the gates of one step of a recurrent layer, for which NumPy takes about 15 passes
@@ -133,4 +135,5 @@ if _override:
 __all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "FOURIER", "INDEXING",
            "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES", "PERMUTED_COPIES",
            "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "SCANS", "SINGLE_USE", "SPARSE_PRODUCTS", "SUMS", "TOP_K",
+           "TRIANGULAR_SYSTEMS",
            "lower_threshold", "pause_kernels", "restore_thresholds", "resume_kernels", "set_thresholds", "threshold_of"]

@@ -10,12 +10,15 @@ import numpy as np
 from ... import dtypes
 from ...kernels.memory_format import note_layout
 from ...shapes import are_vectors
+from ..compiled import solve_triangular
 from .rearranging import lower_triangle, upper_triangle
 
 
 def _column_major(x: Any) -> Any:
     """Return a column-major copy."""
-    return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+    rows = x.swapaxes(-1, -2)
+    # NumPy takes vectors for contiguous whatever the stride of their dimension of size 1
+    return (np.array(rows, order="C") if 1 in rows.shape[-2:] else np.ascontiguousarray(rows)).swapaxes(-1, -2)
 
 
 def _zero_pivot(matrix: Any) -> int:
@@ -93,10 +96,13 @@ def _solve_triangular(a: Any, b: Any, upper: bool, left: bool, unitriangular: bo
         b = dtypes.cast(b.real if a.dtype.kind != "c" else b, a.dtype)
     if not left:
         transposed = _solve_triangular(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, True, unitriangular)
-        return np.ascontiguousarray(transposed.swapaxes(-1, -2))
+        return _column_major(transposed.swapaxes(-1, -2))
     if a.shape[-1] != b.shape[-2]:
         raise RuntimeError("linalg.solve_triangular: Incompatible shapes of A and B for the equation AX = B "
                            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})")
+    solution = solve_triangular(a, b, upper, unitriangular)
+    if solution is not None:
+        return _column_major(solution)
     a = _triangle(a, upper, unitriangular)
     try:
         return _column_major(np.linalg.solve(a, b))

@@ -1,0 +1,35 @@
+"""Triangular systems with few right-hand sides."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....codegen.matmul.substitution import substitute
+
+#: right-hand sides up to which a dot product for each unknown is faster than a factorization
+MOST_SIDES = 4
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unit: bool) -> np.ndarray | None:
+    """The solution of a x = b, row-major; None where NumPy solves it.
+
+    Args:
+        a: (..., n, n), of which one triangle is read.
+        b: (..., n, m), with the leading dimensions of `a`.
+    """
+    n, m = b.shape[-2:]
+    if a.dtype.char not in "fd" or not a.dtype.isnative or b.dtype != a.dtype or m > MOST_SIDES or (
+            a.shape[:-2] != b.shape[:-2]):
+        return None
+    if a.ndim > 3 or (a.ndim == 2 and not (a.flags.c_contiguous or a.flags.f_contiguous)):
+        a = np.ascontiguousarray(a)
+    x = np.array(b, order="C", copy=True)
+    item = a.itemsize
+    batch = x.size // (n * m) if n * m else 0
+    step = a.strides[-3] if a.ndim == 3 else n * n * item
+    substitute(a.dtype)(a.ctypes.data, x.ctypes.data, batch, n, m, step // item, a.strides[-2] // item,
+                        a.strides[-1] // item, n - 1 if upper else 0, -1 if upper else 1, unit)
+    return x
+
+
+__all__ = ["MOST_SIDES", "solve_triangular"]
