@@ -59,6 +59,7 @@ NAMESPACES = (
     Namespace("Tensor", "The methods and attributes of a tensor."),
     Namespace("fx", "Functions and modules as graphs, which are changed and become code again."),
     Namespace("export", "Modules as programs of operators: dynamic sizes, decompositions, files."),
+    Namespace("export.aot", "Programs as shared libraries and WebAssembly modules. PyTorch has no counterpart."),
     Namespace("onnx", "Programs as ONNX models, which other runtimes run."),
     Namespace("autograd", "Gradients, user-defined functions, and checks of derivatives."),
     Namespace("autograd.graph", "Nodes, gradient edges, and hooks on saved tensors."),

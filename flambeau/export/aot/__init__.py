@@ -52,7 +52,19 @@ def compile(
 
     Raises:
         ExportError: the function cannot be compiled, or there is no linker.
-        ValueError: there is no such target or kind of file.
+        ValueError: there is no such target, kind of file or option.
+
+    >>> import os, tempfile
+    >>> import flambeau as torch
+    >>> from flambeau.export import aot
+    >>> total = torch.zeros(2)
+    >>> def count(x):
+    ...     total.add_(x)
+    ...     return total.sum()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = aot.compile(count, (torch.ones(2),), os.path.join(folder, "count.so"), target="native")
+    ...     print(sorted(os.listdir(folder)), report.state)
+    ['count.h', 'count.so'] 8
     """
     path = Path(path)
     chosen = resolve(_target_name(path, target))
@@ -87,7 +99,16 @@ def compile_program(
 
     Raises:
         ExportError: the program cannot be compiled, or there is no linker.
-        ValueError: there is no such target, kind of file or size.
+        ValueError: there is no such target, kind of file, size or option.
+
+    >>> import os, tempfile
+    >>> import flambeau as torch
+    >>> from flambeau.export import aot
+    >>> program = torch.export.export(torch.nn.Linear(2, 3), (torch.ones(4, 2),))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = aot.compile_program(program, os.path.join(folder, "line.so"), target="native")
+    >>> [f"{each.name}: {each.c_type}" for each in (*report.interface.inputs, *report.interface.outputs)]
+    ['input: float', 'output: float']
     """
     path = Path(path)
     chosen = resolve(_target_name(path, target))

@@ -60,6 +60,10 @@ class Report(NamedTuple):
         weights, state: bytes.
         arenas: for each combination of sizes, the bytes of intermediate values, the most of all variants.
         kernels: of the plan for the last combination of sizes.
+
+    >>> from flambeau.export import aot
+    >>> aot.Report._fields
+    ('files', 'interface', 'weights', 'state', 'arenas', 'kernels')
     """
 
     files: dict[Path, int]
