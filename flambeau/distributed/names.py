@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from ..environment.left_out import LeftOut, tree
-from .module_states import _sync_module_states
 
 _Args = ParamSpec("_Args")
 _R = TypeVar("_R")
@@ -49,8 +48,6 @@ _CONTENTS: dict[str, dict[str, Any]] = {
             "functions": "get_rpc_timeout get_worker_info init_rpc rpc_async rpc_sync remote shutdown",
             "values": {"is_available": _rpc_is_available}},
     "rpc.api": {"functions": "_all_gather", "values": {"_require_initialized": _requiring_rpc}},
-    "utils": {"functions": "_verify_param_shape_across_processes",
-              "values": {"_sync_module_states": _sync_module_states}},
 }
 
 MODULES = {name: LeftOut(f"{_P}.{name}", REASON, **contents)

@@ -448,12 +448,12 @@ def test_torchrun_restarts_and_names_the_rank_that_failed(tmp_path, capfd):
 
 @pytest.mark.parametrize(("ignored", "buffers", "sent"), [((), True, 7), ((), False, 4), (("0.weight",), False, 3)])
 def test_states_of_a_module_are_broadcast(monkeypatch, ignored, buffers, sent):
-    from flambeau.distributed import module_states, names
+    from flambeau.distributed import module_states, utils
 
     calls = []
     monkeypatch.setattr(module_states, "broadcast_coalesced", lambda *args: calls.append(args))
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
-    names.MODULES["utils"]._sync_module_states(model, "group", 100, 1, ignored, buffers)
+    utils._sync_module_states(model, "group", 100, 1, ignored, buffers)
     [(group, states, size, source)] = calls
     assert (group, len(states), size, source) == ("group", sent, 100, 1)
     assert not any(state.requires_grad for state in states)
