@@ -88,5 +88,6 @@ def test_released_memory_keeps_its_addresses():
     assert not _releasable_memory._CAN_RELEASE or not view.any()
     second[...] = 3
     first[0, 1] = 5
-    assert second.tolist() == [3.0, 3.0, 3.0] and view[1, 0] == 5
+    assert second.tolist() == [3.0, 3.0, 3.0]
+    assert view[1, 0] == 5
     assert memory.nbytes == 8024

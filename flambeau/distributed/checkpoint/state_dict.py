@@ -37,6 +37,7 @@ DictValueType = dict[str, ValueType]
 ListDictValueType = list[DictValueType]
 OptimizerStateType = dict[str, Any]
 _Optimizers = Optimizer | Iterable[Optimizer]
+_init_optim_state = initialize_state  # which pytorch/examples imports
 
 __all__ = ["FQNS_T", "DictValueType", "ListDictValueType", "OptimizerStateType", "PrimitiveType", "StateDictOptions",
            "ValueType", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict",

@@ -216,6 +216,17 @@ def main(torch, rank, size):
         return str(model[0].weight.placements), model(torch.ones(1, 6))
     log("parameters that are made later", later)
 
+    def assigned():
+        state = sharded()(mlp()).state_dict()
+        with torch.device("meta"):
+            model = mlp()
+        sharded()(model).load_state_dict({name: nn.Parameter(x) for name, x in state.items()}, assign=True)
+        model.unshard()
+        first = model[0].weight.detach().clone()
+        model.reshard()
+        return torch.equal(first, state["0.weight"].full_tensor())
+    log("parameters that are assigned", assigned)
+
     def handles():
         model = sharded()(mlp())
         handle = model.unshard(async_op=True)

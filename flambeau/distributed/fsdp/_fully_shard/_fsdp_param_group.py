@@ -79,6 +79,8 @@ class FSDPParamGroup:
             if not async_op:
                 self.wait()
             return
+        for param in self.params:
+            param.adopt_registered()
         sizes = [p.slot() * p.compute_dtype.itemsize for p in self.params]
         send = np.zeros(sum(sizes), np.uint8)
         at = 0

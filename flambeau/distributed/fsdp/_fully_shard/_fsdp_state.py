@@ -106,8 +106,6 @@ class FSDPState:
             iteration.in_forward = True
             iteration.order.clear()
         if self.group is not None:
-            for param in self.group.params:
-                param.adopt_registered()
             self.group.unshard()
         for other in self.forward_prefetch:
             if other.group is not None:
