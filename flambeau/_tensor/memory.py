@@ -15,6 +15,7 @@ from ..modes import active_tracer, grad_mode, inference, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .dispatch.batched_tensor import BatchedTensor, detach_batched
 from .dispatch.promotion import result_type as promoted_type
+from .meta import is_meta, mark_meta
 from .overriding.other_objects import with_other_object
 from .overriding.protocol import OVERRIDES, kind_of
 from .shape.lazy_clones import make_writable
@@ -308,7 +309,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     for name, value in self.__dict__.items():
         if name not in _TRANSIENT:
             out.__dict__[name] = copy.deepcopy(value, memo)
-    return out
+    return mark_meta(out) if is_meta(self) else out
 
 
 #: attributes of graph and views, which copies do not get
@@ -325,7 +326,7 @@ def __copy__(self: Tensor) -> Tensor:
     if inference.get():
         out._inference, out._counter = True, INFERENCE
     out.__dict__.update((name, value) for name, value in self.__dict__.items() if name not in _TRANSIENT)
-    return out
+    return mark_meta(out) if is_meta(self) else out
 
 
 def _warn_of_hooks(x: Tensor) -> None:
@@ -354,7 +355,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     out._requires_grad, out._node = result._requires_grad, result._node
     out._base, out._counter = result._base, result._counter
     out.__dict__.update(result.__dict__)
-    return out
+    return mark_meta(out) if is_meta(self) else out
 
 
 def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:

@@ -15,18 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from ..devices import META
-from .overriding.dispatch import begin_dispatch, end_dispatch
+from .overriding.dispatch import begin_dispatch, end_dispatch, meta_tensors
 from .overriding.entry_points import begin_use, end_use
 
 NO_DATA = "Cannot copy out of meta tensor; no data!"
 
-_live: dict[int, weakref.ref[Any]] = {}
-
 
 def is_meta(x: Any) -> bool:
     """Whether a value is a meta tensor."""
-    return getattr(x, "_device", None) is META
+    found = meta_tensors.get(id(x))
+    return found is not None and found() is x
 
 
 def lacks_elements(x: Any) -> bool:
@@ -36,15 +34,14 @@ def lacks_elements(x: Any) -> bool:
 
 def mark_meta(x: Any) -> Any:
     """Make a tensor a meta tensor on the memory that it has; the tensor."""
-    x._device = META
     key = id(x)
-    if key not in _live:
+    if key not in meta_tensors:
         def discard(_: Any) -> None:
-            if _live.pop(key, None) is not None:
+            if meta_tensors.pop(key, None) is not None:
                 end_use()
                 end_dispatch()
 
-        _live[key] = weakref.ref(x, discard)
+        meta_tensors[key] = weakref.ref(x, discard)
         begin_use()
         begin_dispatch()
     return x

@@ -29,7 +29,7 @@ import numpy as np
 from .. import dtypes
 from ..backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
 from ..backends.sparse_array import check_same_storage, size_in_bytes
-from ..devices import CPU, device
+from ..devices import CPU, META, device
 from ..engine.nodes.hooks import HookDict
 from ..engine.nodes.node import Node
 from ..engine.saved.version_counters import WRITES
@@ -37,7 +37,7 @@ from ..engine.tensor_interface import layer
 from ..modes import active_tracer, active_transforms, inference, special, transform_stack
 from ..shapes import Size, as_size
 from ..warning_location import user_stacklevel
-from .overriding.dispatch import handles
+from .overriding.dispatch import handles, meta_tensors
 from .overriding.entry_points import note_instance
 from .overriding.protocol import DISABLED, set_plain
 from .untracked_views import update_requires_grad
@@ -146,7 +146,6 @@ class Tensor(TensorBase):
     _transform_depth: int = 0
     _grad_type: Any = ()  # the dtype of its gradient; (): that of the tensor; None: any
     _retains_grad: Any = None
-    _device: device = CPU
 
     __array_priority__ = 1000  # so that `ndarray * tensor` calls `Tensor.__rmul__`
 
@@ -222,6 +221,14 @@ class Tensor(TensorBase):
         flambeau.Size([2, 3])
         """
         return as_size(self._array.shape)
+
+    @property
+    def _device(self) -> device:
+        if meta_tensors:
+            found = meta_tensors.get(id(self))
+            if found is not None and found() is self:
+                return META
+        return CPU
 
     @property
     def device(self) -> device:

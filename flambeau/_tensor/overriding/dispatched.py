@@ -133,11 +133,11 @@ def _check_fits(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> None:
 class SavedSubclass:
     """What a node saves of an output that is of a subclass: its memory, its class and its attributes."""
 
-    __slots__ = ("array", "attributes", "cls", "slots")
+    __slots__ = ("array", "attributes", "cls", "is_meta", "slots")
 
     def __init__(self, x: Tensor) -> None:
         self.array, self.cls = x._array, type(x)
-        self.slots = slots_of(x)
+        self.slots, self.is_meta = slots_of(x), is_meta(x)
         self.attributes = {k: v for k, v in x.__dict__.items() if k not in _GRAPH}
 
     @property
@@ -151,7 +151,7 @@ class SavedSubclass:
         out.__dict__.update(self.attributes)
         for name, value in self.slots.items():
             setattr(out, name, value)
-        return out
+        return mark_meta(out) if self.is_meta else out
 
 
 def _save_subclasses(node: Any, outs: list[Any]) -> None:
@@ -177,6 +177,8 @@ def _fresh(out: Tensor, inputs: list[Tensor]) -> Tensor:
         alias.__dict__.update({k: v for k, v in out.__dict__.items() if k not in _GRAPH})
         for name, value in slots_of(out).items():
             setattr(alias, name, value)
+        if is_meta(out):
+            mark_meta(alias)
         note_instance(alias)
         out = alias
     out._creation = None
