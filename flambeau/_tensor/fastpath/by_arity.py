@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator as python
 from collections.abc import Callable
 from math import prod
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -109,21 +110,38 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     if (plan.consts and not shape_only) or not op.differentiable:
         return general
     if op.kind != ELEMENTWISE:
-        return _unary(op, general, kernel_of(op), plan.run, None, general)
+        return _both_unary(op, general, kernel_of(op), plan.run, None, general)
     kernel, limit = _compiled_kernel(op)
-    large = _unary(op, general, kernel, kernel_rule, None, general)
+    large = _both_unary(op, general, kernel, kernel_rule, None, general)
     limited_kernel = LIMITED.get(op.name)
     if limited_kernel is None or kernel_of(op) is not getattr(arrays, op.name):
-        return _unary(op, general, kernel_of(op), plan.run, limit, large)
+        return _both_unary(op, general, kernel_of(op), plan.run, limit, large)
 
     def above_limit(input: Any) -> Any:
         return large(input) if input._array.size > limit[0] else general(input)
 
-    return _unary(op, general, limited_kernel, plan.run, None, above_limit)
+    return _both_unary(op, general, limited_kernel, plan.run, None, above_limit)
+
+
+#: the names of this module for fast paths inside transforms, where `special` is `NEVER`
+_inside: dict[str, Any] = {}
+
+
+def _both_unary(op: Op, general: Callable[..., Any], *options: Any) -> Callable[..., Any]:
+    """`_unary`, whose general function is the fast path without the test of `special` where only levels are active."""
+    def make() -> Callable[..., Any]:
+        call: Any = _unary(op, general, *options)
+        if not _inside:  # a closure variable would be read more slowly, and each call copies it
+            _inside.update({**globals(), "special": NEVER})
+        function = FunctionType(call.__code__, _inside, op.name, call.__defaults__, call.__closure__)
+        function.__kwdefaults__ = call.__kwdefaults__
+        return function
+
+    return _unary(op, unary_inside(op, general, make), *options)
 
 
 def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run: Any, limit: list[int] | None,
-           fallback: Callable[..., Any], special: list[int] = special) -> Callable[..., Any]:
+           fallback: Callable[..., Any]) -> Callable[..., Any]:
     """`unary` with a given kernel.
 
     Args:
@@ -131,9 +149,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         run: the inlined rule of its node.
         limit: [the largest size that the kernel handles]; None: it raises RuntimeError for larger arrays.
         fallback: the function for larger arrays.
-        special: what must be 0.
     """
-    inside = unary_inside(op, general, lambda: _unary(op, general, kernel, run, limit, fallback, NEVER))
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
@@ -141,7 +157,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
 
     def call(input: Any, *, out: Any = None) -> Any:
         if out is not None or special[0]:
-            return inside(input, out)
+            return general(input, out=out)
         try:
             a = input._array
             dt = a.dtype

@@ -24,7 +24,7 @@ _NUMBERS = frozenset((int, float))
 
 
 def unary_inside(op: Op, general: Callable[..., Any], make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-    """The function of an elementwise operator with one input while `modes.special` is not 0.
+    """The function of an elementwise operator with one input where its fast path steps aside.
 
     Args:
         general: the public function without a fast path.
@@ -33,9 +33,9 @@ def unary_inside(op: Op, general: Callable[..., Any], make: Callable[[], Callabl
     fast: Any = None
     by_value = op.batching_rule == "elementwise" and op.check is None
 
-    def call(input: Any, out: Any = None) -> Any:
+    def call(input: Any, *, out: Any = None) -> Any:
         nonlocal fast
-        if out is not None or special[0] != level_count[0]:
+        if out is not None or not special[0] or special[0] != level_count[0]:
             return general(input, out=out)
         if fast is None:
             fast = make()

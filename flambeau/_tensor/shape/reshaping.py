@@ -102,7 +102,8 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     a = self._array
     if named:
         size = (named["dtype"],) if "dtype" in named else (named["size"],)
-    elif size and (not special[0] or beside_levels(self)) and is_row_major(a):
+    elif size and a.flags.c_contiguous and (1 not in a.shape or is_row_major(a)) and (
+            not special[0] or beside_levels(self)):
         try:
             return _view(self, a.reshape(*size), a.shape)
         except (ValueError, TypeError):
@@ -151,7 +152,8 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         return with_other_object(error, reshape, (input, *shape), named)
     if named:
         shape = (named["shape"],)
-    elif shape and (not special[0] or beside_levels(input)) and is_row_major(a):
+    elif shape and a.flags.c_contiguous and (1 not in a.shape or is_row_major(a)) and (
+            not special[0] or beside_levels(input)):
         try:
             return _view(input, a.reshape(*shape), a.shape)
         except (ValueError, TypeError):
