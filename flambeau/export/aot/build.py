@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ... import codegen
 from ...runtime import object_emission
 from ...runtime import target as compilation_target
 from .capture import Capture, Memory, fallback_kernels
@@ -153,6 +154,10 @@ def build(
     Raises:
         ExportError: the program cannot be compiled.
     """
+    if not codegen.available():
+        raise ExportError(
+            "kernels are compiled by llvmlite, which is not installed here or switched off (FLAMBEAU_JIT=0)"
+        )
     for _, each in source.captures:
         for kernel in fallback_kernels([t.value for t in each.targets]):
             raise ExportError(f"{kernel!r} has no compiled kernel: {kernel.why or 'it runs in NumPy'}")
