@@ -41,8 +41,6 @@ _CONTENTS: dict[str, dict[str, Any]] = {
     "autograd": {"classes": "context"},
     "checkpoint.hf_storage": {"classes": "HuggingFaceStorageReader HuggingFaceStorageWriter"},
     "checkpoint.optimizer": {"functions": "load_sharded_optimizer_state_dict"},
-    "launcher": {},
-    "launcher.api": {"classes": "LaunchConfig elastic_launch"},
     "remote_device": {"classes": "_remote_device"},
     "rpc": {"classes": "BackendType RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",
             "functions": "get_rpc_timeout get_worker_info init_rpc rpc_async rpc_sync remote shutdown",

@@ -32,7 +32,7 @@ from ..c10d.stores import TCPStore
 from ..runtime import process_control
 from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, SignalException
 
-__all__ = ["get_args_parser", "main", "parse_args", "run"]
+__all__ = ["Agent", "get_args_parser", "launch", "main", "parse_args", "run"]
 
 _PACKAGE = __name__.partition(".")[0] if not __name__.startswith("__main__") else __package__.partition(".")[0]
 _JOIN_TIMEOUT = timedelta(seconds=900)
@@ -155,7 +155,7 @@ def _streams(text: str, local_rank: int) -> int:
 class _Worker:
     """One process, with the threads that pass its output on."""
 
-    def __init__(self, process: subprocess.Popen[bytes], local_rank: int, rank: int, error_file: str) -> None:
+    def __init__(self, process: Any, local_rank: int, rank: int, error_file: str) -> None:
         self.process, self.local_rank, self.rank, self.error_file = process, local_rank, rank, error_file
         self.threads: list[threading.Thread] = []
         self.files: list[IO[bytes]] = []
@@ -167,7 +167,11 @@ class _Worker:
     def end(self, number: int) -> None:
         """Send a signal to the process and those that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, number)
+            try:
+                os.killpg(self.process.pid, number)
+            except ProcessLookupError:  # it leads no group yet
+                if self.process.poll() is None:
+                    os.kill(self.process.pid, number)
 
     def close(self) -> None:
         """Wait until its output is passed on."""
@@ -177,8 +181,12 @@ class _Worker:
             file.close()
 
 
-class _Agent:
-    """The launcher on one machine."""
+class Agent:
+    """The launcher on one machine.
+
+    Args:
+        args: the options of the command line.
+    """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -241,6 +249,15 @@ class _Agent:
             return [sys.executable, "-u", "-c", code, *program]
         return [sys.executable, "-u", "-m", _PACKAGE, "run", *program]
 
+    def _start_process(self, local_rank: int, variables: dict[str, str], options: dict[str, Any]) -> Any:
+        """Start one process, with streams in `options`, as the leader of a group of processes."""
+        return subprocess.Popen(self._command(local_rank), env=variables, start_new_session=True,
+                                preexec_fn=_end_with_parent, **options)
+
+    def results(self) -> dict[int, Any]:
+        """What processes of functions have returned, by rank; None for programs."""
+        return {worker.rank: None for worker in self.workers}
+
     def start(self, attempt: int) -> None:
         """Start all processes of this machine."""
         self.workers = []
@@ -260,8 +277,7 @@ class _Agent:
                     options[name] = files[-1]
                 elif hidden:
                     options[name] = subprocess.DEVNULL
-            process = subprocess.Popen(self._command(local_rank), env=self._variables(local_rank, attempt, error_file),
-                                       start_new_session=True, preexec_fn=_end_with_parent, **options)
+            process = self._start_process(local_rank, self._variables(local_rank, attempt, error_file), options)
             worker = _Worker(process, local_rank, self.node_rank * self.local_size + local_rank, error_file)
             worker.files = files
             for name, stream, console in (("stdout", process.stdout, sys.stdout), ("stderr", process.stderr,
@@ -356,7 +372,7 @@ def _copy(stream: IO[bytes], log: Path, console: Any, prefix: str) -> None:
 
 
 @contextlib.contextmanager
-def _ending_on_signals(agent: _Agent, names: str) -> Iterator[None]:
+def _ending_on_signals(agent: Agent, names: str) -> Iterator[None]:
     """End the processes before the launcher itself, when a signal ends it."""
     def handle(number: int, frame: Any) -> None:
         raise SignalException(f"Process {os.getpid()} got signal: {number}", signal.Signals(number))
@@ -389,14 +405,30 @@ def run(args: argparse.Namespace) -> None:
         ChildFailedError: processes have failed, more often than they may be restarted.
         SignalException: a signal has ended the launcher, and the processes before.
     """
-    agent = _Agent(args)
+    launch(Agent(args))
+
+
+def launch(agent: Agent) -> dict[int, Any]:
+    """Start the processes of an agent and wait until they have ended.
+
+    Args:
+        agent: the launcher on this machine.
+
+    Returns:
+        What the processes have returned, by rank; None for programs.
+
+    Raises:
+        ChildFailedError: processes have failed, more often than they may be restarted.
+        SignalException: a signal has ended the launcher, and the processes before.
+    """
+    args = agent.args
     try:
         with _ending_on_signals(agent, args.signals_to_handle):
             for attempt in range(args.max_restarts + 1):
                 agent.start(attempt)
                 failures = agent.watch(attempt)
                 if not failures:
-                    return
+                    return agent.results()
                 _, first = ChildFailedError(args.training_script, failures).get_first_failure()
                 print(f"torchrun: failed (exitcode: {first.exitcode}) local_rank: {first.local_rank} (pid: {first.pid})"
                       + (f"; restart {attempt + 1} of {args.max_restarts}" if attempt < args.max_restarts else ""),

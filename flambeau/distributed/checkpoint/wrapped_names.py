@@ -6,13 +6,18 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from ...compiler.module import OptimizedModule
 from ...nn import Module
 from ...nn.modules.base.state_dict import EXTRA_STATE
 from ...nn.parallel import DistributedDataParallel
 
 _CHECKPOINT_PREFIX = "_checkpoint_wrapped_module."
 _WRAPPED = "_fsdp_wrapped_module"
+
+
+def _is_compiled(module: Any) -> bool:
+    from ...compiler.module import OptimizedModule  # imports the compiler
+
+    return isinstance(module, OptimizedModule)
 
 
 def plain_name(model: Module, name: str, modifiers: str = "_fqn_modifiers") -> str:
@@ -27,7 +32,7 @@ def plain_name(model: Module, name: str, modifiers: str = "_fqn_modifiers") -> s
     place: Any = model
     for part in name.replace(_CHECKPOINT_PREFIX, "").split("."):
         wrapper = (part == "module" and isinstance(place, DistributedDataParallel)) or part == _WRAPPED or (
-            part == "_orig_mod" and isinstance(place, OptimizedModule))
+            part == "_orig_mod" and _is_compiled(place))
         if not wrapper:
             replaced = getattr(place, modifiers)().get(part) if hasattr(place, modifiers) else None
             if replaced and hasattr(place, replaced):
