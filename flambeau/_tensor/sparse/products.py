@@ -332,7 +332,8 @@ def sparse_addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1., alp
         (mat2 if needs(mat1) else None, mat1))
 
 
-_REDUCTIONS = ("sum", "mean", "amax", "amin")
+#: name -> the reduction
+_REDUCTIONS = {"sum": "sum", "mean": "mean", "amax": "amax", "amin": "amin", "max": "amax", "min": "amin"}
 
 
 def sparse_mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
@@ -342,7 +343,7 @@ def sparse_mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
     Args:
         mat1: (m, k); mat2: (k, n), of which at least one is sparse.
-        reduce: for a CSR matrix, the reduction of the products of a row: "sum", "mean", "amax" or "amin".
+        reduce: for a CSR matrix, the reduction of the products of a row: "sum", "mean", "max" or "min".
 
     >>> import flambeau as torch
     >>> torch.sparse.mm(torch.eye(2).to_sparse(), torch.tensor([[3.], [4.]]))
@@ -393,6 +394,8 @@ def _sparse_sparse_matmul(x: Tensor, y: Tensor) -> Tensor:
 
 def _reduced_product(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     """A product of a CSR matrix whose sums over a row are another reduction."""
+    if reduce == "prod":
+        raise RuntimeError("sparse_mm_reduce: reduce type of prod has not been enabled.")
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     a: Any = mat1._array
@@ -404,7 +407,7 @@ def _reduced_product(mat1: Tensor, mat2: Tensor, reduce: str) -> Tensor:
     products = mat1.values().unsqueeze(1) * fn.index_select(mat2, 0, columns)
     zeros = fn.zeros((a.shape[0], mat2._array.shape[1]), dtype=mat1.dtype)
     index = rows.unsqueeze(1).expand(products._array.shape)
-    return fn.scatter_reduce(zeros, 0, index, products, reduce, include_self=False)
+    return fn.scatter_reduce(zeros, 0, index, products, _REDUCTIONS[reduce], include_self=False)
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1., alpha: Any = 1.,
