@@ -173,7 +173,8 @@ class ElementwiseOps:
 
     def full(self, size: Sequence[int], value: Any, dtype: Any = None) -> Value:
         kind = dtypes.get_default_dtype().numpy if dtype is None else getattr(dtype, "numpy", dtype)
-        return self.graph.expand(self.graph.constant(value, kind), tuple(size))
+        single = self.graph.cast(value, kind) if isinstance(value, Value) else self.graph.constant(value, kind)
+        return self.graph.expand(single, tuple(size))
 
     def full_like(self, x: Value, value: Any, dtype: Any = None) -> Value:
         return self.full(x.shape, value, x.dtype if dtype is None else dtype)
