@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..._tensor import Tensor
+from ..._tensor.creation.constants import ones_like
 from ...autograd.graph import get_gradient_edge
 from ...engine.api import GradientEdge, backward, grad
 
@@ -85,13 +86,17 @@ class WeightGradients:
 
     Args:
         outputs: the results that the pass for the inputs starts from.
+        gradients: their gradients, None for a loss.
         inputs: the inputs.
         weights: the parameters.
     """
 
-    def __init__(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], weights: Iterable[Tensor]) -> None:
+    def __init__(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor],
+                 weights: Iterable[Tensor]) -> None:
         self._weights = [weight for weight in weights if weight.requires_grad]
-        self._reached = self._branches(outputs, inputs)
+        self._apart: list[tuple[GradientEdge, Tensor | None]] = []  # results that the inputs do not influence
+        self._apart_weights: set[int] = set()
+        self._reached = self._branches(outputs, gradients, inputs)
         self._gradients: dict[Any, Any] = {}
         self._handles = [node.register_prehook(self._keep(node)) for node in self._reached]
 
@@ -101,7 +106,8 @@ class WeightGradients:
 
         return keep
 
-    def _branches(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> dict[Any, set[int]]:
+    def _branches(self, outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor]
+                  ) -> dict[Any, set[int]]:
         """Branching node -> the numbers of the weights that it leads to off the paths to the inputs."""
         weights = {get_gradient_edge(weight).node: i for i, weight in enumerate(self._weights)}
         ends = {get_gradient_edge(each).node for each in inputs if each.requires_grad}
@@ -131,10 +137,11 @@ class WeightGradients:
                 on_path.add(node)
                 if aside:
                     branches[node] = aside
-        starts = {get_gradient_edge(output).node for output in outputs}
-        for node in starts - on_path:  # the inputs do not influence this result
-            if leads[node]:
-                branches[node] = leads[node]
+        for output, gradient in zip(outputs, gradients, strict=True):
+            edge = get_gradient_edge(output)
+            if edge.node not in on_path and leads[edge.node]:
+                self._apart.append((edge, ones_like(output) if gradient is None else gradient))
+                self._apart_weights |= leads[edge.node]
         return branches
 
     def release(self) -> None:
@@ -156,6 +163,9 @@ class WeightGradients:
 
     def run(self) -> None:
         """Accumulate the gradients of the weights."""
+        if self._apart:
+            backward([edge for edge, _ in self._apart], [gradient for _, gradient in self._apart], retain_graph=True,
+                     inputs=[self._weights[i] for i in sorted(self._apart_weights)])
         for nodes, numbers in self._groups():
             # a weight that several nodes lead to: what reaches a later node on the way from an earlier one is in what
             # was kept, so that it must not count again
@@ -173,7 +183,7 @@ class WeightGradients:
             finally:
                 for handle in handles:
                     handle.remove()
-        self._gradients, self._reached = {}, {}
+        self._gradients, self._reached, self._apart = {}, {}, []
 
 
 def stage_backward_input(stage_outputs_or_loss: Sequence[Tensor], output_grads: Sequence[Tensor | None] | None,
@@ -193,14 +203,15 @@ def stage_backward_input(stage_outputs_or_loss: Sequence[Tensor], output_grads: 
         RuntimeError: the pass failed.
     """
     try:
-        given = output_grads if output_grads is not None else [None] * len(stage_outputs_or_loss)
-        pairs = [(output, gradient) for output, gradient in zip(stage_outputs_or_loss, given, strict=True)
+        every = output_grads if output_grads is not None else [None] * len(stage_outputs_or_loss)
+        pairs = [(output, gradient) for output, gradient in zip(stage_outputs_or_loss, every, strict=True)
                  if output.requires_grad]
         outputs = [output for output, _ in pairs]
         sought = [value for value in input_values if isinstance(value, Tensor) and value.requires_grad]
-        waiting = WeightGradients(outputs, sought, weights)
+        given = [gradient for _, gradient in pairs]
+        waiting = WeightGradients(outputs, given, sought, weights)
         try:
-            found = iter(grad(outputs, sought, [gradient for _, gradient in pairs], retain_graph=True,
+            found = iter(grad(outputs, sought, given, retain_graph=True,
                               allow_unused=True) if outputs and sought else [None] * len(sought))
         finally:
             waiting.release()

@@ -12,6 +12,7 @@ import numpy as np
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess
 from ...modes import special
+from ...ops.declare import ELEMENTWISE
 from ..anomaly_mode import Anomaly, check_nan, evaluated, warn_with_traceback
 from ..grad_mode import grad_mode
 from ..nodes.hook_calls import as_tensor, call_post_hooks, call_pre_hooks, call_tensor_hooks, materialize
@@ -127,6 +128,17 @@ class GraphTask:
         """Whether a node's gradient is requested, or leads to one that is."""
         return node is not None and (self.needed is None or node in self.needed or node in (self.captures or ()))
 
+    def partly_wanted(self, node: Node) -> tuple[bool, ...] | None:
+        """Which gradients of a node are needed, where some are not: the others are not computed.
+
+        None for elementwise operators, all of whose gradients one kernel computes, and for gradients that are recorded.
+        """
+        if self.create_graph or special[0] or not isinstance(node, OpNode) or node.op.kind == ELEMENTWISE:
+            return None
+        edges = node.edges
+        wanted = tuple(map(self.is_needed, edges))
+        return None if sum(wanted) == sum(edge is not None for edge in edges) else wanted
+
     def is_root(self, node: Node) -> bool:
         """Whether the pass begins at a node."""
         return any(root is node for root, _ in self.roots)
@@ -187,7 +199,11 @@ class GraphTask:
         else:
             full = materialize(node, g, self.create_graph) if node.outputs is not None and (
                 node.materializes_undefined) else g
-            grads = self.call_rules(node, full) if special[0] else vjp(node, full, self.create_graph)
+            wanted = None if self.needed is None else self.partly_wanted(node)
+            if wanted is not None:
+                grads = node.vjp(full, False, wanted)  # type: ignore[call-arg]
+            else:
+                grads = self.call_rules(node, full) if special[0] else vjp(node, full, self.create_graph)
             del full
         if extra is not None and extra.post_hooks:
             if self.needed is not None and node.materializes_undefined:  # hooks receive only gradients that are needed
@@ -231,8 +247,12 @@ class GraphTask:
         if g is None:
             return None
         del self.buffers[node]
+        wanted = None if self.needed is None else self.partly_wanted(node)
         try:
-            grads = node.run(node, g)  # type: ignore[misc]
+            if wanted is None:
+                grads = node.run(node, g)  # type: ignore[misc]
+            else:
+                grads = node.vjp(g, False, wanted)  # type: ignore[call-arg]
         except SparseAccess:
             grads = node.vjp(g, False)
         if not self.keep_graph:

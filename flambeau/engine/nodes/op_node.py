@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -190,8 +191,16 @@ class OpNode(Node):
             tensor._tangents = self.extra.tangents[number]
         return tensor
 
-    def vjp(self, cotangents: Any, tensors: bool) -> Any:
+    def vjp(self, cotangents: Any, tensors: bool, wanted: Sequence[bool] | None = None) -> Any:
+        """The cotangents of the inputs.
+
+        Args:
+            cotangents: of the output; a list where there are several outputs.
+            tensors: whether cotangents are tensors, whose operators are recorded; else arrays.
+            wanted: the inputs whose cotangents are computed; None for all that the plan has.
+        """
         plan = self.plan
+        needs = plan.needs if wanted is None else tuple(map(and_, plan.needs, wanted))
         fix = self.fix
         gs = tuple(cotangents) if self.op.n_outputs > 1 else (cotangents,)
         unpacked = self.unpack(tensors) if plan.saves_tensors else []
@@ -205,7 +214,7 @@ class OpNode(Node):
                     gs = tuple(None if g is None else conj(g) for g in gs)
             if self.op.tensor_list:
                 gs = (list(gs),)
-            values = (*gs, layer.functions if tensors else layer.arrays, plan.needs, *unpacked, *self.consts)
+            values = (*gs, layer.functions if tensors else layer.arrays, needs, *unpacked, *self.consts)
             if plan.joint is not None:
                 if self.op.variadic:
                     values = self._gather_variadic(values)
@@ -214,12 +223,14 @@ class OpNode(Node):
                 result = list(run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else
                               function(*arguments))
                 result += [None] * (len(self.edges) - len(result))
-                for i, need in enumerate(plan.needs):
+                for i, need in enumerate(needs):
                     if not need:
                         result[i] = None
             else:
                 result = [None] * len(self.edges)
                 for i, function, pick in plan.steps:
+                    if not needs[i]:
+                        continue
                     arguments = pick(values)
                     result[i] = run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else (
                         function(*arguments))
