@@ -59,6 +59,23 @@ class Shard(Placement):
         """The dimension of the tensor."""
         return self._dim
 
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
+        """The size of one part of a dimension, and where it begins.
+
+        Args:
+            curr_local_size: the size of the dimension.
+            num_chunks: the number of parts.
+            rank: which part.
+
+        >>> from flambeau.distributed.placement_types import Shard
+        >>> [Shard.local_shard_size_and_offset(5, 3, rank) for rank in range(3)]
+        [(2, 0), (2, 2), (1, 4)]
+        """
+        full = -(-curr_local_size // num_chunks)
+        begin = min(curr_local_size, full * rank)
+        return min(curr_local_size, full * (rank + 1)) - begin, begin
+
     def is_shard(self, dim: int | None = None) -> bool:
         return dim is None or dim == self._dim
 

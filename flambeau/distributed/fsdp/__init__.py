@@ -9,6 +9,7 @@ from ... import config
 from ...environment.left_out import refusing_class
 from ._fully_shard import (
     CPUOffloadPolicy,
+    DataParallelMeshDims,
     FSDPModule,
     MixedPrecisionPolicy,
     OffloadPolicy,
@@ -38,7 +39,7 @@ from .fully_sharded_data_parallel import FullyShardedDataParallel, OptimStateKey
 FlatParameter = refusing_class("torch.distributed.fsdp.FlatParameter",
                                "parameters keep their shapes, as `DTensor`s, and are never flat")
 
-__all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FlatParameter",
+__all__ = ["BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "DataParallelMeshDims", "FSDPModule", "FlatParameter",
            "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel", "LocalOptimStateDictConfig",
            "LocalStateDictConfig", "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy", "OptimStateDictConfig",
            "OptimStateKeyType", "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy",

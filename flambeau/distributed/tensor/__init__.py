@@ -21,7 +21,7 @@ __all__ = ["DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard"
 
 DTensor.__module__ = __name__
 
-_SUBMODULES = frozenset({"_api", "_dtensor_spec", "_utils", "device_mesh", "experimental", "parallel",
+_SUBMODULES = frozenset({"_api", "_dtensor_spec", "_utils", "debug", "device_mesh", "experimental", "parallel",
                          "placement_types"})
 
 

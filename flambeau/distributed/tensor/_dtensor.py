@@ -86,7 +86,7 @@ class DTensor(Tensor):
     def __new__(cls, local_tensor: Tensor, spec: DTensorSpec, *, requires_grad: bool = False) -> DTensor:
         meta = spec.tensor_meta
         assert meta is not None
-        out: DTensor = wrap(reserved(meta.shape, meta.dtype.numpy, meta.stride), cls)
+        out: DTensor = wrap(reserved(meta.shape, meta.dtype.numpy, spec.strides_unless_row_major), cls)
         out._local_tensor, out._spec = local_tensor, spec
         if local_tensor.is_meta:
             mark_meta(out)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...shapes import Size
 from ..device_mesh import DeviceMesh
 from ..placement_types import Placement
-from ._sharding import is_shard, local_shape_and_offset
+from ._sharding import is_shard, local_shape_and_offset, row_major_strides
 
 
 class TensorMeta(NamedTuple):
@@ -29,12 +29,13 @@ class DTensorSpec:
         tensor_meta: shape, strides and dtype.
     """
 
-    __slots__ = ("_hash", "mesh", "placements", "tensor_meta")
+    __slots__ = ("_hash", "_strides", "mesh", "placements", "tensor_meta")
 
     def __init__(self, mesh: DeviceMesh, placements: Sequence[Placement],
                  tensor_meta: TensorMeta | None = None) -> None:
         self.mesh, self.placements, self.tensor_meta = mesh, tuple(placements), tensor_meta
         self._hash: int | None = None
+        self._strides: tuple[int, ...] | None = ()
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -97,6 +98,14 @@ class DTensorSpec:
     def local_shape(self) -> tuple[int, ...]:
         """The shape of this process's part."""
         return local_shape_and_offset(self.shape, self.mesh.shape, self.mesh.get_coordinate(), self.placements)[0]
+
+    @property
+    def strides_unless_row_major(self) -> tuple[int, ...] | None:
+        """The strides of the whole tensor; None if it is row-major."""
+        if self._strides == () and self._meta.shape:
+            meta = self._meta
+            self._strides = None if tuple(meta.stride) == row_major_strides(meta.shape) else meta.stride
+        return self._strides or None
 
     def with_placements(self, placements: Sequence[Placement]) -> DTensorSpec:
         """The same tensor, placed otherwise."""

@@ -150,6 +150,18 @@ def main(torch, rank, size):
     log("deepcopy", lambda: import_module("copy").deepcopy(placed(M, S(0))).full_tensor())
     log("detached memory", lambda: placed(M, S(0)).detach().zero_().full_tensor())
 
+    def counted():
+        debug = import_module(f"{torch.__name__}.distributed.tensor.debug")
+        with debug.CommDebugMode() as mode:
+            placed(M, P()).redistribute(mesh, [R()])
+            placed(M, P()).redistribute(mesh, [S(0)])
+            tensor.DTensor.from_local(M, mesh, [S(0)]).redistribute(mesh, [R()])
+            placed(M, R()) + placed(M, R())
+        counts = mode.get_comm_counts()
+        names = ("all_reduce", "reduce_scatter_tensor", "all_gather_into_tensor")
+        return [counts[getattr(torch.ops.c10d_functional, name)] for name in names]
+    log("counts of collectives", counted)
+
     # errors
     log("mixed", lambda: placed(M, S(0)) + M)
     log("not a leaf", lambda: tensor.distribute_tensor(M.clone().requires_grad_() * 2, mesh, [S(0)]))

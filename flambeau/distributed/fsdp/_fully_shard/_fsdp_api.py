@@ -52,4 +52,24 @@ class CPUOffloadPolicy(OffloadPolicy):
     pin_memory: bool = True
 
 
-__all__ = ["CPUOffloadPolicy", "MixedPrecisionPolicy", "OffloadPolicy"]
+@dataclass
+class DataParallelMeshDims:
+    """Which dimensions of a mesh parameters are cut over, and copied over; `fully_shard` refuses it.
+
+    Attributes:
+        shard: names of dimensions to cut over.
+        replicate: names of dimensions to copy over.
+
+    Raises:
+        ValueError: both are None (PyTorch's text).
+    """
+
+    shard: str | tuple[str, ...] | None = None
+    replicate: str | tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.shard is None and self.replicate is None:
+            raise ValueError("At least one of shard or replicate must be set in DataParallelMeshDims")
+
+
+__all__ = ["CPUOffloadPolicy", "DataParallelMeshDims", "MixedPrecisionPolicy", "OffloadPolicy"]

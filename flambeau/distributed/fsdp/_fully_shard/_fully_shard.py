@@ -283,6 +283,20 @@ class FSDPModule:
         """
         self.set_gradient_divide_factor(factor)
 
+    def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
+        """Accepted: gradients are added, then divided, in any case.
+
+        Args:
+            enable: without effect.
+        """
+
+    def set_allocate_memory_from_process_group_for_comm(self, enable: bool) -> None:
+        """Accepted: process groups have no memory of their own.
+
+        Args:
+            enable: without effect.
+        """
+
     def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
         """Say whether a backward pass gathers the parameters, which a module that only holds inputs needs not.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .api import parallelize_module
+from .linear_styles import ColwiseParallel, ParallelStyle, RowwiseParallel, SequenceParallel
 from .loss import loss_parallel
 from .prepare import PrepareModuleInput, PrepareModuleInputOutput, PrepareModuleOutput
-from .style import ColwiseParallel, ParallelStyle, RowwiseParallel, SequenceParallel
 
 __all__ = ["ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleInputOutput", "PrepareModuleOutput",
            "RowwiseParallel", "SequenceParallel", "loss_parallel", "parallelize_module"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....nn.modules.module import Module
 from ...device_mesh import DeviceMesh, _mesh_resources
-from .style import ParallelStyle
+from .linear_styles import ParallelStyle
 
 
 def parallelize_module(module: Module, device_mesh: DeviceMesh | None = None,

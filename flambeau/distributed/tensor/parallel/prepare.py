@@ -9,7 +9,7 @@ from ....nn.modules.module import Module
 from ...device_mesh import DeviceMesh
 from ...placement_types import Placement
 from .._dtensor import DTensor
-from .style import ParallelStyle
+from .linear_styles import ParallelStyle
 
 Layouts = Placement | Sequence[Placement | None] | None
 
