@@ -246,6 +246,35 @@ def test_a_process_that_is_killed_is_named(tmp_path):
     assert set(texts[:2]) <= {expected.format(rank) for rank in range(3)}  # whose error ended it may be named, too
 
 
+def test_threads_ask_at_the_same_time_whether_a_process_has_ended():
+    child = os.fork()
+    if not child:
+        threading.Event().wait(20)
+        os._exit(0)
+    process = segment._process(child)
+    found, stop = [], threading.Event()
+
+    def ask():
+        try:
+            while not stop.is_set() and not process.ended():
+                pass
+        except RuntimeError as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    stop.wait(0.2)
+    os.kill(child, signal.SIGKILL)
+    for thread in threads:
+        thread.join(10)  # it has ended, though nobody has waited for it
+    stop.set()
+    os.waitpid(child, 0)
+    assert not found
+    assert not any(thread.is_alive() for thread in threads)
+    assert segment._process(os.getpid()) is None
+
+
 def test_no_file_and_no_descriptor_remains(tmp_path):
     before = set(os.listdir("/dev/shm"))
 

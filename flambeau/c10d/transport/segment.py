@@ -38,12 +38,12 @@ class _Process:
 
     def __init__(self, number: int) -> None:
         self._descriptor = os.pidfd_open(number)
-        self._poll = select.poll()
-        self._poll.register(self._descriptor, select.POLLIN)
         weakref.finalize(self, os.close, self._descriptor).atexit = False
 
     def ended(self) -> bool:
-        return bool(self._poll.poll(0))
+        poll = select.poll()  # one that threads share refuses to be asked by two
+        poll.register(self._descriptor, select.POLLIN)
+        return bool(poll.poll(0))
 
 
 _processes: weakref.WeakValueDictionary[tuple[int, int], _Process] = weakref.WeakValueDictionary()
