@@ -26,6 +26,7 @@ from ..cache.trace_cache import TraceRecord
 from ..guards.arguments import ArrayLayout, OutputTensor, bump_version, restore_view
 from ..guards.guard import ITEM, MODULE, Guard
 from ..guards.tensor_state import TensorFlags, are_hooked, optimizer_guard, state_entries
+from ..symbolic.expressions import evaluate
 from ..symbolic.formulas import OutOfTemplate
 from ..tracing.aliasing import address, extent, flat_view, owner
 from ..tracing.trace import Trace
@@ -38,7 +39,7 @@ from .template import Template, pin_holds
 #: returned instead of a result if a guard fails
 GUARDS_FAILED = object()
 #: no inputs that are computed from numbers
-EMPTY: Mapping[int, np.ndarray] = MappingProxyType({})
+EMPTY: Mapping[int, Any] = MappingProxyType({})
 
 
 class FreedNode(Node):
@@ -181,8 +182,10 @@ class CacheEntry:
         return self.modules_match() and self.tensor_flags_match(True) and all(
             each.holds() for each in (*self.guards, *self.optimizer_guards))
 
-    def computed_inputs(self, arguments: Sequence[Any]) -> dict[int, np.ndarray] | None:
-        """Return the inputs that are computed from numbers, by number; None if the program does not serve these.
+    def computed_inputs(self, arguments: Sequence[Any]) -> dict[int, Any] | None:
+        """Return what is computed from numbers; None if the program does not serve these.
+
+        By number, the inputs; by `-1 - i`, the results that are numbers.
 
         Args:
             arguments: all arguments of the call.
@@ -193,12 +196,14 @@ class CacheEntry:
         if symbols is None:
             return None
         try:
-            return {number: source[1].number(symbols) for number, source in self.trace.sources.items()
-                    if source[0] == "computed"}
+            found = {number: source[1].number(symbols) for number, source in self.trace.sources.items()
+                     if source[0] == "computed"}
+            return found | {-1 - i: evaluate(each[1], symbols) for i, each in enumerate(self.trace.outputs)
+                            if each[0] == "computed"}
         except OutOfTemplate:
             return None
 
-    def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any], computed: Mapping[int, np.ndarray] = EMPTY
+    def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any], computed: Mapping[int, Any] = EMPTY
                      ) -> list[np.ndarray] | None:
         """Return the arrays of graph inputs, by number; None if a tensor or gradient has changed.
 
@@ -286,7 +291,7 @@ class CacheEntry:
         return len(owners) == len(arrays) and self.memory_owners.isdisjoint(owners)
 
     def run(self, arguments: Sequence[Any], watch: KernelCallback | None = None,
-            computed: Mapping[int, np.ndarray] = EMPTY) -> Any:
+            computed: Mapping[int, Any] = EMPTY) -> Any:
         """Check the guards and replay the program.
 
         Args:
@@ -316,7 +321,7 @@ class CacheEntry:
                 ref.resolve(arguments)._grad = grad
         return self.make_result(new, arguments, computed)
 
-    def run_profiled(self, arguments: Sequence[Any], computed: Mapping[int, np.ndarray] = EMPTY) -> Any:
+    def run_profiled(self, arguments: Sequence[Any], computed: Mapping[int, Any] = EMPTY) -> Any:
         """Like `run`, with an event for each kernel if this thread is profiled."""
         timeline = active_timeline()
         if timeline is None:
@@ -339,13 +344,13 @@ class CacheEntry:
                 else np.empty(shape, dtype)
                 for k, (shape, dtype) in enumerate(self.program.output_specs)]
 
-    def make_outputs(self, new: Sequence[np.ndarray], arguments: Sequence[Any], computed: Mapping[int, np.ndarray]
+    def make_outputs(self, new: Sequence[np.ndarray], arguments: Sequence[Any], computed: Mapping[int, Any]
                      ) -> list[Any]:
         """Construct the result tensors from the arrays that the program made; last, bases that are not returned."""
         trace = self.trace
         results: list[Any] = []
         outputs: list[Any] = [] if trace.joint is None else [None] * trace.joint.count
-        for each, freed_nodes in zip(trace.outputs, self.freed_nodes, strict=True):
+        for i, (each, freed_nodes) in enumerate(zip(trace.outputs, self.freed_nodes, strict=True)):
             kind = each[0]
             if isinstance(each, OutputTensor):
                 tensor = wrap(self.output_array(each[1], new, arguments), Parameter if each.parameter else Tensor)
@@ -364,6 +369,8 @@ class CacheEntry:
                 results.append(results[each[1]])
             elif kind == "gradient of":
                 results.append(each[1].resolve(arguments)._grad)
+            elif kind == "computed":
+                results.append(computed[-1 - i])
             else:
                 results.append(each[1])
         for tensor, each in zip(results, trace.outputs, strict=True):
@@ -384,7 +391,7 @@ class CacheEntry:
         return results
 
     def make_result(self, new: Sequence[np.ndarray], arguments: Sequence[Any],
-                    computed: Mapping[int, np.ndarray] = EMPTY) -> Any:
+                    computed: Mapping[int, Any] = EMPTY) -> Any:
         """Construct the function's result from the arrays that the program made."""
         results = self.make_outputs(new, arguments, computed)
         for ref, layout in self.trace.grad_updates:

@@ -220,9 +220,12 @@ def _emit_computed_inputs(stub: _StubSource, entry: CacheEntry, arguments: list[
     if template.traces.has_guards:
         stub.add_guard(1, f"{stub.name(template.traces.holds, 'holds')}(({''.join(f'{name}, ' for name in names)}))")
     constants = {number: source[1] for number, source in entry.trace.sources.items() if source[0] == "computed"}
-    if not constants:
+    returned = {i: each[1] for i, each in enumerate(entry.trace.outputs) if each[0] == "computed"}
+    if not constants and not returned:
         return
     stub.add(1, "try:")
+    for i, number in returned.items():
+        stub.add(2, f"v{i} = {_number_source(stub, number, names)}")
     for number, constant in constants.items():
         stub.add(2, f"c{number} = {_number_source(stub, constant.start, names)}")
         if constant.dtype.kind == "f":
@@ -363,10 +366,11 @@ def _emit_results(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> N
             grad = "None" if layout is None else f"wrap({array(layout)})"
             stub.add(1, f"{_tensor_name(stub, ref, tensors)}._grad = {grad}")
     if entry.backward is not None or any(ref.kind == "result" for ref, _ in trace.grad_updates) or not all(
-            each.is_plain if isinstance(each, OutputTensor) else each[0] in ("argument", "same", "constant")
+            each.is_plain if isinstance(each, OutputTensor) else each[0] in ("argument", "same", "constant", "computed")
             for each in trace.outputs):
         new = ", ".join(f"o{k}" for k in range(len(entry.program.output_specs)))
         computed = [f"{number}: c{number}" for number, source in trace.sources.items() if source[0] == "computed"]
+        computed += [f"{-1 - i}: v{i}" for i, each in enumerate(trace.outputs) if each[0] == "computed"]
         stub.add(1, f"return entry.make_result([{new}], [{', '.join(f'a{i}' for i in tensors)}], "
                     f"{{{', '.join(computed)}}})")
         return
@@ -380,6 +384,8 @@ def _emit_results(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> N
             results.append(f"r{i}")
         elif each[0] == "argument":
             results.append(f"a{tensors[each[1]]}")
+        elif each[0] == "computed":
+            results.append(f"v{i}")
         else:
             results.append(stub.name(each[1], "same"))
     if trace.tree.is_leaf():

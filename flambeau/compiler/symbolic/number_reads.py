@@ -51,12 +51,14 @@ class NumberReads:
         guards: the decisions.
         computed: arguments, and numbers that were computed from them, in this order.
         rounded: those that were rounded.
+        returned: by position among the results, those that the function returned.
     """
 
     def __init__(self) -> None:
         self.guards: list[NumberGuard] = []
         self.computed: list[SymbolicNumber] = []
         self.rounded: list[SymbolicNumber] = []
+        self.returned: dict[int, SymbolicNumber] = {}
 
     def add_guard(self, *guard: Any) -> None:
         """Record a decision (the fields of a `NumberGuard`)."""

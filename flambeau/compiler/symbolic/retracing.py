@@ -26,7 +26,7 @@ from ..tracing.aliasing import memory_order, owner
 from ..tracing.trace import Trace
 from ..tracing.tracer import Tracer
 from .formulas import NotSymbolic
-from .number_reads import NumberReads, TooManyDecisions, plain, recorded_reads
+from .number_reads import NumberReads, SymbolicNumber, TooManyDecisions, plain, recorded_reads
 from .rollback import preserved_objects
 
 
@@ -212,7 +212,7 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
                 after, now = tree_flatten((new_args, new_kwargs))
                 if now != tree or any(x is not y for x, y in zip(replaced, after, strict=True)):
                     tracer.graph_break("a container among the arguments is changed")
-                result = _with_plain_numbers(result)
+                result = _with_plain_numbers(result, reads.returned)
                 retraced = _RetracedTrace(tracer, tensors, result)
         except (Exception, _UnexpectedWrite, TooManyDecisions) as error:
             raise NotSymbolic(f"the function fails for shapes {[*shapes.values()]} and numbers "
@@ -226,8 +226,10 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
     return Retrace(retraced, reads)
 
 
-def _with_plain_numbers(result: Any) -> Any:
+def _with_plain_numbers(result: Any, returned: dict[int, SymbolicNumber]) -> Any:
+    """Return a result without symbolic numbers, and put those that were computed from arguments into `returned`."""
     leaves, tree = tree_flatten(result, lambda x: isinstance(x, Size))
+    returned.update({i: x for i, x in enumerate(leaves) if type(x) is SymbolicNumber and x.origin is not None})
     return tree_unflatten([as_size([*map(plain, x)]) if isinstance(x, Size) else plain(x) for x in leaves], tree)
 
 

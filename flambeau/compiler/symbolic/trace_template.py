@@ -27,7 +27,7 @@ from .number_reads import NumberGuard, NumberReads, plain
 #: attributes of traces that are the same for all sizes
 _EQUAL = ("tree", "storage_offsets", "version_bumps", "written_leaves", "ran_backward")
 #: attributes that contain numbers and values
-_UNIFIED = ("data_guards", "targets", "outputs", "grad_updates", "grad_absent", "grad_presence", "grad_strides",
+_UNIFIED = ("data_guards", "targets", "grad_updates", "grad_absent", "grad_presence", "grad_strides",
             "effects")
 #: functions of sizes that may be constants of a program
 _FUNCTIONS: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = (
@@ -275,6 +275,9 @@ class TraceTemplate:
         self._values = [self._unify_values(vs, computed, sizes) for vs in zip(
             *[each.graph.values[:first.num_values] for each in traces], strict=True)]
         self._parts = {name: _unify([getattr(each, name) for each in traces], sizes) for name in _UNIFIED}
+        self._returned = self._unify_returned([each.returned for each in reads], trace.outputs, sizes)
+        self._parts["outputs"] = _unify([[("constant", None) if i in self._returned else output for i, output in
+                                          enumerate(each.outputs)] for each in traces], sizes)
         if any([*each.sources] != [*trace.sources] for each in traces):
             raise NotSymbolic("other arrays were used")
         self._sources = {}
@@ -335,6 +338,19 @@ class TraceTemplate:
             if first.compare is None and left.__class__ in SYMBOLIC:
                 raise NotSymbolic(f"Python code depends on the exact value of a number, {plain(first.left)}")
             found.append(first._replace(left=left, right=right))
+        return found
+
+    @staticmethod
+    def _unify_returned(numbers: Sequence[dict[int, Any]], outputs: Sequence[tuple], sizes: Sizes) -> dict[int, Any]:
+        """Return the results that are numbers as expressions, by position."""
+        if any(each.keys() != numbers[0].keys() for each in numbers):
+            raise NotSymbolic("numbers are returned for some values only")
+        found = {}
+        for i in numbers[0]:
+            found[i] = unified([each[i] for each in numbers], sizes)
+            number = evaluate(found[i], sizes.sizes[-1])
+            if outputs[i][0] != "constant" or type(outputs[i][1]) is not type(number) or outputs[i][1] != number:
+                raise NotSymbolic("another number is returned")
         return found
 
     @staticmethod
@@ -400,6 +416,8 @@ class TraceTemplate:
             setattr(made, name, _evaluate(part, sizes, values))
         made.sources = {number: _evaluate(source, sizes, values) if source[0] == "memory of" else source
                         for number, source in self._sources.items()}
+        for i, number in self._returned.items():
+            made.outputs[i] = ("computed", number) if free else ("constant", evaluate(number, sizes))
         made.sources.update({number: ("computed", constant) for constant, number in inputs.items()})
         made._identities = [id(x) for x in arguments]
         made.argument_memory = [(weakref.ref(x), weakref.ref(owner(x._array)), address(x._array)) for x in arguments]
