@@ -311,6 +311,8 @@ FOUND = {
         z = y.index_add(0, i, y[:1]); y.detach().mul_(2); r = z.sum().backward()
         z = y.index_copy(0, i, y[:1]); y.detach().mul_(2); r = z.sum().backward()
         z = torch.combinations(y[0]); y.detach().mul_(2); r = z.sum().backward()
+        z = y.put(i, y[0, :1]); y.detach().mul_(2); r = z.sum().backward()
+        z = torch.complex(y, y); y.detach().mul_(2); r = z.real.sum().backward()
     """,
     "second derivatives": """
         x = torch.tensor([[0.5, -1.0, 2.0]], requires_grad=True); t = torch.tensor([1]); u = torch.tensor([1.2])

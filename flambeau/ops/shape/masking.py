@@ -135,7 +135,7 @@ def put(xp, input, index, source, *, accumulate=False):
     return xp.put(input, index, source, accumulate)
 
 
-def _put_vjp(xp, g, index, source_shape, accumulate, needs):
+def _put_vjp(xp, g, index, source, source_shape, accumulate, needs):  # the source is saved for its version
     g_input = g_source = None
     if needs[0]:
         g_input = g if accumulate else xp.put(g, index, xp.zeros(tuple(index.shape), dtype=g.dtype))
