@@ -19,6 +19,10 @@ def _with_numbers(measured: Any) -> Any:
     return measured
 
 
+def _read(path: Path) -> Any:
+    return _with_numbers(json.loads(path.read_text(encoding="utf-8")))
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
@@ -27,13 +31,14 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="the folder of the manual")
     options = parser.parse_args()
     if options.measured:
-        measured = _with_numbers(json.loads(options.measured.read_text(encoding="utf-8")))
+        measured = _read(options.measured)
     else:
         measured = measure(lambda text: print(text, flush=True))
     if options.keep:
         options.keep.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    others = [_read(path) for path in sorted((Path(__file__).parent / "measurements").glob("*.json"))]
     draw(measured, options.docs / "pictures")
-    (options.docs / "scaling.md").write_text(page(measured), encoding="utf-8")
+    (options.docs / "scaling.md").write_text(page(measured, others), encoding="utf-8")
 
 
 if __name__ == "__main__":

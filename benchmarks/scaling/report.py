@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +67,27 @@ def _predictions(model: Model, cluster: Cluster, tokens: Any) -> str:
     return _table(["strategy", "8 machines", "64", "256", "1,024", "states a machine, 1,024"], rows)
 
 
-def page(measured: Mapping[str, Any]) -> str:
-    """The page, in Markdown."""
+def _occasions(others: Sequence[Mapping[str, Any]]) -> str:
+    """What the same measurements said at other times."""
+    rows = []
+    for each in others:
+        machine = fit_machine(each)
+        errors = [machine.step(n, step["gradients"]) / step["step"] - 1 for n, step in each["steps"].items()]
+        rows.append([f"{each['when']}, load {each['load'][0]:.0f} to {each['load'][1]:.0f}",
+                     _milliseconds(machine.work), f"{machine.cores:.2f}", f"{machine.alpha * 1e6:.0f} us",
+                     f"{machine.beta * 1e9:.2f} ns", f"{each['rate'] / 1e9:.0f} G", f"{errors[-1]:+.0%}",
+                     f"{max(map(abs, errors)):.0%}"])
+    return _table(["occasion", "w", "c", "alpha", "beta", "operations a second", f"error at {HELD_OUT}",
+                   "largest error"], rows)
+
+
+def page(measured: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()) -> str:
+    """The page, in Markdown.
+
+    Args:
+        measured: what `measure` returned.
+        others: the same from other occasions.
+    """
     machine, model = fit_machine(measured), Model()
     own = fit_link(measured["messages"])
     network, sockets = clusters(measured).values()
@@ -104,6 +123,10 @@ c below {measured["cores"]} is what others left.
 {_reductions(measured, machine)}
 
 ![Steps and reductions of 1 to 8 processes, measured and by the model](pictures/scaling-measured.png)
+
+How much other programs change all this, from the files in `benchmarks/scaling/measurements`:
+
+{_occasions(others or [measured])}
 
 A message through Unix sockets, which pipelines use, and which says what messages cost in software, takes
 {own.alpha * 1e6:.0f} us and {own.beta * 1e9:.2f} ns a byte ({1 / own.beta / 1e9:.1f} GB/s).
