@@ -12,7 +12,16 @@ from .._tensor import Tensor
 from .._tensor.tensor import wrap
 from ..c10d.process_group import ProcessGroup
 from ..c10d.world import world
-from .groups import get_process_group_ranks, get_rank, get_world_size, init_process_group, is_initialized, new_group
+from .groups import (
+    _get_process_group_name,
+    _resolve_process_group,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    init_process_group,
+    is_initialized,
+    new_group,
+)
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -133,6 +142,11 @@ class DeviceMesh:
                                  and bool((self._ranks == other._ranks).all()) and self._names == other._names
                                  and self._device_type == other._device_type)
 
+    def __reduce__(self) -> Any:
+        names = tuple(None if each is None else _get_process_group_name(each) for each in self._groups)
+        return _rebuild_mesh, (self._device_type, self._ranks.tolist(), self._names, names,
+                               None if self._root is self else self._root)
+
     def __hash__(self) -> int:
         return hash((self._ranks.tobytes(), self.shape, self._names, self._device_type))
 
@@ -242,6 +256,16 @@ class DeviceMesh:
             raise ValueError("Expects mesh with ndim equal to number of ProcessGroups but got mesh "
                              f"{made._ranks.tolist()} and {len(groups)} ProcessGroups")
         return made
+
+
+def _rebuild_mesh(device_type: str, ranks: list[Any], names: tuple[str, ...] | None, groups: tuple[str | None, ...],
+                  root: DeviceMesh | None) -> DeviceMesh:
+    """A mesh that was pickled, with the groups of the names that there are."""
+    try:
+        found = [None if each in (None, "None") else _resolve_process_group(each) for each in groups]
+    except (KeyError, RuntimeError, ValueError):
+        found = []
+    return DeviceMesh(device_type, ranks, mesh_dim_names=names, _init_backend=False, _groups=found, _root=root)
 
 
 def init_device_mesh(device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_names: tuple[str, ...] | None = None,

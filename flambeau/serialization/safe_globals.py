@@ -27,6 +27,17 @@ _UNSUPPORTED = frozenset(f"torch.{name}" for name in (
     "QUInt2x4Storage"))
 
 _added: set[Any] = set()
+#: globals of modules that are imported when they are first used, which no list shows
+_of_modules: set[Any] = set()
+
+
+def allow_globals(safe_globals: Iterable[Any]) -> None:
+    """Allow functions and classes of a module of this package, for good.
+
+    Args:
+        safe_globals: functions and classes.
+    """
+    _of_modules.update(safe_globals)
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
@@ -100,7 +111,7 @@ def added_globals() -> dict[str, Any]:
         TypeError: the second item is not a string.
     """
     by_name = {}
-    for item in _added:
+    for item in (*_of_modules, *_added):
         if isinstance(item, tuple):
             if len(item) != 2:
                 raise ValueError("Expected tuple of length 2 (global, str of callable full path), but got tuple of "

@@ -6,11 +6,13 @@ import importlib
 from typing import Any
 
 from ... import config
-from ..device_mesh import DeviceMesh, init_device_mesh
+from ...serialization.safe_globals import allow_globals
+from ...shapes import Size
+from ..device_mesh import DeviceMesh, _rebuild_mesh, init_device_mesh
 from ..placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 from . import _dispatch as _dispatch
 from ._distribute import distribute_module, distribute_tensor
-from ._dtensor import DTensor
+from ._dtensor import DTensor, _rebuild
 from ._dtensor_spec import DTensorSpec as _DTensorSpec
 from ._dtensor_spec import TensorMeta as _TensorMeta
 from ._factories import empty, full, ones, rand, randn, zeros
@@ -20,6 +22,8 @@ __all__ = ["DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard"
            "randn", "zeros"]
 
 DTensor.__module__ = __name__
+allow_globals([DTensor, DeviceMesh, Partial, Replicate, Shard, Size, _DTensorSpec, _StridedShard, _TensorMeta, _rebuild,
+               _rebuild_mesh])
 
 _SUBMODULES = frozenset({"_api", "_dtensor_spec", "_utils", "debug", "device_mesh", "experimental", "parallel",
                          "placement_types"})

@@ -148,6 +148,13 @@ def main(torch, rank, size):
     log("implicit replication", implicit)
     log("equal", lambda: torch.equal(placed(M, S(0)), placed(M, S(0))))
     log("deepcopy", lambda: import_module("copy").deepcopy(placed(M, S(0))).full_tensor())
+    def saved():
+        file = import_module("io").BytesIO()
+        torch.save({"x": placed(M, S(0))}, file)
+        file.seek(0)
+        loaded = torch.load(file)["x"]
+        return str(loaded.placements), (loaded + placed(M, S(0))).full_tensor()
+    log("saved and loaded", saved)
     log("detached memory", lambda: placed(M, S(0)).detach().zero_().full_tensor())
 
     def counted():
