@@ -84,8 +84,8 @@ def measured_reductions(torch: Any, rank: int) -> Any:
         return Path(folder, "trace.json").read_bytes()
 
 
-def simulated(path: Path) -> None:
-    """The orders of four schedules on four processes, with passes of one unit."""
+def simulated(out: Path) -> None:
+    """The orders of four schedules on four processes, with passes of one unit; no process is started."""
     from flambeau.distributed.pipelining import orders
     from flambeau.distributed.pipelining.simulation import simulate
     from flambeau.viz import plot_pipeline
@@ -95,7 +95,7 @@ def simulated(path: Path) -> None:
                                          ("Interleaved 1F1B, two stages a process", orders.interleaved(4, 2, 8)),
                                          ("ZB-V, two stages a process", orders.zero_bubble_v(4, 8))), strict=True):
         plot_pipeline(simulate(order), unit="passes of a stage", title=title, ax=ax)
-    figure.savefig(path, dpi=DPI)
+    figure.savefig(out / "pipeline-schedules.png", dpi=DPI)
     plt.close(figure)
 
 
@@ -103,7 +103,7 @@ def main() -> None:
     """Draw all pictures."""
     from flambeau.viz import join_traces, plot_pipeline, plot_ranks
 
-    simulated(PICTURES / "pipeline-schedules.png")
+    simulated(PICTURES)
     timelines = in_processes(2, measured_pipeline)
     figure, axes = plt.subplots(2, 1, figsize=(8.5, 4.4), layout="constrained")
     for ax, (name, title) in zip(axes, (("ScheduleGPipe", "GPipe, 2 processes, measured"),
@@ -117,7 +117,7 @@ def main() -> None:
             files.append(Path(folder, f"{rank}.json"))
             files[-1].write_bytes(trace)
         ax = plot_ranks(join_traces(files), title="DistributedDataParallel: reductions beside the backward pass")
-    ax.figure.savefig(PICTURES / "reductions.png", dpi=DPI)
+    ax.figure.savefig(PICTURES / "reductions-measured.png", dpi=DPI)
 
 
 if __name__ == "__main__":

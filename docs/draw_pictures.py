@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import distributed_pictures
 import training_pictures
 
 import flambeau as torch
@@ -143,7 +144,7 @@ GRAPHS = (architecture, tensors_and_operations, recurrent_step, names_and_branch
 def main(out: Path = PICTURES) -> None:
     """Draw every picture into a folder."""
     out.mkdir(parents=True, exist_ok=True)
-    for draw_some in (*GRAPHS, *training_pictures.PLOTS):
+    for draw_some in (*GRAPHS, *training_pictures.PLOTS, distributed_pictures.simulated):
         draw_some(out)
 
 
