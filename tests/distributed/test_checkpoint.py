@@ -216,6 +216,8 @@ def test_files_of_torch_save(tmp_path):
     dcp.load(target, checkpoint_id=tmp_path / "flat.pt", planner=DynamicMetaLoadPlanner(),
              storage_reader=BroadcastingTorchSaveReader())
     assert target["w"].tolist() == [0, 1, 2, 3]
+    with pytest.raises(AssertionError, match="pass checkpoint_id"):
+        BroadcastingTorchSaveReader().set_up_storage_reader(Metadata({}), True)
     with pytest.raises(dcp.CheckpointException, match="Non-tensor value identified at n"):
         dcp.load({"n": 1}, checkpoint_id=tmp_path / "flat.pt", planner=DynamicMetaLoadPlanner(),
                  storage_reader=BroadcastingTorchSaveReader())

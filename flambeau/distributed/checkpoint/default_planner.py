@@ -202,14 +202,14 @@ class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
     """
 
     def __init__(self, keys: Iterable[str] | None = None, *args: Any, **kwargs: Any) -> None:
-        self.keys = None if keys is None else set(keys)
+        self.keys = keys
         super().__init__(*args, **kwargs)
 
     def _should_include_key(self, key: str, metadata: Metadata) -> bool:
         if self.keys is None or key in self.keys:
             return True
         path = (metadata.planner_data or {}).get(key, ())
-        return any(".".join(map(str, path[:i + 1])) in self.keys for i in range(len(path)))
+        return not {".".join(map(str, path[:i + 1])) for i in range(len(path))}.isdisjoint(self.keys)
 
     def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None,
                        is_coordinator: bool = False) -> None:

@@ -65,8 +65,14 @@ class BroadcastingTorchSaveReader(StorageReader):
 
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         self.is_coordinator = is_coordinator
-        if is_coordinator and dist.is_initialized() and dist.get_rank() != self.coordinator_rank:
-            raise AssertionError(f"the coordinator is rank {dist.get_rank()}, not {self.coordinator_rank}")
+        try:
+            rank = dist.get_rank()
+        except ValueError:  # there are no others
+            rank = self.coordinator_rank
+        if is_coordinator and rank != self.coordinator_rank:
+            raise AssertionError(f"the coordinator is rank {rank}, not {self.coordinator_rank}")
+        if self.checkpoint_id is None:
+            raise AssertionError("there is no file: pass checkpoint_id")
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
         return plan
