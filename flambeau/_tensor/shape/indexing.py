@@ -262,6 +262,7 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
             try:
                 np.broadcast_shapes(*shapes)
             except ValueError:
+                check_history(result)
                 raise IndexError("shape mismatch: indexing tensors could not be broadcast together with shapes "
                                  + ", ".join(str(list(s)) for s in shapes)) from None
     return result, indices
