@@ -302,6 +302,14 @@ FOUND = {
         torch.set_grad_enabled(False); r = torch.empty(2, out=o)
         r = torch.hypot(i, i, out=torch.zeros(7))
     """,
+    "the loss of two dtypes": """
+        x = torch.tensor([0.5, -1.0], requires_grad=True); y = torch.tensor([[1.0, 2.0]]).double().requires_grad_()
+        r = torch.nn.functional.huber_loss(x, y)
+        r = torch.nn.functional.huber_loss(x, y, reduction="none")
+        r = torch.nn.functional.huber_loss(x, y); r.backward()
+        r = torch.nn.functional.huber_loss(y, x); r.backward()
+        r = torch.nn.functional.huber_loss(x.detach(), y.detach())
+    """,
     "what nodes save": """
         x = torch.tensor([[0.3, -0.7], [1.1, 0.2]], requires_grad=True); y = x * 1; i = torch.tensor([0])
         z = y.take(i); y.detach().mul_(2); r = z.backward()

@@ -8,6 +8,8 @@ import warnings
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
 from ...dtypes import can_cast, promote_types
+from ...dtypes import dtype as dtype_type
+from ...modes import special
 from .reduction import check_reduction, legacy_reduction, reduce_loss, warn_if_broadcast
 
 __all__ = [
@@ -115,10 +117,20 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
             raise RuntimeError(f"result type {common.scalar_name} can't be cast to the desired output type "
                                f"{input.dtype.scalar_name}")
         if weight is None and common is not input.dtype:
-            return fn.huber_loss(input, target, reduction=check_reduction(reduction), delta=delta).to(input.dtype)
+            loss = fn.huber_loss(input, target, reduction=check_reduction(reduction), delta=delta)
+            return _under_its_node(loss, input.dtype)
     if weight is None:
         return fn.huber_loss(input, target, reduction=check_reduction(reduction), delta=delta)
     return _weighted_reduction(fn.huber_loss(input, target, reduction="none", delta=delta), weight, input, reduction)
+
+
+def _under_its_node(loss: Tensor, dtype: dtype_type) -> Tensor:
+    """A loss in another dtype under its own node: PyTorch computes it so, and backward refuses the dtypes."""
+    if special[0] or not loss._requires_grad:
+        return loss.to(dtype)
+    cast: Tensor = loss.detach().to(dtype)
+    cast._requires_grad, cast._node = True, loss._node
+    return cast
 
 
 def _weighted_reduction(loss: Tensor, weight: Tensor, input: Tensor, reduction: str) -> Tensor:
