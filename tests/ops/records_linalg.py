@@ -110,7 +110,8 @@ def square(make: Make) -> Iterable[Sample]:
 
 
 record("linalg.inv", square, reference=np.linalg.inv, complex=True, covers=("linalg_inv_ex",))
-record("linalg.det", square, reference=np.linalg.det, complex=True, covers=("linalg_det", "_cofactors", "_cofactors_backward"))
+record("linalg.det", square, reference=np.linalg.det, complex=True,
+       covers=("linalg_det", "_cofactors", "_cofactors_backward"))
 record("linalg.slogdet", square, complex=True, covers=("linalg_slogdet",))
 record("linalg.solve", lambda make: [*systems()(make), sample(near_identity(make, 3, 3), make(3)),
                                      sample(near_identity(make, 3, 3), make(2, 3), left=False)], complex=True,
