@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from math import inf, nan
 from time import perf_counter
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flambeau import config, devices, dtypes
+from flambeau import config, dtypes
 from flambeau._tensor import printing
+from flambeau._tensor.overriding.dispatch import meta_tensors
 from flambeau._tensor.printing import parameter_str, printoptions, set_printoptions, tensor_format, tensor_str
 
 
@@ -51,7 +53,9 @@ class Tensor:
                 values = dtypes.cast(values, dtype.numpy)
         self._array, self.shape, self.dtype = values, values.shape, dtypes.of(values.dtype)
         self.device = Device(device)
-        self._device = devices.META if device == "meta" else devices.CPU
+        if device == "meta":
+            key = id(self)
+            meta_tensors[key] = weakref.ref(self, lambda _: meta_tensors.pop(key, None))
         self.requires_grad, self.is_leaf = requires_grad, grad_fn is None
         self.grad_fn = None if grad_fn is None else Node(grad_fn)
         self._tangents = None if tangent is None else {LEVEL: tangent}

@@ -97,7 +97,7 @@ def test_debugging_prints_the_code(tmp_path):
     assert "define" in done.stderr
     assert "ret" in done.stderr
     done = run(tmp_path, FLAMBEAU_DEBUG="llvm,amd")
-    assert "there is no view 'amd', only ir, kernels, llvm, asm" in done.stderr
+    assert "there is no view 'amd', only ir, graph_breaks, recompiles, kernels, llvm, asm" in done.stderr
 
 
 def test_disabled_by_the_environment():

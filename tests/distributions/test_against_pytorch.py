@@ -20,6 +20,12 @@ SHAPES = [(), (1,), (5, 2), (40,)]
 ROUNDED = 3e-6
 
 
+@pytest.fixture(autouse=True, scope="module")
+def pytorch_validates_arguments() -> None:
+    """PyTorch's compiler, which other tests import, switches this off."""
+    torch.distributions.Distribution.set_default_validate_args(True)
+
+
 def both(record: Record, **options: Any) -> list[tuple[Any, list[Any]]]:
     return [build(library, record.name, record.params, record.fixed, **options) for library in LIBRARIES]
 

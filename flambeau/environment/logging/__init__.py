@@ -12,8 +12,9 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ..config import module_name
-from ..runtime import debug_output
+from ...config import module_name
+from ...runtime import debug_output
+from . import scribe
 
 _VIEWS = debug_output.ARTIFACTS
 #: artifacts of stages that do not exist here
@@ -180,5 +181,5 @@ class LazyString:
         return self.func(*self.args, **self.kwargs)
 
 
-__all__ = ["LazyString", "dtrace_structured", "getArtifactLogger", "get_structured_logging_overhead", "set_logs",
-           "trace_structured", "warning_once"]
+__all__ = ["LazyString", "dtrace_structured", "getArtifactLogger", "get_structured_logging_overhead", "scribe",
+           "set_logs", "trace_structured", "warning_once"]
