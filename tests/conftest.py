@@ -6,10 +6,12 @@ import contextlib
 import gc
 import importlib
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -63,6 +65,20 @@ def every_warning() -> Iterator[None]:
     yield
     for library in libraries:
         library.set_warn_always(False)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium, driven by Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with playwright.sync_playwright() as runner:
+        try:
+            running = runner.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium to run: {str(error).splitlines()[0]}")
+        yield running
+        running.close()
 
 
 @pytest.fixture

@@ -101,8 +101,10 @@ def test_store_timeouts(store):
 
 
 def test_store_waits_for_another_thread(store):
-    threading.Timer(0.05, store.clone().set, ("late", "1")).start()
+    other = threading.Timer(0.05, store.clone().set, ("late", "1"))
+    other.start()
     assert store.get("late") == b"1"
+    other.join()  # the answer to its request, before the store ends
 
 
 def test_queues():

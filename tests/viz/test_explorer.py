@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -81,19 +80,6 @@ def training_page(folder):
 @pytest.fixture(scope="module")
 def large_page(folder):
     return viz.explore(long_chain(2_500), path=folder / "large.html", open_browser=False)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with playwright.sync_playwright() as runner:
-        try:
-            running = runner.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        except playwright.Error as error:
-            pytest.skip(f"no Chromium to run: {str(error).splitlines()[0]}")
-        yield running
-        running.close()
 
 
 @pytest.fixture
