@@ -16,13 +16,13 @@ from flambeau.c10d.stores.store import Store
 SHORT = timedelta(milliseconds=60)
 
 
-def run_ranks(size, body, *, timeout=timedelta(seconds=20)):
+def run_ranks(size, body, *, make=dist.ProcessGroupGloo, timeout=timedelta(seconds=20)):
     """`body(group, rank)` of each rank in its own thread; what they return or raise."""
     store, results = dist.HashStore(), [None] * size
 
     def run(rank):
         try:
-            results[rank] = body(dist.ProcessGroupGloo(store, rank, size, timeout), rank)
+            results[rank] = body(make(store, rank, size, timeout), rank)
         except Exception as error:
             results[rank] = error
 

@@ -25,20 +25,7 @@ LONG = timedelta(seconds=20)
 
 def run_transports(size, body):
     """`body(transport, rank)` of each rank in its own thread; what they return."""
-    store, results = dist.HashStore(), [None] * size
-
-    def run(rank):
-        try:
-            results[rank] = body(share_memory(store, rank, size, LONG), rank)
-        except Exception as error:
-            results[rank] = error
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive()
+    results = run_ranks(size, body, make=share_memory, timeout=LONG)
     for each in results:
         if isinstance(each, BaseException):
             raise each

@@ -14,7 +14,6 @@ import itertools
 import os
 import threading
 import time
-from collections import deque
 from datetime import timedelta
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from ..stores.store import Store
 from . import meeting
 from .arena import Arena
+from .matching import MatchingQueues
 from .segment import ENTRY, MESSAGES, SPACE, Segment, supported
 from .transport import Buffer, Deadline, Receipt, Transport, departure, too_late, unequal
 
@@ -99,8 +99,7 @@ class SharedMemoryTransport(Transport):
         self._process = os.getpid()
         self._lock = threading.RLock()
         self._inboxes = [_Inbox() for _ in segments]
-        self._expected: dict[tuple[int | None, int], deque[_Expected]] = {}
-        self._unexpected: dict[tuple[int, int], deque[bytearray]] = {}
+        self._queues: MatchingQueues[_Expected] = MatchingQueues()
         self._lent: set[_Expected] = set()
         self._abandoned: set[int] = set()
         self._closed = False
@@ -119,20 +118,15 @@ class SharedMemoryTransport(Transport):
     def _expect(self, receipt: _Expected) -> _Expected:
         tag = receipt.tag
         with self._lock:
-            ranks = [receipt.peer] if receipt.peer is not None else [r for r, t in self._unexpected if t == tag]
-            for rank in ranks:
-                messages = self._unexpected.get((rank, tag))
-                if messages:
-                    message = messages.popleft()
-                    if not messages:
-                        del self._unexpected[rank, tag]
-                    self._deliver(receipt, rank, memoryview(message))
-                    return receipt
+            kept = self._queues.take_message(receipt.peer, tag)
+            if kept is not None:
+                self._deliver(receipt, kept[0], memoryview(kept[1]))
+                return receipt
             incoming = None if receipt.peer is None else self._inboxes[receipt.peer].incoming.get(tag)
             if incoming is not None and incoming.receipt is None and len(incoming.buffer) == receipt.size:
                 incoming.receipt = receipt  # its first pieces came before
             else:
-                self._expected.setdefault((receipt.peer, tag), deque()).append(receipt)
+                self._queues.expect(receipt.peer, tag, receipt)
         return receipt
 
     def _deliver(self, receipt: _Expected, rank: int, message: Buffer, number: int | None = None) -> None:
@@ -146,16 +140,6 @@ class SharedMemoryTransport(Transport):
         else:
             _copy(receipt.buffer, message)
         receipt.sender, receipt.done = rank, receipt.error is None
-
-    def _take(self, rank: int, tag: int) -> _Expected | None:
-        for key in ((rank, tag), (None, tag)):
-            waiting = self._expected.get(key)
-            if waiting:
-                receipt = waiting.popleft()
-                if not waiting:
-                    del self._expected[key]
-                return receipt
-        return None
 
     def receive(self) -> None:
         """Look at all messages that have come."""
@@ -181,14 +165,14 @@ class SharedMemoryTransport(Transport):
             return False
         source = self._segments[rank].arena_view[place:place + size]
         if size == total:
-            receipt = self._take(rank, tag)
+            receipt = self._queues.take(rank, tag)
             if receipt is None:
-                self._unexpected.setdefault((rank, tag), deque()).append(bytearray(source))
+                self._queues.keep(rank, tag, bytearray(source))
                 return False
             self._deliver(receipt, rank, source, number)
             return receipt.borrows and receipt.error is None
         if not before:
-            receipt = self._take(rank, tag)
+            receipt = self._queues.take(rank, tag)
             at_once = receipt is not None and receipt.size == total and not receipt.borrows
             buffer = receipt.buffer if receipt is not None and at_once else memoryview(bytearray(total))
             inbox.incoming[tag] = _Incoming(buffer, receipt)
@@ -200,7 +184,7 @@ class SharedMemoryTransport(Transport):
             if receipt is None:
                 message = incoming.buffer.obj
                 assert isinstance(message, bytearray)
-                self._unexpected.setdefault((rank, tag), deque()).append(message)
+                self._queues.keep(rank, tag, message)
             elif receipt.buffer is incoming.buffer:
                 receipt.sender, receipt.done = rank, True
             else:
@@ -270,18 +254,13 @@ class SharedMemoryTransport(Transport):
 
     def _forget(self, receipt: _Expected) -> None:
         with self._lock:
-            waiting = self._expected.get((receipt.peer, receipt.tag))
-            if waiting and receipt in waiting:
-                waiting.remove(receipt)
+            self._queues.forget(receipt.peer, receipt.tag, receipt)
 
     def abandon(self, *tags: int) -> None:
         """Drop all messages with some tags, those that come later, too."""
         with self._lock:
             self._abandoned.update(tags)
-            for key in [key for key in self._expected if key[1] in tags]:
-                del self._expected[key]
-            for early in [key for key in self._unexpected if key[1] in tags]:
-                del self._unexpected[early]
+            self._queues.discard(tags)
             for receipt in [receipt for receipt in self._lent if receipt.tag in tags]:
                 self.give_back(receipt)
             for inbox in self._inboxes:

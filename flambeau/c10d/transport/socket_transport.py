@@ -14,11 +14,11 @@ import struct
 import threading
 import uuid
 import weakref
-from collections import deque
 from datetime import timedelta
 
 from ..stores.store import Store
 from . import meeting
+from .matching import MatchingQueues
 from .transport import Buffer, Deadline, Receipt, Transport, departure, too_late, unequal
 
 _HELLO = struct.Struct("<32sI")  # the receiving transport's token, the sender's rank
@@ -126,7 +126,7 @@ class _Expected(Receipt):
                         raise RuntimeError(self.error)
                     left = deadline.left()
                     if left <= 0:
-                        self.mailbox.forget(self)
+                        self.mailbox.queues.forget(self.peer, self.tag, self)
                         raise RuntimeError(too_late(deadline, self.peer))
                     self.mailbox.changed.wait(left)
         if self.error is not None:
@@ -139,8 +139,7 @@ class _Mailbox:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.unexpected: dict[tuple[int, int], deque[bytearray]] = {}
-        self.expected: dict[tuple[int | None, int], deque[_Expected]] = {}
+        self.queues: MatchingQueues[_Expected] = MatchingQueues()
         self.left: dict[int, str] = {}  # rank -> why no more messages come from it
         self.connections: set[socket.socket] = set()
         self.closed = False
@@ -148,19 +147,14 @@ class _Mailbox:
     def expect(self, peer: int | None, tag: int, buffer: Buffer) -> _Expected:
         receipt = _Expected(self, peer, tag, buffer)
         with self.changed:
-            ranks = [peer] if peer is not None else [rank for rank, t in self.unexpected if t == tag]
-            for rank in ranks:
-                messages = self.unexpected.get((rank, tag))
-                if messages:
-                    message = messages.popleft()
-                    if not messages:
-                        del self.unexpected[rank, tag]
-                    self._deliver(receipt, rank, message)
-                    return receipt
+            kept = self.queues.take_message(peer, tag)
+            if kept is not None:
+                self._deliver(receipt, *kept)
+                return receipt
             if peer is not None and peer in self.left:
                 receipt.error = self.left[peer]
             else:
-                self.expected.setdefault((peer, tag), deque()).append(receipt)
+                self.queues.expect(peer, tag, receipt)
         return receipt
 
     def _deliver(self, receipt: _Expected, rank: int, message: bytearray) -> None:
@@ -169,21 +163,6 @@ class _Mailbox:
         else:
             receipt.buffer[:] = message
         receipt.sender, receipt.done = rank, True
-
-    def forget(self, receipt: _Expected) -> None:
-        waiting = self.expected.get((receipt.peer, receipt.tag))
-        if waiting and receipt in waiting:
-            waiting.remove(receipt)
-
-    def _take(self, rank: int, tag: int) -> _Expected | None:
-        for key in ((rank, tag), (None, tag)):
-            waiting = self.expected.get(key)
-            if waiting:
-                receipt = waiting.popleft()
-                if not waiting:
-                    del self.expected[key]
-                return receipt
-        return None
 
     def read(self, connection: socket.socket, rank: int) -> None:
         """Read messages from one process until it leaves."""
@@ -198,7 +177,7 @@ class _Mailbox:
             while _fill(connection, memoryview(header)):
                 tag, size = _HEADER.unpack(header)
                 with self.changed:
-                    receipt = self._take(rank, tag)
+                    receipt = self.queues.take(rank, tag)
                 if receipt is not None and len(receipt.buffer) == size:
                     if not _fill(connection, receipt.buffer):
                         return
@@ -211,9 +190,9 @@ class _Mailbox:
                 if not _fill(connection, memoryview(message)):
                     return
                 with self.changed:
-                    receipt = receipt or self._take(rank, tag)
+                    receipt = receipt or self.queues.take(rank, tag)
                     if receipt is None:
-                        self.unexpected.setdefault((rank, tag), deque()).append(message)
+                        self.queues.keep(rank, tag, message)
                     else:
                         self._deliver(receipt, rank, message)
                         receipt = None
@@ -230,19 +209,17 @@ class _Mailbox:
         self.left[rank] = why
         if partial is not None:
             partial.error = why
-        for (peer, _), waiting in list(self.expected.items()):
-            if peer == rank:
-                for receipt in waiting:
-                    receipt.error = why
+        for receipt in self.queues.receives():
+            if receipt.peer == rank:
+                receipt.error = why
         self.changed.notify_all()
 
     def close(self) -> None:
         with self.changed:
             self.closed = True
-            for waiting in self.expected.values():
-                for receipt in waiting:
-                    receipt.error = "The process group was destroyed while a message was expected"
-            self.expected.clear()
+            for receipt in self.queues.receives():
+                receipt.error = "The process group was destroyed while a message was expected"
+            self.queues.discard()
             self.changed.notify_all()
             for connection in self.connections:
                 with contextlib.suppress(OSError):

@@ -208,7 +208,22 @@ def _write_item(stream: Any, data: Tensor | io.BytesIO, item: WriteItem, name: s
     return WriteResult(item.index, length, _StorageInfo(name, start, length))
 
 
-class _FileSystemWriter(StorageWriter):
+class _InFolder:
+    """A storage whose checkpoints are folders."""
+
+    path: _PathLike
+
+    @property
+    def checkpoint_id(self) -> _PathLike:
+        """The folder."""
+        return self.path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: _PathLike) -> bool:
+        return FileSystem.validate_checkpoint_id(checkpoint_id)
+
+
+class _FileSystemWriter(_InFolder, StorageWriter):
     """Writes checkpoints to folders; see `FileSystemWriter`."""
 
     def __init__(self, path: _PathLike, single_file_per_rank: bool = True, sync_files: bool = True,
@@ -335,15 +350,6 @@ class _FileSystemWriter(StorageWriter):
     def storage_meta(self) -> StorageMeta | None:
         return StorageMeta(checkpoint_id=self.checkpoint_id, save_id=self.save_id)
 
-    @property
-    def checkpoint_id(self) -> _PathLike:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: _PathLike) -> bool:
-        return FileSystem.validate_checkpoint_id(checkpoint_id)
-
 
 class FileSystemWriter(_FileSystemWriter, BlockingAsyncStager):
     """Writes checkpoints to folders.
@@ -372,7 +378,7 @@ class FileSystemWriter(_FileSystemWriter, BlockingAsyncStager):
         BlockingAsyncStager.__init__(self, cache_staged_state_dict)
 
 
-class FileSystemReader(StorageReader):
+class FileSystemReader(_InFolder, StorageReader):
     """Reads checkpoints from folders, PyTorch's, too.
 
     Args:
@@ -447,12 +453,3 @@ class FileSystemReader(StorageReader):
             raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {stored.size()}")
         target.copy_(stored)
         planner.commit_tensor(item, target)
-
-    @property
-    def checkpoint_id(self) -> _PathLike:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: _PathLike) -> bool:
-        return FileSystem.validate_checkpoint_id(checkpoint_id)
