@@ -22,11 +22,11 @@ from .execution.compiled_function import (
     MAX_UNSTABLE_SIGNATURES,
     CompiledFunction,
     RecordedCall,
-    is_static_argument,
     num_traces,
     recorded_calls,
 )
 from .execution.provenance import backward_provenance, backward_result_uses, result_uses
+from .execution.signatures import is_static_argument
 from .guard_descriptions import advice, guards_of
 from .guards.object_kinds import is_traversable
 from .stance import policy

@@ -10,21 +10,14 @@ import functools
 import threading
 import types
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ... import dtypes
 from ..._tensor import Tensor
-from ..._tensor.parameter import Parameter
 from ...amp import state as autocast
-from ...backends.bit_views import bits_of
 from ...backends.compiled.allocator import trim
-from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import record_span
 from ...modes import active_autocasts, active_profilers, active_tracer, active_tracers, special
 from ...runtime import debug_output
@@ -35,11 +28,10 @@ from ..differential_check import checked
 from ..errors import ConstraintViolationError, FailOnRecompileLimitHit, RecompileError, Unsupported
 from ..guards.guard import CHANGING
 from ..guards.guard_set import GuardSet
-from ..guards.object_kinds import is_range_or_slice, is_traversable
+from ..guards.object_kinds import is_traversable
 from ..splitting.part_results import held_elsewhere
 from ..splitting.split_function import SplitFunction, resolve
 from ..stance import compiled_functions, policy
-from ..tracing.aliasing import group_by_storage, owner, place
 from ..tracing.break_frames import BreakFrame
 from ..tracing.provenance_tracer import ProvenanceTracer
 from ..tracing.trace import MAX_TRACES, Trace
@@ -50,7 +42,7 @@ from .call_stub import call_stub
 from .dynamic_marks import DYNAMIC, STATIC, WEAKLY_DYNAMIC, marked_dimensions, tensor_names
 from .recompile_reasons import recompile_reasons, signature_difference
 from .shape_families import LONG, ShapeFamily, family_key
-from .template import layouts_of, numbers_of
+from .signatures import SignatureCache, is_static_argument, signature_of, without_numbers, without_values
 
 #: uncompiled signatures with object arguments, which may be another object in each call
 MAX_UNSTABLE_SIGNATURES = 8
@@ -87,107 +79,6 @@ class RecordedCall(NamedTuple):
 recorded_calls: ContextVar[list[RecordedCall] | None] = ContextVar("recorded_calls", default=None)
 #: how many calls were traced
 num_traces = [0]
-
-
-def argument_signature(x: Any) -> Any:
-    """Return the key of an argument: tensor metadata, the value of a constant, the identity of any other object."""
-    if isinstance(x, Tensor):
-        a = x._array
-        return ("tensor", a.shape, a.strides, a.dtype, x._requires_grad, x._node is None, type(x), x._inference,
-                *bits_of(a))
-    if isinstance(x, (float, complex, np.generic)):
-        return (type(x), repr(x))  # distinguishes 0.0 from -0.0; NaN equals itself
-    if isinstance(x, (bool, int, str, bytes, type(None))):
-        return (type(x), x)
-    if is_range_or_slice(x):
-        return (type(x), repr(x))
-    return ("object", id(x))
-
-
-def _without_numbers(signature: tuple, sizes: bool) -> list[Any]:
-    """Return a signature with the types of numbers instead of their values; `sizes`: without shapes, too."""
-    return [x if x.__class__ is not tuple or not x else x[0] if x[0] in (int, float)
-            else (len(x[1]), *x[3:]) if sizes and x[0] == "tensor" else x for x in signature]
-
-
-def _without(signature: tuple, positions: frozenset[int]) -> tuple:
-    """Return a signature without the values of the arguments at these positions, which are numbers."""
-    return tuple([x[:1] if i - 1 in positions else x for i, x in enumerate(signature)])
-
-
-def alias_signature(tensors: Sequence[Any]) -> tuple:
-    """Return which tensors are the same object or share memory, and their offsets; () if none do."""
-    if len({id(owner(x._array)) for x in tensors}) == len(tensors):
-        return ()
-    groups = []
-    for members in group_by_storage(tensors):
-        if len(members) > 1:
-            places = [place(tensors[i]._array) for i in members]
-            start = min(each[0] for each in places)
-            same = [next(j for j in members if tensors[j] is tensors[i]) for i in members]
-            groups.append((tuple(members), tuple(each[0] - start for each in places), tuple(same)))
-    return tuple(groups)
-
-
-def is_static_argument(x: Any) -> bool:
-    """Whether an argument's key, and guards on modules and functions, determine how a function uses it."""
-    from ...nn import Module
-
-    if isinstance(x, Tensor):
-        return type(x) in (Tensor, Parameter)
-    return is_range_or_slice(x) or isinstance(x, (bool, int, float, complex, str, bytes, type(None), type,
-                                                  types.FunctionType, types.BuiltinFunctionType, dtypes.dtype, Module,
-                                                  np.generic))
-
-
-class SignatureCache:
-    """The cache entries and pending traces of one signature.
-
-    Attributes:
-        pending_traces: traces that wait for one that agrees, perhaps of several branches.
-        entries: cache entries, the latest first.
-        num_traces: traces since the last entry was made.
-        skip_reason: why calls run eagerly for good, or None.
-        mismatch: the difference between the last two traces.
-        object_refs: (position, weak reference) of arguments that are keyed by identity, which may be reused.
-        num_mutations: traces that changed guarded values.
-        has_unstable_objects: whether arguments may be other objects in each call, and there is no entry yet.
-        may_use_record: whether one trace that agrees with the persistent cache suffices; only for the first entry.
-        family: the key of its shape family.
-        layouts: shapes and strides of the tensors.
-        numbers: the numbers among the arguments.
-        seconds: how long the last traced call took.
-    """
-
-    __slots__ = ("entries", "family", "has_unstable_objects", "layouts", "may_use_record", "mismatch", "num_mutations",
-                 "num_traces", "numbers", "object_refs", "pending_traces", "seconds", "skip_reason")
-
-    def __init__(self, arguments: Sequence[Any], family: tuple | None = None) -> None:
-        self.family, self.layouts = family, layouts_of([x for x in arguments if isinstance(x, Tensor)])
-        self.numbers = numbers_of(arguments)
-        self.object_refs = [(i, weak_reference(x)) for i, x in enumerate(arguments)
-                            if argument_signature(x)[0] == "object"]
-        self.seconds = 0.0
-        self.pending_traces: list[Trace] = []
-        self.entries: list[CacheEntry] = []
-        self.num_traces = 0
-        self.skip_reason: str | None = None
-        self.mismatch: str | None = None
-        self.num_mutations = 0
-        self.has_unstable_objects = False
-        self.may_use_record = True
-
-    def matches(self, arguments: Sequence[Any]) -> bool:
-        """Whether the arguments that are keyed by identity are the same objects."""
-        return all(ref() is arguments[i] for i, ref in self.object_refs)
-
-
-def weak_reference(x: Any) -> Callable[[], Any]:
-    """Return a weak reference to an object, or a strong one if it does not support weak references."""
-    try:
-        return weakref.ref(x)
-    except TypeError:
-        return lambda: x
 
 
 class CompiledFunction:
@@ -264,13 +155,7 @@ class CompiledFunction:
 
     def signature_cache(self, args: tuple, kwargs: dict[str, Any]) -> SignatureCache | None:
         """Return the cache of calls with these arguments; None if there is none."""
-        return self._signatures.get(self._signature(*tree_flatten((args, kwargs))))
-
-    @staticmethod
-    def _signature(arguments: list[Any], tree: Any) -> tuple:
-        tensors = [x for x in arguments if isinstance(x, Tensor)]
-        return (repr(tree), *map(argument_signature, arguments), alias_signature(tensors), grad_mode.get(),
-                inference.get(), dtypes.get_default_dtype(), autocast.casts_to())
+        return self._signatures.get(signature_of(*tree_flatten((args, kwargs))))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         stub = self._call_stub
@@ -285,7 +170,7 @@ class CompiledFunction:
         if not policy.is_default and policy.runs_eagerly:
             return self.function(*args, **kwargs)
         arguments, tree = tree_flatten((args, kwargs))
-        key = self._signature(arguments, tree)
+        key = signature_of(arguments, tree)
         cache = self._signatures.get(key)
         if cache is not None and not cache.matches(arguments):
             del self._signatures[key]
@@ -371,7 +256,7 @@ class CompiledFunction:
         """
         family = self._families.get(family_key(key))
         free = [] if family is None or self.check else family.free_arguments()
-        for instance_key in (key, *(_without(key, positions) for positions in free)):
+        for instance_key in (key, *(without_values(key, positions) for positions in free)):
             cache = self._instances.pop(instance_key, None)
             if cache is not None:
                 self._instances[instance_key] = cache
@@ -402,7 +287,7 @@ class CompiledFunction:
             dropped = self._instances.pop(next(iter(self._instances)))
             size -= sum(each.arena_bytes for each in dropped.entries)
         if entry.reads_numbers and entry.template is not None:
-            key = _without(key, entry.template.free_arguments)
+            key = without_values(key, entry.template.free_arguments)
         self._instances[key] = cache
         self._num_instances += 1
         return cache
@@ -455,7 +340,7 @@ class CompiledFunction:
 
     def _number_varies(self, key: tuple) -> bool:
         """Whether a signature differs in numbers only, or in numbers and sizes only, from several others."""
-        return any(sum(_without_numbers(other, sizes) == _without_numbers(key, sizes) for other in self._signatures)
+        return any(sum(without_numbers(other, sizes) == without_numbers(key, sizes) for other in self._signatures)
                    >= limit for sizes, limit in ((False, MAX_NUMBERS), (True, MAX_SIZES)))
 
     def _skipped_compilation(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -536,7 +421,7 @@ class CompiledFunction:
         return call_split
 
     def _trace_key(self, trace: Trace, args: tuple, kwargs: dict[str, Any]) -> str:
-        return trace_cache.trace_key(trace, self._signature(*tree_flatten((args, kwargs))))
+        return trace_cache.trace_key(trace, signature_of(*tree_flatten((args, kwargs))))
 
     def _compile_agreed(self, cache: SignatureCache, trace: Trace, other: Trace, args: tuple,
                         kwargs: dict[str, Any]) -> CacheEntry:
@@ -565,7 +450,7 @@ class CompiledFunction:
               num_calls_before: int, args: tuple, kwargs: dict[str, Any]) -> None:
         """Store a program in the persistent cache, or record in the entry why that is not possible."""
         arguments, tree = tree_flatten((args, kwargs))
-        key = program_cache.program_key(self.function, self._signature(arguments, tree), arguments)
+        key = program_cache.program_key(self.function, signature_of(arguments, tree), arguments)
         if key is not None:
             record = saved.record._replace(free=(True,) * len(saved.trace.argument_memory))
             try:

@@ -83,8 +83,8 @@ def signature_difference(old: Sequence[Any], new: Sequence[Any]) -> str:
     """Describe the first difference of two signatures of a function.
 
     >>> import flambeau as torch
-    >>> from flambeau.compiler.execution.compiled_function import CompiledFunction
-    >>> old, new = (CompiledFunction._signature([torch.ones(n), 3], ()) for n in (2, 4))
+    >>> from flambeau.compiler.execution.signatures import signature_of
+    >>> old, new = (signature_of([torch.ones(n), 3], ()) for n in (2, 4))
     >>> signature_difference(old, new)
     'argument 0 was float32[2], and is float32[4]'
     """
