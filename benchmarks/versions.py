@@ -176,8 +176,9 @@ def operator_ratio(request: Any, processes: Mapping[str, OperatorProcess], round
     return median_ratio(times)
 
 
-def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, dict[str, str]], rounds: int) -> str:
-    """The table of operators on small matrices, and the list of slower ones.
+def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, dict[str, str]], rounds: int,
+                    names: Sequence[str] | None = None) -> str:
+    """The table of operators on small matrices (None: of all operators), and the list of slower ones.
 
     A process may be a few percent slower than another one of the same code, by where its memory lies. So what is
     slower is measured again in `RETRIES` pairs of new processes, and their median counts.
@@ -203,7 +204,7 @@ def small_operators(checkouts: Mapping[str, Path], environments: Mapping[str, di
     with new_processes() as processes:
         for shape in SIZES:
             for mode in (FORWARD, BOTH):
-                ratios = {name: operator_ratio((name, shape, mode), processes, rounds) for name in OPERATORS}
+                ratios = {name: operator_ratio((name, shape, mode), processes, rounds) for name in names or OPERATORS}
                 by_name = {name: ratio for name, ratio in ratios.items() if not math.isnan(ratio)}
                 for name, ratio in by_name.items():
                     if ratio < 1 - TOLERANCE:
@@ -238,12 +239,14 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         child(sys.argv[2:])
         return
+    from .operators import OPERATORS
     from .workloads import ROWS
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("base", help="a revision of this repository, or the folder of a checkout")
     parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
     parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--operators", nargs="+", choices=OPERATORS, metavar="NAME", help="these operators only")
     parser.add_argument("--only", choices=("workloads", "operators"))
     options = parser.parse_args()
     limits.apply()
@@ -253,7 +256,7 @@ def main() -> None:
         if options.only != "operators":
             print(workloads(options.rows, checkouts, environments, options.rounds), flush=True)
         if options.only != "workloads":
-            print("\n" + small_operators(checkouts, environments, options.rounds), flush=True)
+            print("\n" + small_operators(checkouts, environments, options.rounds, options.operators), flush=True)
 
 
 if __name__ == "__main__":
