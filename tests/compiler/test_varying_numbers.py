@@ -218,6 +218,16 @@ def test_numbers_and_sizes_vary_together():
     assert sum(len(each.entries) for each in compiled_of(g)._signatures.values()) <= 3
 
 
+def test_zeros_of_either_sign_are_other_numbers():
+    def f(x, n, zero):
+        return x * n / (x * zero)
+
+    g = torch.compile(f)
+    for n in (2, 3, 4, 5):
+        for zero in (0.0, -0.0):
+            same(g(torch.ones(3), n, zero), f(torch.ones(3), n, zero))
+
+
 def test_numbers_are_returned():
     def f(x, step, scale):
         return x * scale, step + 1, {"scale": scale * 0.5, "size": step * x.shape[0]}

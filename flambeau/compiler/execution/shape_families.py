@@ -31,7 +31,18 @@ from ..tracing.aliasing import memory_order
 from ..tracing.trace import Trace
 from ..tracing.trace_comparison import difference
 from .cache_entry import CacheEntry
-from .template import NUMBER, Layouts, Numbers, Places, Symbol, Template, layouts_of, numbers_of, symbol_values
+from .template import (
+    NUMBER,
+    Layouts,
+    Numbers,
+    Places,
+    Symbol,
+    Template,
+    is_same_number,
+    layouts_of,
+    numbers_of,
+    symbol_values,
+)
 
 #: attempts to make a template for the same varying sizes that may fail: from a program, and from a trace
 MAX_FAILURES, MAX_TRACE_FAILURES = 2, 8
@@ -265,7 +276,7 @@ def _symbols(before: tuple[Layouts, Numbers], now: tuple[Layouts, Numbers], stat
             if differs or (dim in varying[at] and dim not in static[at] and pair[0] > 1):
                 places.setdefault(pair, []).append((at, dim))
     for (at, x), (_, y) in zip(before[1], now[1], strict=True):
-        if x != y or x != x:
+        if not is_same_number(x, y):
             if not _may_vary(x, y):
                 return ()
             places.setdefault((x, y), []).append((NUMBER, at))

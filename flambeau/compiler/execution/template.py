@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import copysign
 from typing import Any, NamedTuple
 
 from ..._tensor import Tensor
@@ -25,6 +26,15 @@ Numbers = tuple[tuple[int, Any], ...]
 def numbers_of(arguments: Sequence[Any]) -> Numbers:
     """Return the numbers among the arguments of a call."""
     return tuple([(i, x) for i, x in enumerate(arguments) if x.__class__ in (int, float)])
+
+
+def is_same_number(x: Any, y: Any) -> bool:
+    """Whether two numbers of one class are equal, with the sign of zeros; no NaN is.
+
+    >>> is_same_number(0.0, -0.0), is_same_number(2, 2)
+    (False, True)
+    """
+    return bool(x == y) and (x != 0 or copysign(1, x) == copysign(1, y))
 
 
 class Symbol(NamedTuple):
@@ -118,7 +128,7 @@ class Template:
                     numbers[dim] = size
                 else:
                     shapes[at][dim] = size
-        if any(arguments[at] != number for at, number in numbers.items()):
+        if not all(is_same_number(arguments[at], number) for at, number in numbers.items()):
             return None
         if not all(low <= size <= high for low, size, high in zip(self.low, sizes, self.high, strict=True)):
             return None
@@ -130,5 +140,5 @@ class Template:
         return sizes if self.traces.holds(sizes) else None
 
 
-__all__ = ["NUMBER", "Layouts", "Numbers", "Places", "Symbol", "Template", "layouts_of", "numbers_of", "pin_holds",
-           "symbol_values"]
+__all__ = ["NUMBER", "Layouts", "Numbers", "Places", "Symbol", "Template", "is_same_number", "layouts_of",
+           "numbers_of", "pin_holds", "symbol_values"]
