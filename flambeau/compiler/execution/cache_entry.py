@@ -86,11 +86,11 @@ class CacheEntry:
         has_run: whether it was replayed.
         initialized_states: optimizers and parameters whose state was made when it was loaded, without a step.
         template: the template that the trace is an instance of; None if there is none.
-        reads_numbers: whether numbers among the arguments are inputs, those of `Template.free_arguments`.
+        free_arguments: positions of the numbers among the arguments that are inputs.
     """
 
     template: Template | None = None
-    reads_numbers = False
+    free_arguments: frozenset[int] = frozenset()
     bypass_reason: str | None = None
     is_from_cache = has_run = False
     initialized_states: Sequence[tuple[Any, Any]] = ()
@@ -190,8 +190,9 @@ class CacheEntry:
         Args:
             arguments: all arguments of the call.
         """
-        if not self.reads_numbers or self.template is None:
+        if not self.free_arguments:
             return {}
+        assert self.template is not None
         symbols = self.template.sizes_of(arguments)
         if symbols is None:
             return None

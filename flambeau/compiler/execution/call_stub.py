@@ -105,7 +105,6 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
     if arguments:
         stub.add(1, f"{', '.join(f'a{i}' for i in range(len(arguments)))}, = args")
     tensors: list[str] = []
-    free_arguments = entry.template.free_arguments if entry.template is not None else ()
     for i, x in enumerate(arguments):
         if isinstance(x, Tensor):
             a = x._array
@@ -118,7 +117,7 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
                            f"a{i}._node is {'not ' * (x._node is not None)}None")
             _emit_pin_check(stub, i, a, pin)
             tensors.append(f"{i}")
-        elif entry.reads_numbers and i in free_arguments:
+        elif i in entry.free_arguments:
             stub.add_guard(1, f"a{i}.__class__ is {type(x).__name__}")
         elif isinstance(x, (bool, int, float, complex, str, bytes, type(None))):
             stub.add_guard(1, f"a{i}.__class__ is {stub.name(type(x), 'type_')}", _equal(stub, f"a{i}", x))
@@ -154,7 +153,7 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
         stub.add_guard(1, "entry.optimizers_match()")
     if not _emit_guards(stub, entry, tensors):
         return None
-    if entry.reads_numbers:
+    if entry.free_arguments:
         _emit_computed_inputs(stub, entry, arguments)
     stub.add(1, "if not acquire(False):")
     stub.add(2, "return GUARDS_FAILED")
@@ -208,10 +207,10 @@ def _emit_computed_inputs(stub: _StubSource, entry: CacheEntry, arguments: list[
     template = entry.template
     assert template is not None
     values = symbol_values(template.symbols, arguments)
-    names = [f"a{dim}" if at == NUMBER and dim in template.free_arguments else repr(value)
+    names = [f"a{dim}" if at == NUMBER and dim in entry.free_arguments else repr(value)
              for (at, dim), value in zip((symbol.places[0] for symbol in template.symbols), values, strict=True)]
     for symbol in template.symbols:
-        numbers = [f"a{dim}" for at, dim in symbol.places if at == NUMBER and dim in template.free_arguments]
+        numbers = [f"a{dim}" for at, dim in symbol.places if at == NUMBER and dim in entry.free_arguments]
         if len(numbers) > 1:
             stub.add_guard(1, " == ".join(numbers))
     for name, low, high in zip(names, template.low, template.high, strict=True):

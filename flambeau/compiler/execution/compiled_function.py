@@ -240,6 +240,16 @@ class CompiledFunction:
         return result
 
     @property
+    def _needs_provenance(self) -> bool:
+        """Whether programs need a trace of this process, for provenance or debug output."""
+        return self.records_provenance or debug_output.is_enabled("ir", "kernels")
+
+    @property
+    def _needs_independent_results(self) -> bool:
+        """Whether traces must have `Tracer.needs_independent_results`."""
+        return self._part_of is not None and self._part_of[0].inspects_gradients
+
+    @property
     def _varies(self) -> bool | None:
         """Whether sizes may vary: from the first shape on, not at all, or (None) from the second one on."""
         if self.dynamic is not None:
@@ -286,23 +296,20 @@ class CompiledFunction:
         while self._instances and (len(self._instances) >= MAX_INSTANCES or size > MAX_ARENAS):
             dropped = self._instances.pop(next(iter(self._instances)))
             size -= sum(each.arena_bytes for each in dropped.entries)
-        if entry.reads_numbers and entry.template is not None:
-            key = without_values(key, entry.template.free_arguments)
-        self._instances[key] = cache
+        self._instances[without_values(key, entry.free_arguments)] = cache
         self._num_instances += 1
         return cache
 
     def _expect_trace(self, cache: SignatureCache, arguments: list[Any], args: tuple, kwargs: dict[str, Any]) -> None:
         """Let the first trace of a call agree with that of a call with other sizes or numbers, if it does the same."""
         family, varies = self._families.get(cache.family), self._varies
-        if family is None or varies is False or active_profilers[0] or (
-                self.records_provenance or debug_output.is_enabled("ir", "kernels")):  # which need a trace
+        if family is None or varies is False or active_profilers[0] or self._needs_provenance:
             return
         static = marked_dimensions([x for x in arguments if isinstance(x, Tensor)], STATIC)
-        independent = self._part_of is not None and self._part_of[0].inspects_gradients
         with self._lock:
             try:
-                trace = family.agreeing_trace(self.function, args, kwargs, arguments, static, independent)
+                trace = family.agreeing_trace(self.function, args, kwargs, arguments, static,
+                                              self._needs_independent_results)
             except Exception as error:
                 self._warn_internal_error("is compiled for each size", error)
                 return
@@ -313,7 +320,7 @@ class CompiledFunction:
         """Try to make a template that serves a call with new sizes; return whether there is one."""
         family, varies = self._families.get(family_key(key)), self._varies
         if family is None or family.needs_other_tensors(arguments) or active_profilers[0] or (
-                self.records_provenance or debug_output.is_enabled("ir", "kernels")):  # which need a trace
+                self._needs_provenance):
             return False
         tensors = [x for x in arguments if isinstance(x, Tensor)]
         marked, possible, static = (marked_dimensions(tensors, kind) for kind in (DYNAMIC, WEAKLY_DYNAMIC, STATIC))
@@ -322,10 +329,9 @@ class CompiledFunction:
         if varies is False and not any(marked) and not any(possible):
             return False
         with self._lock:
-            independent = self._part_of is not None and self._part_of[0].inspects_gradients
             try:
                 made = family.make_template(self.function, args, kwargs, arguments, static, marked, possible,
-                                            independent)
+                                            self._needs_independent_results)
                 made = made and (self._instance(key, arguments) is not None or key in self._seen)
             except Exception as error:
                 self._warn_internal_error("is compiled for each size", error)
@@ -461,8 +467,7 @@ class CompiledFunction:
 
     def _load(self, cache: SignatureCache, signature: tuple, arguments: list[Any]) -> None:
         """Add the entry that an earlier process stored for this signature, if there is one and its guards hold."""
-        # provenance and debug output need a trace of this process
-        if self.records_provenance or debug_output.is_enabled("ir", "kernels"):
+        if self._needs_provenance:
             return
         key = program_cache.program_key(self.function, signature, arguments)
         if key is None:
@@ -544,9 +549,9 @@ class CompiledFunction:
                 return self.function(*args, **kwargs)
             last = cache.pending_traces[-1].guard_set if cache.pending_traces else None
             violated = None if last is None else last.violated()
-            with_provenance = self.records_provenance or debug_output.is_enabled("ir", "kernels")
+            with_provenance = self._needs_provenance
             tracer = ProvenanceTracer(self.function, args, kwargs) if with_provenance else Tracer()
-            tracer.needs_independent_results = self._part_of is not None and self._part_of[0].inspects_gradients
+            tracer.needs_independent_results = self._needs_independent_results
             tracer.frame_hook.add_object(self._title, self.function)
             leaves, tree = tree_flatten((args, kwargs))
             for x in leaves:
@@ -606,7 +611,6 @@ class CompiledFunction:
         if self.fullgraph and cache.skip_reason is not None:
             raise Unsupported(f"a call of {self.function!r} cannot be compiled as one graph: {cache.skip_reason}")
         return result
-
 
     def _relax_template(self, cache: SignatureCache, arguments: list[Any], trace: Trace) -> bool:
         """Let a template serve calls with other tensors, if that is the only reason why it did not; whether it was."""

@@ -53,6 +53,8 @@ FREE_HEADROOM = 64
 #: bytes of arguments, and seconds of a traced call, above which retraces use sizes little above the known ones, and
 #: bytes above which there are none
 LARGE, LONG, TOO_LARGE = 1 << 26, 1.0, 1 << 30
+
+
 def family_key(signature: tuple) -> tuple:
     """Return a signature without the sizes of tensors, and without numbers."""
     return tuple([x if x.__class__ is not tuple or not x else ("tensor", len(x[1]), *x[3:]) if x[0] == "tensor"
@@ -110,16 +112,16 @@ class ShapeFamily:
         tensors = [x for x in arguments if isinstance(x, Tensor)]
         for template, sizes in self._serving(arguments):
             base, varying = template.entry, template.varying
-            reads_numbers = bool(template.free_arguments) and not constant
+            inputs = frozenset() if constant else template.free_arguments
             try:
-                trace = template.traces.instantiate(sizes, tensors, *[template.traces.free] * reads_numbers)
+                trace = template.traces.instantiate(sizes, tensors, template.traces.free if inputs else frozenset())
             except OutOfTemplate as error:
                 self.reason = str(error)
                 continue
             free = tuple([pin is None or i in varying for i, pin in enumerate(base.pins)])
             entry = CacheEntry(trace, name(), base.all_guards, base.trace, "",
                                TraceRecord(frozenset(), frozenset(), free))
-            entry.template, entry.reads_numbers = template, reads_numbers
+            entry.template, entry.free_arguments = template, inputs
             return entry
         return None
 
