@@ -168,7 +168,7 @@ def test_other_dtypes(dtype):
     take(out, x, columns, 1)
     np.testing.assert_array_equal(out, np.take_along_axis(x, columns, 1))
     if dtype == "bool":
-        with pytest.raises(TypeError, match="bool arrays cannot be added"):
+        with pytest.raises(TypeError, match="bool arrays cannot be combined by add"):
             put(x, out, columns, 1)
         return
     distinct = np.argsort(random(20, 30), 1)[:, :15]
@@ -251,8 +251,31 @@ def test_mismatched_arguments_raise():
         indexing.take(out, flag, x, Spec.dense((3, 1), np.dtype("f4")), 0)
     with pytest.raises(ValueError, match="a flag is"):
         indexing.take(out, index, x, index, 0)
-    with pytest.raises(ValueError, match="neither add nor set"):
-        indexing.put(x, flag, out, index, 0, "mul")
+    with pytest.raises(ValueError, match="op 'sub' is none of add, mul, maximum, minimum, set"):
+        indexing.put(x, flag, out, index, 0, "sub")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize("op", ["mul", "maximum", "minimum"])
+def test_other_combinations(op, dtype):
+    ufunc = {"mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum}[op]
+    identity = ufunc.identity if op == "mul" else {
+        "f": (-np.inf, np.inf), "i": (np.iinfo("i8").min, np.iinfo("i8").max), "u": (0, 255)}[np.dtype(dtype).kind][
+            op == "minimum"]
+    source = (random(40, 6) / 5).astype(dtype) if np.dtype(dtype).kind == "f" else places(4, 40, 6, dtype=dtype)
+    for index in (places(9, 40, 1), places(9, 40, 6)):  # rows, and elements, with an index each
+        out = np.full((9, 6), 7, dtype)
+        want = np.full_like(out, identity)
+        assert put(out, source, index, 0, op) == [0, 0]
+        rows = np.broadcast_to(index, source.shape)
+        ufunc.at(want, (rows, np.arange(6)[None]), source)
+        np.testing.assert_allclose(out, want, rtol=1e-5)
+
+
+def test_extrema_propagate_nan():
+    out, source = np.zeros(2, np.float32), np.float32([1, np.nan, 2])
+    put(out, source, np.array([0, 0, 1]), 0, "maximum")
+    np.testing.assert_array_equal(out, [np.nan, 2])
 
 
 @pytest.mark.parametrize("width", ["128", "256"])

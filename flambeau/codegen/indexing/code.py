@@ -5,7 +5,9 @@ A chunk records its first out-of-range index in scratch memory; `report` combine
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,10 +29,24 @@ from ..llvm.loop_nests import (
     word,
 )
 from ..llvm.lowering import constant, lower, memory_type, value_type
-from ..scalar.scalar_ir import cast, to_opmath, variable
+from ..scalar.scalar_ir import Node, cast, maximum, minimum, to_opmath, variable
 
 #: unrolling of the elementwise gather
 UNROLL = 4
+#: how a scattered element is combined with what is there, of two nodes of scalar IR
+COMBINED: dict[str, Callable[[Node, Node], Node]] = {
+    "add": operator.add, "mul": operator.mul, "maximum": maximum, "minimum": minimum}
+
+
+def _identity(op: str, dtype: np.dtype) -> int | float:
+    """What an operation leaves other elements as they are with; 0 for "set"."""
+    if op in ("maximum", "minimum"):
+        sign = -1 if op == "maximum" else 1
+        if dtype.kind == "f":
+            return sign * math.inf
+        limits = np.iinfo(dtype)
+        return int(limits.min if sign < 0 else limits.max)
+    return 1 if op == "mul" else 0
 
 
 class _Emitter:
@@ -193,8 +209,8 @@ class Put(_Emitter):
         Args:
             kind: "run" where all elements of a run have the same index, "each" where each has its own, "single" for
                 runs of one element.
-            op: "add" or "set".
-            fill: whether to zero the output first.
+            op: "set", or one of `COMBINED`.
+            fill: whether to fill the output with the operation's identity first (zeros of "set").
         """
         module = ir.Module("put")
         (n, block, across, lines, chunk_lines, ranges, reach, count, inner_count, source_step, index_step, rank, depth,
@@ -215,7 +231,7 @@ class Put(_Emitter):
         with loop(b, first, last):
             bases = walk.pointers(b)
             if fill:
-                self._fill(bases[0], low, high, length, None if kind == "single" else strides[0])
+                self._fill(op, bases[0], low, high, length, None if kind == "single" else strides[0])
             through = NdIterator(b, bases, depth, inside, b.gep(inside, [depth], source_etype=I64), i64(0))
             with loop(b, i64(0), count):
                 out, *others = through.pointers(b)
@@ -234,10 +250,10 @@ class Put(_Emitter):
             walk.advance(b)
         return self._end(module)
 
-    def _fill(self, out: Any, low: Any, high: Any, length: Any, stride: Any | None) -> None:
-        """Zero the runs (of elements at `stride`) or single elements at positions `low` to `high`."""
+    def _fill(self, op: str, out: Any, low: Any, high: Any, length: Any, stride: Any | None) -> None:
+        """Fill the runs (of elements at `stride`) or single elements at positions `low` to `high`."""
         b, lanes = self.b, self.lanes
-        zero = constant(0, value_type(self.dtype, lanes))
+        zero = constant(_identity(op, self.dtype), value_type(self.dtype, lanes))
         if stride is None:
             with loop(b, low, high, lanes) as place:
                 self.operands[2].store(b, zero, out, self.stride, place, lanes,
@@ -261,7 +277,8 @@ class Put(_Emitter):
         if op == "set":
             return new
         x, y = variable(0, self.dtype), variable(1, self.dtype)
-        [value] = lower(self.b, [cast(to_opmath(x) + to_opmath(y), self.dtype)], {x: old, y: new}, lanes)
+        combined = COMBINED[op](to_opmath(x), to_opmath(y))
+        [value] = lower(self.b, [cast(combined, self.dtype)], {x: old, y: new}, lanes)
         return value
 
     def _add_run(self, op: str, bases: Sequence[Any], strides: Sequence[Any], length: Any, low: Any, high: Any) -> None:
@@ -273,7 +290,7 @@ class Put(_Emitter):
             with loop(b, i64(0), length, lanes) as j:
                 mask = first_lanes(b, b.sub(length, j), lanes)
                 new = source.load(b, bases[1], strides[1], j, lanes, mask)
-                old = target.load(b, out, strides[0], j, lanes, mask) if op == "add" else None
+                old = target.load(b, out, strides[0], j, lanes, mask) if op != "set" else None
                 target.store(b, self._combined(op, old, new, lanes), out, strides[0], j, lanes, mask)
 
     def _add_element(self, op: str, bases: Sequence[Any], low: Any, high: Any) -> None:
@@ -282,5 +299,5 @@ class Put(_Emitter):
         with b.if_then(owned):
             out = at(b, bases[0], b.mul(place, self.stride))
             new = b.load(bases[1], typ=kind, align=1)
-            old = b.load(out, typ=kind, align=1) if op == "add" else None
+            old = b.load(out, typ=kind, align=1) if op != "set" else None
             b.store(self._combined(op, old, new, 0), out, align=1)

@@ -36,6 +36,8 @@ COPY_GRAIN, INDEX_GRAIN = 1 << 17, 1 << 13
 ELEMENT_ROW_BYTES, ROW_BYTES = 256, 2048
 #: maximum ranges that a destination is divided into; each of their chunks reads the entire index
 MAX_RANGES = 4
+#: how scattered elements are combined
+OPERATIONS = ("add", "mul", "maximum", "minimum", "set")
 #: dtype of the out-of-range flag
 FLAG = np.dtype(np.int64)
 
@@ -119,6 +121,8 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
         wrap: bool = False) -> list[Launch]:
     """Launches of a scatter: out[p with index[p] along dim] += source[p] at strides position p of `source`, in order.
 
+    The operation is `op` instead of the sum.
+
     Args:
         out: the result, of the source's shape except along `dim`; extents of 1 receive all elements.
         flag: output, two int64: whether an index is out of range (0 or 1), and its value. Such elements are skipped.
@@ -135,10 +139,12 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     Raises:
         TypeError, ValueError, IndexError: invalid dtypes, shapes or dimension.
     """
-    if op not in ("add", "set"):
-        raise ValueError(f"op {op!r} is neither add nor set")
-    if op == "add" and source.dtype == BOOL:
-        raise TypeError("bool arrays cannot be added")
+    if op not in OPERATIONS:
+        raise ValueError(f"op {op!r} is none of {', '.join(OPERATIONS)}")
+    if op != "set" and source.dtype == BOOL:
+        raise TypeError(f"bool arrays cannot be combined by {op}")
+    if op in ("maximum", "minimum") and source.dtype.kind not in "iuf":
+        raise TypeError(f"a scatter by {op} of {source.dtype}")
     operands = _operands(source, out, index, flag, dim)
     dim %= len(operands.shape)
     itemsize = out.dtype.itemsize
@@ -186,7 +192,7 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
              *inner_steps, len(over.extents) - first, len(through.extents[1:]), *inner,
              *over.extents[first:], *(s for each in over.strides for s in each[first:]),
              *through.extents[1:], *(s for each in through.strides for s in each[1:])]
-    dtype = out.dtype if op == "add" else _bits(itemsize)
+    dtype = out.dtype if op != "set" else _bits(itemsize)
     variable(0, dtype)  # raises unless kernels support the dtype
     lanes = _lanes(max(4, itemsize))
     kind = "run" if run else "each" if inner_is_free else "single"
