@@ -108,18 +108,21 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     if not self._requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node = self.grad_fn
-    if self._hooks is None:
-        self._hooks = HookDict()
+    hooks = self._hooks
+    new = hooks is None
+    if hooks is None:
+        hooks = self._hooks = HookDict()
     if node is not None:
-        node.register_tensor_hook(self._output_nr, self._hooks)
+        if new:
+            node.register_tensor_hook(self._output_nr, hooks)
     else:
         LeafHooks.register(self)
         reference = self._accumulator
         node = None if reference is None else reference()
         if node is not None:
-            node.register_tensor_hook(0, self._hooks)
-    handle = RemovableHandle(self._hooks)
-    self._hooks[handle.id] = hook
+            node.register_tensor_hook(0, hooks)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
     return handle
 
 

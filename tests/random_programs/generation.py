@@ -94,7 +94,7 @@ class Writer:
 
     def writable(self, fits: Callable[[Any], bool] = lambda t: True) -> str:
         """The name of a tensor whose elements do not partly overlap: what a write to such ones does is not defined."""
-        return self.floating(lambda t: not _interleaved(t) and fits(t))
+        return self.floating(lambda t: not interleaved(t) and fits(t))
 
     def beside(self, name: str) -> str:
         """The name of a tensor that broadcasts with another."""
@@ -160,7 +160,8 @@ class Writer:
             self.add("del " + ", ".join(large))
 
 
-def _interleaved(t: Any) -> bool:
+def interleaved(t: Any) -> bool:
+    """Whether elements of a tensor partly overlap in memory."""
     reach = 0
     for stride, size in sorted(zip(t.stride(), t.shape, strict=True)):
         if size > 1:

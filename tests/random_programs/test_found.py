@@ -337,6 +337,34 @@ FOUND = {
         x = torch.ones(1, 1, requires_grad=True); x.detach().mul_(1); r = x @ (z @ x)
         x = torch.ones(1, 1, requires_grad=True); v = x.t() * 1; r = torch.mm(v, z)
     """,
+    "indices and masks": """
+        e, z, v = torch.zeros(1, 0).double(), torch.zeros(2, 3).double(), torch.ones(2, 2); i = torch.tensor([-1])
+        e[[-1], :-1] = v; r = e
+        z[i, :0] = v; r = e
+        r = e.index_put_((i,), v)
+        z[[7], :0] = torch.ones(5); r = z
+        e[[0], [0]] = v; r = e
+        r = z[torch.tensor([0, 1]).char(), torch.tensor(-9)]
+        r = z[torch.tensor([0, 1]).char(), torch.tensor([True])]
+        g = torch.ones(1).requires_grad_(); x = z * 1; x[[True, False], 0] = g; x.sum().backward(); r = x, g.grad
+        g = torch.ones(()).double().requires_grad_() * 2; x = torch.zeros(0); x[torch.zeros(0).bool()] = g; r = x
+        with torch.no_grad(): x = torch.zeros(2, 3).requires_grad_(); torch.arange(3, out=x); r = x
+    """,
+    "layouts of sequences of length 1 and of one channel": """
+        f, s, t = torch.nn.functional.conv1d, torch.zeros(1, 1, 3).permute(1, 2, 0), torch.zeros(1, 3).t()
+        r = f(s, torch.ones(2, 3, 1)), f(t, torch.ones(2, 3, 1)), f(t.t(), torch.ones(2, 1, 1))
+        r = f(torch.zeros(2, 3, 1).mT, torch.ones(2, 1, 1))
+        r = f(torch.zeros(1, 3, 2).permute(2, 0, 1), torch.ones(2, 1, 2))
+        r = torch.nn.functional.conv_transpose1d(s, torch.ones(3, 2, 2))
+    """,
+    "hooks of tensors whose shape changes in place": """
+        import copy; x = torch.ones(3, requires_grad=True) * 1; v = x[None]; v.register_hook(lambda g: note("old", g))
+        v.t_(); r = copy.copy(v)
+        v.t_(); h = v.register_hook(lambda g: note("new", g)); r = (v * 2).sum().backward()
+        x.unsqueeze_(0); h = x.register_hook(lambda g: note("new", g)); r = (x * 2).sum().backward()
+        v.mul_(2); r = copy.copy(v)
+        v.mul_(2); h = v.register_hook(lambda g: note("new", g)); r = (v * 2).sum().backward()
+    """,
     "operands that do not fit each other": """
         f, c, i = torch.tensor([1.5, -0.5, 0.0]), torch.tensor([1 + 1j, 0, 0]), torch.tensor([1, 0, 2])
         r = f.masked_fill(f, 1)
@@ -347,6 +375,9 @@ FOUND = {
         r = torch.nn.functional.kl_div(f, c)
         r = torch.dist(f, i.bool())
         r = torch.dist(f, i[:2])
+        r = torch.dist(i.bool(), i[:2].bool())
+        r = torch.bmm(i.view(1, 1, 3).bool(), i.view(1, 3, 1))
+        r = torch.matmul(i.view(1, 1, 3).bool(), f)
         r = torch.ldexp(f, i.bool())
         r = torch.nn.functional.huber_loss(f, f.double())
         r = torch.nn.functional.huber_loss(i, f)

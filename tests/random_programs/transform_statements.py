@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .generation import Unfit, Writer, statement
+from .generation import Unfit, Writer, interleaved, statement
 
 _BODIES = ("t.sin() * t", "t * t", "t.tanh()", "t.exp() * 0.1", "t.cumsum(0)", "t.clone().mul_(2)",
            "t[..., None] * 2", "t.sum(0)", "t.softmax(0) * t", "torch.where(t > 0.1, t, -t)", "t.reshape(-1)",
@@ -17,7 +17,8 @@ _BODIES = ("t.sin() * t", "t * t", "t.tanh()", "t.exp() * 0.1", "t.cumsum(0)", "
 
 @statement(3)
 def _transformed(w: Writer) -> str:
-    x = w.real(lambda t: 0 < t.numel() < 10 and t.ndim > 0 and t.dtype.itemsize > 2 and not t.is_inference())
+    x = w.real(lambda t: 0 < t.numel() < 10 and t.ndim > 0 and t.dtype.itemsize > 2 and not t.is_inference()
+               and not interleaved(t))  # second derivatives of which PyTorch puts at other elements
     if w.session.library.is_inference_mode_enabled():
         raise Unfit
     body = w.choose(*_BODIES)

@@ -51,7 +51,11 @@ def _write_points(name: str, array: np.ndarray, out: Any, device: Any, requires_
                       f"{out._array.size} which does not match the computed number of elements {array.size}. Note that "
                       "this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
                       f"shape ({array.size},).", UserWarning, stacklevel=user_stacklevel())
-    resize_(out, array.shape)
+    flag, out._requires_grad = out._requires_grad, False  # which PyTorch does not ask for here
+    try:
+        resize_(out, array.shape)
+    finally:
+        out._requires_grad = flag
     return write_new_out(name, array, out, dtype, requires_grad)
 
 

@@ -63,6 +63,7 @@ def rebase_history(x: Tensor, node: Any) -> None:
     slices.reserve_number(x)
     set_history(base, slices)
     x._requires_grad = True
+    x._hooks = None
     x._view_version = -1  # stale: regenerated from the base on access
 
 

@@ -177,6 +177,7 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
     result = x
     indices: list[Tensor | None] = []
     dim = 0
+    unfit = False  # whether an index tensor has another dtype, which PyTorch finds when the key is read to its end
 
     def add_index(index: Tensor) -> None:
         nonlocal dim
@@ -234,9 +235,9 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                 shape = result._array.shape
                 for k, s in enumerate(a.shape):
                     if dim + k >= len(shape) or shape[dim + k] != s:
-                        for other in key[position + 1:]:
-                            if isinstance(other, Tensor) and other._array.dtype.name not in _INDEX_DTYPES:
-                                raise IndexError(INDEX_DTYPE_ERROR)
+                        if unfit or any(isinstance(other, Tensor) and other._array.dtype.name not in _INDEX_DTYPES
+                                        for other in key[position + 1:]):
+                            raise IndexError(INDEX_DTYPE_ERROR)
                         shape = _basic_part(result, dim, key[position + 1:], n - names)._array.shape
                         raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the "
                                          f"shape of the indexed tensor {list(shape)} at index {dim + k}")
@@ -253,8 +254,11 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
             elif a.dtype == np.int64 or a.dtype == np.int32:
                 add_index(obj)
             else:
-                check_history(result)
-                raise IndexError(INDEX_DTYPE_ERROR)
+                unfit = True
+                dim += 1
+    if unfit:
+        check_history(result)
+        raise IndexError(INDEX_DTYPE_ERROR)
     if indices:
         shapes = [i._array.shape for i in indices if i is not None]
         first = shapes[0]
@@ -526,15 +530,19 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if not indices:
         _assign(result, value)
         return
+    number = None
     if value._array.dtype is not self._array.dtype and value._array.size == 1 and (
             value._array.__class__ is np.ndarray) and _is_one_mask(key):
         check_scalar_fits(value.item(), self.dtype)  # PyTorch fills the mask with the number
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = value.to(self.dtype)
+        if special[0]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = value.to(self.dtype)
+        else:
+            number = dtypes.cast(value._array.reshape(_without_leading_ones(value._array.shape)), self._array.dtype)
     if value._array.shape[:1] == (1,):
         value = view(value, _without_leading_ones(value._array.shape))
-    write_at(result, indices, value, False)
+    write_at(result, indices, value, False, number)
 
 
 def _is_mask_of(key: Any, x: Tensor) -> bool:
@@ -580,8 +588,12 @@ def _assign(target: Tensor, value: Tensor) -> None:
         copy_(target, result if result._array.shape == shape else expand(result, shape))
 
 
-def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool) -> Tensor:
+def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool,
+             converted: np.ndarray | None = None) -> Tensor:
     """Write, or add, values at index tensors of `target` itself.
+
+    Args:
+        converted: what is written, if `values` have another dtype; they are what is recorded.
 
     Raises:
         RuntimeError: the dtypes differ, or the values do not broadcast.
@@ -590,21 +602,22 @@ def write_at(target: Tensor, indices: list[Tensor | None], values: Tensor, accum
     if bits_used[0]:
         values = resolved(values)
     check_writable(target, is_tracked((target, values)))
-    if values._array.dtype != a.dtype:
+    elements = values._array if converted is None else converted
+    if elements.dtype != a.dtype:
         raise_dtype_mismatch(target, indices, values)
     if is_expanded(a):
         warnings.warn(EXPANDED_WARNING.format("index_put_", "tensor[indices] = tensor"),
                       UserWarning, stacklevel=user_stacklevel())
     arrays = [None if i is None else i._array for i in indices]
-    check_no_overlap(a, values._array, *(i for i in arrays if i is not None))
+    check_no_overlap(a, elements, *(i for i in arrays if i is not None))
 
     def compute() -> None:
         if isinstance(a, BitView):
-            elements = resolve(a)
-            put_at(elements, values._array, arrays, accumulate)
-            a[...] = elements
+            resolved_target = resolve(a)
+            put_at(resolved_target, elements, arrays, accumulate)
+            a[...] = resolved_target
         else:
-            put_at(a, values._array, arrays, accumulate)
+            put_at(a, elements, arrays, accumulate)
 
     return overwrite(REGISTRY["_index_put"], [target, values, *indices], {"accumulate": accumulate}, compute)
 

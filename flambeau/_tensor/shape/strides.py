@@ -272,7 +272,9 @@ def _restride(self: Tensor, key: str, params: dict[str, Any]) -> Tensor:
         self._view_steps = (*self._view_steps, array)
     self._bump_version()
     if node is not None:
+        hooks = self._hooks
         set_history(self, node)
+        self._hooks = hooks  # they stay at the node before, and later ones join them there, as in PyTorch
     if special[0]:
         if self._tangents:
             self._tangents = {level: apply(op, [tangent], params) for level, tangent in self._tangents.items()}

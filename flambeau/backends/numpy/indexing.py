@@ -464,12 +464,11 @@ def check_values_fit(target: Any, values: Any, indices: Sequence[Any]) -> None:
 
     Raises:
         RuntimeError: they do not (PyTorch's text).
-        IndexError: the indices do not broadcast.
+        IndexError: the indices do not broadcast, or are of a dimension without elements.
     """
-    shapes = [np.shape(i) for i in indices if i is not None]
-    if not target.size and not any(0 in shape for shape in shapes):
-        return
-    shape = _common_shape(shapes)
+    shape = _common_shape([np.shape(i) for i in indices if i is not None])
+    if 0 not in shape and any(i is not None and not n for i, n in zip(indices, target.shape, strict=False)):
+        raise IndexError("index is out of bounds for dimension with size 0")
     key = tuple(slice(None) if i is None else np.zeros(shape, np.int64) for i in indices)
     full = np.broadcast_to(np.zeros((), np.bool_), target.shape)[key].shape
     try:

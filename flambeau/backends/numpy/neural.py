@@ -37,7 +37,7 @@ def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -
     kernel = compiled_convolution.input_gradient if transposed else compiled_convolution.forward
     result = kernel(x, weight, bias, geometry)
     if result is not None:
-        return result
+        return compiled_convolution.in_format_of_sequences(result, x) if x.ndim == 3 else result
     from ...kernels.convolution import conv_forward, conv_input_grad
 
     spatial, _, positions, stride, padding, dilation, groups = geometry
@@ -47,6 +47,8 @@ def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -
         out = conv_forward(x, weight, stride, padding, dilation, groups, positions)
     if bias is not None:
         np.add(out, bias.reshape(1, -1, *(1 for _ in spatial)), out=out)
+    if x.ndim == 3:
+        return compiled_convolution.in_format_of_sequences(out, x)
     return compiled_convolution.match_channels_last(out, x, weight)
 
 

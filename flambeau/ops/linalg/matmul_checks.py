@@ -29,6 +29,8 @@ def check_bmm(batch1: Any, batch2: Any) -> None:
     if list(batch2.shape[:2]) != expected:
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
                            f"{list(batch2.shape[:2])}.")
+    if batch1.dtype is dtypes.bool_:  # the kernel is chosen by the first, which is then compared with the second
+        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     _same_scalar_type(batch1, batch2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...dtypes import bool_
 from ...shapes import broadcast_shapes
 from ..declare import op
 from ..pointwise.arithmetic import NO_DIFFERENCE, no_bool_operand
@@ -79,7 +80,8 @@ _DIST_ERROR = RuntimeError("norm(): input dtype should be either floating point 
 
 def _check_dist(input, other):
     no_bool_operand(input, other)
-    broadcast_shapes(input.shape, other.shape)
+    if input.dtype is not bool_:  # of two bools the difference is refused, whatever their shapes
+        broadcast_shapes(input.shape, other.shape)
 
 
 @op(promote="common", holomorphic=False, check=_check_dist,

@@ -30,6 +30,19 @@ def match_channels_last(x: ndarray, *others: ndarray) -> ndarray:
     return to_channels_last(x) if any(map(channels_last, others)) else x
 
 
+def in_format_of_sequences(result: ndarray, x: ndarray) -> ndarray:
+    """A convolution of sequences `x` (N, C, L) in PyTorch's layout.
+
+    PyTorch copies sequences to row-major and convolves images (N, C, 1, L): they are channels-last only if the strides
+    of dimensions of size 1 say so.
+    """
+    if 1 in x.shape[1:] and x.flags.c_contiguous:
+        (n, c, length), (a, b, step) = x.shape, x.strides
+        if is_channels_last((n, c, 1, length), (a, b, step * length, step)):
+            return to_channels_last(result)
+    return result
+
+
 class ConvolutionKernels:
     """Convolution kernels with their launch plans."""
 
@@ -187,5 +200,13 @@ def _multiplications(first: int, second: int, sizes: tuple[int, ...]) -> int:
     return total
 
 
-__all__ = ["MIN_MULTIPLICATIONS", "ConvolutionKernels", "channels_last", "forward", "input_gradient",
-           "match_channels_last", "weight_gradient"]
+__all__ = [
+    "MIN_MULTIPLICATIONS",
+    "ConvolutionKernels",
+    "channels_last",
+    "forward",
+    "in_format_of_sequences",
+    "input_gradient",
+    "match_channels_last",
+    "weight_gradient",
+]
