@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -95,6 +98,25 @@ def _host_fingerprint() -> str | None:
     identity = [line for line in first.splitlines() if line.partition("\t")[0].strip(" :") in (
         "vendor_id", "cpu family", "model", "model name", "stepping", "flags")]
     return MEASUREMENTS.key("host", *identity, str(library), str(status.st_size), str(status.st_mtime_ns))
+
+
+_generating = threading.local()
+
+
+def code_target() -> Host:
+    """What code is generated for in this thread: `host`, unless `generating_for` says otherwise."""
+    return getattr(_generating, "target", None) or host()
+
+
+@contextmanager
+def generating_for(device: Host) -> Iterator[None]:
+    """Generate code for another processor in this thread, such as a GPU; its caches are the caller's concern."""
+    before = getattr(_generating, "target", None)
+    _generating.target = device
+    try:
+        yield
+    finally:
+        _generating.target = before
 
 
 @cache

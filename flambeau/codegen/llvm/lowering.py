@@ -177,7 +177,7 @@ def _cast(builder: ir.IRBuilder, node: Node, x: Any, lanes: int) -> Any:
     if to == BFLOAT16:
         return to_bfloat16(builder, x, lanes)
     if source.kind == "f":
-        if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.host().converts_half:
+        if 2 in (source.itemsize, to.itemsize) and to.kind == "f" and not target.code_target().converts_half:
             return _from_half(builder, x, lanes) if source.itemsize == 2 else _to_half(builder, x, lanes)
         if to == HALF and node.args[0].op == "cast" and node.args[0].args[0].dtype == FLOAT64:
             # rounded twice, as in PyTorch: LLVM would merge the casts into a call of compiler-rt, which is not linked
@@ -247,6 +247,14 @@ def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -
     return simple[op](*args)
 
 
+def lower_node(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int = 0) -> Any:
+    """Lower one node, no input, whose arguments are lowered."""
+    if node.op == "constant":
+        bits = node.const if node.dtype.kind == "f" else int(node.value)
+        return constant(bits, value_type(node.dtype, lanes))
+    return _operation(builder, node, args, lanes)
+
+
 def lower(builder: ir.IRBuilder, outputs: Sequence[Node], inputs: dict[Node, Any], lanes: int = 0) -> list[Any]:
     """Lower expressions to LLVM values.
 
@@ -259,11 +267,6 @@ def lower(builder: ir.IRBuilder, outputs: Sequence[Node], inputs: dict[Node, Any
     values = dict(inputs)
     outputs = reuse_exponentials(outputs)
     for node in topological_order(outputs):
-        if node in values:
-            continue
-        if node.op == "constant":
-            bits = node.const if node.dtype.kind == "f" else int(node.value)
-            values[node] = constant(bits, value_type(node.dtype, lanes))
-        else:
-            values[node] = _operation(builder, node, [values[arg] for arg in node.args], lanes)
+        if node not in values:
+            values[node] = lower_node(builder, node, [values[arg] for arg in node.args], lanes)
     return [values[node] for node in outputs]

@@ -15,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...runtime.target import host
+from ...runtime.target import Host, code_target
 from ..math import coefficients
 
 Value = Any  # ir.Value: llvmlite has no type annotations
@@ -52,29 +52,32 @@ DOUBLE = Format("double", 64, 52, 1023, -746.0, 710.0, 2.0**-1022,
                 float.fromhex("0x1.62e42fefa3800p-1"), float.fromhex("0x1.ef35793c76730p-45"))
 
 
-@cache
 def host_has_fma() -> bool:
     """Whether the target has a fused multiply-add instruction."""
-    this = host()
+    return _has_fma(code_target())
+
+
+@cache
+def _has_fma(this: Host) -> bool:
     if this.triple.startswith(("x86_64", "amd64", "i686", "i386")):
         return "+fma" in this.features.split(",")
-    return this.triple.startswith(("aarch64", "arm64", "powerpc64", "s390x", "riscv64"))
+    return this.triple.startswith(("aarch64", "arm64", "powerpc64", "s390x", "riscv64", "nvptx64"))
 
 
-@cache
 def host_has_scalef() -> bool:
     """Whether the target has AVX-512's `vscalef`, which multiplies by powers of two."""
-    this = host()
-    return this.triple.startswith(("x86_64", "amd64")) and this.vector_bits == 512 and (
-        "+avx512dq" in this.features.split(","))
+    return _has_avx512(code_target(), "+avx512dq")
+
+
+def host_has_permute() -> bool:
+    """Whether the target has AVX-512's `vpermps` on 512 bits, a lookup in a table of 16 numbers."""
+    return _has_avx512(code_target(), "+avx512f")
 
 
 @cache
-def host_has_permute() -> bool:
-    """Whether the target has AVX-512's `vpermps` on 512 bits, a lookup in a table of 16 numbers."""
-    this = host()
+def _has_avx512(this: Host, feature: str) -> bool:
     return this.triple.startswith(("x86_64", "amd64")) and this.vector_bits == 512 and (
-        "+avx512f" in this.features.split(","))
+        feature in this.features.split(","))
 
 
 class VectorContext:
