@@ -597,3 +597,11 @@ def test_gradients_that_are_inference_tensors():
         function(x)
         with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
             (x * 2).sum().backward()
+
+
+def test_a_factorization_that_fails_later_raises():
+    f = torch.compile(lambda a: torch.linalg.cholesky(a) * 2)
+    for scale in (1, 2, 3):
+        f(torch.eye(2) * scale)
+    with pytest.raises(torch.linalg.LinAlgError, match="the leading minor of order 2 is not positive-definite"):
+        f(torch.tensor([[1.0, 2.0], [2.0, 1.0]]))

@@ -31,6 +31,7 @@ from ...ir.graph.value import Graph, Unsupported, Value
 from ...ops.declare import Op
 from ...trees import tree_flatten
 from .errors import ExportError
+from .primitives.namespace import set_namespace
 from .random_draws import STEP, RandomDraws
 
 #: gives the user's line of what runs now; None: the innermost frame outside this package
@@ -80,6 +81,7 @@ class _CapturingTracer(Tracer):
 
     def __init__(self, locate: Locate) -> None:
         super().__init__()
+        set_namespace(self.graph)
         self._locate = locate
         self.initial: dict[int, np.ndarray] = {}
         self.optimizers: list[tuple[Any, Any, dict[str, Any] | None]] = []  # parameters with their state at entry

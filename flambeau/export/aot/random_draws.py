@@ -14,6 +14,7 @@ import numpy as np
 
 from ...ir.graph.extern_kernels import ExternKernel
 from ...ir.graph.value import Graph, Unsupported, Value
+from ...ir.lowering.namespace import namespace_of
 from ...runtime.launch import Launch, Spec
 
 FLOAT32, FLOAT64, INT64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
@@ -107,6 +108,33 @@ class RandomDraws:
             raise Unsupported("integers of more than 32 bits")
         steps = self.graph.apply("floor", self.uniform(size, FLOAT64) * float(high - low))
         return self.graph.cast(steps, INT64) + low
+
+    def _multinomial(self, size: int, wide: np.dtype, weights: Value, n: int, replacement: bool = False) -> Value:
+        """Indices with probabilities proportional to weights, (categories,) or (rows, categories)."""
+        g, categories = self.graph, weights.shape[-1]
+        rows = size // n
+        weights = g.reshape(g.cast(weights, FLOAT64 if weights.dtype == FLOAT64 else FLOAT32), (rows, categories))
+        valid = g.apply("and", g.apply("ge", weights, 0.0), g.apply("lt", weights, math.inf))
+        positive = g.apply("gt", g.reduce("max", weights, (1,)), 0.0)
+        for condition in ((g.reduce("all", valid, (0, 1)), True), (g.reduce("all", positive, (0,)), True)):
+            if condition not in g.conditions:
+                g.conditions.append(condition)
+        xp = namespace_of(g)
+        if replacement and n > 1:  # uniform numbers among the cumulative weights
+            sums = xp.cumsum(weights, 1)
+            total = g.slice(sums, 1, categories - 1, 1)
+            points = g.reshape(self.uniform(size, weights.dtype), (rows, n)) * total
+            found = xp._searchsorted(sums, points, None, True)
+            return g.reshape(g.apply("minimum", found, categories - 1), (size,))
+        # the n largest of weight / exponential number: the first of as many Poisson processes
+        times = -g.apply("log", 1.0 - self.uniform(rows * categories, weights.dtype))
+        speeds = weights / g.apply("maximum", g.reshape(times, weights.shape), float(np.finfo(weights.dtype).tiny))
+        if n == 1:
+            return g.reshape(g.reduce("argmax", speeds, (1,)), (size,))
+        return g.reshape(xp.topk(speeds, n)[1], (size,))
+
+    def _randperm(self, size: int, wide: np.dtype, n: int, dtype: Any = None) -> Value:
+        return namespace_of(self.graph).argsort(self.uniform(size, FLOAT64))
 
 
 __all__ = ["STEP", "RandomDraws"]

@@ -142,7 +142,7 @@ def _embedding_bag(xp, weight, per_sample_weights=None, *, indices, bags, count,
     if per_sample_weights is not None:
         rows = rows * xp.unsqueeze(per_sample_weights, 1)
     result = xp.add_rows(rows, bags, count, -1, False)
-    return result if sizes is None else result / sizes[:, None]
+    return result if sizes is None else result / xp.unsqueeze(sizes, 1)
 
 
 def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, inverse_sizes, frequencies):
@@ -157,9 +157,9 @@ def _bag_vjp_weight(xp, g, weight_shape, per_sample_weights, indices, bags, inve
 
 
 @linear(expose=())
-def _scale_rows(input, *, factors):
+def _scale_rows(xp, input, *, factors):
     """Each row times its element of an array."""
-    return input * factors[:, None]
+    return input * xp.unsqueeze(factors, 1)
 
 
 _scale_rows.vmap(_row_lookup_vmap("_scale_rows"))

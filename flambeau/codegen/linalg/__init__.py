@@ -1,0 +1,1 @@
+"""Kernels of dense linear algebra beyond products: factorizations and substitutions."""

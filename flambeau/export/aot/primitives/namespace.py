@@ -1,0 +1,31 @@
+"""The namespace `xp` of programs that are compiled ahead of time: no primitive of it runs in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....ir.graph.value import Graph
+from .distances import Distances
+from .grid_sampling import GridSampling
+from .integers import Integers
+from .linear_algebra import LinearAlgebra
+from .ordering import Ordering
+from .scattering import Scattering
+
+
+class AheadOfTimeNamespace(Ordering, Scattering, Integers, Distances, GridSampling, LinearAlgebra):
+    """`Namespace` with more primitives, and with forwards of operators whose declarations compute with NumPy."""
+
+    def declared(self, op: Any) -> Callable[..., Any]:
+        if op.name in ("_grid_sampler_2d", "_grid_sampler_3d"):
+            return self.lower_grid_sampler
+        return super().declared(op)
+
+
+def set_namespace(graph: Graph) -> None:
+    """Let operators be traced into a graph over this namespace."""
+    graph.__dict__["namespace"] = AheadOfTimeNamespace(graph)
+
+
+__all__ = ["AheadOfTimeNamespace", "set_namespace"]
