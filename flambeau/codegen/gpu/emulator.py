@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from ...dtypes import BFLOAT16, to_bfloat16, widen
 from ..scalar.scalar_ir import Node
 from . import fragments, scalar_evaluator
 from .kernel_ir import BLOCK_X, THREAD, WARP, Kernel
+from .launches import VECTOR, DeviceLaunch
 from .race_detector import ATOMIC, READ, WRITE, AccessLog, OutOfBoundsError, RaceError
 from .statements import (
     Atomic,
@@ -55,6 +56,13 @@ GROUP = 1 << 14
 UNDEFINED = 0x7F
 
 
+class View(NamedTuple):
+    """Memory, and the element of it that a buffer's index 0 is."""
+
+    memory: np.ndarray
+    origin: int
+
+
 class Table:
     """The arrays whose addresses a table of an indirect buffer holds."""
 
@@ -68,8 +76,8 @@ def run(kernel: Kernel, grid: tuple[int, int, int], arguments: Sequence[Any], ch
     Args:
         kernel: the kernel.
         grid: the number of blocks in three dimensions.
-        arguments: for each parameter a contiguous array of the buffer's dtype (`Table` for a table of addresses), or a
-            number.
+        arguments: for each parameter a contiguous array of the buffer's dtype, a `View` of one, a `Table` for a table
+            of addresses, or a number.
         check: whether to look for races.
 
     Raises:
@@ -80,10 +88,12 @@ def run(kernel: Kernel, grid: tuple[int, int, int], arguments: Sequence[Any], ch
     if len(arguments) != len(kernel.parameters):
         raise TypeError(f"kernel {kernel.name} takes {len(kernel.parameters)} arguments, not {len(arguments)}")
     for parameter, argument in zip(kernel.parameters, arguments, strict=True):
-        if isinstance(parameter, Buffer) and not isinstance(argument, Table) and (
-                argument.dtype != parameter.dtype or not argument.flags.c_contiguous):
+        if not isinstance(parameter, Buffer) or isinstance(argument, Table):
+            continue
+        memory = argument.memory if isinstance(argument, View) else argument
+        if memory.dtype != parameter.dtype or not memory.flags.c_contiguous:
             raise TypeError(f"{parameter} of kernel {kernel.name} is a contiguous array of {parameter.dtype}, not of "
-                            f"{argument.dtype}")
+                            f"{memory.dtype}")
     log = AccessLog(kernel.name, kernel.threads) if check else None
     blocks, at_once = prod(grid), max(1, GROUP // kernel.threads)
     with np.errstate(all="ignore"):
@@ -185,7 +195,7 @@ class _Group:
             self._record("shared", at * size, width, buffer, lanes, kind)
             return [(flat, at, lanes)]
         if buffer.space == "global":
-            arrays = [(self.buffers[buffer.position], slice(None))]
+            arrays = [(self.buffers[buffer.position], np.ones(len(index), bool))]
         else:
             slots = self._lanes(self._value(buffer.slot))[lanes]
             table = self.buffers[buffer.table.position]
@@ -193,10 +203,11 @@ class _Group:
             arrays = [(table.arrays[slot], slots == slot) for slot in np.unique(slots)]
         found = []
         for array, chosen in arrays:
-            flat, some = array.reshape(-1), index[chosen]
+            memory, origin = array if isinstance(array, View) else (array, 0)
+            flat, some = memory.reshape(-1), index[chosen] + origin
             self._check_bounds(buffer, some, width, flat.size)
-            first = array.__array_interface__["data"][0]
-            self._record("global", first + some * array.itemsize, width, buffer, lanes[chosen], kind, first)
+            first = memory.__array_interface__["data"][0]
+            self._record("global", first + some * memory.itemsize, width, buffer, lanes[chosen], kind, first)
             found.append((flat, some, lanes[chosen]))
         return found
 
@@ -315,6 +326,52 @@ class _Group:
     _EXECUTE: ClassVar[dict[type, Any]] = {
         Load: _load, Store: _store, Atomic: _atomic, Barrier: _barrier, Shuffle: _shuffle, Mma: _mma, SetLocal: _set,
         GetLocal: _get, Loop: _loop, If: _if}
+
+
+def run_launches(launches: Sequence[DeviceLaunch], operands: Sequence[np.ndarray], check: bool = True) -> None:
+    """Run launches on arrays, outputs first, of the layouts for which the launches were made.
+
+    >>> import numpy as np
+    >>> from flambeau import codegen
+    >>> from flambeau.codegen.gpu import elementwise
+    >>> from flambeau.codegen.scalar.scalar_ir import variable
+    >>> from flambeau.runtime.launch import Spec
+    >>> x, y = np.float32([[1, 2], [3, 4]]), np.empty((2, 2), "f4")
+    >>> work = elementwise.launches([variable(0, "float32") * 2], [Spec.of(y)], [Spec.of(x.T)])
+    >>> if codegen.available():
+    ...     run_launches(work, [y, x.T])
+    >>> y.tolist() if codegen.available() else [[2.0, 6.0], [4.0, 8.0]]
+    [[2.0, 6.0], [4.0, 8.0]]
+    """
+    scratch = np.full(max((each.scratch for each in launches), default=0), UNDEFINED, np.uint8)
+    memories = [_memory_of(each) for each in operands]
+    for each in launches:
+        if each.unaligned is not None and any(view.memory.itemsize * view.origin % VECTOR for view in memories):
+            each = each.unaligned
+        arguments: list[Any] = []
+        buffers = [x for x in each.kernel.parameters if isinstance(x, Buffer)]
+        for buffer, argument in zip(buffers, each.arguments, strict=True):
+            if argument.operand < len(operands):
+                memory, origin = memories[argument.operand]
+                arguments.append(View(memory, origin + argument.offset // memory.itemsize))
+            else:
+                size = None if argument.size is None else argument.size * buffer.dtype.itemsize
+                arguments.append(scratch[argument.offset:][:size].view(buffer.dtype))
+        run(each.kernel, each.grid, [*arguments, *each.scalars], check)
+
+
+def _memory_of(array: np.ndarray) -> View:
+    """The memory that a strided array spans, and the place of its first element."""
+    low = high = 0
+    for extent, stride in zip(array.shape, array.strides, strict=True):
+        reach = (extent - 1) * stride // array.itemsize if array.size else 0
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    if array.flags.c_contiguous:
+        return View(array.reshape(-1), 0)
+    start = np.lib.stride_tricks.as_strided(array[tuple([slice(-1, None) if stride < 0 else slice(0, 1)
+                                                         for stride in array.strides])], (high - low + 1,),
+                                            (array.itemsize,))
+    return View(start, -low)
 
 
 def _read(memory: np.ndarray, index: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -41,8 +41,13 @@ def path() -> str | None:
     return shutil.which("ptxas")
 
 
-def assemble(ptx: str, architecture: str) -> dict[str, Resources]:
+def assemble(ptx: str, architecture: str, optimize: bool = True) -> dict[str, Resources]:
     """Assemble PTX; return the resources of each entry point.
+
+    Args:
+        ptx: the code.
+        architecture: such as "sm_80".
+        optimize: False if only the check of the code is of interest, which takes a fraction of the time.
 
     Raises:
         FileNotFoundError: there is no assembler.
@@ -54,8 +59,8 @@ def assemble(ptx: str, architecture: str) -> dict[str, Resources]:
     with tempfile.TemporaryDirectory() as folder:
         source, output = Path(folder) / "kernels.ptx", Path(folder) / "kernels.cubin"
         source.write_text(ptx)
-        done = subprocess.run([program, "-v", f"-arch={architecture}", str(source), "-o", str(output)],
-                              capture_output=True, text=True, check=False)
+        options = ["-v", f"-O{3 if optimize else 0}", f"-arch={architecture}", "-o", str(output)]
+        done = subprocess.run([program, *options, str(source)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"ptxas refuses the code for {architecture}:\n{done.stdout}{done.stderr}")
     return parse_resources(done.stdout + done.stderr)

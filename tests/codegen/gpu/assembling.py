@@ -1,24 +1,30 @@
-"""Assembling kernels for all architectures that the tests cover; skips where there is no assembler."""
+"""Assembling kernels for the architectures that the tests cover; skips where there is no assembler."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import pytest
 
 from flambeau.codegen.gpu import ptx, ptxas
 from flambeau.codegen.gpu.kernel_ir import Kernel
+from flambeau.codegen.gpu.launches import DeviceLaunch
 
-ARCHITECTURES = ("sm_80", "sm_90")
 
+def assemble(kernels: Iterable[Kernel]) -> None:
+    """Generate and assemble kernels, as one module: all for sm_80, and every third for sm_90, which takes as long.
 
-def assemble(kernels: Sequence[Kernel], architectures: Sequence[str] = ARCHITECTURES) -> dict[str, ptxas.Resources]:
-    """Generate and assemble all kernels as one module; the resources on the first architecture."""
+    The assembler's optimizer, which would take most of the time, is off.
+    """
     if ptxas.path() is None:
         pytest.skip("ptxas is not installed: pip install flambeau[cuda-test]")
-    reports = []
-    for architecture in architectures:
-        source = ptx.compile_kernels(kernels, architecture)
-        reports.append(ptxas.assemble(source, architecture))
-        assert set(reports[-1]) == {kernel.name for kernel in kernels}
-    return reports[0]
+    distinct = list({kernel.name: kernel for kernel in kernels}.values())
+    for architecture, some in (("sm_80", distinct), ("sm_90", distinct[::3])):
+        source = ptx.compile_kernels(some, architecture)
+        assert set(ptxas.assemble(source, architecture, optimize=False)) == {kernel.name for kernel in some}
+
+
+def kernels_of(launches: Iterable[DeviceLaunch]) -> list[Kernel]:
+    """The kernels of launches, and of their variants for memory that is not aligned."""
+    return [kernel for each in launches
+            for kernel in (each.kernel, *([] if each.unaligned is None else [each.unaligned.kernel]))]
