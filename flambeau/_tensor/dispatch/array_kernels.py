@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...backends.compiled import new_copy
+from ...backends.compiled.declared_kernels import declarations_with_kernels
 from ...backends.numpy import ArrayNamespace, primitives
 from ...engine.tensor_interface import layer
 from ...ir.decompositions.composites import declarations_with_programs, with_programs
@@ -26,6 +27,7 @@ from ...ops.neural.resampling import UPSAMPLING
 ndarray = np.ndarray
 arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
 arrays.__dict__.update(declarations_with_programs(arrays))
+arrays.__dict__.update(declarations_with_kernels(arrays))
 
 
 def kernel_of(op: Op) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...engine.tensor_interface import layer
+from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..tensor import Tensor
@@ -57,7 +58,7 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
         raise RuntimeError(f"expected scalar type {names[0]} but found {names[1]}")
     op = REGISTRY["_grid_sampler_2d" if input.dim() == 4 else "_grid_sampler_3d"]
     return apply(op, [input, grid], {"mode": interpolation_mode, "padding": padding_mode,
-                                     "align_corners": bool(align_corners), "saved": []})
+                                     "align_corners": bool(align_corners), "saved": [] if special[0] else None})
 
 
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,

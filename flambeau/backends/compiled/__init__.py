@@ -23,6 +23,7 @@ from .thresholds import (
     CONCATENATIONS,
     COPIES,
     FOURIER,
+    GRID_SAMPLES,
     LARGE_SEEN,
     NARROW_CASTS,
     NORMALS,
@@ -199,6 +200,11 @@ def fourier_kernels(elements: int) -> Any:
     return _module("families.fourier") if elements > FOURIER[0] else None
 
 
+def grid_sampling_kernels(elements: int) -> Any:
+    """The module of `grid_sample` (`families.grid_sampling`), for as many interpolated elements."""
+    return _module_for("families.grid_sampling", elements, GRID_SAMPLES[0])
+
+
 def sparse_kernels(multiplications: int) -> Any:
     """The module of sparse products (`families.sparse`), for products of that many multiplications."""
     return _module("families.sparse") if multiplications > SPARSE_PRODUCTS[0] else None
@@ -270,6 +276,6 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
 
 
 __all__ = ["compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels", "copy_with_layout",
-           "enable_kernels", "fourier_kernels", "indexing_kernels", "new_copy", "recurrent_kernels", "reduce_arrays",
-           "run_update", "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sparse_kernels",
-           "sum_rows"]
+           "enable_kernels", "fourier_kernels", "grid_sampling_kernels", "indexing_kernels", "new_copy",
+           "recurrent_kernels", "reduce_arrays", "run_update", "scaled_negative_exp", "scan_arrays", "select_top_k",
+           "sort_rows", "sparse_kernels", "sum_rows"]

@@ -32,6 +32,8 @@ INDEXING = _THRESHOLDS["indexing"] = [2048]
 SPARSE_PRODUCTS = _THRESHOLDS["sparse products"] = [1024]
 #: elements of a Fourier transform
 FOURIER = _THRESHOLDS["fourier"] = [4095]
+#: elements that `grid_sample` interpolates, for which NumPy takes about 50 passes
+GRID_SAMPLES = _THRESHOLDS["grid samples"] = [255]
 #: masked fills and triangular masks
 MASKING = _THRESHOLDS["masking"] = [2048]
 #: top k of rows, and sorted rows
@@ -132,8 +134,8 @@ def resume_kernels() -> None:
 if _override:
     set_thresholds(int(_override))
 
-__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "FOURIER", "INDEXING",
-           "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES", "PERMUTED_COPIES",
-           "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "SCANS", "SINGLE_USE", "SPARSE_PRODUCTS", "SUMS", "TOP_K",
-           "TRIANGULAR_SYSTEMS",
-           "lower_threshold", "pause_kernels", "restore_thresholds", "resume_kernels", "set_thresholds", "threshold_of"]
+__all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "FOURIER", "GRID_SAMPLES",
+           "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES",
+           "PERMUTED_COPIES", "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "SCANS", "SINGLE_USE",
+           "SPARSE_PRODUCTS", "SUMS", "TOP_K", "TRIANGULAR_SYSTEMS", "lower_threshold", "pause_kernels",
+           "restore_thresholds", "resume_kernels", "set_thresholds", "threshold_of"]

@@ -1,18 +1,19 @@
 """Sampling of images at the points of a grid, and grids of affine maps.
 
-The interpolated value is Σ Π_d w_d(t_d) · pixel over taps, a product of one-dimensional weights. The forward stores
-taps, fractions t and their slopes by the grid in the list `saved`, axis by axis; formulas write t as a function of the
-grid, so that they can be differentiated again.
+The interpolated value is Σ Π_d w_d(t_d) · pixel over taps, a product of one-dimensional weights. Kernels compute it and
+its first derivatives on arrays. Elsewhere taps, fractions t and their slopes by the grid are arrays in the list
+`saved`, axis by axis, and formulas write t as a function of the grid, so that they can be differentiated again.
 """
 
 from __future__ import annotations
 
 from itertools import product
 
-from ..declare import linear, not_implemented, op
+from ..declare import composite, linear, not_implemented, op
 
 _NOT_REAL = ("bool", "integer", "complex")
 _CUBIC = -0.75
+_NEAREST = 1
 
 
 def _near(x):
@@ -99,19 +100,46 @@ def _split(saved, rank):
 
 def _sample(xp, input, grid, *, mode, padding, align_corners, saved):
     rank = grid.shape[-1]
-    indices, axes = xp.grid_taps(grid, tuple(input.shape[-rank:]), mode, padding, align_corners)
-    saved[:] = [*indices, *(array for arrays in axes for array in arrays)]
+    taps = _taps(xp, grid, input.shape[-rank:], mode, padding, align_corners)
+    if saved is not None:
+        saved[:] = taps
     total = None
-    for index, weight in _combined(xp, grid, saved, input.shape[-rank - 1]):
+    for index, weight in _combined(xp, grid, taps, input.shape[-rank - 1]):
         part = _scaled(xp, xp._gather_planes(input, index=index, dims=rank), weight)
         total = part if total is None else total + part
     return total
 
 
+def _taps(xp, grid, sizes, mode, padding, align_corners):
+    """The arrays of `saved`."""
+    indices, axes = xp.grid_taps(grid, tuple(sizes), mode, padding, align_corners)
+    return [*indices, *(array for arrays in axes for array in arrays)]
+
+
+@op(expose=(), differentiable=False, batching_rule="trailing")
+def _store_grid_taps(xp, grid, *, sizes, mode, padding, align_corners, saved):
+    """The grid; `saved` receives its taps in an image of these sizes."""
+    saved[:] = _taps(xp, grid, sizes, mode, padding, align_corners)
+    return grid
+
+
+def _known_taps(xp, input, grid, mode, padding, align_corners, saved):
+    """The taps that the forward stored, or those of the grid."""
+    if saved is None:
+        saved = []
+        xp._store_grid_taps(grid, sizes=tuple(input.shape[-grid.shape[-1]:]), mode=mode, padding=padding,
+                            align_corners=align_corners, saved=saved)
+    return saved
+
+
 @op(node="GridSampler2DBackward0", expose=(),
     unsupported_dtypes=not_implemented("grid_sampler_2d_cpu_kernel_impl", *_NOT_REAL))
 def _grid_sampler_2d(xp, input, grid, *, mode, padding, align_corners, saved):
-    """The pixels of images (..., C, H, W), interpolated at the points of a grid (..., H', W', 2)."""
+    """The pixels of images (..., C, H, W), interpolated at the points of a grid (..., H', W', 2).
+
+    Args:
+        saved: a list that receives the taps; None: derivatives find them again.
+    """
     return _sample(xp, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved)
 
 
@@ -121,23 +149,29 @@ def _grid_sampler_3d(xp, input, grid, *, mode, padding, align_corners, saved):
     return _sample(xp, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved)
 
 
-def _vjp_input(xp, g, input, grid, saved):
+@composite(expose=())
+def _grid_sampler_input_gradient(xp, g, input, grid, *, mode, padding, align_corners, saved):
+    """The gradient of the input; arguments are those of the forward."""
     rank = grid.shape[-1]
+    taps = _known_taps(xp, input, grid, mode, padding, align_corners, saved)
     total = None
-    for index, weight in _combined(xp, grid, saved, input.shape[-rank - 1]):
+    for index, weight in _combined(xp, grid, taps, input.shape[-rank - 1]):
         part = xp._scatter_planes(_scaled(xp, g, weight), input, index=index, dims=rank, overlapping=True)
         total = part if total is None else total + part
     return total
 
 
-def _vjp_grid(xp, g, input, grid, saved):
-    if len(saved) == 2:  # the nearest pixel: constant between jumps
+@composite(expose=())
+def _grid_sampler_grid_gradient(xp, g, input, grid, *, mode, padding, align_corners, saved):
+    """The gradient of the grid; arguments are those of the forward."""
+    if mode == _NEAREST:  # constant between jumps
         return xp.zeros_like(grid)
     rank = grid.shape[-1]
+    taps = _known_taps(xp, input, grid, mode, padding, align_corners, saved)
     parts = []
     for axis in reversed(range(rank)):
         total = None
-        for index, weight in _combined(xp, grid, saved, input.shape[-rank - 1], axis):
+        for index, weight in _combined(xp, grid, taps, input.shape[-rank - 1], axis):
             part = xp.sum(_scaled(xp, g * xp._gather_planes(input, index=index, dims=rank), weight), (-rank - 1,))
             total = part if total is None else total + part
         parts.append(total)
@@ -153,7 +187,11 @@ def _vmap(name):
 
 
 for _op, _name in ((_grid_sampler_2d, "_grid_sampler_2d"), (_grid_sampler_3d, "_grid_sampler_3d")):
-    _op.vjp(input=_vjp_input, grid=_vjp_grid)
+    _op.vjp(
+        input=lambda xp, g, input, grid, mode, padding, align_corners, saved: xp._grid_sampler_input_gradient(
+            g, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved),
+        grid=lambda xp, g, input, grid, mode, padding, align_corners, saved: xp._grid_sampler_grid_gradient(
+            g, input, grid, mode=mode, padding=padding, align_corners=align_corners, saved=saved))
     _op.vmap(_vmap(_name))
 
 

@@ -1,0 +1,1 @@
+"""Kernels of `grid_sample`: interpolation of images at the points of a grid, and its gradients."""
