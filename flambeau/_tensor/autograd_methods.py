@@ -13,6 +13,7 @@ from ..engine.nodes.hooks import HookDict, RemovableHandle
 from ..engine.nodes.leaf_hooks import LeafHooks
 from ..engine.saved.version_counters import DETACHED, DetachedCounter
 from ..modes import active_transforms, dispatch_in_use, inference, transform_stack
+from .overriding.other_objects import with_other_object
 from .tensor import Tensor, wrap
 from .untracked_views import update_requires_grad
 
@@ -180,7 +181,11 @@ def detach_(self: Tensor) -> Tensor:
     """
     if inference.get():
         return self  # as in PyTorch, where autograd does not see the call
-    if self._base is not None:
+    try:
+        base = self._base
+    except AttributeError as error:
+        return with_other_object(error, detach_, (self,))
+    if base is not None:
         raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
                            "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
                            "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "

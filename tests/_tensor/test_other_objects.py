@@ -12,8 +12,6 @@ class Other:
     pass
 
 
-
-
 CALLS = {name: (0, *rest) for name, rest in {
     "reshape": ((2, 2),), "clone": (), "permute": ((0, 1),), "transpose": (0, 1), "unsqueeze": (0,), "squeeze": (),
     "flatten": (), "t": (), "numel": (), "is_complex": (), "is_floating_point": (), "zeros_like": (), "rand_like": (),
@@ -50,6 +48,39 @@ def test_the_error_of_a_method_counts_from_its_second_tensor(name):
     for module in (flambeau, torch):
         with pytest.raises(TypeError, match=rf"{name}\(\): argument '\w+' \(position 1\) must be Tensor, not Other"):
             getattr(module.ones(2), name)(Other())
+
+
+#: expressions of a matrix x and an object o
+REFUSED = """
+    torch.conj(o); torch.detach_(o); torch.fill_(o, 1); torch.pixel_shuffle(o, 1); torch.channel_shuffle(o, 1)
+    torch.poisson(x, o); torch.binomial(x, x, o); torch.unsqueeze(x, o); x.squeeze(o); x.select(0, o)
+    torch.split(x, o); torch.split(x); torch.outer(x, None); x.cross(o); x.cummax(o); x.diagonal(o); x.flatten(o)
+    x.histc(o); x.mode(x); x.svd(x); x.qr(x); x.unsafe_split(o); x.to_sparse_csr(o); x.swapaxes(x, 1); x.kthvalue(o)
+    x.diag(o); x.sum_to_size(o); x.roll(x, x); x.rot90(o); x.fill_diagonal_(x); x.cauchy_(x); x.bincount(x, None)
+    F.nll_loss(x, o); F.nll_loss(o, x); F.cross_entropy(x, o); F.cross_entropy(x, x, o); F.kl_div(x, o); F.one_hot(o)
+    F.pad(o, (1, 1)); F.pixel_unshuffle(o, 1); F.poisson_nll_loss(o, x); F.cosine_embedding_loss(x, x, o)
+    F.triplet_margin_loss(x, x, o); F.conv_transpose2d(x, o); F.embedding(o, x)
+""".replace("\n", ";").split(";")
+
+
+@pytest.mark.parity
+@pytest.mark.filterwarnings("ignore")
+def test_the_errors_of_other_arguments_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    for text in filter(None, map(str.strip, REFUSED)):
+        said = []
+        for module in (flambeau, torch):
+            scope = {"torch": module, "F": module.nn.functional, "x": module.ones(2, 2), "o": Other()}
+            with pytest.raises(TypeError) as caught:
+                eval(text, scope)
+            said.append(str(caught.value).replace("flambeau", "torch"))
+        assert said[0] == said[1], text
+
+
+@pytest.mark.parametrize("name", ["float", "double", "long", "bool"])
+def test_conversions_take_nothing_by_position(name):
+    with pytest.raises(TypeError, match=rf"{name}\(\) takes 0 positional arguments but 1 was given"):
+        getattr(flambeau.ones(2), name)(flambeau.preserve_format)
 
 
 @pytest.mark.parametrize("name", ["reshape", "clone", "permute", "transpose", "t", "zeros_like", "diag", "kron"])

@@ -15,22 +15,42 @@ from typing import Any
 
 from ..overriding.entry_points import another_function
 
-#: functions of several overloads, and some whose errors name what is missing
+#: functions of several overloads, some whose errors name what is missing, and those that read attributes of what they
+#: are given or convert it; none of the smallest, which a Python frame would slow down
 GUARDED_FUNCTIONS = (
-    "addcdiv", "addcmul", "arange", "bartlett_window", "bernoulli", "blackman_window", "bucketize", "clamp", "clip",
-    "conv1d", "conv2d", "conv3d", "dsplit", "embedding_bag", "eye", "fill", "float_power", "full",
-    "gradient", "hamming_window", "hann_window", "histogram", "histogramdd", "hsplit", "index_fill", "isin",
-    "kaiser_window", "linspace", "logspace", "median", "moveaxis", "movedim", "nanmedian", "narrow",
-    "normal", "nuclear_norm", "prod", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
-    "randperm", "repeat_interleave", "result_type", "round", "rsub", "scatter", "searchsorted", "sort",
-    "squeeze_copy", "std", "std_mean", "tensor_split", "var", "var_mean", "vsplit", "where",
+    "adaptive_max_pool1d", "addcdiv", "addcmul", "alpha_dropout", "alpha_dropout_", "arange", "argsort",
+    "bartlett_window", "bernoulli", "bincount", "binomial", "blackman_window", "broadcast_to", "bucketize",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "clamp", "clip", "combinations",
+    "constant_pad_nd", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cosine_similarity", "count_nonzero", "cov", "cross", "cumulative_trapezoid", "dsplit",
+    "embedding_bag", "empty_permuted", "empty_strided", "expand_copy", "eye", "feature_alpha_dropout",
+    "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "fill", "float_power", "frobenius_norm",
+    "full", "full_like", "ger", "gradient", "hamming_window", "hann_window", "hash_tensor", "histc",
+    "histogram", "histogramdd", "hsplit", "index_fill", "isin", "istft", "kaiser_window", "linspace",
+    "logspace", "lu_unpack", "median", "mode", "moveaxis", "movedim", "multinomial", "mvlgamma", "nanmedian",
+    "narrow", "native_dropout", "norm_except_dim", "normal", "nuclear_norm", "outer", "permute_copy",
+    "pinverse", "poisson", "prod", "qr", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+    "randperm", "range", "repeat_interleave", "result_type", "roll", "rot90", "round", "rrelu", "rrelu_",
+    "rsub", "scalar_tensor", "scatter", "searchsorted", "segment_reduce", "select_copy", "slice_copy", "sort",
+    "split_copy", "squeeze_copy", "std", "std_mean", "svd", "swapaxes", "swapdims", "tensor_split",
+    "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril_indices", "triu_indices", "unflatten",
+    "unsafe_chunk", "vander", "var", "var_mean", "view_copy", "vsplit", "where",
 )
 GUARDED_METHODS = (
-    "addcdiv", "addcdiv_", "addcmul", "addcmul_", "bernoulli", "bernoulli_", "clamp", "clamp_", "clip", "clip_",
-    "cuda", "divide_", "dsplit", "float_power", "float_power_", "histogram", "hsplit", "index_fill", "index_fill_",
-    "ipu", "masked_fill_", "median", "moveaxis", "movedim", "mtia", "nanmedian", "narrow", "new", "nonzero", "pow_",
-    "prod", "random_", "repeat_interleave", "round", "round_", "scatter", "scatter_", "set_", "sort", "sspaddmm",
-    "std", "tensor_split", "to_sparse", "true_divide_", "var", "vsplit", "where", "xpu",
+    "addcdiv", "addcdiv_", "addcmul", "addcmul_", "argsort", "bernoulli", "bernoulli_", "bincount",
+    "broadcast_to", "cauchy_", "cholesky", "cholesky_inverse", "cholesky_solve", "clamp", "clamp_", "clip",
+    "clip_", "count_nonzero", "cov", "cross", "cuda", "cummax", "cummin", "cumprod_", "cumsum_", "diag",
+    "diag_embed", "diagonal", "diff", "divide_", "dsplit", "exponential_", "fill_diagonal_", "float_power",
+    "float_power_", "geometric_", "ger", "hash_tensor", "histc", "histogram", "hsplit", "index_fill",
+    "index_fill_", "ipu", "kthvalue", "log_normal_", "logcumsumexp", "logit_", "masked_fill_", "median", "mode",
+    "moveaxis", "movedim", "mtia", "multinomial", "mvlgamma", "nanmedian", "narrow", "new", "new_empty_strided",
+    "nonzero", "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prod", "qr", "random_",
+    "repeat_interleave", "resize_as_sparse_", "roll", "rot90", "round", "round_", "scatter", "scatter_", "set_",
+    "smm", "sort", "sparse_mask", "split_with_sizes", "sspaddmm", "std", "subtract", "subtract_", "sum_to_size",
+    "svd", "swapaxes", "swapaxes_", "swapdims", "swapdims_", "take_along_dim", "tensor_split", "to_dense",
+    "to_padded_tensor", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr",
+    "triangular_solve", "true_divide_", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "var",
+    "vsplit", "where", "xpu",
 )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, special
+from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 
 __all__ = ["pad"]
@@ -34,12 +35,16 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (1, 1), mode="circular")
     tensor([[3., 1., 2., 3., 1.]])
     """
-    pad = tuple(pad)
+    widths, pad = pad, tuple(pad)
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
-    if len(pad) // 2 > input.dim():
+    try:
+        ndim = input.dim()
+    except AttributeError as error:
+        return with_other_object(error, _pad, (input, widths), name="pad")
+    if len(pad) // 2 > ndim:
         raise RuntimeError("Padding length should be less than or equal to two times the input dimension but "
-                           f"got padding length {len(pad)} and input of dimension {input.dim()}")
+                           f"got padding length {len(pad)} and input of dimension {ndim}")
     fn = layer.functions
     if mode == "constant":
         return fn.constant_pad_nd(input, pad, 0 if value is None else value)
@@ -57,6 +62,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         name = "reflection" if mode == "reflect" else "replication"
         return getattr(fn, f"_{name}_pad{len(pad) // 2}d")(input, padding=pad)
     return _circular_pad(input, pad)
+
+
+_pad = pad
 
 
 def _circular_pad(input: Tensor, pad: tuple[int, ...]) -> Tensor:

@@ -87,6 +87,7 @@ def another_function(function: Any, name: str | None = None, public_name: str | 
     result = FunctionType(code, function.__globals__, name or function.__name__, function.__defaults__,
                           function.__closure__)
     result.__kwdefaults__, result.__doc__ = function.__kwdefaults__, function.__doc__
+    result.__annotations__ = function.__annotations__  # by which `other_objects` knows tensors
     result.__qualname__, result.__module__ = name or function.__qualname__, function.__module__
     if function.__dict__:
         result.__dict__.update(function.__dict__)

@@ -62,7 +62,7 @@ def with_other_object(error: AttributeError, function: Any, args: Sequence[Any],
     if kind_of(type(value)) == OVERRIDES:
         note_foreign(type(value))
         return function(*args, **kwargs)
-    parameter = "input" if parameter == "self" and not of_method else parameter
+    parameter = "input" if parameter in ("self", "tensor") and not of_method else parameter
     if not parameter:
         raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type_name(value)}") from None
     raise TypeError(f"{name}(): argument '{parameter}' (position {position - of_method}) must be Tensor, not "

@@ -12,6 +12,7 @@ from ...engine.tensor_interface import layer
 from ...modes import dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 
 __all__ = ["imag", "is_conj", "is_neg", "real", "resolve_conj", "resolve_neg"]
@@ -62,7 +63,11 @@ def conj(input: Tensor) -> Tensor:
     >>> torch.conj(x), torch.conj(x).is_conj()
     (tensor([1.-2.j]), True)
     """
-    if input._array.dtype.kind != "c":
+    try:
+        kind = input._array.dtype.kind
+    except AttributeError as error:
+        return with_other_object(error, conj, (input,))
+    if kind != "c":
         return _computed_conj(input)
     if not isinstance(input._array, np.ndarray) or (special[0] and dispatch_in_use[0]):
         return apply(REGISTRY["conj"], [input])

@@ -125,7 +125,10 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
 
 
 def _conversion(name: str, dtype: dtype_type) -> Any:
-    def call(self: Tensor, memory_format: Any = None) -> Tensor:
+    def call(self: Tensor, *unfit: Any, memory_format: Any = None) -> Tensor:
+        if unfit:
+            raise TypeError(f"{name}() takes 0 positional arguments but {len(unfit)} "
+                            f"{'was' if len(unfit) == 1 else 'were'} given")
         return _converted(self, dtype, False, memory_format)
 
     call.__name__ = call.__qualname__ = name
@@ -347,7 +350,12 @@ def fill_(self: Tensor, value: Any) -> Tensor:
     >>> torch.zeros(2).fill_(3)
     tensor([3., 3.])
     """
-    a = self._array
+    try:
+        a = self._array
+    except AttributeError as error:
+        from ..argument_errors.messages import FUNCTION, explained  # imported when it fails only
+
+        raise explained(FUNCTION, "fill_", (self, value), {}) or error from None
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} "

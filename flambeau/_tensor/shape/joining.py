@@ -20,6 +20,7 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
 from ..dispatch.binding import public_function
@@ -49,7 +50,14 @@ def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, s
     sizes = split_size if split_size_or_sections is None else split_size_or_sections
     if isinstance(sizes, (tuple, list)):
         return public_function(REGISTRY["split_with_sizes"])(tensor, as_ints(sizes, "split", "split_size"), dim=dim)
-    return public_function(REGISTRY["_split"])(tensor, split_size=sizes.__index__(), dim=dim)
+    try:
+        size = sizes.__index__()
+    except AttributeError:
+        if sizes is None:
+            raise TypeError("split() missing 1 required positional argument: 'split_size_or_sections'") from None
+        raise TypeError("split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
+                        f"{type_name(sizes)}") from None
+    return public_function(REGISTRY["_split"])(tensor, split_size=size, dim=dim)
 
 
 def _copy_variant(key: str, source: str, arguments: str) -> Any:

@@ -183,7 +183,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     except AttributeError as error:
         return with_other_object(error, flatten, (input, start_dim, end_dim))
     n = len(shape)
-    first, last = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
+    try:
+        first, last = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
+    except (TypeError, RuntimeError) as error:  # what is compared with the number of dimensions is no number
+        raise refused("flatten", (input, start_dim, end_dim)) or error from None
     if first > last:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not n:
@@ -268,7 +271,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
             raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
         drop = tuple(d for d in axes if d < a.ndim and a.shape[d] == 1)
         return _squeeze_dims(input, a.squeeze(drop) if drop else a[...], a.shape)
-    if dim.__class__ is bool:
+    if dim.__class__ is bool or not hasattr(dim, "__index__"):
         raise _unfit_dim("squeeze", input, dim)
     axis = wrap_dim(dim.__index__(), a.ndim)
     return _squeeze_dim(input, a.squeeze(axis) if axis < a.ndim and a.shape[axis] == 1 else a[...], a.shape)
@@ -290,7 +293,7 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
         dim = dim if axis is None else axis
         if dim is None:
             raise TypeError('unsqueeze() missing 1 required positional arguments: "dim"')
-        if dim.__class__ is bool or isinstance(dim, (tuple, list)):
+        if dim.__class__ is bool or not hasattr(dim, "__index__"):
             raise _unfit_dim("unsqueeze", input, dim)
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
     try:

@@ -48,7 +48,11 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """
     if dim.__class__ is bool or index.__class__ is bool:
         raise refused("select", (input, dim, index)) or TypeError("select(): bool is no dimension or index")
-    return apply(REGISTRY["select"], [input], {"dim": dim.__index__(), "index": index.__index__()})
+    try:
+        dim, index = dim.__index__(), index.__index__()
+    except AttributeError as error:
+        raise refused("select", (input, dim, index)) or error from None
+    return apply(REGISTRY["select"], [input], {"dim": dim, "index": index})
 
 
 def _indices(indices: Any) -> list[Tensor | None]:

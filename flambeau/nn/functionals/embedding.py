@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import int64
 from ...modes import special
 
@@ -87,7 +88,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     tensor([[1, 0, 0],
             [0, 0, 1]])
     """
-    if tensor.dtype is not int64:
+    try:
+        dtype = tensor.dtype
+    except AttributeError as error:
+        return with_other_object(error, one_hot, (tensor,))
+    if dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0:
         if num_classes <= 0:

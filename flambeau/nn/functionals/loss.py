@@ -7,6 +7,7 @@ import warnings
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import can_cast, promote_types
 from ...dtypes import dtype as dtype_type
 from ...modes import special
@@ -164,7 +165,11 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
     tensor(1.)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
-    return fn.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=check_reduction(reduction))
+    try:
+        return fn.nll_loss(input, target, weight=weight, ignore_index=ignore_index,
+                           reduction=check_reduction(reduction))
+    except AttributeError as error:
+        return with_other_object(error, nll_loss, (input, target, weight), name="nll_loss_nd")
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -189,8 +194,11 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
     tensor(1.3863)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
-    return fn.cross_entropy(input, target, weight=weight, ignore_index=ignore_index,
-                            reduction=check_reduction(reduction), label_smoothing=label_smoothing)
+    try:
+        return fn.cross_entropy(input, target, weight=weight, ignore_index=ignore_index,
+                                reduction=check_reduction(reduction), label_smoothing=label_smoothing)
+    except AttributeError as error:
+        return with_other_object(error, cross_entropy, (input, target, weight), name="cross_entropy_loss")
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -278,9 +286,12 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
                       "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
                       "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
                       stacklevel=2)
-    for kind in ("complex", "integral"):
-        if any(x.is_complex() if kind == "complex" else not x.is_floating_point() for x in (input, target)):
-            raise RuntimeError(f"kl_div: {kind.capitalize()} inputs not supported.")
+    try:
+        for kind in ("complex", "integral"):
+            if any(x.is_complex() if kind == "complex" else not x.is_floating_point() for x in (input, target)):
+                raise RuntimeError(f"kl_div: {kind.capitalize()} inputs not supported.")
+    except AttributeError as error:
+        return with_other_object(error, kl_div, (input, target))
     loss = target.exp() * (target - input) if log_target else fn.xlogy(target, target) - target * input
     if reduction == "batchmean":
         total = loss.sum()
@@ -313,7 +324,10 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not a valid value for reduction")
-    loss = input.exp() - target * input if log_input else input - target * fn.log(input + eps)
+    try:
+        loss = input.exp() - target * input if log_input else input - target * fn.log(input + eps)
+    except AttributeError as error:
+        return with_other_object(error, poisson_nll_loss, (input, target))
     if full:
         stirling = target * fn.log(target) - target + 0.5 * fn.log(2 * math.pi * target)
         loss = loss + stirling.masked_fill(target <= 1, 0)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.dispatch.apply import apply
+from ..._tensor.overriding.other_objects import with_other_object
 from ...ops.declare import REGISTRY
 from .distance import pairwise_distance
 from .reduction import check_reduction, legacy_reduction, reduce_loss
@@ -111,16 +112,19 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     tensor(1.)
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
-    if target.dim() not in (0, 1):
+    try:
+        dim, ranks = target.dim(), (input1.dim(), input2.dim())
+    except AttributeError as error:
+        return with_other_object(error, cosine_embedding_loss, (input1, input2, target))
+    if dim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if target.dim() == 0 and not (input1.dim() == 1 and input2.dim() == 1):
+    if dim == 0 and ranks != (1, 1):
         raise RuntimeError("0D target tensor expects 1D input tensors, but found inputs with sizes "
                            f"{list(input1.size())} and {list(input2.size())}.")
-    if target.dim() == 1 and not (input1.dim() == 2 and input2.dim() == 2):
+    if dim == 1 and ranks != (2, 2):
         raise RuntimeError("1D target tensor expects 2D input tensors, but found inputs with sizes "
                            f"{list(input1.size())} and {list(input2.size())}.")
     eps = 1e-12
-    dim = target.dim()
     products = (input1 * input2).sum(dim)
     squares = _plus((input1 * input1).sum(dim), eps) * _plus((input2 * input2).sum(dim), eps)
     cosine = products / squares.sqrt()
@@ -158,7 +162,10 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     reduction = legacy_reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    _check_triplet(anchor, positive, negative)
+    try:
+        _check_triplet(anchor, positive, negative)
+    except AttributeError as error:
+        return with_other_object(error, triplet_margin_loss, (anchor, positive, negative))
     positive_distance = pairwise_distance(anchor, positive, p, eps)
     negative_distance = pairwise_distance(anchor, negative, p, eps)
     if swap:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.overriding.other_objects import with_other_object
 from ...ops.neural.resampling import UPSAMPLING
 from . import pooling
 
@@ -354,9 +355,13 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
              [2., 3.]]])
     """
     r = upscale_factor
-    if input.dim() < 3:
+    try:
+        ndim = input.dim()
+    except AttributeError as error:
+        return with_other_object(error, pixel_shuffle, (input,))
+    if ndim < 3:
         raise RuntimeError("pixel_shuffle expects input to have at least 3 dimensions, but got input with "
-                           f"{input.dim()} dimension(s)")
+                           f"{ndim} dimension(s)")
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     channels = input.shape[-3]
@@ -381,9 +386,13 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     tensor([0., 1., 2., 3.])
     """
     r = downscale_factor
-    if input.dim() < 3:
+    try:
+        ndim = input.dim()
+    except AttributeError as error:
+        return with_other_object(error, pixel_unshuffle, (input,))
+    if ndim < 3:
         raise RuntimeError("pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
-                           f"{input.dim()} dimension(s)")
+                           f"{ndim} dimension(s)")
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     height, width = input.shape[-2:]
@@ -410,7 +419,11 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     >>> torch.nn.functional.channel_shuffle(torch.arange(4.0).reshape(1, 4, 1), 2).flatten()
     tensor([0., 2., 1., 3.])
     """
-    if input.dim() <= 2:
+    try:
+        ndim = input.dim()
+    except AttributeError as error:
+        return with_other_object(error, channel_shuffle, (input,))
+    if ndim <= 2:
         raise RuntimeError("channel_shuffle expects input with > 2 dims, but got input with sizes "
                            f"{list(input.shape)}")
     if groups <= 0:
