@@ -128,6 +128,9 @@ class Storage:
         if small.kind + large.kind != "fc" or large.itemsize != 2 * small.itemsize or (
                 count * dtype.itemsize != value.size * value.dtype.itemsize):
             raise Unsupported(f"memory of {value.dtype} viewed as {dtype}")
+        pairs = self.graph.reinterpret(value, dtype)
+        if pairs is not None:
+            return pairs
         kernel = FallbackKernel(f"view as {dtype}", Reinterpretation(dtype), f"{value.dtype} viewed as {dtype}")
         [result] = self.graph.extern(kernel, [self.graph.copy(value)], [((count,), dtype)])
         return result

@@ -30,8 +30,9 @@ from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...ops.declare import Op
 from ...trees import tree_flatten
+from .complex_graph import ComplexGraph
 from .errors import ExportError
-from .primitives.namespace import set_namespace
+from .primitives.namespace import new_graph
 from .random_draws import STEP, RandomDraws
 
 #: gives the user's line of what runs now; None: the innermost frame outside this package
@@ -81,7 +82,7 @@ class _CapturingTracer(Tracer):
 
     def __init__(self, locate: Locate) -> None:
         super().__init__()
-        set_namespace(self.graph)
+        self.graph = new_graph()
         self._locate = locate
         self.initial: dict[int, np.ndarray] = {}
         self.optimizers: list[tuple[Any, Any, dict[str, Any] | None]] = []  # parameters with their state at entry
@@ -294,6 +295,7 @@ def _collect(
     tracer: _CapturingTracer, tensors: Sequence[Any], result: Any, names: dict[int, str], initializes: bool
 ) -> Capture:
     graph = tracer.graph
+    assert isinstance(graph, ComplexGraph)
     tracer.frame_hook.stop()
     if initializes:
         raise ExportError(
@@ -313,7 +315,7 @@ def _collect(
             if isinstance(x, torch.Tensor):
                 value = tracer.value_of(x)
                 if value.op in ("view", "input", "constant") or any(value is t.value for t in targets):
-                    value = graph.make("copy", (value,), len(targets), value.shape, value.dtype)
+                    value = _copied(graph, value, len(targets))
                 targets.append(Target(value))
                 results.append((value.shape, value.dtype))
     except Unsupported as error:
@@ -325,6 +327,13 @@ def _collect(
             raise ExportError("two arguments share memory: pass copies as examples")
         arguments[number] = source[1]
     return Capture(graph, targets, list(tracer.data_guards), arguments, _memory_of(tracer, names), written, results)
+
+
+def _copied(graph: ComplexGraph, value: Value, number: int) -> Value:
+    """A new array of a value's elements, one for each number."""
+    if value.dtype.kind != "c":
+        return graph.make("copy", (value,), number, value.shape, value.dtype)
+    return graph.complex(*(graph.make("copy", (x,), number, x.shape, x.dtype) for x in graph.parts(value)))
 
 
 def _writes(tracer: _CapturingTracer, targets: list[Target]) -> list[int]:

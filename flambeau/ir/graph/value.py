@@ -504,6 +504,10 @@ class Graph:
         self.extern_outputs[node] = results
         return results
 
+    def reinterpret(self, value: Value, dtype: np.dtype) -> Value | None:
+        """All elements of memory as another dtype, flat; None in a graph without kernels for complex numbers."""
+        return None
+
     # ----- views -----
 
     def view(self, value: Value, shape: Sequence[int], strides: Sequence[int], offset: int) -> Value:

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 extern int zoo_run(intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t,
-                   intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t);
+                   intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t,
+                   intptr_t);
 extern size_t zoo_arena_size(void);
 
 static char memory[16 << 20] __attribute__((aligned(64)));
@@ -57,8 +58,8 @@ static int64_t next(void) {
 }
 
 void _start(void) {
-  int64_t inputs = next(), outputs = next(), bytes[16];
-  intptr_t a[16] = {0};
+  int64_t inputs = next(), outputs = next(), bytes[20];
+  intptr_t a[20] = {0};
   for (int i = 0; i < inputs + outputs; i++) {
     bytes[i] = next();
     a[i] = (intptr_t)reserve((size_t)bytes[i]);
@@ -68,7 +69,7 @@ void _start(void) {
   a[inputs + outputs] = (intptr_t)reserve(arena);
   a[inputs + outputs + 1] = (intptr_t)arena;
   int status = zoo_run(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12],
-                        a[13], a[14], a[15]);
+                        a[13], a[14], a[15], a[16], a[17], a[18], a[19]);
   if (status) finish(status);
   for (int64_t i = inputs; i < inputs + outputs; i++) call(64, 1, a[i], bytes[i]);
   finish(0);

@@ -298,6 +298,7 @@ class Zoo(nn.Module):
             torch.linalg.solve(lower @ lower.mT, x),
             (i // 3 + (i - 5) % 3).float(),
             F.grid_sample(x[None, None], points, align_corners=False),
+            torch.fft.rfft(x).abs(),
         )
 
 

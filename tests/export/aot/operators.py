@@ -143,6 +143,33 @@ def linear_systems(a: Any, b: Any) -> Any:
     )
 
 
-def floats(function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
-    """The results of a group as float32."""
-    return [each.float() for each in function(*args)]
+@group(lambda: (torch.randn(2, 16), torch.randn(2, 300), torch.randn(2, 6, 10), torch.randn(2, 5)))
+def transforms(x: Any, long: Any, image: Any, odd: Any) -> Any:
+    spectrum = torch.fft.rfft(x)
+    kept = torch.zeros_like(spectrum)
+    kept[:, :3] = spectrum[:, :3] * (1 + 2j)
+    return (
+        torch.view_as_real(torch.fft.rfft(long)),
+        torch.fft.irfft(torch.fft.rfft(long) * 1j, n=300),
+        torch.fft.irfft(torch.fft.rfft(odd), n=5),
+        torch.view_as_real(torch.fft.fft2(image, norm="ortho")),
+        torch.fft.irfft2(torch.fft.rfft2(image) / 2, s=(6, 10)),
+        torch.fft.irfft(kept, n=16),
+        torch.stft(long, 20, 8, window=torch.hann_window(20), return_complex=True).abs().pow(2),
+    )
+
+
+@group(lambda: (torch.rand(3, 4), torch.rand(3, 4) + 1))
+def complex_numbers(a: Any, b: Any) -> Any:
+    x, y = torch.complex(a, b), torch.polar(b, a)
+    rotated = torch.view_as_real(torch.view_as_complex(torch.stack((a, b), -1)) * y)
+    return (
+        y.angle(),
+        (x / (y + 2)).real,
+        torch.view_as_real(x.exp() * x.log() - x.conj()),
+        (x @ y.mT).abs(),
+        x.sum(0).imag,
+        x.mean().real.clone(),
+        rotated.flatten(1),
+        torch.where(a > 0.5, x, y).sgn().imag,
+    )

@@ -71,6 +71,26 @@ def test_a_language_model_trains(tmp_path):
     agree([loss for [loss] in losses], [step(tokens).numpy().copy() for _ in range(3)], 1e-4)
 
 
+def test_gradients_of_spectra(tmp_path):
+    torch.manual_seed(0)
+    filters = torch.randn(5, dtype=torch.complex64).requires_grad_()
+
+    def step(x: Any) -> Any:
+        filters.grad = None
+        y = torch.fft.irfft(torch.fft.rfft(x) * filters, n=8)
+        loss = y.pow(2).mean() + torch.fft.fft(y).abs().log1p().mean()
+        loss.backward()
+        with torch.no_grad():
+            filters.sub_(filters.grad * 0.1)
+        return loss.detach()
+
+    x = torch.randn(3, 8)
+    path = tmp_path / "filters.so"
+    aot.compile(step, (x,), path, target="native")
+    losses = run(path, [x.numpy()], [np.zeros((), np.float32)], runs=3, state=True)
+    agree([loss for [loss] in losses], [step(x).numpy().copy() for _ in range(3)], 1e-4)
+
+
 def test_a_first_step_unlike_the_others_is_refused(tmp_path):
     torch.manual_seed(0)
     weight = torch.ones(2, requires_grad=True)

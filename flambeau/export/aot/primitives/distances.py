@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ....ir.graph.value import Graph, Value
+from ....ir.graph.value import Value
 from ....ir.lowering.indexed_kernels import take
 from ....ir.lowering.namespace import Namespace
 from ....shapes import broadcast_shapes
@@ -14,8 +14,6 @@ from ....shapes import broadcast_shapes
 
 class Distances(Namespace):
     """Primitives behind `cdist` and `pdist`."""
-
-    graph: Graph
 
     def _differences(self, x1: Value, x2: Value) -> Value:
         """x1[..., i, :] - x2[..., j, :]: (..., P, R, M)."""

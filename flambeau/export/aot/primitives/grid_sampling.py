@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ....ir.graph.value import INT64, Graph, Value
+from ....ir.graph.value import INT64, Value
 from ....ir.lowering.indexed_kernels import scatter_add, take
 from ....ir.lowering.namespace import Namespace
 from ....kernels.grid_sampling import BICUBIC, BILINEAR, NEAREST, REFLECTION, ZEROS
@@ -18,8 +18,6 @@ _CUBIC = -0.75
 
 class GridSampling(Namespace):
     """Primitives behind `grid_sample`."""
-
-    graph: Graph
 
     def gather_planes(self, x: Value, index: Value, dims: int) -> Value:
         g, count, size = self.graph, prod(x.shape[:x.ndim - dims]), prod(x.shape[x.ndim - dims:])

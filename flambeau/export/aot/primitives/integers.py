@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.graph.value import INT64, Graph, Unsupported, Value
+from ....ir.graph.value import INT64, Unsupported, Value
 from ....ir.lowering.namespace import Namespace
 
 FLOAT64 = np.dtype(np.float64)
@@ -20,8 +20,6 @@ _GREATEST = 9223372036854774784.0
 
 class Integers(Namespace):
     """Primitives that divide integers; a divisor of zero ends the run with a status."""
-
-    graph: Graph
 
     def _nonzero(self, y: Value) -> None:
         """Guard the graph on divisors that are not zero."""

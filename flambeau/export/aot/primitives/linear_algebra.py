@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ....ir.graph.extern_kernels import ExternKernel
-from ....ir.graph.value import INT64, Graph, Unsupported, Value
+from ....ir.graph.value import INT64, Unsupported, Value
 from ....ir.lowering.indexed_kernels import take
 from ....ir.lowering.namespace import Namespace
 from ....runtime.launch import Launch, Spec
@@ -36,8 +36,6 @@ def _substitution_launches(outputs: list[Spec], inputs: list[Spec], upper: bool,
 
 class LinearAlgebra(Namespace):
     """Primitives of `torch.linalg` that have kernels."""
-
-    graph: Graph
 
     def _matrices(self, a: Value) -> Value:
         """The matrices as (batch, m, n), row-major."""

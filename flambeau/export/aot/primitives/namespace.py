@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....ir.graph.value import Graph
+from ..complex_graph import ComplexGraph
 from .distances import Distances
+from .fourier import Fourier
 from .grid_sampling import GridSampling
 from .integers import Integers
 from .linear_algebra import LinearAlgebra
@@ -14,7 +15,9 @@ from .ordering import Ordering
 from .scattering import Scattering
 
 
-class AheadOfTimeNamespace(Ordering, Scattering, Integers, Distances, GridSampling, LinearAlgebra):
+class AheadOfTimeNamespace(
+    Fourier, Ordering, Scattering, Integers, Distances, GridSampling, LinearAlgebra
+):
     """`Namespace` with more primitives, and with forwards of operators whose declarations compute with NumPy."""
 
     def declared(self, op: Any) -> Callable[..., Any]:
@@ -23,9 +26,11 @@ class AheadOfTimeNamespace(Ordering, Scattering, Integers, Distances, GridSampli
         return super().declared(op)
 
 
-def set_namespace(graph: Graph) -> None:
-    """Let operators be traced into a graph over this namespace."""
+def new_graph() -> ComplexGraph:
+    """A graph into which operators are traced over this namespace."""
+    graph = ComplexGraph()
     graph.__dict__["namespace"] = AheadOfTimeNamespace(graph)
+    return graph
 
 
-__all__ = ["AheadOfTimeNamespace", "set_namespace"]
+__all__ = ["AheadOfTimeNamespace", "new_graph"]

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....ir.graph.extern_kernels import ExternKernel
-from ....ir.graph.value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value
+from ....ir.graph.value import BOOL, FLOAT32, INT64, Unsupported, Value
 from ....ir.lowering.indexed_kernels import take
+from ....ir.lowering.namespace import Namespace
 from ....runtime.launch import Launch, Spec
 from ....shapes import broadcast_shapes, wrap_dim
 
@@ -35,10 +36,8 @@ def _search_launches(outputs: list[Spec], inputs: list[Spec], right: bool) -> li
     return binary_search.launches(outputs[0], sequences, values, right=right)
 
 
-class Ordering:
+class Ordering(Namespace):
     """Primitives that order elements; a mixin of the namespace."""
-
-    graph: Graph
 
     def _sorted(self, x: Value, dim: int, descending: bool) -> tuple[Value, Value]:
         """The sorted elements along a dimension, and their indices."""

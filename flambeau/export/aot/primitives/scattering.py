@@ -9,7 +9,7 @@ import numpy as np
 
 from ....ir.graph import view_algebra as algebra
 from ....ir.graph.extern_kernels import ExternKernel
-from ....ir.graph.value import BOOL, FLOAT32, INT64, Graph, Unsupported, Value
+from ....ir.graph.value import BOOL, FLOAT32, INT64, Unsupported, Value
 from ....ir.lowering.indexed_kernels import _put_launches, scatter_add, scatter_set
 from ....ir.lowering.namespace import Namespace
 from ....shapes import wrap_dim
@@ -26,8 +26,6 @@ def _scatter_by(op: str, source: Value, index: Value, shape: tuple[int, ...], di
 
 class Scattering(Namespace):
     """Primitives that write at indices."""
-
-    graph: Graph
 
     def index_put(self, x: Value, values: Any, *indices: Any, accumulate: bool = False) -> Value:
         g = self.graph
