@@ -15,7 +15,8 @@ _NARROWEST = ("half()", "float16")
 #: PyTorch's errors after which its programs are not compared
 _NOT_ITSELF = ("INTERNAL ASSERT", "ZeroTensors are immutable")
 #: what PyTorch checks before it looks at the other arguments: each beside another error here
-_CHECKED_FIRST = ("is a view and its base or another view of its base has been modified inplace",)
+_CHECKED_FIRST = ("is a view and its base or another view of its base has been modified inplace",
+                  "A view was created in inference mode and its base", "Inference tensors cannot be saved for backward")
 #: PyTorch's error where a node's result got another shape, and the one here: nodes do not keep the shapes of results
 _OTHER_SHAPE = ("returned an invalid gradient at index", "The size of tensor a")
 

@@ -187,6 +187,7 @@ FOUND = {
         r = torch.nn.GRUCell(3, 2)(g) * 0, torch.nn.LSTMCell(3, 2)(g)[0] * 0
         r = g.view(torch.float32), x[0].view(torch.int16), x.view(torch.float32).mul_(2)
         r = torch.unravel_index(torch.tensor([4, 1]), (2, 3)), torch.unravel_index(torch.tensor(0), (3,))
+        r = x.bfloat16().put_(torch.tensor([-1, 5, 5]), torch.ones(3).bfloat16(), accumulate=True)
         r = torch.tensordot(v, v, 1), torch.tensordot(g[:1], g[:1], 2), torch.inner(v, v)
         r = c.select_scatter(c[0], 0, 0)
         r = x.expand(2, 2, 3).flip(0), x.t().flip(0)

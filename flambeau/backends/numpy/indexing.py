@@ -617,6 +617,7 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     if not accumulate:
         flat[positions] = values
     elif x.dtype.kind == "V":  # rounded after each addition: the first elements of all positions, the second ones, ...
+        positions = np.where(positions < 0, positions + flat.size, positions)
         order = np.argsort(positions, kind="stable")
         places = positions[order]
         first = np.concatenate([[True], places[1:] != places[:-1]]) if places.size else np.zeros(0, bool)
