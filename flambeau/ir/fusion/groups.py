@@ -17,6 +17,7 @@ from math import prod
 
 from ..graph import view_algebra as algebra
 from ..graph.value import ELEMENTWISE, Graph, Value, reachable
+from ..kernels.families import CPU, KernelFamilies
 from .dependency_order import DependencyOrder
 from .intervals import (
     Intervals,
@@ -92,6 +93,7 @@ class Fusion:
         graph: the graph.
         outputs: the values to compute; no views.
         first: the outputs to compute as early as possible (data guards).
+        families: make the kernels' launches.
 
     Attributes:
         groups: in topological order.
@@ -100,8 +102,9 @@ class Fusion:
         kernels_before_conditions: the number of leading groups that `first` needs.
     """
 
-    def __init__(self, graph: Graph, outputs: Sequence[Value], first: Sequence[Value] = ()) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, outputs: Sequence[Value], first: Sequence[Value] = (),
+                 families: KernelFamilies = CPU) -> None:
+        self.graph, self.families = graph, families
         self._first = [v for v in first if v.op != "input"]
         self.outputs, self._output_set = list(outputs), frozenset(outputs)
         self.of: dict[Value, FusionGroup] = {}

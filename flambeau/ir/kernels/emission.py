@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...codegen.elementwise import elementwise
 from ...codegen.scalar.scalar_ir import Node, variable
 from ...runtime.launch import Spec
 from ..fusion.groups import Fusion, FusionGroup
@@ -12,6 +11,7 @@ from ..fusion.intervals import reduced_intervals
 from ..graph import view_algebra as algebra
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Value
+from .families import KernelFamilies
 from .pointwise import (
     FALLBACK,
     GroupExpressions,
@@ -35,39 +35,32 @@ def lower_group(fusion: Fusion, group: FusionGroup, stored: set[Value]) -> list[
     if group.contraction is not None:
         return [_epilogue_kernel(fusion, group, outputs)]
     if first.op in ("matmul", "convolve"):
-        return [_contraction_kernel(first, [dense_spec(first)], [first], [], None)]
+        return [_contraction_kernel(fusion.families, first, [dense_spec(first)], [first], [], None)]
     if first.op == "assemble":
-        return _assemble_kernels(first)
+        return _assemble_kernels(fusion.families, first)
     if first.op == "extern":
-        return [_extern_kernel(first)]
+        return [_extern_kernel(fusion.families, first)]
     expressions = GroupExpressions(fusion, group)
     if group.rows is None:
         return [elementwise_kernel(expressions, outputs)]
     return _reduction_kernels(expressions, outputs)
 
 
-def _contraction_kernel(contraction: Value, output_specs: list[Spec], outputs: list[Value],
+def _contraction_kernel(families: KernelFamilies, contraction: Value, output_specs: list[Spec], outputs: list[Value],
                         extras: list[tuple[Spec, Operand]], epilogue: tuple[Node, ...] | None) -> Kernel:
     a, b = contraction.args
     x, y = (spec_of(each, each.shape, each.strides) for each in (a, b))
     extra_specs = [spec for spec, _ in extras]
     factory: LaunchFactory | None = None
     if contraction.op == "matmul":
-        from ...codegen.matmul import matmul
-
-        factory = matmul.launches, (output_specs, x, y, extra_specs, epilogue)
-        launches = matmul.launches(output_specs, x, y, extra_specs, epilogue)
+        factory = families.matmul, (output_specs, x, y, extra_specs, epilogue)
+        launches = families.matmul(output_specs, x, y, extra_specs, epilogue)
     else:
-        from ...codegen.convolution import convolution
-
         kind, stride, padding, dilation, groups = contraction.attrs
         geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         if kind == "weight":
-            a, b = b, a
-            launches = convolution.weight_gradient(output_specs, y, x, **geometry)
-        else:
-            build = convolution.forward if kind == "forward" else convolution.input_gradient
-            launches = build(output_specs, x, y, extra_specs, epilogue=epilogue, **geometry)
+            a, b, x, y = b, a, y, x
+        launches = families.convolution(kind, output_specs, x, y, extra_specs, epilogue, geometry)
     operands = [(each.base, each.offset * each.dtype.itemsize) for each in (a, b)]
     return Kernel(contraction.op, launches, outputs, [*operands, *(operand for _, operand in extras)],
                   same_layout_inputs(Spec.dense(contraction.shape, contraction.dtype), extras, 2), factory=factory)
@@ -79,7 +72,7 @@ def _epilogue_kernel(fusion: Fusion, group: FusionGroup, outputs: list[Value]) -
     expressions = _EpilogueExpressions(fusion, group)
     nodes = tuple(expressions.node(v) for v in outputs)
     output_specs = [Spec.dense(contraction.shape, v.dtype) for v in outputs]
-    return _contraction_kernel(contraction, output_specs, outputs, expressions.inputs, nodes)
+    return _contraction_kernel(fusion.families, contraction, output_specs, outputs, expressions.inputs, nodes)
 
 
 class _EpilogueExpressions(GroupExpressions):
@@ -99,13 +92,13 @@ class _EpilogueExpressions(GroupExpressions):
         return super().variable(arg, member)
 
 
-def _extern_kernel(node: Value) -> Kernel:
+def _extern_kernel(families: KernelFamilies, node: Value) -> Kernel:
     outputs = node.graph.extern_outputs[node]
     inputs: list[Operand] = [(x.base, x.offset * x.dtype.itemsize) for x in node.args]
     if not isinstance(node.attrs, ExternKernel):
         return Kernel(FALLBACK, [], outputs, inputs)
-    launches = node.attrs.launches([dense_spec(v) for v in outputs],
-                                   [spec_of(x, x.shape, x.strides) for x in node.args])
+    launches = families.extern(node.attrs, [dense_spec(v) for v in outputs],
+                               [spec_of(x, x.shape, x.strides) for x in node.args])
     return Kernel(node.attrs.name, launches, outputs, inputs)
 
 
@@ -117,7 +110,7 @@ def as_real_pairs(spec: Spec) -> Spec:
     return Spec((*spec.shape, 2), (*spec.strides, half.itemsize), half)
 
 
-def _assemble_kernels(value: Value) -> list[Kernel]:
+def _assemble_kernels(families: KernelFamilies, value: Value) -> list[Kernel]:
     """One copy kernel for each piece, after the background, if any."""
     has_background, *locations = value.attrs
     if has_background:
@@ -132,7 +125,7 @@ def _assemble_kernels(value: Value) -> list[Kernel]:
         output_spec = as_real_pairs(Spec(arg.shape, tuple(s * itemsize for s in strides), value.dtype))
         node = variable(0, output_spec.dtype) if constant is None else constant
         inputs = [] if constant is not None else [(arg.base, arg.offset * itemsize)]
-        factory = elementwise.launches, ([node], [output_spec], input_specs)
+        factory = families.elementwise, ([node], [output_spec], input_specs)
         kernels.append(Kernel("copy", factory[0](*factory[1]), [value], inputs, frozenset(), (offset * itemsize,),
                               factory))
     return kernels

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...codegen.elementwise import elementwise
-from ...codegen.rows import reduction
 from ...codegen.scalar import scalar_ir
 from ...codegen.scalar.scalar_ir import Node
 from ...dtypes import NARROW, widen
@@ -211,8 +209,9 @@ def elementwise_kernel(expressions: GroupExpressions, outputs: list[Value]) -> K
     output_specs = [expressions.output(v) for v in outputs]
     factory = nodes, output_specs, [spec for spec, _ in expressions.inputs]
     operands = [operand for _, operand in expressions.inputs]
-    return Kernel("elementwise", elementwise.launches(*factory), outputs, operands,
-                  same_layout_inputs(output_specs[0], expressions.inputs), factory=(elementwise.launches, factory))
+    family = expressions.fusion.families.elementwise
+    return Kernel("elementwise", family(*factory), outputs, operands,
+                  same_layout_inputs(output_specs[0], expressions.inputs), factory=(family, factory))
 
 
 def same_layout_inputs(out: Spec, inputs: Sequence[tuple[Spec, Operand]], first: int = 0) -> frozenset[int]:
@@ -229,8 +228,9 @@ def reduction_kernel(expressions: GroupExpressions, reductions: list[Value]) -> 
     outer_shape = expressions.space[:len(expressions.space) - expressions.inner]
     output_specs = [Spec.dense(outer_shape, v.dtype) for v in reductions]
     factory = reducers, output_specs, [spec for spec, _ in expressions.inputs], axes
-    return Kernel("reduction", reduction.launches(*factory), reductions, [operand for _, operand in expressions.inputs],
-                  factory=(reduction.launches, factory))
+    family = expressions.fusion.families.reduction
+    return Kernel("reduction", family(*factory), reductions, [operand for _, operand in expressions.inputs],
+                  factory=(family, factory))
 
 
 __all__ = ["GroupExpressions", "Kernel", "Operand", "dense_spec", "elementwise_kernel", "reduction_kernel",

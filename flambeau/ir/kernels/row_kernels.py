@@ -58,5 +58,6 @@ def row_kernels(expressions: GroupExpressions, outputs: list[Value]) -> list[Ker
                     *(Spec.dense((), v.dtype) for v in (*totals, *row_totals))]
     results = [*per_element, *per_row, *columns, *totals, *row_totals]
     factory = function, output_specs, [spec for spec, _ in expressions.inputs], expressions.inner
-    return [Kernel("rows", rows.launches(*factory), results, [operand for _, operand in expressions.inputs],
-                   factory=(rows.launches, factory))]
+    family = expressions.fusion.families.rows
+    return [Kernel("rows", family(*factory), results, [operand for _, operand in expressions.inputs],
+                   factory=(family, factory))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...codegen.elementwise import elementwise
 from ...codegen.scalar.scalar_ir import variable
 from ...runtime import launch
 from ..graph.extern_kernels import ExternKernel, FallbackKernel
@@ -50,7 +49,7 @@ def _steps(schedule: Schedule) -> list[Step | Call]:
         byte_strides = tuple(s * value.dtype.itemsize for s in strides)
         spec = as_real_pairs(launch.Spec(shape, byte_strides, value.dtype))
         steps += [Step(each, [locations[graph_input], locations[value]], len(schedule.kernels))
-                  for each in elementwise.launches([variable(0, spec.dtype)], [spec], [spec])]
+                  for each in schedule.fusion.families.elementwise([variable(0, spec.dtype)], [spec], [spec])]
     return steps
 
 

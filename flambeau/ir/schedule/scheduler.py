@@ -17,6 +17,7 @@ from ..graph.rewrites import merge_matmul_sums
 from ..graph.target import Target
 from ..graph.value import Graph, Value
 from ..kernels.emission import lower_group
+from ..kernels.families import CPU, KernelFamilies
 from ..kernels.pointwise import Kernel
 from .memory_planner import LiveRange, assign_offsets
 
@@ -29,6 +30,7 @@ class Schedule:
         conditions: data guards: bool values and their required outcomes. Where one fails, no output is written.
         effects: values that are computed even if no target depends on them.
         captured: the number of values that the graph had before planning; None: as many as it has now.
+        families: make the kernels' launches.
 
     Attributes:
         rewritten: values created by rewrites, and the original values that they replace.
@@ -49,7 +51,7 @@ class Schedule:
 
     def __init__(self, graph: Graph, targets: Sequence[Target],
                  conditions: Sequence[tuple[Value, bool]] = (), effects: Sequence[Value] = (),
-                 captured: int | None = None) -> None:
+                 captured: int | None = None, families: KernelFamilies = CPU) -> None:
         self.graph, self.captured = graph, len(graph.values) if captured is None else captured
         targets = self._distinct_targets(targets)
         self.targets = targets
@@ -62,7 +64,7 @@ class Schedule:
         self.conditions = [(replacements[v], outcome) for v, outcome in self.conditions]
         guards = [v for v, _ in self.conditions]
         outputs = [*(each.value for each in targets), *guards, *(replacements[v] for v in effects)]
-        fusion = Fusion(graph, outputs, guards)
+        fusion = Fusion(graph, outputs, guards, families)
         self.fusion = fusion
         self.kernels: list[Kernel] = []
         for group in fusion.groups[:fusion.kernels_before_conditions]:

@@ -1,0 +1,57 @@
+"""Kernel families: what makes launches of the kernels that a schedule consists of, for one kind of device.
+
+A schedule decides which values a kernel computes and where they are in memory; a family decides how. `CPU` are the
+families of `codegen`; those of a GPU are `ir.gpu.families`. All take layouts (`runtime.launch.Spec`) and return a list
+of launches over the pointers of outputs, inputs and scratch memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...codegen.elementwise import elementwise
+from ...codegen.rows import reduction, rows
+from ...codegen.scalar.scalar_ir import Node
+from ...runtime.launch import Spec
+from ..graph.extern_kernels import ExternKernel
+
+
+class KernelFamilies:
+    """The families of the CPU's kernels; other devices override all of them."""
+
+    #: fused expressions: expressions, outputs, inputs
+    elementwise = staticmethod(elementwise.launches)
+    #: reductions over the same axes: pairs of operation and expression, outputs, inputs, axes
+    reduction = staticmethod(reduction.launches)
+    #: operations on rows: `codegen.rows.Rows`, outputs, inputs, number of dimensions of a row
+    rows = staticmethod(rows.launches)
+
+    @staticmethod
+    def matmul(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], epilogue: Sequence[Node] | None
+               ) -> list[Any]:
+        """Matrix products with an epilogue."""
+        from ...codegen.matmul import matmul
+
+        return list(matmul.launches(outputs, a, b, extras, epilogue))
+
+    @staticmethod
+    def convolution(kind: str, outputs: list[Spec], x: Spec, y: Spec, extras: list[Spec],
+                    epilogue: tuple[Node, ...] | None, geometry: dict[str, Any]) -> list[Any]:
+        """Convolutions ("forward"), and their gradients with respect to the image and the weight."""
+        from ...codegen.convolution import convolution
+
+        if kind == "weight":
+            return list(convolution.weight_gradient(outputs, x, y, **geometry))
+        build = convolution.forward if kind == "forward" else convolution.input_gradient
+        return list(build(outputs, x, y, extras, epilogue=epilogue, **geometry))
+
+    @staticmethod
+    def extern(kernel: ExternKernel, outputs: list[Spec], inputs: list[Spec]) -> list[Any]:
+        """Gathers, scatters, pooling, scans: an extern kernel's own family."""
+        return list(kernel.launches(outputs, inputs))
+
+
+CPU = KernelFamilies()
+
+__all__ = ["CPU", "KernelFamilies"]
