@@ -165,6 +165,10 @@ class KernelBuilder:
         self._shared += -(-size * kind.itemsize // ALIGNMENT) * ALIGNMENT
         return made
 
+    def constants(self, values: Sequence[int], dtype: np.dtype | str = INT32) -> Buffer:
+        """An array of integers that the code contains."""
+        return Buffer(np.dtype(dtype), "constant", 0, len(values), values=tuple(values))
+
     def indirect(self, table: Buffer, slot: Node, dtype: np.dtype | str) -> Buffer:
         """The global array whose address is in a table of int64."""
         return Buffer(np.dtype(dtype), "indirect", table.position, 0, table, slot)

@@ -15,23 +15,26 @@ class Buffer:
 
     Attributes:
         dtype: of the elements.
-        space: "global", "shared" or "indirect".
+        space: "global", "shared", "indirect" or "constant".
         position: of a global buffer, its number among the parameters; of a shared one, its offset in bytes.
         size: the number of elements of a shared buffer.
         table: of an indirect buffer, the global buffer of int64 addresses.
         slot: of an indirect buffer, the index in the table.
+        values: of a constant buffer, its elements.
     """
 
-    __slots__ = ("dtype", "position", "size", "slot", "space", "table")
+    __slots__ = ("dtype", "position", "size", "slot", "space", "table", "values")
 
     def __init__(self, dtype: np.dtype, space: str, position: int, size: int = 0, table: Buffer | None = None,
-                 slot: Node | None = None) -> None:
+                 slot: Node | None = None, values: tuple[int, ...] = ()) -> None:
         self.dtype, self.space, self.position, self.size = dtype, space, position, size
-        self.table, self.slot = table, slot
+        self.table, self.slot, self.values = table, slot, values
 
     def __repr__(self) -> str:
         if self.table is not None:
             return f"{self.table}[{self.slot}]"
+        if self.values:
+            return f"{self.dtype}{self.values}"
         return f"{self.space}{self.position}"
 
 

@@ -7,8 +7,8 @@ of launches over the pointers of outputs, inputs and scratch memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from ...codegen.elementwise import elementwise
 from ...codegen.rows import reduction, rows
@@ -21,11 +21,11 @@ class KernelFamilies:
     """The families of the CPU's kernels; other devices override all of them."""
 
     #: fused expressions: expressions, outputs, inputs
-    elementwise = staticmethod(elementwise.launches)
+    elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     #: reductions over the same axes: pairs of operation and expression, outputs, inputs, axes
-    reduction = staticmethod(reduction.launches)
+    reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     #: operations on rows: `codegen.rows.Rows`, outputs, inputs, number of dimensions of a row
-    rows = staticmethod(rows.launches)
+    rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)
 
     @staticmethod
     def matmul(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], epilogue: Sequence[Node] | None

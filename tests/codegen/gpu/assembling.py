@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from flambeau.codegen.gpu import ptx, ptxas
 from flambeau.codegen.gpu.kernel_ir import Kernel
 from flambeau.codegen.gpu.launches import DeviceLaunch
+from flambeau.codegen.gpu.nvptx import ptx, ptxas
 
 
 def assemble(kernels: Iterable[Kernel]) -> None:

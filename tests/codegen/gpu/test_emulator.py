@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flambeau.codegen.gpu import emulator
+from flambeau.codegen.gpu.emulation import emulator
+from flambeau.codegen.gpu.emulation.race_detector import OutOfBoundsError, RaceError
 from flambeau.codegen.gpu.kernel_ir import KernelBuilder
-from flambeau.codegen.gpu.race_detector import OutOfBoundsError, RaceError
 from flambeau.codegen.scalar import scalar_ir as e
 
 

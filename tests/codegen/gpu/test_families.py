@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flambeau.codegen.gpu import elementwise, emulator, reduction, rows
+from flambeau.codegen.gpu import elementwise
+from flambeau.codegen.gpu.emulation import emulator
+from flambeau.codegen.gpu.rows import reduction, rows
 from flambeau.codegen.rows.schedule import Rows
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.dtypes import BFLOAT16, to_bfloat16, widen

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flambeau.codegen.gpu import emulator, matmul, tiles
+from flambeau.codegen.gpu.emulation import emulator
+from flambeau.codegen.gpu.matmul import matmul, tiles
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.dtypes import BFLOAT16, to_bfloat16, widen
 from flambeau.runtime.launch import Spec

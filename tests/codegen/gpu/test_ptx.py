@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flambeau.codegen.gpu import ptx, ptxas
 from flambeau.codegen.gpu.kernel_ir import KernelBuilder, substitute
+from flambeau.codegen.gpu.nvptx import ptx, ptxas
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.dtypes import BFLOAT16
 from tests.codegen.gpu.assembling import assemble

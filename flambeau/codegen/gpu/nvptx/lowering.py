@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from llvmlite import ir
 
-from ..llvm.lowering import constant, intrinsic, lower_node, memory_type, value_type
-from ..scalar.scalar_ir import BOOL, Node
-from . import fragments
-from .kernel_ir import BLOCK_X, THREAD, WARP, Kernel
-from .statements import (
+from ...llvm.lowering import constant, intrinsic, lower_node, memory_type, value_type
+from ...scalar.scalar_ir import BOOL, Node
+from .. import fragments
+from ..kernel_ir import BLOCK_X, THREAD, WARP, Kernel
+from ..statements import (
     Atomic,
     Barrier,
     Buffer,
@@ -47,10 +48,8 @@ def module_of(kernels: Sequence[Kernel]) -> ir.Module:
 class _OpaquePointer:
     """A global's address with the opaque pointer type, which llvmlite gives to no global."""
 
-    type = SHARED
-
-    def __init__(self, variable: ir.GlobalVariable) -> None:
-        self.variable = variable
+    def __init__(self, variable: ir.GlobalVariable, type_: ir.PointerType) -> None:
+        self.variable, self.type = variable, type_
 
     def get_reference(self) -> str:
         return str(self.variable.get_reference())
@@ -137,6 +136,8 @@ class _Function:
             base = b.gep(self._shared(), [ir.Constant(I32, buffer.position)], source_etype=ir.IntType(8))
         elif buffer.space == "global":
             base = self.buffers[buffer.position]
+        elif buffer.space == "constant":
+            base = self._constants(buffer)
         else:
             assert buffer.table is not None
             assert buffer.slot is not None
@@ -149,7 +150,17 @@ class _Function:
         if shared is None:
             shared = ir.GlobalVariable(self.module, ir.ArrayType(ir.IntType(8), 0), _SHARED_NAME, addrspace=3)
             shared.align = 16
-        return _OpaquePointer(shared)
+        return _OpaquePointer(shared, SHARED)
+
+    def _constants(self, buffer: Buffer) -> Any:
+        name = f"constants_{buffer.dtype}_{hashlib.sha256(repr(buffer.values).encode()).hexdigest()[:16]}"
+        table = self.module.globals.get(name)
+        if table is None:
+            type_ = ir.ArrayType(memory_type(buffer.dtype), len(buffer.values))
+            table = ir.GlobalVariable(self.module, type_, name, addrspace=1)
+            table.global_constant, table.linkage = True, "internal"
+            table.initializer = ir.Constant(type_, list(buffer.values))
+        return _OpaquePointer(table, GLOBAL)
 
     def _load(self, statement: Load) -> None:
         b, dtype, width = self.builder, statement.buffer.dtype, len(statement.results)

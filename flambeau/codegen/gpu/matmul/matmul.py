@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...dtypes import BFLOAT16, HALF
-from ...runtime.launch import Spec
-from .. import iteration_space
-from ..scalar.scalar_ir import Node, cast, constant, variable
+from ....dtypes import BFLOAT16, HALF
+from ....runtime.launch import Spec
+from ... import iteration_space
+from ...scalar.scalar_ir import Node, cast, constant, variable
+from ..coordinates import INT32, coordinates, index_dtype, offset
+from ..kernel_ir import Kernel, KernelBuilder, substitute
+from ..launches import DeviceLaunch, launch
 from . import tiles
-from .coordinates import INT32, coordinates, index_dtype, offset
-from .kernel_ir import Kernel, KernelBuilder, substitute
-from .launches import DeviceLaunch, launch
 from .product_tiles import Cores, Stage, TensorCores
 from .tiles import Tile
 

@@ -29,13 +29,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ...dtypes import BFLOAT16, to_bfloat16, widen
-from ..scalar.scalar_ir import Node
-from . import fragments, scalar_evaluator
-from .kernel_ir import BLOCK_X, THREAD, WARP, Kernel
-from .launches import VECTOR, DeviceLaunch
-from .race_detector import ATOMIC, READ, WRITE, AccessLog, OutOfBoundsError, RaceError
-from .statements import (
+from ....dtypes import BFLOAT16, to_bfloat16, widen
+from ...scalar.scalar_ir import Node
+from .. import fragments
+from ..kernel_ir import BLOCK_X, THREAD, WARP, Kernel
+from ..launches import VECTOR, DeviceLaunch
+from ..statements import (
     Atomic,
     Barrier,
     Buffer,
@@ -49,6 +48,8 @@ from .statements import (
     Shuffle,
     Store,
 )
+from . import scalar_evaluator
+from .race_detector import ATOMIC, READ, WRITE, AccessLog, OutOfBoundsError, RaceError
 
 #: threads that run at once
 GROUP = 1 << 14
@@ -194,6 +195,9 @@ class _Group:
             at = (self.block_in_group[lanes].astype(np.int64) * self.kernel.shared + buffer.position) // size + index
             self._record("shared", at * size, width, buffer, lanes, kind)
             return [(flat, at, lanes)]
+        if buffer.space == "constant":
+            self._check_bounds(buffer, index, width, buffer.size)
+            return [(np.array(buffer.values, buffer.dtype), index, lanes)]
         if buffer.space == "global":
             arrays = [(self.buffers[buffer.position], np.ones(len(index), bool))]
         else:

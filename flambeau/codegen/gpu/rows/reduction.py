@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...runtime.launch import Spec
-from .. import iteration_space
-from ..rows.schedule import Rows, term_dtype
-from ..scalar.reduction_ops import result_dtype
-from ..scalar.scalar_ir import Node, cast, variable
+from ....runtime.launch import Spec
+from ... import iteration_space
+from ...rows.schedule import Rows, term_dtype
+from ...scalar.reduction_ops import result_dtype
+from ...scalar.scalar_ir import Node, cast, variable
+from ..launches import DeviceLaunch
 from . import rows
-from .launches import DeviceLaunch
 
 #: the least extent of the contiguous dimension for a reduction over columns
 MIN_COLUMNS = 16

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..scalar.scalar_ir import Node, constant, fma
-from . import fragments
-from .kernel_ir import WARP, KernelBuilder
-from .launches import VECTOR
-from .statements import Buffer, Local
+from ...scalar.scalar_ir import Node, constant, fma
+from .. import fragments
+from ..kernel_ir import WARP, KernelBuilder
+from ..launches import VECTOR
+from ..statements import Buffer, Local
 from .tiles import Tile
 
 F32 = np.dtype(np.float32)

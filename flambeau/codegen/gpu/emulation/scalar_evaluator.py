@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import BFLOAT16, HALF, NARROW, to_bfloat16, widen
-from ...runtime import launch
-from ...runtime.launch import Spec
-from ..elementwise import elementwise
-from ..scalar import scalar_ir
-from ..scalar.scalar_ir import BOOL, FLOAT32_ONLY, TRANSCENDENTAL, Node, variable
+from ....dtypes import BFLOAT16, HALF, NARROW, to_bfloat16, widen
+from ....runtime import launch
+from ....runtime.launch import Spec
+from ...elementwise import elementwise
+from ...scalar import scalar_ir
+from ...scalar.scalar_ir import BOOL, FLOAT32_ONLY, TRANSCENDENTAL, Node, variable
 
 Array = np.ndarray
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from ...runtime import target
-from .kernel_ir import Kernel
+from ....runtime import target
+from ..kernel_ir import Kernel
 
 #: the PTX version of the code: CUDA 11.0 and later read it; sm_90 needs 7.8
 _PTX_VERSIONS = {"sm_80": 70, "sm_86": 71, "sm_89": 78, "sm_90": 78}
@@ -41,7 +41,7 @@ def _machine(architecture: str) -> Any:
 
 def llvm_ir(kernels: Sequence[Kernel], architecture: str = "sm_80") -> str:
     """The LLVM IR of kernels, before optimization."""
-    from . import llvm_lowering
+    from . import lowering as llvm_lowering
 
     with target.generating_for(device_target(architecture)):
         return str(llvm_lowering.module_of(kernels))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .kernel_ir import WARP, Kernel
+from ..kernel_ir import WARP, Kernel
 from .ptxas import Resources
 
 

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rows.schedule import Loop, Rows, Schedule
-from ..scalar.scalar_ir import Node, cast, eq, select, to_opmath, topological_order
+from ...rows.schedule import Loop, Rows, Schedule
+from ...scalar.scalar_ir import Node, cast, eq, select, to_opmath, topological_order
+from ..coordinates import INT32, constant, coordinates, index_dtype, offset
+from ..kernel_ir import Kernel, KernelBuilder, substitute
+from ..statements import Buffer, Local
 from .block_reduction import reduce_groups
-from .coordinates import INT32, constant, coordinates, index_dtype, offset
-from .kernel_ir import Kernel, KernelBuilder, substitute
-from .reductions import Reduction
-from .row_layout import RowLayout
-from .statements import Buffer, Local
+from .layout import RowLayout
+from .reducers import Reduction
 
 
 class Operand(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..scalar.scalar_ir import Node
-from .kernel_ir import WARP, KernelBuilder
-from .reductions import Reduction
-from .statements import Buffer
+from ...scalar.scalar_ir import Node
+from ..kernel_ir import WARP, KernelBuilder
+from ..statements import Buffer
+from .reducers import Reduction
 
 
 def reduce_groups(b: KernelBuilder, reduction: Reduction, state: Sequence[Node], group: int) -> list[Node]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..scalar import scalar_ir
-from ..scalar.reduction_ops import INT64, to_accumulator
-from ..scalar.scalar_ir import Node, apply, cast, eq, maximum, minimum, ne, select
+from ...scalar import scalar_ir
+from ...scalar.reduction_ops import INT64, to_accumulator
+from ...scalar.scalar_ir import Node, apply, cast, eq, maximum, minimum, ne, select
 
 
 class Reduction:

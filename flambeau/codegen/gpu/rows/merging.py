@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..scalar.scalar_ir import Node, cast
+from ...scalar.scalar_ir import Node, cast
+from ..coordinates import INT32, coordinates, count_blocks, offset
+from ..kernel_ir import WARP, Kernel, KernelBuilder, number
 from .block_reduction import reduce_groups
-from .coordinates import INT32, coordinates, count_blocks, offset
-from .kernel_ir import WARP, Kernel, KernelBuilder, number
-from .reductions import Reduction
-from .row_code import Part, Problem, RowCode
-from .row_layout import RowLayout
+from .code import Part, Problem, RowCode
+from .layout import RowLayout
+from .reducers import Reduction
 
 #: columns from which on each thread merges a column of its own: neighbours then read neighbouring states
 MANY_COLUMNS, THREADS = 1 << 12, 128

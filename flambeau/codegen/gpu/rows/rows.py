@@ -23,15 +23,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from ...runtime.launch import Spec
-from .. import iteration_space
-from ..rows.schedule import Rows, schedule
-from ..scalar.reduction_ops import empty
-from . import row_code, row_merging
-from .launches import Argument, DeviceLaunch, launch
-from .reductions import Reduction
-from .row_code import Operand, Problem
-from .row_layout import FEW, FLAT, LONG, PIECE, row_layout
+from ....runtime.launch import Spec
+from ... import iteration_space
+from ...rows.schedule import Rows, schedule
+from ...scalar.reduction_ops import empty
+from ..launches import Argument, DeviceLaunch, launch
+from . import code as row_code
+from . import merging as row_merging
+from .code import Operand, Problem
+from .layout import FEW, FLAT, LONG, PIECE, row_layout
+from .reducers import Reduction
 
 
 def launches(rows: Rows, outs: Sequence[Spec], ins: Sequence[Spec], inner: int) -> list[DeviceLaunch]:

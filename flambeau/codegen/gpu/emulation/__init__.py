@@ -1,0 +1,1 @@
+"""Execution of kernel IR on the CPU, with checks."""

@@ -1,0 +1,1 @@
+"""PTX: code generation by LLVM, NVIDIA's assembler, and what its report means."""

@@ -1,0 +1,104 @@
+"""The families of a GPU's kernels, for schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from ...codegen.gpu import elementwise, indexing, philox, pooling, scan
+from ...codegen.gpu.launches import DeviceLaunch
+from ...codegen.gpu.matmul import matmul
+from ...codegen.gpu.rows import reduction, rows
+from ...codegen.scalar.scalar_ir import Node
+from ...runtime.launch import Spec
+from ..graph.extern_kernels import ExternKernel
+from ..graph.value import Unsupported
+from ..kernels.families import KernelFamilies
+
+
+def _take(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[DeviceLaunch]:
+    return indexing.take(outputs[0], outputs[1], inputs[0], inputs[1], dim)
+
+
+def _put(outputs: list[Spec], inputs: list[Spec], dim: int, op: str = "add") -> list[DeviceLaunch]:
+    return indexing.put(outputs[0], outputs[1], inputs[0], inputs[1], dim, op)
+
+
+def _max_pool(outputs: list[Spec], inputs: list[Spec], windows: Any) -> list[DeviceLaunch]:
+    return pooling.max_pool(outputs, inputs[0], windows)
+
+
+def _max_pool_gradient(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
+    return pooling.max_pool_gradient(outputs[0], inputs[0], inputs[1])
+
+
+def _avg_pool(outputs: list[Spec], inputs: list[Spec], windows: Any, divisor: int) -> list[DeviceLaunch]:
+    return pooling.avg_pool(outputs[0], inputs[0], windows, divisor)
+
+
+def _avg_pool_gradient(outputs: list[Spec], inputs: list[Spec], windows: Any, divisor: int) -> list[DeviceLaunch]:
+    return pooling.avg_pool_gradient(outputs[0], inputs[0], windows, divisor)
+
+
+def _scan(outputs: list[Spec], inputs: list[Spec], scan: str, dim: int, back: bool) -> list[DeviceLaunch]:
+    from ...backends.compiled.families.scans import scan_of
+
+    return _scan_launches(scan_of(scan, inputs[0].dtype), outputs, inputs, dim, back)
+
+
+_scan_launches = scan.launches
+
+
+def _philox(outputs: list[Spec], inputs: list[Spec], draw: int) -> list[DeviceLaunch]:
+    return philox.uniform(outputs[0], inputs[0], draw)
+
+
+_EXTERN: dict[str, Callable[..., list[DeviceLaunch]]] = {
+    "take": _take, "put": _put, "max_pool": _max_pool, "max_pool_gradient": _max_pool_gradient, "avg_pool": _avg_pool,
+    "avg_pool_gradient": _avg_pool_gradient, "scan": _scan, "philox": _philox,
+}
+
+
+class GpuFamilies(KernelFamilies):
+    """The families of `codegen.gpu`.
+
+    Args:
+        tf32: whether products of float32 may take the tensor cores, which round factors to 10 bits of mantissa.
+    """
+
+    elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
+    reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
+    rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)
+
+    def __init__(self, tf32: bool = False) -> None:
+        self.tf32 = tf32
+
+    def matmul(self, outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec],  # type: ignore[override]
+               epilogue: Sequence[Node] | None) -> list[Any]:
+        """Matrix products with an epilogue."""
+        return list(matmul.launches(outputs, a, b, extras, epilogue, self.tf32))
+
+    @staticmethod
+    def convolution(kind: str, outputs: list[Spec], x: Spec, y: Spec, extras: list[Spec],
+                    epilogue: tuple[Node, ...] | None, geometry: dict[str, Any]) -> list[Any]:
+        """Refused.
+
+        Raises:
+            Unsupported: always.
+        """
+        raise Unsupported("a convolution has no GPU kernel of flambeau's own; run it outside the compiled function")
+
+    @staticmethod
+    def extern(kernel: ExternKernel, outputs: list[Spec], inputs: list[Spec]) -> list[Any]:
+        """Gathers, scatters, pooling, scans, random numbers.
+
+        Raises:
+            Unsupported: the kernel has no GPU family.
+        """
+        family = _EXTERN.get(kernel.name)
+        if family is None:
+            raise Unsupported(f"{kernel.name} has no GPU kernel; run it outside the compiled function")
+        return list(family(outputs, inputs, **kernel.params))
+
+
+__all__ = ["GpuFamilies"]
