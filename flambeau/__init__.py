@@ -61,7 +61,7 @@ from .ops.overloads import runner as _overload_runner
 from .shapes import Size
 from .version import __version__
 
-tensor = functions.tensor
+tensor: Any = functions.tensor
 
 for _dtype in (*dtypes.ALL, *dtypes.WITHOUT_DATA):
     globals()[_dtype.name] = _dtype
@@ -239,6 +239,7 @@ _PREFIXES = ("fft_", "linalg_", "special_")  # of functions that are in a module
 
 def _overridable() -> dict[str, Any]:
     """The functions that `__torch_function__` overrides, by name."""
+    functions.load_all()
     names = {name: name for name in (*vars(functions), *_INPLACE_IN_TORCH)
              if _is_public(name) and name not in _NEVER_OVERRIDDEN}
     names.update((name, name.replace("_", ".", 1)) for name in vars(functions) if name.startswith(_PREFIXES))

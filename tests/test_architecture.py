@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from flambeau import lazy_modules
+
 PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 
 # From the ground up. A module may import from its own line and from any line above it here.
 LAYERS: list[list[str]] = [
     ["version"],
-    ["config", "devices", "dtypes", "errors", "exception_wrapper", "modes", "settings", "shapes", "trees",
-     "warning_location"],
+    ["config", "devices", "dtypes", "errors", "exception_wrapper", "lazy_modules", "modes", "settings", "shapes",
+     "trees", "warning_location"],
     ["kernels", "runtime"],
     ["codegen"],
     ["backends"],
@@ -100,6 +102,11 @@ def imports_of(name: str, path: Path) -> dict[str, bool]:
 
 
 IMPORTS = {name: imports_of(name, path) for name, path in MODULES.items()}
+#: what imports the modules of tables on first use; the registry imports declarations, which need it, by their names
+for _importer, _package, _table in (("_tensor.functions", "_tensor", lazy_modules.FUNCTIONS),
+                                    ("_tensor.overriding.lazy_methods", "_tensor", lazy_modules.METHODS),
+                                    ("backends.numpy", "backends.numpy", lazy_modules.PRIMITIVES)):
+    IMPORTS[_importer] |= {f"{_package}.{module}": False for module in _table}
 
 
 def layer(name: str) -> int:

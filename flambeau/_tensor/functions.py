@@ -1,16 +1,20 @@
 """The functions of tensors under PyTorch's names: the namespace `xp` of operator declarations on tensors.
 
-Declared operators come from the registry. The modules imported below add functions whose arguments a declaration cannot
-express; where one has the name of an operator, it replaces the generated function and dispatches to the operator.
+Declared operators come from the registry. The modules of `lazy_modules.FUNCTIONS` add functions whose arguments a
+declaration cannot express; where one has the name of an operator, it replaces the generated function and dispatches to
+the operator. A function is made, and its module imported, when it is first looked up.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
+import threading
 from types import FunctionType
 from typing import Any
 
 from ..engine.tensor_interface import layer
+from ..lazy_modules import FUNCTIONS, OPERATOR_NAMES
 from ..ops.declare import REGISTRY
 from .argument_errors import guards
 from .dispatch.binding import public_function
@@ -18,66 +22,24 @@ from .overriding.entry_points import another_function
 from .overriding.other_objects import reports_other_objects
 
 _namespace = globals()
-_internal = frozenset(_namespace)  # names of this module that are no functions of tensors
-for _key, _op in REGISTRY.items():
-    _call = _namespace[_key] = public_function(_op)
-    _call.__module__ = __name__  # pickles refer to a function by its module and name
-    for _other_name in _op.aliases:
-        _namespace[_other_name] = another_function(_call, _other_name, _other_name)
+_package = __name__.rpartition(".")[0]
+_internal = frozenset(_namespace) | {"load_all", "load_module"}  # names of this module that are no functions of tensors
 
-from .aten_functions import *  # noqa: E402, F403
-from .attributes import *  # noqa: E402, F403
-from .creation.constants import *  # noqa: E402, F403
-from .creation.from_data import *  # noqa: E402, F403
-from .creation.random import *  # noqa: E402, F403
-from .creation.sequences import *  # noqa: E402, F403
-from .creation.typed_constructors import *  # noqa: E402, F403
-from .dlpack import *  # noqa: E402, F403
-from .linalg.contractions import *  # noqa: E402, F403
-from .linalg.decompositions import *  # noqa: E402, F403
-from .linalg.distances import *  # noqa: E402, F403
-from .linalg.einsum import *  # noqa: E402, F403
-from .linalg.factorizations import *  # noqa: E402, F403
-from .linalg.linear import *  # noqa: E402, F403
-from .linalg.lowrank import *  # noqa: E402, F403
-from .linalg.matmul import *  # noqa: E402, F403
-from .linalg.norms import *  # noqa: E402, F403
-from .linalg.removed import *  # noqa: E402, F403
-from .memory import *  # noqa: E402, F403
-from .neural.activation import *  # noqa: E402, F403
-from .neural.convolution import *  # noqa: E402, F403
-from .neural.embedding_bag import *  # noqa: E402, F403
-from .neural.grid_sampling import *  # noqa: E402, F403
-from .neural.layers import *  # noqa: E402, F403
-from .neural.losses import *  # noqa: E402, F403
-from .neural.normalization import *  # noqa: E402, F403
-from .neural.pooling import *  # noqa: E402, F403
-from .pointwise.arithmetic import *  # noqa: E402, F403
-from .pointwise.comparison import *  # noqa: E402, F403
-from .pointwise.complex import *  # noqa: E402, F403
-from .pointwise.complex import _computed_conj  # noqa: E402
-
-conj = _computed_conj  # of derivatives; `torch.conj` is a view
-from .pointwise.selection import *  # noqa: E402, F403
-from .reduction.finite_differences import *  # noqa: E402, F403
-from .reduction.ordering import *  # noqa: E402, F403
-from .reduction.reductions import *  # noqa: E402, F403
-from .reduction.scans import *  # noqa: E402, F403
-from .reduction.segments import *  # noqa: E402, F403
-from .shape.copying import *  # noqa: E402, F403
-from .shape.indexing import *  # noqa: E402, F403
-from .shape.joining import *  # noqa: E402, F403
-from .shape.reshaping import *  # noqa: E402, F403
-from .shape.scattering import *  # noqa: E402, F403
-from .shape.strides import *  # noqa: E402, F403
-from .spectral.fourier import *  # noqa: E402, F403
-from .spectral.frequencies import *  # noqa: E402, F403
-from .spectral.stft import *  # noqa: E402, F403
-from .spectral.windows import *  # noqa: E402, F403
+#: name -> the module that defines the function
+_module_of = {name: module for module, names in FUNCTIONS.items() for name in names.split()}
+#: another name of an operator's function -> the operator's key
+_aliases = dict(entry.split("=") for entry in OPERATOR_NAMES["aliases"].split())
+#: names whose function has another name in its module: `conj` of derivatives computes, `torch.conj` is a view
+_DEFINED_AS = {"conj": "_computed_conj"}
+_module_of["conj"] = "pointwise.complex"
+#: modules whose functions are in the namespace, and whether all functions are
+_loaded: set[str] = set()
+_complete = [False]
+_lock = threading.RLock()
 
 #: functions that read attributes of their arguments before anything checks them; those that are called most report
 #: other objects than tensors themselves
-_READ_ATTRIBUTES = """
+_READ_ATTRIBUTES = frozenset("""
     adaptive_avg_pool1d adaptive_max_pool1d adjoint alpha_dropout alpha_dropout_ atleast_1d atleast_2d
     atleast_3d avg_pool1d bilinear binomial broadcast_tensors broadcast_to cartesian_prod cdist chain_matmul
     cholesky chunk combinations conj conv_tbc cross detach_copy diag diagflat dropout dropout_ embedding
@@ -87,22 +49,85 @@ _READ_ATTRIBUTES = """
     nansum native_dropout norm_except_dim outer pdist pinverse poisson qr ravel real resize_as_ resolve_conj
     resolve_neg rrelu rrelu_ segment_reduce select slice_inverse svd take_along_dim tile to_dlpack
     triangular_solve unflatten unique unique_consecutive unsafe_chunk vander zero_
-""".split()  # noqa: SIM905
-for _key in _READ_ATTRIBUTES:
-    _namespace[_key] = _call = reports_other_objects(_namespace[_key], _key)
-    _call.__module__, _call.__name__, _call.__qualname__ = __name__, _key, _key  # for pickles
-for _key, _call in list(_namespace.items()):  # other names of a function are functions of their own
-    if _call.__class__ is FunctionType and _call.__name__ != _key and _namespace.get(_call.__name__) is _call:
-        _namespace[_key] = _call = another_function(_call, _key)
-        _call.__module__ = __name__
-for _key in guards.GUARDED_FUNCTIONS:
-    guards.guard(_namespace[_key], "torch", _key)
+""".split())  # noqa: SIM905
+_GUARDED = frozenset(guards.GUARDED_FUNCTIONS)
+
+
+def load_module(module: str) -> None:
+    """Import a module of `lazy_modules.FUNCTIONS`, and put its functions into the namespace.
+
+    Other names of a function become functions of their own, which handlers of `__torch_function__` tell apart.
+    """
+    if module in _loaded:
+        return
+    loaded = importlib.import_module(f"{_package}.{module}")
+    names = [name for name, other in _module_of.items() if other == module]
+    own = {name: getattr(loaded, _DEFINED_AS.get(name, name)) for name in names}
+    elsewhere = {value.__name__ for value in own.values() if value.__class__ is FunctionType} - own.keys()
+    originals = {name: __getattr__(name) for name in elsewhere if name in _module_of or name in REGISTRY}
+    with _lock:
+        if module in _loaded:
+            return
+        made: dict[str, Any] = dict(own)
+        for name, value in own.items():
+            if name in _READ_ATTRIBUTES:
+                made[name] = _reporting(value, name)
+        originals |= made
+        for name, value in made.items():
+            if value.__class__ is FunctionType and value.__name__ != name and originals.get(value.__name__) is value:
+                made[name] = another_function(value, name)
+                made[name].__module__ = __name__
+        for name in made.keys() & _GUARDED:
+            guards.guard(made[name], "torch", name)
+        for name, value in made.items():
+            _namespace.setdefault(name, value)
+        _loaded.add(module)
+
+
+def _reporting(function: Any, name: str) -> Any:
+    call = reports_other_objects(function, name)
+    call.__module__, call.__name__, call.__qualname__ = __name__, name, name  # for pickles
+    return call
+
+
+def _load_operator(key: str) -> None:
+    """Put the functions of a declared operator into the namespace, under all of its names."""
+    op = REGISTRY[key]
+    call = public_function(op)
+    with _lock:
+        made: dict[str, Any] = {name: call if name == key else another_function(call, name, name)
+                                for name in (key, *op.aliases) if name not in _module_of and name not in _namespace}
+        for name in made.keys() & _READ_ATTRIBUTES:
+            made[name] = _reporting(made[name], name)
+        for name in made.keys() & _GUARDED:
+            guards.guard(made[name], "torch", name)
+        _namespace.update(made)
+
+
+def load_all() -> dict[str, Any]:
+    """Import all modules of functions and operators; returns the namespace."""
+    if not _complete[0]:
+        for key in REGISTRY:
+            _load_operator(key)
+        for module in FUNCTIONS:
+            load_module(module)
+        _complete[0] = True
+    return _namespace
+
 
 layer.functions = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:
-    """In-place operators as functions, `relu_(x)`."""
+    """Functions that have not been used yet, and in-place operators as functions, `relu_(x)`."""
+    module = _module_of.get(name)
+    if module is not None:
+        load_module(module)
+        return _namespace[name]
+    key = _aliases.get(name, name)
+    if key in REGISTRY:
+        _load_operator(key)
+        return _namespace[name]
     if name.endswith("_") and not name.startswith("_"):
         from .dispatch.binding import inplace_function
         from .overriding.entry_points import another_function
@@ -114,6 +139,9 @@ def __getattr__(name: str) -> Any:
         elif "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
             result = inplace_function(REGISTRY[name[:-1]])
         if result is not None:
-            _namespace[name] = result
-            return result
+            return _namespace.setdefault(name, result)
     raise AttributeError(f"no operator named {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*_namespace, *_module_of, *_aliases, *REGISTRY.known()})

@@ -13,75 +13,44 @@ from ..modes import active_tracer, grad_mode, special
 from ..ops.declare import ELEMENTWISE, REGISTRY
 from ..warning_location import warn_once
 from . import (
-    aten_functions,
     attributes,
-    autograd_methods,
     dlpack,
     functions,
     legacy_methods,
     memory,
     pickling,
     printing,
-    python_callbacks,
-    sharing,
     sparse_methods,
-    storage,
     view_history,
 )
 from . import reductions as process_reductions
-from .argument_errors import guards
-from .creation import constants, from_data, random
+from .creation import from_data
 from .dispatch.apply import apply
-from .dispatch.binding import inplace_function, public_function
+from .dispatch.binding import public_function
 from .dispatch.inplace import inplace_fast_path
-from .linalg import contractions, decompositions, factorizations, norms, removed
-from .linalg import matmul as matmul
-from .neural import activation
-from .neural import layers as layers
 from .overriding.default_handler import run_and_convert
 from .overriding.dispatch import DISABLED_DISPATCH
 from .overriding.entry_points import another_function, register_namespace
-from .overriding.other_objects import reports_other_objects
+from .overriding.lazy_methods import install_lazy_methods, resolve_all
 from .overriding.protocol import OVERRIDES, kind_of
-from .pointwise import arithmetic, comparison, complex, selection
-from .reduction import ordering, segments
-from .reduction import reductions as reductions
-from .reduction import scans as scans
-from .shape import copying, indexing, joining, reshaping, scattering, strides
-from .spectral import stft
+from .pointwise import arithmetic, complex
+from .shape import indexing, reshaping
 from .tensor import Tensor, TensorBase
 from .tracer_notifications import notify_read
 
-_FAMILIES = (activation, arithmetic, attributes, autograd_methods, comparison, complex, constants, contractions, dlpack,
-             copying, from_data, decompositions, factorizations, indexing, joining, memory, layers, norms, ordering,
-             matmul, random, pickling, process_reductions, reductions, scans, scattering, selection, reshaping,
-             printing, sharing, sparse_methods, storage, stft, strides, view_history, legacy_methods, python_callbacks,
-             removed, segments, aten_functions)
-
-
-#: methods with a second tensor that no declaration binds
-_REPORT_OTHER_OBJECTS = frozenset(("inner", "is_same_size", "is_set_to", "kron", "resize_as_", "slice_inverse",
-                                   "triangular_solve", "type_as"))
+#: modules of `lazy_modules.METHODS` that also have special methods or properties
+_SPECIAL = (attributes, complex, dlpack, from_data, indexing, legacy_methods, memory, pickling, printing,
+            process_reductions, reshaping, sparse_methods, view_history)
 
 
 def _install() -> None:
-    for op in REGISTRY.values():
-        if "method" in op.expose:
-            call = getattr(functions, op.name)
-            for name in (op.name, *op.aliases):
-                setattr(Tensor, name, another_function(call, name, f"Tensor.{name}"))
-        if "inplace" in op.expose:
-            inplace = inplace_function(op)
-            for name in (op.name, *op.aliases):
-                setattr(Tensor, name + "_", another_function(inplace, f"{name}_", f"Tensor.{name}_"))
-    for family in _FAMILIES:
-        for name, method in getattr(family, "METHODS", {}).items():
-            if name in _REPORT_OTHER_OBJECTS:
-                method = reports_other_objects(method, name, of_method=True)
-            setattr(Tensor, name, another_function(method, name, f"Tensor.{name}")
-                    if method.__class__ is FunctionType else method)
-    for name in guards.GUARDED_METHODS:
-        guards.guard(vars(Tensor)[name], "Tensor", name)
+    install_lazy_methods()
+    for family in _SPECIAL:
+        for name, method in family.METHODS.items():
+            if method.__class__ is not FunctionType:
+                setattr(Tensor, name, method)
+            elif name.startswith("__"):
+                setattr(Tensor, name, another_function(method, name, f"Tensor.{name}"))
 
 
 # ----- operators -----
@@ -298,6 +267,7 @@ _OVERRIDDEN = frozenset(("_version", "_is_view", "_backward_hooks", "_post_accum
 
 def _overridable() -> dict[str, Any]:
     """The methods and the accessors of properties that `__torch_function__` overrides, with what handlers are given."""
+    resolve_all()
     members = vars(Tensor)
     result: dict[str, Any] = {}
     for name, value in members.items():

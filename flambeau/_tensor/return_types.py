@@ -58,6 +58,8 @@ def __getattr__(name: str) -> Any:
     if name == "all_return_types":
         return [__getattr__(each) for each in sorted([*_WITH_OUT, *(f"{each}_out" for each in _WITH_OUT),
                                                       "histogramdd"])]
+    if name.startswith("__"):  # `import` asks for `__path__`
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     plain = name.removesuffix("_out") if name.removesuffix("_out") in _WITH_OUT else name
     fields = _FIELDS.get(plain) or next(
         (op.outputs for op in REGISTRY.values() if op.returns_namedtuple and op.name.removeprefix("_") == plain), None)

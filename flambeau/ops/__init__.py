@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import importlib
 
-from . import linalg as linalg
-from . import neural as neural
-from . import pointwise as pointwise
-from . import reduction as reduction
-from . import shape as shape
-from . import spectral as spectral
-
 from . import aten as aten  # isort: skip
 from .overloads import OpNamespace, namespace_of  # isort: skip
 

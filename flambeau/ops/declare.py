@@ -41,9 +41,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .backward_plan import BackwardPlan, Rule
+from .registry import Registry
 from .unsupported_dtypes import UnsupportedDtype, by_dtype, not_implemented, not_implemented_error
 
-REGISTRY: dict[str, Op] = {}
+REGISTRY = Registry()
 
 ELEMENTWISE, LINEAR, VIEW, OP, COMPOSITE = "elementwise", "linear", "view", "op", "composite"
 
@@ -184,12 +185,14 @@ class Op:
         self.fast_path: Any = None
         #: the fast path for inputs that need no conversion, likewise
         self.without_promotion: Any = None
+        #: what computes it on arrays
+        self.kernel: Any = None
         #: the in-place variant
         self.in_place: Callable[..., Any] | None = None
         #: the operators that in-place variants record, with a tensor and with a scalar as the second input, where
         #: PyTorch's node has another name
         self.in_place_variants: tuple[Op, Op] | None = None
-        if key in REGISTRY:
+        if REGISTRY.declared(key) is not None:
             raise DeclarationError(f"{key} is declared twice")
         REGISTRY[key] = self
 
@@ -229,14 +232,25 @@ class Op:
 
     def _variant(self, node: str, rules: dict[str, Callable[..., Any]]) -> Op:
         """Return a copy of this operator with another node and other formulas."""
-        variant: Op = object.__new__(Op)
-        variant.__dict__.update(self.__dict__)
-        variant.node, variant.differentiable, variant.backward_plans = node, True, {}
-        variant.in_place_variants = variant.fast_path = variant.without_promotion = None
-        variant.vjp_rules = dict(self.vjp_rules)
+        variant = self.derived(node=node, differentiable=True, in_place_variants=None, vjp_rules=dict(self.vjp_rules))
         for name, function in rules.items():
             variant.vjp_rules[name] = variant._rule(function, f"{self.name}_.vjp[{name}]")
         return variant
+
+    def derived(self, **changes: Any) -> Op:
+        """Return a copy of the declaration with changes, without what other layers have made of it; in no registry.
+
+        Args:
+            changes: attributes of the copy.
+        """
+        copied: Op = object.__new__(Op)
+        copied.__dict__.update(self.__dict__)
+        copied.__dict__.pop("registry_key", None)
+        copied.kernel = copied.call = copied.operator_method = copied.in_place = None
+        copied.fast_path = copied.without_promotion = None
+        copied.backward_plans = {}
+        copied.__dict__.update(changes)
+        return copied
 
     def vmap(self, function: Callable[..., Any]) -> Op:
         """Declare the batching rule: `function(xp, batch, *inputs, **parameters)` runs the operator on a batch.

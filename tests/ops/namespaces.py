@@ -26,6 +26,7 @@ from typing import Any
 from flambeau._tensor import functions
 from flambeau._tensor.dispatch.array_kernels import arrays
 from flambeau.backends.compiled.tracing.namespace import FUNCTIONS
+from flambeau.backends.numpy import is_primitive, primitive
 from flambeau.ir.lowering import namespace as ir_namespace
 from flambeau.ops.declare import ELEMENTWISE, REGISTRY
 
@@ -67,7 +68,7 @@ def _names_in(function: Any, seen: set[CodeType]) -> set[str]:
 def _own(column: str, name: str) -> bool:
     """Whether a namespace has a function of its own for a name."""
     if column == "arrays":
-        function = arrays.__dict__.get(name)
+        function = arrays.__dict__.get(name) or (primitive(name) if is_primitive(name) else None)
         forward = getattr(REGISTRY.get(name), "forward", None)  # stored when first used, maybe as a partial
         return function is not None and getattr(function, "func", function) is not forward
     if column == "tensors":

@@ -70,7 +70,7 @@ _IMPLEMENTATION, _NAMES, _UNFIT = "the function", "its names", "what is asked af
 def _template(n_free: int) -> CodeType:
     """Code whose constants `_IMPLEMENTATION` and so on are to be replaced; it has `n_free` unused free variables."""
     names = [f"free{i}" for i in range(n_free)]
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"__name__": __name__}  # so that it counts as code of this package
     exec("\n".join([
         "def outer():", *(f"    {name} = None" for name in names),
         "    def guarded(*args, **kwargs):",

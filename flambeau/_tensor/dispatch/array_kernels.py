@@ -11,9 +11,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from ...backends.compiled import new_copy
 from ...backends.compiled.declared_kernels import declarations_with_kernels
-from ...backends.numpy import ArrayNamespace, primitives
+from ...backends.numpy import ArrayNamespace, is_primitive, primitive
 from ...engine.tensor_interface import layer
-from ...ir.decompositions.composites import declarations_with_programs, with_programs
+from ...ir.decompositions.composites import declarations_with_programs, primitives_with_programs
 from ...kernels.memory_format import (
     in_elementwise_layout,
     is_channels_last,
@@ -22,20 +22,25 @@ from ...kernels.memory_format import (
     with_preserved_strides,
 )
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
-from ...ops.neural.resampling import UPSAMPLING
+from ...ops.neural.upsampling_modes import UPSAMPLING
 
 ndarray = np.ndarray
-arrays = layer.arrays = ArrayNamespace(with_programs(primitives()), REGISTRY)
+arrays = layer.arrays = ArrayNamespace(primitives_with_programs(primitive), REGISTRY)
 arrays.__dict__.update(declarations_with_programs(arrays))
 arrays.__dict__.update(declarations_with_kernels(arrays))
 
 
 def kernel_of(op: Op) -> Any:
     """The function that computes an operator on arrays: the namespace's primitive of its name, or its forward."""
-    kernel = op.__dict__.get("kernel")
+    kernel = op.kernel
     if kernel is None:
         name = op.name
-        if REGISTRY.get(name) is op or (name in arrays.__dict__ and op.forward.__name__ == name):
+        own = next((own for key, own in _PRIMITIVES_OF_OVERLOADS.items() if REGISTRY.declared(key) is op), None)
+        if own is not None:
+            op.kernel = getattr(arrays, own)
+            return op.kernel
+        if REGISTRY.get(name) is op or (
+                op.forward.__name__ == name and (name in arrays.__dict__ or is_primitive(name))):
             kernel = getattr(arrays, name)
         else:
             kernel = partial(op.forward, arrays) if op.takes_xp else op.forward
@@ -55,9 +60,17 @@ def kernel_of(op: Op) -> Any:
             kernel = _in_row_major(kernel)
         elif name == "angle":
             kernel = _in_row_major_if_complex(kernel)
-        op.kernel = kernel  # type: ignore[attr-defined]
+        op.kernel = kernel
     return kernel
 
+
+#: keys of overloads whose kernel is a primitive -> its name
+_PRIMITIVES_OF_OVERLOADS = {
+    **{key: key for key in (
+        "_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_dim", "_nanmedian_dim", "_unique_all",
+        "_unique_dim", "_unique_consecutive", "_searchsorted", "_isin", "_histogram", "_max_all", "_max_dim",
+        "_min_all", "_min_dim")},
+    "_sum_all": "sum", "_mean_all": "mean", "_prod_all": "prod"}
 
 #: operators whose results are row-major in PyTorch, whatever the strides of their inputs
 ROW_MAJOR = frozenset((

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import reduce
 from math import prod
@@ -502,11 +503,13 @@ def public_function(op: Op) -> Callable[..., Any]:
                 call, op.operator_method = binary(op, call)
         else:
             call = parameter_function(op, call)
-        op.call = call
-        call.__doc__ = op.doc
+        call.__doc__, call.__module__ = op.doc, _FUNCTIONS  # where pickles look it up
+        with _lock:  # threads get one function
+            call = op.call = op.call or call
     return call
 
 
+_lock = threading.Lock()
 #: the module that has the functions' public names
 _FUNCTIONS = f"{__name__.partition('.')[0]}._tensor.functions"
 

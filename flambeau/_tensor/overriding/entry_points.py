@@ -169,7 +169,7 @@ def _template(n_free: int) -> CodeType:
     lines = ["def outer():", *(f"    {name} = None" for name in names), "    def replaced(*args, **kwargs):",
              *(["        if False: " + ", ".join(names)] if names else []),
              f"        ask = {_MARK!r}", "        return ask(args, kwargs)", "    return replaced"]
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"__name__": __name__}  # so that it counts as code of this package
     exec("\n".join(lines), scope)
     result: CodeType = scope["outer"]().__code__
     return result

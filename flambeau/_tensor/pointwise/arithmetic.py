@@ -10,9 +10,7 @@ from ... import dtypes
 from ...ops.declare import REGISTRY
 from ...ops.pointwise.arithmetic import no_bool_operand
 from ...shapes import broadcast_shapes
-from ..argument_errors.deprecated_overloads import warn_deprecated
 from ..argument_errors.guards import NOT_GIVEN
-from ..argument_errors.signatures import signatures
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import inplace_function, public_function
@@ -61,6 +59,9 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
 
 def _warn_legacy(name: str) -> None:
     """Warn of the deprecated argument order with the factor second, `add(input, alpha, other)`."""
+    from ..argument_errors.deprecated_overloads import warn_deprecated
+    from ..argument_errors.signatures import signatures
+
     overload, *others = sorted(signatures("torch", name), key=lambda overload: not overload.hidden)
     warn_deprecated(overload, others)
 

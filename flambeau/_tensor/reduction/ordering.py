@@ -11,7 +11,6 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
-from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function, write_out
 from ..fastpath.by_arity import unary
 from ..fastpath.unary_with_parameters import values_and_indices
@@ -21,10 +20,6 @@ from .dims import one_dim
 
 __all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
            "unique_consecutive"]
-
-for _key in ("_sort", "_sort_stable", "_median_all", "_nanmedian_all", "_median_dim", "_nanmedian_dim",
-             "_unique_all", "_unique_dim", "_unique_consecutive", "_searchsorted", "_isin", "_histogram"):
-    REGISTRY[_key].kernel = getattr(arrays, _key)  # type: ignore[attr-defined]
 
 _sort, _sort_stable = values_and_indices(REGISTRY["_sort"]), values_and_indices(REGISTRY["_sort_stable"])
 

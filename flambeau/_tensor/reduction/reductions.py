@@ -42,7 +42,7 @@ __all__ = ["all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "logsume
 def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
     """A reduction over all elements (node `SumBackward0`) or over some dimensions (node `SumBackward1`)."""
     op_all, op_part = REGISTRY[f"_{name}_all"], REGISTRY[name]
-    kernel = op_all.kernel = getattr(arrays, name)  # type: ignore[attr-defined]
+    kernel = getattr(arrays, name)
     reduce_all = unary(op_all, public_function(op_all))
     reduce_all_as = positional_parameters(op_all, lambda a, dtype: kernel(a, None, False, dtype))
     reduce_dims = positional_parameters(op_part)
@@ -172,8 +172,6 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 def _extremum(name: str, elementwise: str) -> Any:
     op_all, op_dim = REGISTRY[f"_{name}_all"], REGISTRY[f"_{name}_dim"]
-    op_all.kernel = getattr(arrays, f"_{name}_all")  # type: ignore[attr-defined]
-    op_dim.kernel = getattr(arrays, f"_{name}_dim")  # type: ignore[attr-defined]
     reduce_all = unary(op_all, public_function(op_all))
     with_indices = values_and_indices(op_dim)
     missing = object()

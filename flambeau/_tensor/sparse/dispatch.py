@@ -52,7 +52,7 @@ def _implementation(op: Op) -> Implementation | None:
 def _keys_of(op: Op) -> list[str]:
     key = op.__dict__.get("registry_key")
     if key is None:
-        key = next((k for k, other in REGISTRY.items() if other is op), op.name)
+        key = REGISTRY.key_of(op) or op.name
         op.registry_key = key  # type: ignore[attr-defined]
     return [key, op.name] if key != op.name else [key]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ..errstate import run_quietly
@@ -11,7 +12,16 @@ from . import grid_sampling_kernels
 
 def declarations_with_kernels(arrays: Any) -> dict[str, Callable[..., Any]]:
     """The declarations that have kernels, by name, over a namespace of arrays."""
-    return {name: make(getattr(arrays, name)) for name, make in _WITH_KERNELS.items()}
+    return {name: make(_declaration(arrays, name)) for name, make in _WITH_KERNELS.items()}
+
+
+def _declaration(arrays: Any, name: str) -> Callable[..., Any]:
+    """A declaration over a namespace of arrays, whose module is imported in the first call."""
+    @cache
+    def imported() -> Callable[..., Any]:
+        return arrays.declaration(name)
+
+    return lambda *inputs, **params: imported()(*inputs, **params)
 
 
 def _grid_sampler(declaration: Callable[..., Any]) -> Callable[..., Any]:

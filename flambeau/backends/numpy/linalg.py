@@ -11,7 +11,6 @@ import numpy as np
 
 from ... import dtypes
 from ..compiled.families import matmul as kernels
-from . import decomposition, distance, factorization
 from .memory import check_scalar_fits, scalar_operand
 
 _dot = np.dot
@@ -169,5 +168,5 @@ def _trilinear(x: Any, w: Any, y: Any) -> Any:
 PRIMITIVES = {
     "mm": _mm, "mv": _mm, "dot": _mm, "bmm": _bmm, "matmul": _matmul, "add_matmul": _add_matmul,
     "addbmm": _addbmm, "addr": _addr, "cross": _cross,
-    "trilinear": _trilinear, **decomposition.PRIMITIVES, **factorization.PRIMITIVES, **distance.PRIMITIVES,
+    "trilinear": _trilinear,
 }

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..compiled.families import convolution as compiled_convolution
 from ..compiled.families import pooling as compiled_pooling
-from . import attention, ctc, loss, normalization
 
 # ----- convolution ----------------------------------------------------------------------
 
@@ -206,5 +205,4 @@ PRIMITIVES: dict[str, Any] = {
     "adaptive_max_pool": _adaptive_max_pool, "gather_planes": _gather_planes, "scatter_planes": _scatter_planes,
     "max_unpool": _max_unpool, "avg_pool": _avg_pool, "avg_pool_backward": _avg_pool_backward,
     "adaptive_avg_pool": _adaptive_avg_pool, "adaptive_avg_pool_backward": _adaptive_avg_pool_backward,
-    **ctc.PRIMITIVES, **attention.PRIMITIVES, **loss.PRIMITIVES, **normalization.PRIMITIVES,
 }

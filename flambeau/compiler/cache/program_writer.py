@@ -64,8 +64,8 @@ class _Pickler(pickle.Pickler):
             return "missing", None
         if x.__class__ is Engine and x is default_generator.engine:
             return "engine", None
-        if x.__class__ is Op and is_own_function(x.forward):
-            return "operator", next(key for key, each in REGISTRY.items() if each is x)
+        if x.__class__ is Op and is_own_function(x.forward) and (key := REGISTRY.key_of(x)) is not None:
+            return "operator", key
         if x in self._sources:
             number = self._sources.number(x)
             self._used.add(number)

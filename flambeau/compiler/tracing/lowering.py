@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...ir.graph.value import Unsupported, Value
+from ...lazy_modules import OPERATORS
 from ...ops.declare import REGISTRY
 
 
@@ -46,6 +47,7 @@ _DYNAMIC_SHAPES = ("nonzero", "_nonzero", "argwhere", "masked_select", "_unique_
                   "repeat_interleave")
 
 LOWERED: dict[str, Rule] = dict.fromkeys(_DYNAMIC_SHAPES, _lower_dynamic_shape) | {
-    op.name: _lower_random_fill for op in REGISTRY.values() if "values" in op.params}
+    op.name: _lower_random_fill for op in map(REGISTRY.__getitem__, OPERATORS["shape.random"].split())
+    if "values" in op.params}
 
 __all__ = ["LOWERED"]

@@ -1,8 +1,8 @@
 """Composite primitives on large arrays: softmax, norms, losses and attention as programs of fused kernels.
 
-`with_programs` wraps NumPy's primitives, `declarations_with_programs` the declarations of operators that have no
-primitive. A wrapped function leaves small arrays, and what the graph cannot express, to NumPy. For others it traces
-its declaration over IR values once per shapes and parameters, and runs the cached program from then on.
+`primitives_with_programs` wraps NumPy's primitives, `declarations_with_programs` the declarations of operators that
+have no primitive. A wrapped function leaves small arrays, and what the graph cannot express, to NumPy. For others it
+traces its declaration over IR values once per shapes and parameters, and runs the cached program from then on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ... import codegen
 from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
 from ...backends.errstate import run_quietly
 from ...runtime import debug_output
-from ..graph.value import Unsupported
+from ..unsupported import Unsupported
 
 if TYPE_CHECKING:
     from ..lowering.tracing import Declaration
@@ -79,28 +79,37 @@ def _fast_path(program: Any) -> Callable[[Sequence[Any]], Any] | None:
     return run
 
 
-def with_programs(primitives: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """The primitives, those of `MIN_ELEMENTS` wrapped with programs for large arrays."""
-    return primitives | {name: _wrapped(name, primitives[name], least) for name, least in MIN_ELEMENTS.items()}
+def primitives_with_programs(primitive: Callable[[str], Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """The primitives of `MIN_ELEMENTS`, with programs for large arrays.
+
+    Args:
+        primitive: the primitive of a name; it is asked in the first call that needs it.
+    """
+    return {name: _wrapped(name, primitive, least) for name, least in MIN_ELEMENTS.items()}
 
 
 def declarations_with_programs(arrays: Any) -> dict[str, Callable[..., Any]]:
     """The declarations of `DECOMPOSED_OPERATORS` over a namespace of arrays, with programs for large arrays."""
-    return {name: _wrapped(name, getattr(arrays, name), least, rows=True)
+    return {name: _wrapped(name, arrays.declaration, least, rows=True)
             for name, least in DECOMPOSED_OPERATORS.items()}
 
 
-def _wrapped(name: str, fallback: Callable[..., Any], least: int, rows: bool = False) -> Callable[..., Any]:
+def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int, rows: bool = False) -> (
+        Callable[..., Any]):
     """A primitive with programs for arrays of at least `least` elements; for C-contiguous ones only if `rows`."""
+    fallback: Callable[..., Any] | None = None
     programs = ProgramCache(f"operator {name}", lambda xp: getattr(xp, name))
 
     def run(*args: Any, **params: Any) -> Any:
+        nonlocal fallback
         x = args[0]
         if (x.__class__ is np.ndarray and x.size >= least and x.size > SIZES[0] and x.dtype.kind == "f"
                 and codegen.available() and not (rows and any(map(_is_noncontiguous, args)))):
             result = programs.run(args, params)
             if result is not NO_RESULT:
                 return match_layout(result, x) if name == "scaled_dot_product_attention" else result
+        if fallback is None:
+            fallback = lookup(name)
         return fallback(*args, **params)
 
     run.__name__ = run.__qualname__ = name

@@ -36,7 +36,7 @@ def with_programs(plan: BackwardPlan, arrays: Any) -> None:
         arrays: the namespace of arrays.
     """
     op = plan.op
-    if all(REGISTRY[key] is not op for key in OPERATORS):
+    if all(REGISTRY.declared(key) is not op for key in OPERATORS):
         return
     if plan.joint is None:
         plan.steps = tuple([(i, _wrapped(f"gradient of {op.name}", function, arrays), pick)

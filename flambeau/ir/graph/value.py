@@ -31,16 +31,13 @@ import numpy as np
 from ...codegen.scalar import scalar_ir
 from ...dtypes import BFLOAT16, NARROW, to_bfloat16
 from ...shapes import broadcast_shapes
+from ..unsupported import Unsupported
 from . import view_algebra as algebra
 
 BOOL = np.dtype(np.bool_)
 INT64 = np.dtype(np.int64)
 FLOAT32 = np.dtype(np.float32)
 Number = bool | int | float
-
-
-class Unsupported(Exception):
-    """The graph cannot express this; the caller runs the operator's own kernel instead."""
 
 
 _SCALAR_TYPES = frozenset((bool, int, float))

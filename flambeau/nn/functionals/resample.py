@@ -13,7 +13,7 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.overriding.other_objects import with_other_object
-from ...ops.neural.resampling import UPSAMPLING
+from ...ops.neural.upsampling_modes import UPSAMPLING
 from . import pooling
 
 __all__ = [

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from ..declare import linear
+from .upsampling_modes import UPSAMPLING
 
 _IMAGE: dict[str, Any] = {"expose": (), "batching_rule": "trailing"}
 
@@ -34,15 +35,6 @@ def _declare_upsampling(key: str, node: str) -> None:
     up.vjp(input=lambda xp, g, steps: getattr(xp, f"{key}_backward")(g, steps=steps))
     back.vjp(grad_output=lambda xp, g, steps: getattr(xp, key)(g, steps=steps))
 
-
-#: (mode, rank, antialias) -> the key of the operator
-UPSAMPLING = {("linear", 1, False): "_upsample_linear1d", ("bilinear", 2, False): "_upsample_bilinear2d",
-              ("trilinear", 3, False): "_upsample_trilinear3d", ("bicubic", 2, False): "_upsample_bicubic2d",
-              ("bilinear", 2, True): "_upsample_bilinear2d_aa", ("bicubic", 2, True): "_upsample_bicubic2d_aa",
-              ("lanczos", 2, True): "_upsample_lanczos2d_aa"}
-for _rank in (1, 2, 3):
-    UPSAMPLING["nearest", _rank, False] = f"_upsample_nearest{_rank}d"
-    UPSAMPLING["nearest-exact", _rank, False] = f"_upsample_nearest_exact{_rank}d"
 
 for (_mode, _rank, _antialias), _key in UPSAMPLING.items():
     _name = "".join(word.capitalize() for word in _mode.split("-"))

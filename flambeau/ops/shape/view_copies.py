@@ -59,12 +59,9 @@ def _declare_copy(of: Op, name: str, example: str = "", shape: str = "") -> None
         def rule(xp, batch, *inputs, **params):
             return xp.clone(of.batching_rule(xp, batch, *inputs, **params))
 
-    copied = object.__new__(Op)
-    copied.__dict__.update(of.__dict__)
-    copied.__dict__.update(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", backward_plans={}, doc=doc,
-                           batching_rule=rule,
-                           expose=("torch",) if example else (), aliases=(), multi_output_view=False, exact_out=True)
-    REGISTRY[name] = copied
+    REGISTRY[name] = of.derived(forward=forward, kind=LINEAR, name=name, node=of.node + "_copy", doc=doc,
+                                batching_rule=rule, expose=("torch",) if example else (), aliases=(),
+                                multi_output_view=False, exact_out=True)
 
 
 _declare_copy(view_, "view_copy", "x, (6,)", "[6]")

@@ -455,10 +455,7 @@ def reshape_as(input, other):
 
 def _declare_variant(of: Op, key: str, node: str) -> None:
     """Declare a variant of a view (in place, by `reshape`): the same formulas under another node."""
-    variant = object.__new__(Op)
-    variant.__dict__.update(of.__dict__)
-    variant.__dict__.update(node=node, expose=(), backward_plans={}, aliases=(), key=key)
-    REGISTRY[key] = variant
+    REGISTRY[key] = of.derived(node=node, expose=(), aliases=(), key=key)
 
 
 for _op, _name, _node in ((view_, "_reshape_alias", "ReshapeAliasBackward0"),

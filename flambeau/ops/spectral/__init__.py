@@ -1,3 +1,1 @@
 """Declarations of Fourier transforms."""
-
-from . import fourier as fourier
