@@ -2,8 +2,8 @@
 
     python -m tests.export.aot.steps [names]
 
-A line for each: how far three steps are from eager ones (the largest difference of a result, by its scale), "random" for
-steps that draw random numbers of their own, or why the step is refused, with the user's line.
+A line for each: how far three steps are from eager ones (the largest difference of a result, by its scale), "random"
+for steps that draw random numbers of their own, or why the step is refused, with the user's line.
 """
 
 from __future__ import annotations

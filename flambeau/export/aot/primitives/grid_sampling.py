@@ -34,12 +34,13 @@ class GridSampling(Namespace):
         return graph.reshape(result, (*g.shape[:g.ndim - dims], *spatial))
 
     def lower_grid_sampler(self, x: Value, grid: Value, *, mode: int, padding: int, align_corners: bool,
-                           saved: list[Any]) -> Value:
+                           saved: list[Any] | None) -> Value:
         """The forward of the operators `_grid_sampler_2d` and `_grid_sampler_3d`."""
         g, rank = self.graph, grid.shape[-1]
         sizes, channels = x.shape[-rank:], x.shape[-rank - 1]
-        indices, axes = self._grid_taps(grid, sizes, mode, padding, align_corners)
-        saved[:] = [*indices, *(value for values in axes for value in values)]
+        indices, axes = self.grid_taps(grid, sizes, mode, padding, align_corners)
+        if saved is not None:
+            saved[:] = [*indices, *(value for values in axes for value in values)]
         total: Value | None = None
         for flat, weights in zip(indices, product(*map(_weights, axes)), strict=True):
             lead, points = flat.shape[:-rank], flat.shape[-rank:]
@@ -50,7 +51,7 @@ class GridSampling(Namespace):
         assert total is not None
         return total
 
-    def _grid_taps(self, grid: Value, sizes: tuple[int, ...], mode: int, padding: int,
+    def grid_taps(self, grid: Value, sizes: tuple[int, ...], mode: int, padding: int,
                    align_corners: bool) -> tuple[list[Value], list[list[Value]]]:
         """As `kernels.grid_sampling.grid_taps`."""
         g = self.graph
