@@ -92,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     export.add_argument("--weights", type=Path, metavar="FILE", help="a checkpoint that is loaded into the module")
     export.add_argument("--weights-beside", action="store_true", help="write weights to a safetensors file beside")
     export.add_argument("--weight-dtype", choices=["bfloat16", "int8"], help="store large weights in fewer bits")
+    export.add_argument("--threads", type=int, default=1, help="how many threads a run is planned for (default: 1)")
     export.add_argument("--train", action="store_true", help="export a module in training mode, not in evaluation mode")
 
     commands.add_parser("version", help="print the version")
@@ -114,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from .export.aot.command import export_command
 
         return export_command(options.source, options.example, options.output, options.target, options.name,
-                              options.weights, options.train, options.weights_beside, options.weight_dtype)
+                              options.weights, options.train, options.weights_beside, options.weight_dtype,
+                              options.threads)
     if options.command == "graph":
         return graph_script(options.script, options.args, options.out, not options.no_open)
     try:

@@ -233,7 +233,8 @@ class ExportedProgram:
         return decomposed(self, decomp_table)
 
     def save(self, path: str | os.PathLike[str], *, name: str | None = None, target: str | None = None,
-             sizes: dict[str, Any] | None = None, weights: str | None = None, weight_dtype: str | None = None) -> Any:
+             sizes: dict[str, Any] | None = None, weights: str | None = None, weight_dtype: str | None = None,
+             threads: int | None = None) -> Any:
         """Save the program in the form that the suffix of a path names.
 
         `.so`: a shared library with a C interface, and its header. `.o`: the same as an object file. `.wasm`: a
@@ -247,6 +248,7 @@ class ExportedProgram:
                 has no maximum, 1 to 8, 16, 32 and 64.
             weights: "inside" the file (the default), or "beside" it in a safetensors file, which may be mapped.
             weight_dtype: in which large float32 weights are stored, "bfloat16" or "int8", to be decoded once.
+            threads: of `.so` and `.o`, how many threads a run is planned for; default: 1.
 
         Returns:
             For `.so`, `.o` and `.wasm` a report of files, memory and kernels, else None.
@@ -267,7 +269,7 @@ class ExportedProgram:
         if suffix not in _FORMS:
             raise ValueError(f"a program is saved as {', '.join(_FORMS)}, not as {suffix!r} ({os.fspath(path)!r})")
         options = {key: value for key, value in (("name", name), ("target", target), ("sizes", sizes), (
-            "weights", weights), ("weight_dtype", weight_dtype))
+            "weights", weights), ("weight_dtype", weight_dtype), ("threads", threads))
                    if value is not None}
         if options and suffix in (".onnx", ".pt2"):
             raise ValueError(f"only compiled programs (.so, .o, .wasm) take {', '.join(options)}, not {suffix}")

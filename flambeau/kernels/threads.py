@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 _limit: int | None = None
+_assumed = threading.local()
 _library: Any = ()  # () before the search; None if not found
 
 _SETTERS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads64_",
@@ -51,6 +55,9 @@ def _loaded_libraries() -> list[str]:
 
 def count() -> int:
     """The number of threads of an operator: the set limit, the environment's, or the available CPUs."""
+    assumed: int = getattr(_assumed, "count", 0)
+    if assumed:
+        return assumed
     if _limit is not None:
         return _limit
     configured = _environment_limit()
@@ -67,6 +74,17 @@ def _environment_limit() -> int:
         if value.isdigit() and int(value):
             return int(value)
     return 0
+
+
+@contextmanager
+def assumed(threads: int) -> Iterator[None]:
+    """Plan for a number of threads in this thread: code that another process runs."""
+    before = getattr(_assumed, "count", 0)
+    _assumed.count = threads
+    try:
+        yield
+    finally:
+        _assumed.count = before
 
 
 def limit(threads: int) -> None:

@@ -107,7 +107,6 @@ def emit_for(other: target.Host, source: str) -> bytes:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    llvm.initialize_native_asmparser()  # for inline assembly; LLVM's parsers of other targets are not exposed
     tm = target.machine_for(other)
     module = llvm.parse_assembly(source)
     module.triple, module.data_layout = other.triple, str(tm.target_data)

@@ -123,12 +123,13 @@ def generating_for(device: Host) -> Iterator[None]:
 def _initialize() -> None:
     import llvmlite.binding as llvm
 
+    if is_foreign():  # without parsers of inline assembly, which LLVM has for this machine only
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        return
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
-    if is_foreign():
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
 
 
 def machine() -> Any:

@@ -38,6 +38,10 @@ _BITS = 20
 
 #: the byte offset of the pool's field that holds the address of its `run`
 RUN_OFFSET = _CALLS + 40
+#: bytes of the fields, and the offsets of those that are set when a pool is made
+SIZE = _SIZE
+CALLS_OFFSET, MUTEX_OFFSET, CONDITION_OFFSET = _CALLS, _MUTEX, _CONDITION
+STOP_OFFSET, MEMBERS_OFFSET, SPINS_OFFSET = _STOP, _MEMBERS, _SPINS
 
 #: added to a number of chunks that the caller runs alone, since they are too small to share
 CALLER_ONLY = 1 << 32
@@ -50,6 +54,7 @@ _CALLER_SPINS = 2000
 _TIMED_SPINS = 4000
 
 _IR = """
+{declared}
 define void @work(ptr %pool, i64 %member) {{
 entry:
   %done = getelementptr i8, ptr %pool, i64 {done}
@@ -253,22 +258,27 @@ release:
 """
 
 
-def _pause() -> str:
+def _pause() -> tuple[str, str]:
+    """The instruction of a thread that spins, and its declaration.
+
+    It is an intrinsic, since LLVM parses inline assembly of this machine only.
+    """
     from . import target
 
     triple = target.host().triple
     if triple.startswith("x86_64"):
-        return 'call void asm sideeffect "pause", "~{memory}"()'
+        return "call void @llvm.x86.sse2.pause()", "declare void @llvm.x86.sse2.pause()"
     if triple.startswith(("aarch64", "arm64")):
-        return 'call void asm sideeffect "yield", "~{memory}"()'
-    return "fence seq_cst"
+        return "call void @llvm.aarch64.hint(i32 1)", "declare void @llvm.aarch64.hint(i32)"
+    return "fence seq_cst", ""
 
 
 def _generate() -> str:
+    pause, declared = _pause()
     return _IR.format(done=_DONE, task=_TASK, busy=_BUSY, sleeping=_SLEEPING, calls=_CALLS, mutex=_MUTEX,
                       stop=_STOP, members=_MEMBERS, condition=_CONDITION, spins=_SPINS, caller_spins=_CALLER_SPINS,
                       most=CALLER_ONLY - 1, bits=_BITS, chunks=(1 << _BITS) - 1, one_above=1 << _BITS,
-                      number=2 * _BITS, pause=_pause(),
+                      number=2 * _BITS, pause=pause, declared=declared,
                       wait_arguments=", i32 -1, i32 0" if sys.platform == "win32" else "")
 
 

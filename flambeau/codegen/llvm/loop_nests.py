@@ -94,7 +94,8 @@ def store_fence(builder: ir.IRBuilder) -> None:
     from ...runtime.target import host
 
     if host().triple.startswith(("x86_64", "amd64")):
-        builder.asm(ir.FunctionType(ir.VoidType(), []), "sfence", "~{memory}", [], True)
+        nothing = ir.FunctionType(ir.VoidType(), [])
+        builder.call(builder.module.declare_intrinsic("llvm.x86.sse.sfence", (), nothing), [])
     else:
         builder.fence("seq_cst")
 

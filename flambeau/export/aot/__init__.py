@@ -15,6 +15,7 @@ from typing import Any
 from .build import Progress, Report, build, silent
 from .errors import ExportError
 from .interface import identifier
+from .pool_ir import MAX_THREADS
 from .sources import function_source, program_source
 from .targets import NAMES, default_name, resolve
 from .weights import DTYPES
@@ -31,6 +32,7 @@ def compile(
     target: str | None = None,
     weights: str = "inside",
     weight_dtype: str | None = None,
+    threads: int = 1,
     progress: Progress = silent,
 ) -> Report:
     """Compile a function of tensors, such as a training step, to a file.
@@ -48,6 +50,8 @@ def compile(
         weights: "inside" the file, or "beside" it in a safetensors file, which may be mapped.
         weight_dtype: in which large float32 weights are stored: None (as they are), "bfloat16", or "int8" with a scale
             per row. They are decoded into memory of the caller once.
+        threads: how many threads a run is planned for; more than 1, for native targets, adds functions that start and
+            stop a pool of threads, which is passed to each run.
         progress: called with the stage, how many of its parts are done, and of how many.
 
     Raises:
@@ -74,6 +78,7 @@ def compile(
         chosen,
         progress,
         *_stored(weights, weight_dtype),
+        _checked_threads(threads, path),
     )
 
 
@@ -86,6 +91,7 @@ def compile_program(
     sizes: dict[str, Iterable[int]] | None = None,
     weights: str = "inside",
     weight_dtype: str | None = None,
+    threads: int = 1,
     progress: Progress = silent,
 ) -> Report:
     """Compile an exported program to a file: `ExportedProgram.save` for `.so`, `.o` and `.wasm`.
@@ -93,7 +99,7 @@ def compile_program(
     Args:
         program: an `ExportedProgram`.
         path: of the file.
-        name, target, weights, weight_dtype, progress: as in `compile`.
+        name, target, weights, weight_dtype, threads, progress: as in `compile`.
         sizes: name of a dynamic size -> the values for which there is code; default: its range, or, where it has no
             maximum, 1 to 8, 16, 32 and 64.
 
@@ -113,7 +119,15 @@ def compile_program(
     path = Path(path)
     chosen = resolve(_target_name(path, target))
     source = program_source(program, name or identifier(path.stem), sizes, progress)
-    return build(source, path, chosen, progress, *_stored(weights, weight_dtype))
+    return build(source, path, chosen, progress, *_stored(weights, weight_dtype), _checked_threads(threads, path))
+
+
+def _checked_threads(threads: int, path: Path) -> int:
+    if not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"threads= is from 1 to {MAX_THREADS}, not {threads}")
+    if threads > 1 and path.suffix == ".wasm":
+        raise ValueError("a WebAssembly module runs on one thread: threads= is of .so and .o files")
+    return threads
 
 
 def _stored(weights: str, weight_dtype: str | None) -> tuple[str | None, bool]:

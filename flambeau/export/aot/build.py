@@ -17,7 +17,7 @@ from .capture import Capture, Memory, fallback_kernels
 from .errors import ExportError
 from .header import header
 from .interface import Extent, Interface, Operand, Setting, distinct, identifier
-from .interface_ir import ALIGNMENT, interface_module
+from .interface_ir import ALIGNMENT, interface_assembly, interface_module
 from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, encode_graph
 from .linking import link
 from .program_ir import Place
@@ -140,6 +140,7 @@ def build(
     progress: Progress = silent,
     weight_dtype: str | None = None,
     beside: bool = False,
+    threads: int = 1,
 ) -> Report:
     """Build a shared library, an object file or a WebAssembly module, and its header or loader.
 
@@ -150,6 +151,7 @@ def build(
         progress: told what is being done.
         weight_dtype: in which large weights are stored: None, "bfloat16" or "int8".
         beside: whether the weights are in a file of their own.
+        threads: how many threads a run is planned for.
 
     Raises:
         ExportError: the program cannot be compiled.
@@ -163,12 +165,12 @@ def build(
             raise ExportError(f"{kernel!r} has no compiled kernel: {kernel.why or 'it runs in NumPy'}")
     layout = _Layout(source, weight_dtype, beside)
     weights, state = layout.weights, layout.state
-    interface, guards = _interface(source, layout, target)
+    interface, guards = _interface(source, layout, target, threads)
     first_output = len(interface.inputs)
     state_base = first_output + len(interface.outputs)
     sized = [_sized(sizes, each, layout, guards, state_base) for sizes, each in source.captures]
     names = [f"{interface.name}_{each.name}" for each in target.variants]
-    jobs = [VariantJob(name, sized, first_output, state_base + 2) for name in names]
+    jobs = [VariantJob(name, sized, first_output, state_base + 2, threads) for name in names]
     codes = compile_variants(target.variants, jobs, lambda done: progress("compiling", done, len(jobs)))
     objects = _unique(codes)
     objects.append(_interface_object(interface, target, weights))
@@ -177,7 +179,8 @@ def build(
         data[f"{interface.name}_initial"] = state
     progress("linking", 0, 1)
     path.parent.mkdir(parents=True, exist_ok=True)
-    link(path, target, objects, data, exported_functions(interface))
+    assembly = interface_assembly(interface, target.variants)
+    link(path, target, objects, data, exported_functions(interface), assembly)
     progress("linking", 1, 1)
     files = [path]
     if target.is_wasm:
@@ -202,6 +205,8 @@ def exported_functions(interface: Interface) -> list[str]:
     names = ["arena_size", "run", "error_text"]
     if interface.passes_weights:
         names += ["weights_size", "weights_init"] if interface.decodes_weights else ["weights_open"]
+    if interface.threads > 1:
+        names += ["pool_size", "pool_start", "pool_stop"]
     if interface.state:
         names += ["state_size", "state_init", *(f"set_{each.name}" for each in interface.settings)]
     return [f"{interface.name}_{each}" for each in names]
@@ -230,7 +235,9 @@ def _sized(sizes: tuple[int, ...], each: Capture, layout: _Layout, guards: dict[
     return SizedJob(sizes, encode_graph(each.graph), targets, found, inputs)
 
 
-def _interface(source: Source, layout: _Layout, target: Target) -> tuple[Interface, dict[str, int]]:
+def _interface(
+    source: Source, layout: _Layout, target: Target, threads: int
+) -> tuple[Interface, dict[str, int]]:
     guards: dict[str, int] = {}
     for _, each in source.captures:
         for guard in each.guards:
@@ -278,6 +285,7 @@ def _interface(source: Source, layout: _Layout, target: Target) -> tuple[Interfa
         bool(layout.weights.segments),
         bool(layout.weights.header),
         NAMES[target.name],
+        threads,
     ), guards
 
 

@@ -36,6 +36,7 @@ def export_command(
     training: bool,
     beside: bool = False,
     weight_dtype: str | None = None,
+    threads: int = 1,
 ) -> int:
     """Compile a module or function of a script, and print a report.
 
@@ -47,6 +48,7 @@ def export_command(
         weights: a checkpoint that is loaded into the module.
         training: whether a module is exported in training mode.
         beside, weight_dtype: how the program's weights are stored.
+        threads: how many threads a run is planned for.
 
     Returns:
         The exit status: 0, 1 if it cannot be compiled, or 2 for wrong arguments.
@@ -60,6 +62,7 @@ def export_command(
                 "target": target,
                 "weights": "beside" if beside else "inside",
                 "weight_dtype": weight_dtype,
+                "threads": threads,
             }
             print(_export(subject, args, shapes, path, options, weights, training))
     except UsageError as error:

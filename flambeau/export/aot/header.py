@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from .interface import FIRST_GUARD, STATUSES, Interface, Operand
 from .interface_ir import ALIGNMENT
+from .pool_ir import MAX_THREADS
 
 
 def header(interface: Interface) -> str:
@@ -38,6 +39,8 @@ def _lines(api: Interface) -> Iterator[str]:
             yield f"int {name}_set_{each.name}(void *state, size_t state_bytes, {kind} value);\n"
     if api.passes_weights:
         yield from _weights(api)
+    if api.threads > 1:
+        yield from _pool(api.name)
     yield from _run(api)
     yield "/* The text of a status. It is never null, and need not be freed. */"
     yield f"const char *{name}_error_text(int status);\n"
@@ -108,14 +111,27 @@ def _weights(api: Interface) -> Iterator[str]:
     yield f"int {name}_weights_init(void *weights, size_t weights_bytes{file});\n"
 
 
+def _pool(name: str) -> Iterator[str]:
+    yield "/* The bytes of a pool of threads, of any alignment. */"
+    yield f"size_t {name}_pool_size(void);\n"
+    yield f"/* Start a pool of this many threads, from 1 to {MAX_THREADS}, the calling one included. It is stopped"
+    yield " * before its memory is freed, also if the system started fewer threads, which is a status. */"
+    yield f"int {name}_pool_start(void *pool, size_t pool_bytes, int threads);\n"
+    yield "/* End the threads of a pool that no run uses. */"
+    yield f"int {name}_pool_stop(void *pool);\n"
+
+
 def _run(api: Interface) -> Iterator[str]:
     parameters = ["void *state", "size_t state_bytes"] if api.state else []
     parameters += ["const void *weights"] if api.passes_weights else []
     parameters += [f"int64_t {each}" for each in api.sizes]
     for each in (*api.inputs, *api.outputs):
         parameters.append(f"{'' if each.written else 'const '}{each.c_type} *{each.name}")
-    parameters += ["void *arena", "size_t arena_bytes"]
+    parameters += ["void *arena", "size_t arena_bytes", *(["void *pool"] if api.threads > 1 else [])]
     yield "/* Run the program. The arena is memory for intermediate values: its contents mean nothing."
+    if api.threads > 1:
+        yield " * The threads of the pool share the work; null: the calling thread does all of it. While a run has the"
+        yield " * pool, other runs with it do without."
     for i, guard in enumerate(api.guards):
         yield f" * Status {FIRST_GUARD + i}: {guard}."
     yield " */"

@@ -82,6 +82,7 @@ class Interface(NamedTuple):
         decodes_weights: whether they are decoded into memory of the caller.
         weights_file: whether they are in a file beside.
         targets: what the code is compiled for, in words.
+        threads: how many threads a run is planned for; 1: no pool is passed.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Interface(NamedTuple):
     decodes_weights: bool
     weights_file: bool
     targets: str
+    threads: int = 1
 
 
 #: statuses, in order from 0 on: name, text
@@ -110,6 +112,8 @@ STATUSES = [
     ("UNSUPPORTED_PROCESSOR", "the processor lacks instructions that the code needs"),
     ("SMALL_WEIGHTS", "the memory for weights has fewer bytes than the weights_size function returns"),
     ("BAD_WEIGHTS", "the bytes are not the weights file of this model, or not all of it"),
+    ("SMALL_POOL", "the memory of a pool has fewer bytes than the pool_size function returns"),
+    ("NO_THREADS", "the system has not started the threads, or it is not a number from 1 to 64"),
 ]
 #: the status of the first data guard
 FIRST_GUARD = 32
@@ -136,7 +140,7 @@ _RESERVED = """
     explicit export extern false float for friend goto if inline int long mutable namespace new nullptr operator private
     protected public register restrict return short signed sizeof static struct switch template this throw true try
     typedef typename union unsigned using virtual void volatile while and or not xor
-    arena arena_bytes state state_bytes weights"""
+    arena arena_bytes state state_bytes weights pool"""
 _KEYWORDS = frozenset(_RESERVED.split())
 
 

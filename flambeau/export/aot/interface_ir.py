@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from .interface import FIRST_GUARD, STATUSES, Interface
+from .pool_ir import aligned, pool_functions
 from .targets import Variant
 from .weights import StoredWeights
 from .weights_ir import FILE_ALIGNMENT, weights_functions
@@ -14,6 +15,14 @@ ALIGNMENT = 64
 
 #: sets @level to the level of x86-64 that the processor and the system have; 1 below level 2
 _DETECT = """
+declare hidden void @NAME_cpuid(i32, ptr)
+declare hidden i32 @NAME_xgetbv()
+define internal { i32, i32, i32, i32 } @cpuid(i32 %leaf) {
+  %words = alloca [4 x i32], align 16
+  call void @NAME_cpuid(i32 %leaf, ptr %words)
+  %all = load { i32, i32, i32, i32 }, ptr %words, align 16
+  ret { i32, i32, i32, i32 } %all
+}
 @level = internal global i32 0
 define internal i32 @detect() {
 entry:
@@ -23,9 +32,9 @@ entry:
 return:
   ret i32 %known
 look:
-  %l0 = call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 0, i32 0)
+  %l0 = call { i32, i32, i32, i32 } @cpuid(i32 0)
   %most = extractvalue { i32, i32, i32, i32 } %l0, 0
-  %l1 = call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 1, i32 0)
+  %l1 = call { i32, i32, i32, i32 } @cpuid(i32 1)
   %c1 = extractvalue { i32, i32, i32, i32 } %l1, 2
   %v2.bits = and i32 %c1, 9970177
   %v2 = icmp eq i32 %v2.bits, 9970177
@@ -39,11 +48,10 @@ two:
   %low = select i1 %v2, i32 2, i32 1
   br label %done
 look.further:
-  %x = call { i32, i32 } asm sideeffect "xgetbv", "={ax},={dx},{cx}"(i32 0)
-  %xcr = extractvalue { i32, i32 } %x, 0
-  %l7 = call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 7, i32 0)
+  %xcr = call i32 @NAME_xgetbv()
+  %l7 = call { i32, i32, i32, i32 } @cpuid(i32 7)
   %b7 = extractvalue { i32, i32, i32, i32 } %l7, 1
-  %le = call { i32, i32, i32, i32 } asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 -2147483647, i32 0)
+  %le = call { i32, i32, i32, i32 } @cpuid(i32 -2147483647)
   %ce = extractvalue { i32, i32, i32, i32 } %le, 2
   %lzcnt.bit = and i32 %ce, 32
   %lzcnt = icmp ne i32 %lzcnt.bit, 0
@@ -68,6 +76,37 @@ done:
   ret i32 %level.found
 }
 """
+#: functions that read the processor's features, in assembly: LLVM parses inline assembly of this machine only
+_FEATURES = """
+\t.text
+\t.hidden NAME_cpuid
+\t.globl NAME_cpuid
+\t.type NAME_cpuid,@function
+NAME_cpuid:
+\tpushq %rbx
+\tmovl %edi, %eax
+\txorl %ecx, %ecx
+\tcpuid
+\tmovl %eax, (%rsi)
+\tmovl %ebx, 4(%rsi)
+\tmovl %ecx, 8(%rsi)
+\tmovl %edx, 12(%rsi)
+\tpopq %rbx
+\tretq
+\t.hidden NAME_xgetbv
+\t.globl NAME_xgetbv
+\t.type NAME_xgetbv,@function
+NAME_xgetbv:
+\txorl %ecx, %ecx
+\txgetbv
+\tretq
+\t.section .note.GNU-stack,"",@progbits
+"""
+
+
+def interface_assembly(interface: Interface, variants: Sequence[Variant]) -> str:
+    """Assembly that the module of a program's C functions calls; "" for none."""
+    return _FEATURES.replace("NAME", interface.name) if any(each.level for each in variants) else ""
 
 
 def interface_module(
@@ -84,6 +123,8 @@ def interface_module(
     lines = [*_Module(interface, variants, pointer_bits).lines()]
     if weights.is_parameter:
         lines += weights_functions(interface, weights, f"i{pointer_bits}")
+    if interface.threads > 1:
+        lines += pool_functions(interface, f"{interface.name}_{variants[-1].name}")
     return "\n".join(lines) + "\n"
 
 
@@ -97,7 +138,7 @@ class _Module:
     def lines(self) -> Iterator[str]:
         """The module's text."""
         if self.leveled:
-            yield _DETECT
+            yield _DETECT.replace("NAME", self.name)
         for each in self.variants:
             yield f"declare hidden i64 @{self.name}_{each.name}_run(ptr, ptr)"
             yield f"declare hidden i64 @{self.name}_{each.name}_arena(ptr)"
@@ -165,6 +206,7 @@ class _Module:
             *(f"ptr %arg.{each.name}" for each in operands),
             "ptr %arena",
             f"{self.size} %arena_bytes",
+            *(["ptr %pool.memory"] if api.threads > 1 else []),
         ]
         yield f"define i32 @{self.name}_run({', '.join(parameters)}) {{\nentry:"
         yield from self._sizes()
@@ -206,6 +248,9 @@ class _Module:
         yield "  %arena.base = getelementptr i8, ptr %arena, i64 %arena.step"
         weights = "%weights" if api.passes_weights else f"@{self.name}_weights" if api.weights else "null"
         bases = [*operands, "%state" if api.state else "null", weights, "%arena.base"]
+        if api.threads > 1:
+            yield aligned("%pool.memory", "pool")
+            bases.append("%pool")
         yield f"  %bases = alloca [{len(bases)} x ptr], align 8"
         for i, each in enumerate(bases):
             yield f"  %base.{i} = getelementptr ptr, ptr %bases, i64 {i}\n  store ptr {each}, ptr %base.{i}"
@@ -254,4 +299,4 @@ class _Module:
         yield from self._check(2, "%small", "SMALL_STATE")
 
 
-__all__ = ["ALIGNMENT", "interface_module"]
+__all__ = ["ALIGNMENT", "interface_assembly", "interface_module"]

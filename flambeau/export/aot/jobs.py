@@ -35,13 +35,15 @@ class VariantJob(NamedTuple):
     Attributes:
         name: the prefix of its symbols.
         sized: the graphs.
-        first_output, arena: the bases of the first output and of the arena, which is the last one.
+        first_output, arena: the bases of the first output and of the arena, which is the last one but for the pool.
+        threads: how many threads a run is planned for; with several the pool is the last base.
     """
 
     name: str
     sized: list[SizedJob]
     first_output: int
     arena: int
+    threads: int = 1
 
 
 class KernelReport(NamedTuple):

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from .errors import ExportError
+from .pool_ir import LIBC
 from .targets import Target
 
 _ELF = """\
@@ -44,13 +45,18 @@ _WASM = """\
 """
 #: functions of the C library that generated code may call
 _LIBC = ("memcpy", "memmove", "memset", "memcmp")
-_STUB = "\n".join(f"\t.globl {name}\n\t.type {name},%function\n{name}:" for name in _LIBC) + "\n"
+_STUB = "\n".join(f"\t.globl {name}\n\t.type {name},%function\n{name}:" for name in (*_LIBC, *LIBC)) + "\n"
 #: bytes of the stack of a WebAssembly module: kernels keep packed panels there
 _WASM_STACK = 1 << 20
 
 
 def link(
-    path: Path, target: Target, objects: Sequence[bytes], data: dict[str, np.ndarray], exported: Sequence[str]
+    path: Path,
+    target: Target,
+    objects: Sequence[bytes],
+    data: dict[str, np.ndarray],
+    exported: Sequence[str],
+    assembly: str = "",
 ) -> None:
     """Link a file.
 
@@ -60,6 +66,7 @@ def link(
         objects: object files.
         data: arrays of bytes by the symbol that they become.
         exported: functions that a WebAssembly module exports.
+        assembly: the text of one more module.
 
     Raises:
         ExportError: there is no linker, or it fails.
@@ -67,6 +74,8 @@ def link(
     with tempfile.TemporaryDirectory(prefix="flambeau-export-") as name:
         folder = Path(name)
         files = [*_write_objects(folder, objects), *(_assemble(folder, target, *each) for each in data.items())]
+        if assembly:
+            files.append(_assembled(folder, target, "assembly", assembly))
         out = folder / "linked"
         if target.is_wasm:
             command = [

@@ -53,6 +53,8 @@ def seconds_of_a_run(report: Report, path: Path) -> float | None:
     arena_size.restype = ctypes.c_size_t
     arena = arena_size(*map(ctypes.c_int64, sizes))
     arguments += [reserve(arena), ctypes.c_size_t(arena)]
+    if api.threads > 1:
+        arguments.append(ctypes.c_void_p(None))
     run = getattr(library, f"{api.name}_run")
     best, end = None, perf_counter() + _SECONDS
     while best is None or perf_counter() < end:

@@ -6,7 +6,8 @@ kernels' plans. Such plans share a function; each has a table of its numbers. A 
     i64 NAME_arena(ptr sizes)            the bytes of the arena for these sizes, or -1
     i64 NAME_run(ptr bases, ptr sizes)   0, or the number, from 1 on, of the data guard that does not hold; -1
 
-`bases` has the addresses of inputs, outputs, state, weights and arena, in this order.
+`bases` has the addresses of inputs, outputs, state, weights, arena and, in a program of several threads, the pool, in
+this order. Such a module also exports `NAME_work` and `NAME_share`, the pool's functions (`runtime.thread_pool`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...ir.schedule.steps import ExecutionPlan, Step
-from ...runtime.compilation import Symbol, Word
+from ...runtime.compilation import Library, Symbol, Word
 from ...runtime.launch import Condition
 from ...runtime.thread_pool import CALLER_ONLY
 from .kernel_objects import symbol_name
@@ -55,14 +56,17 @@ class _Table:
         return start
 
 
-def program_module(name: str, plans: Sequence[SizedPlan], bases: int, pointer_bytes: int) -> str:
+def program_module(
+    name: str, plans: Sequence[SizedPlan], bases: int, pointer_bytes: int, pool: Library | None = None
+) -> str:
     """The module of a program.
 
     Args:
         name: the prefix of its symbols.
         plans: for all sizes.
-        bases: the number of bases.
+        bases: the number of bases, without the pool.
         pointer_bytes: of the target.
+        pool: the pool's code; None in a program of one thread.
     """
     constants = _Constants(name)
     tables = [_table(each, constants) for each in plans]
@@ -74,8 +78,10 @@ def program_module(name: str, plans: Sequence[SizedPlan], bases: int, pointer_by
     }
     lines = [f'declare hidden void @"{each}"(ptr, ptr, i64)' for each in sorted({symbol_name(s) for s in used})]
     lines += [constants.text()]
+    if pool is not None:
+        lines += _pool_functions(name, pool)
     for structure, number in structures.items():
-        lines += _run_function(f"{name}_run_{number}", structure, constants.name, bases)
+        lines += _run_function(name, number, structure, constants.name, bases, pool is not None)
     for i, table in enumerate(tables):
         lines.append(f"@{name}_table_{i} = internal constant {_packed(table.words, pointer_bytes)}, align 64")
     lines += _lookup(name, plans, numbers, len(plans[0].sizes))
@@ -123,11 +129,11 @@ def _table(sized: SizedPlan, constants: _Constants) -> _Table:
             table.structure.append(("guard", bases, next(guards)))
             continue
         launch = step.launch
-        chunks = launch.chunks - CALLER_ONLY if launch.chunks >= CALLER_ONLY else launch.chunks
+        chunks = launch.chunks % CALLER_ONLY
         table.append([chunks, *(offset for _, offset in places), *launch.words])
         symbols = tuple((i, word) for i, word in enumerate(launch.words) if isinstance(word, Symbol))
         assert isinstance(launch.body, Symbol)
-        table.structure.append(("launch", launch.body, launch.then, bases, len(launch.words), symbols))
+        table.structure.append(("launch", launch.body, launch.then, bases, len(launch.words), symbols, launch.shared))
     return table
 
 
@@ -147,12 +153,27 @@ def _packed(words: Sequence[Word], pointer_bytes: int) -> str:
     return f"<{{ {', '.join(types)} }}> <{{ {', '.join(values)} }}>"
 
 
-def _run_function(name: str, structure: tuple, constants: str, bases: int) -> Iterator[str]:
+def _pool_functions(name: str, pool: Library) -> Iterator[str]:
+    for function, export, arguments in (("work", "work", ("ptr", "i64")), ("run", "share", ("ptr",) * 4 + ("i64",))):
+        symbol = symbol_name(pool.symbol(function))
+        named = ", ".join(f"{type_} %{i}" for i, type_ in enumerate(arguments))
+        yield f'declare hidden void @"{symbol}"({", ".join(arguments)})'
+        yield f"define hidden void @{name}_{export}({named}) {{"
+        yield f'  call void @"{symbol}"({named})\n  ret void\n}}'
+
+
+def _run_function(
+    program: str, number: int, structure: tuple, constants: str, bases: int, has_pool: bool
+) -> Iterator[str]:
+    name = f"{program}_run_{number}"
     most = max((len(step[3] if step[0] == "launch" else step[1]) for step in structure), default=1)
     yield f"define internal i64 @{name}(ptr %bases, ptr %table) {{\nentry:"
     yield f"  %pointers = alloca [{max(most, 1)} x ptr], align 16"
     for i in range(bases):
         yield f"  %base.at.{i} = getelementptr ptr, ptr %bases, i64 {i}\n  %base.{i} = load ptr, ptr %base.at.{i}"
+    if has_pool:
+        yield f"  %pool.at = getelementptr ptr, ptr %bases, i64 {bases}\n  %pool = load ptr, ptr %pool.at"
+        yield "  %is.alone = icmp eq ptr %pool, null"
     yield "  br label %step0"
     at = 0
     for s, step in enumerate(structure):
@@ -167,15 +188,23 @@ def _run_function(name: str, structure: tuple, constants: str, bases: int) -> It
             yield f"  %holds{s} = icmp eq i8 %bool{s}, %want{s}"
             yield f"  br i1 %holds{s}, label %step{s + 1}, label %stop{s}\nstop{s}:\n  ret i64 {step[2] + 1}"
             continue
-        _, body, then, places, words, _ = step
+        _, body, then, places, words, _, shared = step
         for k, base in enumerate(places):
             yield from _address(f"p{s}.{k}", base, at, constants)
             at += 1
             yield f"  %slot{s}.{k} = getelementptr ptr, ptr %pointers, i64 {k}\n  store ptr %p{s}.{k}, ptr %slot{s}.{k}"
         yield f"  %plan{s} = getelementptr i64, ptr %table, i64 {at}"
         at += words
+        before = f"step{s}"
+        if has_pool and shared:
+            before = f"alone{s}"
+            yield f"  br i1 %is.alone, label %alone{s}, label %share{s}\nshare{s}:"
+            yield (
+                f'  call void @{program}_share(ptr %pool, ptr @"{symbol_name(body)}", ptr %pointers, ptr %plan{s}, '
+                f"i64 %t{s})\n  br label %after{s}\nalone{s}:"
+            )
         yield f"  br label %head{s}\nhead{s}:"
-        yield f"  %i{s} = phi i64 [ 0, %step{s} ], [ %next{s}, %chunk{s} ]"
+        yield f"  %i{s} = phi i64 [ 0, %{before} ], [ %next{s}, %chunk{s} ]"
         yield f"  %more{s} = icmp slt i64 %i{s}, %t{s}\n  br i1 %more{s}, label %chunk{s}, label %after{s}"
         yield f'chunk{s}:\n  call void @"{symbol_name(body)}"(ptr %pointers, ptr %plan{s}, i64 %i{s})'
         yield f"  %next{s} = add i64 %i{s}, 1\n  br label %head{s}\nafter{s}:"

@@ -10,7 +10,7 @@ from ...ir.schedule.execution_plan import build_execution_plan
 from ...ir.schedule.scheduler import Schedule
 from ...ir.schedule.steps import Call, Step
 from ...kernels import threads
-from ...runtime import object_emission, target
+from ...runtime import object_emission, target, thread_pool
 from ...runtime.compilation import Library, Symbol
 from ...runtime.launch import Launch
 from .errors import ExportError
@@ -27,14 +27,18 @@ def compile_variant(job: VariantJob) -> VariantCode:
     """
     plans: list[SizedPlan] = []
     reports: list[KernelReport] = []
-    for sized in job.sized:
-        plan, reports = _plan(sized, job)
-        plans.append(plan)
+    with threads.assumed(job.threads):
+        for sized in job.sized:
+            plan, reports = _plan(sized, job)
+            plans.append(plan)
     libraries = _libraries(plans)
+    workers = thread_pool.library() if job.threads > 1 else None
+    if workers is not None:
+        libraries.append(workers)
     with ThreadPoolExecutor(max(1, threads.count()), "flambeau export") as pool:
         kernels = [*pool.map(kernel_object, libraries)]
     pointer_bytes = 4 if target.host().triple.startswith("wasm32") else 8
-    module = program_module(job.name, plans, job.arena + 1, pointer_bytes)
+    module = program_module(job.name, plans, job.arena + 1, pointer_bytes, workers)
     return VariantCode([object_emission.emit_object(module, "few"), *kernels], [p.plan.arena for p in plans], reports)
 
 

@@ -72,6 +72,15 @@ int main(int count, char **arguments) {
       sizes[0], sizes[1], sizes[2], sizes[3]);
   a[n++] = (word)aligned(arena + 4) + 4; /* an arena may have any address */
   a[n++] = (word)arena;
+  char text[256];
+  snprintf(text, sizeof text, "%s_pool_size", name);
+  size_t (*pool_size)(void) = (size_t(*)(void))dlsym(library, text);
+  void *pool = NULL;
+  if (pool_size) { /* a pool may have any address */
+    pool = (char *)aligned(pool_size() + 8) + 8;
+    if (((int (*)(void *, size_t, int))symbol(library, name, "pool_start"))(pool, pool_size(), 3)) return 248;
+    a[n++] = (word)pool;
+  }
   for (int64_t i = 0; i < runs; i++) {
     int status = ((run_function)symbol(library, name, "run"))(
         a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15], a[16],
@@ -82,6 +91,7 @@ int main(int count, char **arguments) {
     }
     for (int64_t k = 0; k < outputs; k++) fwrite((void *)a[first_output + k], 1, (size_t)bytes[inputs + k], out);
   }
+  if (pool && ((int (*)(void *))symbol(library, name, "pool_stop"))(pool)) return 247;
   fclose(out);
   return 0;
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +76,26 @@ def test_code_for_aarch64(tmp_path):
             got.append(np.frombuffer(done.stdout, a.dtype, a.size, at).reshape(a.shape))
             at += a.nbytes
         agree(got, expected)
+
+
+_BUILD = """
+import sys
+from flambeau.export import export
+from tests.export.aot.models import make
+module, args = make("mlp")
+export(module, args).save(sys.argv[1])
+"""
+
+
+def test_code_does_not_depend_on_the_machine_that_compiles_it(tmp_path):
+    """A machine with narrower vectors, more threads and an empty code cache builds the same file."""
+    module, args = make("mlp")
+    export(module, args).save(tmp_path / "mlp.wasm")
+    (tmp_path / "other").mkdir()
+    other = {"FLAMBEAU_JIT_WIDTH": "128", "OMP_NUM_THREADS": "7", "FLAMBEAU_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", _BUILD, str(tmp_path / "other" / "mlp.wasm")]
+    subprocess.run(command, check=True, env=os.environ | other)
+    assert (tmp_path / "other" / "mlp.wasm").read_bytes() == (tmp_path / "mlp.wasm").read_bytes()
 
 
 @pytest.mark.parametrize("name", NAMES)
