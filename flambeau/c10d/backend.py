@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from .durations import Duration
+
 DEFAULT_TIMEOUT = timedelta(seconds=1800)
 
 
@@ -15,6 +17,8 @@ class BackendOptions:
         backend: its name.
         timeout: how long a collective may take.
     """
+
+    _timeout = Duration()
 
     def __init__(self, backend: str = "undefined", timeout: timedelta = DEFAULT_TIMEOUT) -> None:
         self.backend, self._timeout = backend, timeout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .backend import Backend, BackendOptions
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
+from .fake import FakeProcessGroup
 from .gloo import ProcessGroupGloo
 from .options import (
     AllgatherOptions,
@@ -22,9 +23,11 @@ from .reduce_op import ReduceOp
 from .reducer import GradBucket, Reducer
 from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
+from .work import create_work_from_future as _create_work_from_future
 
 __all__ = ["AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "Backend",
            "BackendOptions", "BackendType", "BarrierOptions", "BroadcastOptions", "DistBackendError", "DistError",
-           "DistNetworkError", "DistStoreError", "FileStore", "GatherOptions", "GradBucket", "HashStore", "PrefixStore",
+           "DistNetworkError", "DistStoreError", "FakeProcessGroup",
+           "FileStore", "GatherOptions", "GradBucket", "HashStore", "PrefixStore",
            "ProcessGroup", "ProcessGroupGloo", "ReduceOp", "ReduceOptions", "ReduceScatterOptions", "Reducer",
-           "ScatterOptions", "Store", "TCPStore", "Work"]
+           "ScatterOptions", "Store", "TCPStore", "Work", "_create_work_from_future"]

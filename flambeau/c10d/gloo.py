@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..devices import strided
 from ..engine.profiler_events import USER, record_span
 from . import algorithms
 from .backend import DEFAULT_TIMEOUT, Backend, BackendOptions
@@ -31,6 +32,7 @@ from .options import (
 )
 from .profiling import in_profile, recorded
 from .reduce_op import Combine, RedOpType, as_real, combine, kind_of
+from .sparse_reduction import all_reduce_sparse
 from .stores.store import Store
 from .transport.mpi_transport import MPITransport, launched_by_mpi
 from .transport.shared_memory_transport import share_memory
@@ -65,6 +67,17 @@ class _Checks:
         """Check a root's rank."""
         if not 0 <= root < size:
             self.fail(f"invalid root rank: {root}")
+
+    def root_tensor(self, index: int, count: int) -> None:
+        """Check which of a process's tensors is the root's."""
+        if not 0 <= index < count:
+            self.fail(f"invalid root tensor: {index}")
+
+    def same_layout(self, tensors: Sequence[Any]) -> None:
+        """Check that tensors have the layout of the first one."""
+        for i, tensor in enumerate(tensors):
+            if tensor.layout is not tensors[0].layout:
+                self.fail(f"invalid tensor layout at index {i}")
 
     def not_empty(self, tensors: Sequence[Any]) -> None:
         """Check that there are tensors."""
@@ -220,6 +233,9 @@ class ProcessGroupGloo(Backend):
         tensors, opts = _arguments(tensors, opts, AllreduceOptions, op=op, timeout=timeout)
         checks = _Checks("allreduce")
         checks.not_empty(tensors)
+        checks.same_layout(tensors)
+        if tensors[0].is_sparse:
+            return self._allreduce_sparse(tensors, opts, checks)
         checks.dense(tensors)
         checks.alike(tensors[1:], tensors[0])
         reduce = self._reduction(opts, array_of(tensors[0]).reshape(-1)[:0])
@@ -239,6 +255,16 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, tensors)
 
+    def _allreduce_sparse(self, tensors: Any, opts: Any, checks: _Checks) -> Work:
+        checks.alike(tensors[1:], tensors[0])
+        if kind_of(opts.reduceOp) != RedOpType.SUM:
+            checks.fail("unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)")
+
+        def run(net: Transport, tag: int, deadline: Deadline) -> None:
+            all_reduce_sparse(net, tag, tensors, deadline)
+
+        return self._start(opts, run, tensors)
+
     @recorded("allreduce_coalesced_", "all_reduce")
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
         """Reduce each of several tensors over all processes, in place, as one array."""
@@ -246,6 +272,9 @@ class ProcessGroupGloo(Backend):
         checks = _Checks("allreduce_coalesced")
         if not tensors:
             checks.fail("requires non-empty tensor list")
+        checks.same_layout(tensors)
+        if tensors[0].layout is not strided:
+            checks.fail("unsupported layout")
         if any(tensor.dtype != tensors[0].dtype for tensor in tensors):
             checks.fail("tensors must all have the same type")
         checks.dense(tensors)
@@ -265,9 +294,7 @@ class ProcessGroupGloo(Backend):
         tensors, opts = _arguments(tensors, opts, BroadcastOptions, root=root, timeout=timeout)
         checks = _Checks("broadcast")
         checks.root(opts.rootRank, self._size)
-        checks.not_empty(tensors)
-        if not 0 <= opts.rootTensor < len(tensors):
-            checks.fail(f"invalid root tensor: {opts.rootTensor}")
+        checks.root_tensor(opts.rootTensor, len(tensors))
         checks.dense(tensors)
         checks.alike(tensors[1:], tensors[0])
         root_rank = opts.rootRank
@@ -290,6 +317,7 @@ class ProcessGroupGloo(Backend):
         tensors, opts = _arguments(tensors, opts, ReduceOptions, root=root, op=op, timeout=timeout)
         checks = _Checks("reduce")
         checks.root(opts.rootRank, self._size)
+        checks.root_tensor(opts.rootTensor, len(tensors))
         checks.single(tensors)
         checks.dense(tensors)
         reduce = self._reduction(opts, array_of(tensors[0]).reshape(-1)[:0])
@@ -333,7 +361,7 @@ class ProcessGroupGloo(Backend):
                 for rank in range(net.size):
                     scatter_into(chunks[rank], outputs[rank * count:(rank + 1) * count])
 
-        return self._start(opts, run, [each for outputs in output_tensors for each in outputs])
+        return self._start(opts, run, output_tensors[0] if len(output_tensors) == 1 else output_tensors)
 
     @recorded("allgather_coalesced_", "all_gather")
     def allgather_coalesced(self, output_lists: Any, input_list: Any, opts: Any = None) -> Work:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from .durations import Duration
 from .reduce_op import ReduceOp
 
 UNSET_TIMEOUT = timedelta(milliseconds=-1)  # the process group's timeout
@@ -17,6 +18,8 @@ class _Options:
         timeout: how long it may take; negative: as long as the process group allows.
         asyncOp: whether it runs beside the caller.
     """
+
+    timeout = Duration()
 
     def __init__(self) -> None:
         self.timeout = UNSET_TIMEOUT

@@ -62,8 +62,9 @@ class ProcessGroup:
         return self._size
 
     def name(self) -> str:
-        """The name of the default backend."""
-        return self._first().name()
+        """The name of the default backend; a program's group may have `getBackendName`."""
+        own = getattr(type(self), "getBackendName", None)
+        return self._first().name() if own is None else str(own(self))
 
     _get_backend_name = name
 
@@ -149,11 +150,17 @@ class ProcessGroup:
     def __getattr__(self, name: str) -> Any:
         if name in OPERATIONS:
             return getattr(self._first(), name)
-        if name == "reduce_scatter_tensor":
-            return self._first()._reduce_scatter_base
-        if name == "all_gather_into_tensor":
-            return self._first()._allgather_base
+        if name in _NEWER_NAMES:
+            return getattr(self, _NEWER_NAMES[name])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+#: names of collectives that groups have, and those that backends have
+_NEWER_NAMES = {"reduce_scatter_tensor": "_reduce_scatter_base", "reduce_scatter_single": "_reduce_scatter_base",
+                "all_gather_into_tensor": "_allgather_base", "all_gather_single": "_allgather_base",
+                "all_to_all_single": "alltoall_base",
+                "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
+                "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced"}
 
 
 def _type_of(device: Any) -> str:

@@ -30,8 +30,30 @@ class RedOpType(enum.IntEnum):
     def __str__(self) -> str:
         return f"RedOpType.{self.name}"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int) and int(self) == int(other)  # an object of ReduceOp equals it, not the reverse
 
-class ReduceOp:
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = enum.IntEnum.__hash__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _kind, (int(self),)
+
+
+def _kind(value: int) -> RedOpType:
+    return RedOpType(value)
+
+
+class _WithKinds(type):
+    """Kinds count as objects of `ReduceOp`."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type(instance) is RedOpType or super().__instancecheck__(instance)
+
+
+class ReduceOp(metaclass=_WithKinds):
     """The operation of a reduction over processes.
 
     Args:
@@ -47,10 +69,10 @@ class ReduceOp:
     BAND, BOR, BXOR, PREMUL_SUM = (RedOpType(i) for i in range(5, 9))
 
     def __init__(self, op: Any, factor: Any = None) -> None:
-        self.op, self.factor = RedOpType(op), factor
+        self.op, self.factor = kind_of(op), factor
 
     def __eq__(self, other: object) -> bool:
-        return self.op == (other.op if isinstance(other, ReduceOp) else other)
+        return self.op == (other.op if type(other) is ReduceOp else other)
 
     def __hash__(self) -> int:
         return hash(self.op)
@@ -69,7 +91,7 @@ def premultiplied_sum(factor: Any) -> ReduceOp:
 
 def kind_of(op: Any) -> RedOpType:
     """The kind of a reduction."""
-    return op.op if isinstance(op, ReduceOp) else RedOpType(op)
+    return op.op if type(op) is ReduceOp else RedOpType(op)
 
 
 #: what gloo reduces; its bool is a byte, whose sum is an `or`

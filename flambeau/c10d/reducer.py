@@ -19,9 +19,10 @@ from ..runtime.futures import Future
 from .memory import array_of
 from .options import AllreduceOptions, BroadcastOptions
 from .process_group import ProcessGroup
+from .work import end
 
 _BUCKET_BYTES = 25 << 20
-_FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction starts early
+FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction starts early
 
 
 class GradBucket:
@@ -78,6 +79,8 @@ class _Bucket:
     def __init__(self, indices: Sequence[int], parameters: Sequence[Tensor], sparse: bool) -> None:
         self.indices, self.sparse = list(indices), sparse
         members = [parameters[i] for i in indices]
+        if any(each.dtype != members[0].dtype for each in members):
+            raise RuntimeError("All parameters in a bucket must have the same dtype.")
         self.lengths = [each.numel() for each in members]
         self.offsets = np.cumsum([0, *self.lengths]).tolist()
         self.flat = wrap(np.zeros(0 if sparse else self.offsets[-1], members[0]._array.dtype))
@@ -137,7 +140,7 @@ def broadcast_coalesced(process_group: ProcessGroup, tensors: Sequence[Tensor], 
             flat = wrap(np.concatenate([np.ascontiguousarray(tensors[i].detach()._array).reshape(-1) for i in bucket]))
             options = BroadcastOptions()
             options.rootRank, options.asyncOp = src, False
-            process_group.broadcast([flat], options)
+            end(process_group.broadcast([flat], options))
             if process_group.rank() != src:
                 start = 0
                 for i in bucket:
@@ -167,7 +170,7 @@ class Reducer:
                  expect_sparse_gradients: Sequence[bool] = (), bucket_bytes_cap: int = _BUCKET_BYTES,
                  find_unused_parameters: bool = False, gradient_as_bucket_view: bool = False,
                  param_to_name_mapping: dict[int, str] | None = None,
-                 first_bucket_bytes_cap: int = _FIRST_BUCKET_BYTES) -> None:
+                 first_bucket_bytes_cap: int = FIRST_BUCKET_BYTES) -> None:
         self.parameters = list(params)
         self.group = process_group
         self.sparse = list(expect_sparse_gradients) or [False] * len(self.parameters)
@@ -180,6 +183,7 @@ class Reducer:
         self.uses = [0] * len(self.parameters)
         self.expects_reduction = False
         self.finished = True
+        self.passes = 0
         self.rebuilt = False
         self.order: list[int] = []  # the parameters in the order their gradients were ready
         self.divisor = process_group.size()
@@ -215,13 +219,13 @@ class Reducer:
         order = wrap(np.array(seen, np.int32))
         options = BroadcastOptions()
         options.asyncOp = False
-        self.group.broadcast([order], options)  # all processes reduce the same gradients at once
+        end(self.group.broadcast([order], options))  # all processes reduce the same gradients at once
         seen = order._array.tolist()
         buckets, _ = compute_bucket_assignment_by_size([self.parameters[i] for i in seen], self.caps, self.sparse, seen)
         self._make_buckets(buckets)
         return True
 
-    def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
+    def prepare_for_backward(self, outputs: Tensor | Sequence[Tensor]) -> None:
         """Expect a backward pass from these results.
 
         Args:
@@ -232,7 +236,8 @@ class Reducer:
         """
         if not self.finished:
             self._raise_unfinished()
-        self.expects_reduction, self.finished = True, False
+        self.expects_reduction = True
+        self.passes += 1
         self.next_bucket = 0
         self.uses = [0] * len(self.parameters)
         self.local_used[:] = 0
@@ -244,12 +249,9 @@ class Reducer:
         self.unused: set[int] = set()
         if self.static and self.static_uses is not None:
             self.unused = {i for i, count in enumerate(self.static_uses) if not count}
-        elif self.find_unused and outputs:
-            reached = _reached_leaves(outputs)
+        elif self.find_unused and (isinstance(outputs, Tensor) or outputs):
+            reached = _reached_leaves([outputs] if isinstance(outputs, Tensor) else outputs)
             self.unused = {i for i, parameter in enumerate(self.parameters) if id(parameter) not in reached}
-        if len(self.unused) == len(self.parameters):
-            self.finished = True  # no pass will come
-            return
         self.early = sorted(self.unused)
 
     def _raise_unfinished(self) -> None:
@@ -288,7 +290,7 @@ class Reducer:
         if not self.expects_reduction:
             return
         if not self.callback_queued:
-            self.callback_queued = True
+            self.callback_queued, self.finished = True, False
             queue_callback(self._finish)
             for unused in self.early:
                 self._mark_ready(unused)
@@ -365,6 +367,9 @@ class Reducer:
         started = time.perf_counter()
         if self.hook is not None:
             bucket.future = self._run_comm_hook(self._as_grad_bucket(number))
+            if not isinstance(bucket.future, Future):
+                raise RuntimeError("callback must return a torch.futures.Future object, but got "
+                                   f"{type(bucket.future).__name__}")
         elif bucket.sparse:
             bucket.future = _reduce_sparse(self.group, bucket.sparse_gradient, self.divisor)
         else:
@@ -407,7 +412,7 @@ class Reducer:
             total = wrap(used.copy())
             options = AllreduceOptions()
             options.asyncOp = False
-            self.group.allreduce([total], options)
+            end(self.group.allreduce([total], options))
             used = total._array
         for bucket in self.buckets:
             assert bucket.future is not None
@@ -522,4 +527,5 @@ def sum_sparse(group: ProcessGroup, tensor: Any) -> Tensor:
     return out
 
 
-__all__ = ["GradBucket", "Reducer", "broadcast_coalesced", "compute_bucket_assignment_by_size", "sum_sparse"]
+__all__ = ["FIRST_BUCKET_BYTES", "GradBucket", "Reducer", "broadcast_coalesced", "compute_bucket_assignment_by_size",
+           "sum_sparse"]

@@ -104,6 +104,18 @@ class Work:
     unbox = staticmethod(lambda work: work)
 
 
+def end(work: Any) -> None:
+    """Wait for the end of a work that a program may have implemented, whose `wait` need not have a default."""
+    work.wait(timedelta(0))
+
+
+def create_work_from_future(future: Future[Any]) -> Work:
+    """A work that ends when a future does: `torch._C._distributed_c10d._create_work_from_future`."""
+    work = Work()
+    work._future = future
+    return work
+
+
 class ReceiveWork(Work):
     """A message that is expected; waiting for it receives it."""
 
@@ -242,4 +254,4 @@ def _end(queue: _Queue) -> None:
         queue.changed.notify_all()
 
 
-__all__ = ["ReceiveWork", "Work", "WorkQueue"]
+__all__ = ["ReceiveWork", "Work", "WorkQueue", "create_work_from_future", "end"]

@@ -54,7 +54,8 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int = 3600) -> None:
 
 #: names that their modules define, which are imported when they are first used
 _DEFINED_IN = dict.fromkeys((
-    "GradBucket", "Reducer", "BuiltinCommHookType", "_broadcast_coalesced", "_compute_bucket_assignment_by_size",
+    "GradBucket", "Reducer", "_DEFAULT_FIRST_BUCKET_BYTES",
+    "BuiltinCommHookType", "_broadcast_coalesced", "_compute_bucket_assignment_by_size",
     "_register_builtin_comm_hook", "_register_comm_hook", "_verify_params_across_processes"), "reducers")
 _DEFINED_IN |= dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh")
 #: submodules that are imported when they are first used

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..c10d.process_group import BackendType
 
 __all__ = ["Backend", "BackendConfig", "get_default_backend_for_device", "is_backend_available", "is_gloo_available",
            "is_mpi_available", "is_nccl_available", "is_ucc_available", "is_xccl_available"]
+
+
+class _BackendPlugin(NamedTuple):
+    creator_fn: Callable[..., Any]
+    extended_api: bool
 
 
 class Backend(str):
@@ -27,7 +32,7 @@ class Backend(str):
     """
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
-    _plugins: dict[str, tuple[Callable[..., Any], bool]] = {}  # noqa: RUF012
+    _plugins: dict[str, _BackendPlugin] = {}  # noqa: RUF012
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]  # noqa: RUF012
     default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}  # noqa: RUF012
     backend_capability = {GLOO: ["cpu", "cuda"], NCCL: ["cuda"], XCCL: ["xpu"], UCC: ["cpu", "cuda"],  # noqa: RUF012
@@ -58,17 +63,18 @@ class Backend(str):
             AssertionError: there is one with this name.
         """
         name = name.lower()
-        assert not hasattr(cls, name.upper()), f"{name.upper()} c10d backend already exist"
-        assert name not in cls._plugins, f"{name.upper()} c10d backend creator function already exist"
+        assert name == cls.FAKE or not hasattr(cls, name.upper()), f"{name.upper()} c10d backend already exist"
+        assert name.upper() not in cls._plugins, f"{name.upper()} c10d backend creator function already exist"
         setattr(cls, name.upper(), name)
-        cls.backend_list.append(name)
+        if name not in cls.backend_list:
+            cls.backend_list.append(name)
         types = ["cpu", "cuda"] if devices is None else [devices] if isinstance(devices, str) else list(devices)
         cls.backend_capability[name] = types
         if devices is not None:
             for each in types:
                 cls.default_device_backend_map.setdefault(each, name)
         cls.backend_type_map[name] = BackendType.CUSTOM
-        cls._plugins[name] = (func, extended_api)
+        cls._plugins[name.upper()] = _BackendPlugin(func, extended_api)
 
 
 class BackendConfig:
@@ -158,7 +164,7 @@ def is_backend_available(backend: str) -> bool:
     if ":" in backend:
         return all(is_backend_available(pair.split(":")[-1]) for pair in backend.split(","))
     asked = globals().get(f"is_{backend.lower()}_available")
-    return bool(asked()) if asked else backend.lower() in Backend._plugins
+    return bool(asked()) if asked else backend.upper() in Backend._plugins
 
 
 def get_default_backend_for_device(device: Any) -> str:

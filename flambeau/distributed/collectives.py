@@ -347,7 +347,7 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: P
     if pg in world.coalescing:
         world.coalescing[pg].append(("allgather", output, own, None))
         return None
-    return _finished(pg._allgather_base(output, own, _with(AllgatherOptions(), async_op)), async_op)
+    return _finished(pg.all_gather_single(output, own, _with(AllgatherOptions(), async_op)), async_op)
 
 
 def all_gather_single(output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None,
@@ -518,7 +518,7 @@ def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM,
     if pg in world.coalescing:
         world.coalescing[pg].append(("reduce_scatter", output, input, op))
         return None
-    return _finished(pg._reduce_scatter_base(output, input, _with(_reducing(ReduceScatterOptions(), op), async_op)),
+    return _finished(pg.reduce_scatter_single(output, input, _with(_reducing(ReduceScatterOptions(), op), async_op)),
                      async_op)
 
 
@@ -566,7 +566,7 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequenc
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
     pg = _group_or_default_group(group)
-    return _finished(pg.alltoall_base(output, input, list(output_split_sizes or ()), list(input_split_sizes or ()),
+    return _finished(pg.all_to_all_single(output, input, list(output_split_sizes or ()), list(input_split_sizes or ()),
                                       _with(AllToAllOptions(), async_op)), async_op)
 
 

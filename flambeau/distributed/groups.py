@@ -303,7 +303,7 @@ def _make_backend(name: str, store: Store, rank: int, size: int, ranks: Sequence
         return ProcessGroupMPI(store, list(ranks) or None, timeout, _MASTER_TAG + world.count)
     if name in (Backend.NCCL, Backend.UCC, Backend.XCCL):
         raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
-    creator, extended = Backend._plugins.get(name, (None, False))
+    creator, extended = Backend._plugins.get(name.upper(), (None, False))
     assert creator is not None, f"Unknown backend type {name}"
     if not extended:
         return creator(store, rank, size, timeout)

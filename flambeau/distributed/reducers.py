@@ -6,10 +6,17 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from ..c10d.reducer import GradBucket, Reducer, broadcast_coalesced, compute_bucket_assignment_by_size
+from ..c10d.reducer import (
+    FIRST_BUCKET_BYTES,
+    GradBucket,
+    Reducer,
+    broadcast_coalesced,
+    compute_bucket_assignment_by_size,
+)
 
 __all__ = ["BuiltinCommHookType", "GradBucket", "Reducer"]
 
+_DEFAULT_FIRST_BUCKET_BYTES = FIRST_BUCKET_BYTES
 _compute_bucket_assignment_by_size = compute_bucket_assignment_by_size
 
 

@@ -90,6 +90,10 @@ def _error(scheme: str, text: str) -> ValueError:
     return ValueError(f"Error initializing torch.distributed using {scheme}:// rendezvous: {text}")
 
 
+def _use_libuv(query: dict[str, str]) -> bool:
+    return query.get("use_libuv", os.environ.get("USE_LIBUV", "1")) == "1"
+
+
 def _of_query(scheme: str, query: dict[str, str]) -> tuple[int, int]:
     if "rank" not in query:
         raise _error(scheme, "rank parameter missing")
@@ -124,7 +128,8 @@ def _of_tcp(url: str, timeout: timedelta = DEFAULT_TIMEOUT, **kwargs: Any) -> _F
         raise _error("tcp", "port number missing")
     rank, world_size = _of_query("tcp", _query(result))
     assert result.hostname is not None, "hostname cannot be None"
-    yield _create_c10d_store(result.hostname, result.port, rank, world_size, timeout), rank, world_size
+    store = _create_c10d_store(result.hostname, result.port, rank, world_size, timeout, _use_libuv(_query(result)))
+    yield store, rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using tcp:// method")
 
 
@@ -139,7 +144,7 @@ def _of_environment(url: str, timeout: timedelta = DEFAULT_TIMEOUT, **kwargs: An
     rank = int(query["rank"] if "rank" in query else variable("RANK"))
     world_size = int(query["world_size"] if "world_size" in query else variable("WORLD_SIZE"))
     host, port = variable("MASTER_ADDR"), int(variable("MASTER_PORT"))
-    yield _create_c10d_store(host, port, rank, world_size, timeout), rank, world_size
+    yield _create_c10d_store(host, port, rank, world_size, timeout, _use_libuv(query)), rank, world_size
     raise RuntimeError("Unable to perform re-rendezvous using env:// method")
 
 

@@ -373,8 +373,9 @@ def test_backends_of_programs(world):
     finally:
         del dist.Backend.DOUBLING
         dist.Backend.backend_list.remove("doubling")
-        for table in (dist.Backend.backend_capability, dist.Backend.backend_type_map, dist.Backend._plugins):
+        for table in (dist.Backend.backend_capability, dist.Backend.backend_type_map):
             table.pop("doubling")
+        dist.Backend._plugins.pop("DOUBLING")
 
 
 def test_collectives_outside_of_a_group_warn(world):

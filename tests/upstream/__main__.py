@@ -17,7 +17,9 @@ import zlib
 from textwrap import dedent
 
 from .import_hook import install
-from .loading import load, lost
+from .isolation import run_forked
+from .loading import TestFileFinder, load, lost
+from .ranks import SPAWN, fork_processes, with_ranks
 from .verdicts import ENDINGS, Ledger, run, tests_of
 
 
@@ -32,6 +34,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="a line for each test, whatever its outcome")
     parser.add_argument("--oracle", action="store_true", help="run on PyTorch itself")
     parser.add_argument("--stubs", action="store_true", help="stubs of the test machinery, as without PyTorch")
+    parser.add_argument("--spawn", action="store_true", help="start processes of tests anew, do not fork them")
     parser.add_argument("--timeout", type=int, default=20, metavar="S", help="seconds of processor time of a test (20)")
     parser.add_argument("-v", "--verbose", action="store_true", help="full tracebacks")
     return parser.parse_args()
@@ -47,10 +50,13 @@ def main() -> int:
     os.environ["FLAMBEAU_UPSTREAM_FILE"] = os.path.abspath(arguments.file)
     if arguments.stubs:
         os.environ["FLAMBEAU_UPSTREAM_STUBS"] = "1"
+    if arguments.spawn:
+        os.environ[SPAWN] = "1"
     install(arguments.oracle)
     ledger = Ledger(os.path.join(here, "not_applicable.txt"))
     file = os.path.basename(arguments.file)
     counts: collections.Counter[str] = collections.Counter()
+    sys.meta_path.insert(0, TestFileFinder(os.path.dirname(os.path.abspath(arguments.file))))
     module = load(arguments.file)
     for what in lost if arguments.verbose else [each for each in lost if each.startswith(f"{module.__name__}:")]:
         print(f"not loaded: {what}")
@@ -63,7 +69,8 @@ def main() -> int:
             if arguments.all:
                 print(f"not applicable {name} - {reason}")
             continue
-        verdict = run(test, arguments.timeout)
+        verdict = (run_forked(test, arguments.timeout, fork_processes) if with_ranks() else
+                   run(test, arguments.timeout))
         counts[verdict.ending] += 1
         if verdict.ending == "fail" or arguments.all:
             if arguments.list_failures:

@@ -78,9 +78,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "torch": {name: AbsentDtype(name) for name in ABSENT_DTYPES},
     "torch._C": {"_DisableFuncTorch": contextlib.nullcontext,
                  **dict.fromkeys(("_jit_set_emit_hooks", "_jit_clear_class_registry",
-                                  "_debug_only_display_vmap_fallback_warnings"), _nothing),
+                                  "_debug_only_display_vmap_fallback_warnings",
+                                  "_set_print_stack_traces_on_fatal_signal"), _nothing),
                  "_debug_only_are_vmap_fallback_warnings_enabled": _no,
                  "_jit_get_emit_hooks": lambda: (None, None)},
+    "torch._C._distributed_c10d": {"_set_thread_isolation_mode": _nothing},
     "torch.backends": {"python_native": SimpleNamespace(available_dsls=[], all_dsls=["cutedsl", "triton"])},
     "torch._utils": {"_is_privateuse1_backend_available": _no},
 }

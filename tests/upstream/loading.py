@@ -138,21 +138,21 @@ def load(path: str) -> ModuleType:
 
 
 class TestFileFinder(MetaPathFinder, Loader):
-    """Loads a test file in a process that one of its tests has started, by import."""
+    """Loads files of a folder of tests by import: those that tests share, and a test's file in a process it started."""
 
     __test__ = False
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.abspath(folder)
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None,
                   target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname != os.path.splitext(os.path.basename(self.path))[0]:
+        if "." in fullname or not os.path.exists(os.path.join(self.folder, fullname + ".py")):
             return None
         return ModuleSpec(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return load(self.path)
+        return load(os.path.join(self.folder, spec.name + ".py"))
 
     def exec_module(self, module: ModuleType) -> None:
         """It has been executed by `load`."""

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from .placeholder import Placeholder
+from .ranks import divide_worlds
 
 #: modules, and all below them, whose source is taken from the installed PyTorch
 PREFIXES = ("torch.testing._internal", "torch.testing._comparison", "torch.testing._utils", "torch.testing._creation",
@@ -73,6 +74,8 @@ class MachineryLoader(Loader):
         execute(module, str(self.path), tolerant=True)
         if module.__name__ == "torch.testing._internal.common_modules":
             _name_modules(module)
+        if module.__name__ == "torch.testing._internal.distributed.multi_threaded_pg":
+            divide_worlds(module)
 
 
 def _name_modules(module: ModuleType) -> None:

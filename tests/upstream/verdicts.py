@@ -62,7 +62,12 @@ class _Result(unittest.TestResult):
 
 
 def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = str(error)
+    if "Traceback (most recent call last)" in text:  # of a process or thread of the test
+        text = text.partition("Traceback (most recent call last):")[2]
+        raised = re.search(r"^[A-Za-z_][\w.]*(: .*|$)", text, re.M | re.S)
+        text = raised.group() if raised else text
+    text = " ".join(text.split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -139,6 +144,9 @@ def run(test: unittest.TestCase, seconds: int) -> Verdict:
     finally:
         threading.excepthook = hook
     name = f"{type(test).__name__}::{test._testMethodName}"
+    if result.ended[0] == "pass" and at_once and hasattr(test, "_spawn_threads"):  # a rank that ended before the test
+        error = at_once[0].exc_value
+        result.ended = ("fail", _one_line(error), "".join(traceback.format_exception(error)))
     ending, why, trace = result.ended
     if ending == "fail" and _asks_for_internals(why):
         ending = "internal"

@@ -15,6 +15,7 @@ from ...kernels.sparse import flatten_indices, scatter_add
 from ..dispatch.promotion import result_type
 from ..tensor import Tensor, wrap
 from .conversion import coalesced, in_layout, layout_name, to_compressed_array, to_coo_array, to_dense_array
+from .merging import merged
 from .recording import is_compressed, is_coo, is_sparse, make
 
 #: operators with f(0) = 0, applied to the values of a coalesced tensor
@@ -148,6 +149,9 @@ def _add_coo(a: CooArray, b: CooArray, alpha: Any, to: np.dtype) -> CooArray:
     if contiguous and a.nnz == b.nnz and (a.indices == b.indices).all():
         values = dtypes.cast(dtypes.widen(first) + dtypes.widen(second), to)
         return CooArray(a.indices.copy(), values, a.shape, a.coalesced and b.coalesced)
+    if contiguous:
+        indices, values = merged(a.indices, b.indices, (first, second), a.shape[:a.sparse_dim])
+        return CooArray(indices, values, a.shape, a.coalesced and b.coalesced)
     indices = np.concatenate([a.indices, b.indices], 1)
     values = np.concatenate([first, second])
     both = CooArray(indices, values, a.shape, False)

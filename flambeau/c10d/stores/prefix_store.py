@@ -71,7 +71,7 @@ class PrefixStore(Store):
             self._store.wait(self._keys(keys), timeout)
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
-        return self._store.compare_set(self._key(key), expected_value, desired_value)
+        return self._store.compare_set(self._key(key), as_bytes(expected_value), as_bytes(desired_value))
 
     def delete_key(self, key: str) -> bool:
         return self._store.delete_key(self._key(key))
@@ -87,13 +87,13 @@ class PrefixStore(Store):
         return self._store.has_extended_api()
 
     def append(self, key: str, value: str | bytes) -> None:
-        self._store.append(self._key(key), value)
+        self._store.append(self._key(key), as_bytes(value))
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
         return self._store.multi_get(self._keys(keys))
 
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
-        self._store.multi_set(self._keys(keys), values)
+        self._store.multi_set(self._keys(keys), list(map(as_bytes, values)))
 
     def queue_push(self, key: str, value: str | bytes) -> None:
         self._store.queue_push(self._key(key), value)

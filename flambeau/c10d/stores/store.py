@@ -62,7 +62,7 @@ class Store:
         self._timeout = timeout
 
     def _missing(self, name: str) -> Any:
-        raise RuntimeError(f'Tried to call pure virtual function "::c10d::Store::{name}"')
+        raise RuntimeError(f'Not implemented. Tried to call pure virtual function "::c10d::Store::{name}"')
 
     def set(self, key: str, value: str | bytes) -> None:
         """Set the value of a key."""
@@ -101,7 +101,7 @@ class Store:
 
     def list_keys(self) -> list[str]:
         """Return all keys."""
-        return self._missing("listKeys")
+        raise NotImplementedError("listKeys support is not implemented.")
 
     def has_extended_api(self) -> bool:
         """Whether `append`, `multi_get` and `multi_set` take one step each."""

@@ -222,7 +222,12 @@ class TCPStore(Store):
         shared = _servers[port]() if multi_tenant and port in _servers else None
         if shared is not None:
             return shared
-        server = _Server(_listen(port) if listen_fd is None else socket.socket(fileno=listen_fd))
+        if listen_fd is None:
+            bound = _listen(port)
+        else:
+            bound = socket.socket(fileno=listen_fd)
+            bound.listen()
+        server = _Server(bound)
         if multi_tenant:
             _servers[server.port] = weakref.ref(server)
         return server

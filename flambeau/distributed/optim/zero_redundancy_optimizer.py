@@ -44,6 +44,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     Raises:
         NotImplementedError: `overlap_with_ddp`.
+        ValueError: a parameter is sparse, or two have different types (PyTorch's texts).
 
     >>> import flambeau as torch
     >>> from flambeau.distributed.optim import ZeroRedundancyOptimizer
@@ -73,9 +74,19 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         Optimizer.__init__(self, params, defaults)
         Joinable.__init__(self)
         self._ready = True
+        self._check_types()
         self._divide(self.param_groups)
         self.optim = optimizer_class(self._own(), **defaults)
         self._sync_options(self.optim.param_groups, self.param_groups)
+
+    def _check_types(self) -> None:
+        text = "ZeroRedundancyOptimizer only supports using the same dense type for all parameters but got "
+        kinds = {parameter.type(): parameter for group in self.param_groups for parameter in group["params"]}
+        for kind, parameter in kinds.items():
+            if parameter.is_sparse:
+                raise ValueError(text + kind)
+        if len(kinds) > 1:
+            raise ValueError(text + "both " + " and ".join(list(kinds)[:2]))
 
     # ----- parts -----------------------------------------------------------------------------
 

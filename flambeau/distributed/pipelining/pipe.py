@@ -50,7 +50,7 @@ def pipe_split() -> None:
     ...         return x * 2
     >>> pipe = pipeline(Two(), (torch.ones(2),))
     >>> pipe.num_stages, pipe(torch.ones(2))
-    (2, tensor([4., 4.]))
+    (2, (tensor([4., 4.]),))
     """
     _mark()()
 
@@ -191,9 +191,9 @@ class Pipe(Module):
             traced = split_policy(traced)
         return _divide(traced)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute all stages."""
-        return self.split_gm(*tree_leaves((args, kwargs)))
+    def forward(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Compute all stages; the result's tensors, as a tuple."""
+        return tuple(tree_leaves(self.split_gm(*tree_leaves((args, kwargs)))))
 
     def get_stage_module(self, stage_idx: int) -> Module:
         """The module of a stage.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,12 +16,14 @@ from ..._tensor.tensor import Tensor, wrap
 from ...c10d.join import Join, Joinable, JoinHook, total_over
 from ...c10d.options import AllgatherOptions, AllreduceOptions
 from ...c10d.reduce_op import ReduceOp
-from ...c10d.reducer import Reducer, broadcast_coalesced, compute_bucket_assignment_by_size
+from ...c10d.reducer import GradBucket, Reducer, broadcast_coalesced, compute_bucket_assignment_by_size
+from ...c10d.work import end
 from ...c10d.world import default_group
 from ...devices import device
 from ...engine.grad_mode import is_grad_enabled, no_grad
 from ...engine.profiler_events import USER, record_span
 from ...modes import active_tracer, special
+from ...runtime.futures import Future
 from ..modules.module import Module
 from ..parameter import UninitializedParameter
 
@@ -108,6 +111,7 @@ class DistributedDataParallel(Module, Joinable):
     """
 
     _active_ddp_module: Any = None
+    _error = ""  # what the checks of arguments raised
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
                  broadcast_buffers: bool | None = None, init_sync: bool = True, process_group: Any = None,
@@ -213,11 +217,11 @@ class DistributedDataParallel(Module, Joinable):
         counts = [wrap(np.zeros(1, np.int64)) for _ in range(group.size())]
         options = AllgatherOptions()
         options.asyncOp = False
-        group.allgather([counts], [count], options)
+        end(group.allgather([counts], [count], options))
         padded = np.full(max(int(each.item()) for each in counts), -1, np.int64)
         padded[:own.size] = own
         received = [wrap(np.zeros_like(padded)) for _ in counts]
-        group.allgather([received], [wrap(padded)], options)
+        end(group.allgather([received], [wrap(padded)], options))
         for rank, each in enumerate(received):
             theirs = each._array
             if np.array_equal(theirs, padded):
@@ -418,12 +422,30 @@ class DistributedDataParallel(Module, Joinable):
 
         Raises:
             TypeError: it cannot be called.
+            ValueError: its annotations are other types (PyTorch's texts).
             RuntimeError: there is one already.
         """
-        if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
+        self._check_comm_hook(hook)
         self.reducer._register_comm_hook(state, hook)
         self._comm_hooks.append((hook, state))
+
+    def _check_comm_hook(self, hook: Any) -> None:
+        if not callable(hook):
+            self._log_and_throw(TypeError, "Communication hook must be callable.")
+        signature = inspect.signature(hook)
+        bucket = signature.parameters.get("bucket")
+        # annotations that are text are not looked up
+        if bucket is not None and bucket.annotation not in (inspect.Parameter.empty, GradBucket) and not isinstance(
+                bucket.annotation, str):
+            self._log_and_throw(ValueError, "Communication hook: bucket annotation should be dist.GradBucket.")
+        returned = signature.return_annotation
+        if returned not in (inspect.Signature.empty, Future[Tensor]) and not isinstance(returned, str):
+            self._log_and_throw(ValueError, "Communication hook: return annotation should be "
+                                            "torch.futures.Future[torch.Tensor].")
+
+    def _log_and_throw(self, kind: type[Exception], text: str) -> NoReturn:
+        self._error = text
+        raise kind(text)
 
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
         group = weakref.proxy(self)
@@ -451,7 +473,8 @@ class DistributedDataParallel(Module, Joinable):
     def _get_ddp_logging_data(self) -> dict[str, Any]:
         """What the reducer is made of."""
         reducer = self.reducer
-        return {"world_size": self.process_group.size(), "rank": self.process_group.rank(),
+        return {"iteration": reducer.passes, "has_error": int(bool(self._error)), "error": self._error,
+                "world_size": self.process_group.size(), "rank": self.process_group.rank(),
                 "module_name": type(self.module).__name__, "num_parameter_tensors": len(reducer.parameters),
                 "bucket_cap_bytes": self.bucket_bytes_cap, "find_unused_parameters": int(self.find_unused_parameters),
                 "gradient_as_bucket_view": int(self.gradient_as_bucket_view), "static_graph": int(self.static_graph),

@@ -12,4 +12,4 @@ if "FLAMBEAU_UPSTREAM" in os.environ:
     if "FLAMBEAU_UPSTREAM_FILE" in os.environ:
         from tests.upstream.loading import TestFileFinder
 
-        sys.meta_path.insert(0, TestFileFinder(os.environ["FLAMBEAU_UPSTREAM_FILE"]))
+        sys.meta_path.insert(0, TestFileFinder(os.path.dirname(os.environ["FLAMBEAU_UPSTREAM_FILE"])))
