@@ -195,19 +195,19 @@ def clear_cache(kind: str | None) -> int:
 
 def alias_command(action: str) -> int:
     """Install, remove or describe the distribution `torch` of the current environment."""
-    from . import alias_distribution
+    from .alias import distribution
 
     try:
         if action == "install":
-            print(f"import torch now means flambeau: torch {alias_distribution.VERSION} in "
-                  f"{alias_distribution.install()}")
+            print(f"import torch now means flambeau: torch {distribution.VERSION} in "
+                  f"{distribution.install()}")
         elif action == "remove":
-            print(f"removed torch {alias_distribution.VERSION} from {alias_distribution.remove()}")
+            print(f"removed torch {distribution.VERSION} from {distribution.remove()}")
         else:
-            aliased, sentence = alias_distribution.status()
+            aliased, sentence = distribution.status()
             print(sentence)
             return 0 if aliased else 1
-    except alias_distribution.AliasError as error:
+    except distribution.AliasError as error:
         print(f"flambeau alias {action}: {error}", file=sys.stderr)
         return 1
     return 0

@@ -17,6 +17,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from . import config
+from .errstate import IGNORE, reset_state, set_state
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
 
@@ -416,9 +417,23 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
             return converted
     if to in (HALF, COMPLEX32) or (source.kind in "fcV" and (
             to.itemsize < source.itemsize or to.kind in "iu" or source.kind == "V")):
-        with np.errstate(all="ignore"):  # overflow to inf or wrap-around, without a warning
+        token = set_state(IGNORE)  # overflow to inf or wrap-around, without a warning
+        try:
             return _converted(array, to)
+        finally:
+            reset_state(token)
     return _converted(array, to)
+
+
+def exact_sources(to: np.dtype) -> frozenset[np.dtype]:
+    """The other dtypes whose elements NumPy converts to `to` as PyTorch does, without a warning.
+
+    >>> np.dtype(np.float32) in exact_sources(np.dtype(np.float64))
+    True
+    """
+    sources = map(np.dtype, "?bBhHiIlLefd")
+    return frozenset(source for source in sources if to.kind in "iuf" and source != to and (
+        np.can_cast(source, to) or (source.kind in "biu" and to.kind == "f" and to.itemsize > 2)))
 
 
 def _converted(array: np.ndarray, to: np.dtype) -> np.ndarray:

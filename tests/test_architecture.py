@@ -18,8 +18,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "flambeau"
 # From the ground up. A module may import from its own line and from any line above it here.
 LAYERS: list[list[str]] = [
     ["version"],
-    ["config", "devices", "dtypes", "errors", "exception_wrapper", "lazy_modules", "modes", "settings", "shapes",
-     "trees", "warning_location"],
+    ["config", "devices", "dtypes", "errors", "errstate", "exception_wrapper", "lazy_modules", "modes", "settings",
+     "shapes", "trees", "warning_location"],
     ["kernels", "runtime"],
     ["codegen"],
     ["backends"],
@@ -43,7 +43,7 @@ LAYERS: list[list[str]] = [
     ["multiprocessing", "nested", "storage", "testing", "utils"],
     ["_subclasses"],
     [""],  # the package itself: the public names
-    ["alias", "alias_distribution", "cli", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
+    ["alias", "cli", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
      "variable_functions", "__main__", "_refs"],
 ]
 

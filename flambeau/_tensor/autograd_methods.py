@@ -50,14 +50,21 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
     >>> x.grad
     tensor([2., 4.])
     """
-    if (gradient is None and inputs is None and not create_graph and self._requires_grad and not active_transforms[0]
-            and not dispatch_in_use[0] and self._array.size == 1 and self._array.dtype.kind == "f"):
+    if (inputs is None and not create_graph and self._requires_grad and not active_transforms[0]
+            and not dispatch_in_use[0]):
+        a = self._array
         node = self._node if self._base is None else self.grad_fn
-        if node is not None:
-            seed = _ONES.get(self._array.dtype) if not self._array.ndim else None
-            if seed is None:
-                seed = wrap(np.ones_like(self._array))
-            run_backward(((node, self._output_nr),), (seed,), retain=bool(retain_graph), create=False)
+        if node is None:
+            pass
+        elif gradient is None:
+            if a.size == 1 and a.dtype.kind == "f":
+                seed = _ONES.get(a.dtype) if not a.ndim else None
+                if seed is None:
+                    seed = wrap(np.ones_like(a))
+                run_backward(((node, self._output_nr),), (seed,), retain=bool(retain_graph), create=False)
+                return
+        elif gradient.__class__ is Tensor and gradient._array.shape == a.shape and gradient._array.dtype is a.dtype:
+            run_backward(((node, self._output_nr),), (gradient,), retain=bool(retain_graph), create=False)
             return
     run_engine(self, gradient, retain_graph, create_graph, inputs=inputs)
 

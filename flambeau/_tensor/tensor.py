@@ -494,9 +494,12 @@ class Tensor(TensorBase):
         return self._inference
 
 
+_new = object.__new__
+
+
 def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     """A tensor on an array, without a graph."""
-    out: Any = object.__new__(cls)
+    out: Any = _new(cls)
     out._array = array
     out._requires_grad = False
     out._node = out._grad = out._counter = out._base = out._accumulator = None

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from ..backends.bit_views import bits_used, resolve
-from ..backends.errstate import IGNORE, reset_state, set_state
+from ..errstate import IGNORE, reset_state, set_state
 from ..modes import active_tracer, dispatch_in_use, level_count, special
 from .anomaly_mode import Anomaly
 from .execution.array_backward import run_array_backward

@@ -17,10 +17,10 @@ from .._tensor import Tensor, enable_grad, no_grad
 from .._tensor import functions as fn
 from .._tensor.parameter import clear_gradients
 from .._tensor.tensor import wrap
-from ..backends.errstate import IGNORE, reset_state, set_state
 from ..engine.nodes.hooks import RemovableHandle
 from ..engine.observers import notify_optimizer_step
 from ..engine.profiler_events import USER, record_span
+from ..errstate import IGNORE, reset_state, set_state
 from ..modes import active_tracer, special
 from ..nn.typename import typename
 

@@ -77,7 +77,7 @@ def _template(n_free: int) -> CodeType:
         *(["        if False: " + ", ".join(names)] if names else []),
         f"        implementation = {_IMPLEMENTATION!r}",
         "        try:",
-        "            return implementation(*args, **kwargs)",
+        "            return implementation(*args, **kwargs) if kwargs else implementation(*args)",
         "        except Exception:",  # by arguments of wrong types a function may fail with any error
         f"            unfit = {_UNFIT!r}",
         f"            error = unfit({_NAMES!r}, args, kwargs)",
@@ -104,7 +104,8 @@ def guard(function: FunctionType, space: str, name: str) -> None:
         space: "torch" for a function, "Tensor" for a method.
         name: its public name.
     """
-    implementation = another_function(function)
+    guarded = _unfit_call in function.__code__.co_consts  # a method made of a guarded function needs one guard
+    implementation = function.__wrapped__ if guarded else another_function(function)  # type: ignore[attr-defined]
     code = _template(len(function.__code__.co_freevars))
     constants = {_IMPLEMENTATION: implementation, _NAMES: (space, name), _UNFIT: _unfit_call}
     function.__code__ = code.replace(

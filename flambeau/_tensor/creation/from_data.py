@@ -11,11 +11,11 @@ import numpy as np
 
 from ... import config, devices, dtypes
 from ...backends.bit_views import resolve
-from ...backends.errstate import IGNORE, reset_state, set_state
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar
 from ...backends.numpy.uninitialized import fill_uninitialized
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
+from ...errstate import IGNORE, reset_state, set_state
 from ...modes import filled_memory, special
 from ...shapes import Size
 from ...warning_location import user_stacklevel

@@ -14,10 +14,10 @@ import numpy as np
 
 from ... import devices, dtypes
 from ...backends.compiled.thresholds import LARGE_SEEN
-from ...backends.errstate import run_in_quiet
 from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import CooArray, SparseArray, not_implemented
 from ...dtypes import dtype as dtype_type
+from ...errstate import run_in_quiet
 from ...kernels import random as kernels
 from ...kernels.memory_format import empty_in_layout, with_preserved_strides
 from ...modes import special

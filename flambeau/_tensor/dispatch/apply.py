@@ -15,12 +15,12 @@ import numpy as np
 from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, NARROW_CASTS, threshold_of
-from ...backends.errstate import IGNORE, reset_state, run_in_quiet, run_quietly, set_state
 from ...backends.numpy.memory import address
 from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import active_timeline
 from ...engine.tensor_interface import layer
+from ...errstate import IGNORE, reset_state, run_in_quiet, run_quietly, set_state
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import dispatch_in_use, forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op

@@ -16,13 +16,13 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import BitView, bits_used, resolve
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
-from ...backends.errstate import IGNORE, quietly, reset_state, set_state
 from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.nodes.unsupported_derivatives import NotImplemented
 from ...engine.profiler_events import active_timeline
 from ...engine.tensor_interface import layer
+from ...errstate import IGNORE, quietly, reset_state, set_state
 from ...modes import active_tracer, active_transforms, dispatch_in_use, lazy_storages, special
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes

@@ -17,13 +17,13 @@ import numpy as np
 from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
-from ...backends.errstate import quietly
 from ...backends.numpy.elementwise import LIMITED
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import kernel_rule
 from ...engine.rules.inlined_rules import pass_to_both, plan_of
+from ...errstate import quietly
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op

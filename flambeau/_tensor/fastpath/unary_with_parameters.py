@@ -15,12 +15,12 @@ import numpy as np
 from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, threshold_of
-from ...backends.errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
 from ...engine.rules.inlined_rules import expand, plan_of
+from ...errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
@@ -208,10 +208,12 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
             return None
         if dt is not F32 and dt is not F64:
             return None
-        if promoting and any(params.get(name).__class__ is complex for name in promoting):
-            return None
+        for name in promoting:
+            if params.get(name).__class__ is complex:
+                return None
         large = elementwise and LARGE_SEEN[0] and a.size > limit[0]
-        values = tuple([params[name] if name in params else defaults[name] for name in names])
+        values = tuple(params.values()) if tuple(params) == names else (
+            tuple([params[name] if name in params else defaults[name] for name in names]))
         try:
             r = quietly(compiled_kernel, a, values) if large else quietly(kernel, a, **params)
         except (RuntimeError, TypeError):  # the context is another thread's, or the kernel raised and will raise again

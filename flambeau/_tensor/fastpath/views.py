@@ -21,6 +21,7 @@ from ..tensor import INFERENCE, Tensor, wrap
 from ..untracked_views import register_view
 
 _enabled, _inferring = grad_mode.get, inference.get
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def plan_with_constants(key: str, *names: str) -> tuple[Op, BackwardPlan]:
@@ -74,7 +75,8 @@ def view_function(key: str, *names: str) -> Callable[..., Tensor]:
             out._base, out._creation, out._inference, out._counter = None, None, True, INFERENCE
             return out
         out._requires_grad = out._base._requires_grad
-        if array.dtype.kind in "fcV":  # others never require gradients
+        dt = array.dtype
+        if dt is _F32 or dt is _F64 or dt.kind in "fcV":  # others never require gradients
             register_view(out, counter)
         return out
 

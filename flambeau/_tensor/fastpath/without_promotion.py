@@ -16,8 +16,8 @@ import numpy as np
 from ... import dtypes
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, NARROW_CASTS, threshold_of
-from ...backends.errstate import quietly
 from ...engine.grad_mode import grad_mode, inference
+from ...errstate import quietly
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import inference_used
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
@@ -65,15 +65,18 @@ class _Conversion:
         compute: the dtype that all are computed in; None where they are not promoted.
         narrow: the dtype of 16 bits that they are widened from, and the results are rounded to, if any.
         converts_numbers: whether numbers become arrays.
+        unrounded: whether these are not rounded to `narrow`.
     """
 
     __slots__ = ("compute", "narrow", "numbers")
 
-    def __init__(self, compute: np.dtype | None, narrow: np.dtype | None, converts_numbers: bool) -> None:
+    def __init__(self, compute: np.dtype | None, narrow: np.dtype | None, converts_numbers: bool,
+                 unrounded: bool = False) -> None:
         self.compute, self.narrow = compute, narrow
         self.numbers = None
         if converts_numbers and compute is not None:
-            self.numbers = _NUMBERS.setdefault((compute, narrow), _Numbers(compute, narrow))
+            rounded_to = None if unrounded else narrow
+            self.numbers = _NUMBERS.setdefault((compute, rounded_to), _Numbers(compute, rounded_to))
 
 
 def _conversion(op: Op, kinds: Sequence[Any]) -> _Conversion | None:
@@ -102,17 +105,20 @@ def _conversion(op: Op, kinds: Sequence[Any]) -> _Conversion | None:
         if len(types) < len(kinds):
             return None
     elif common in dtypes.NARROW:
-        if op.unrounded or op.promoting_params:
+        if op.promoting_params:
             return None
         narrow_type, compute = common, dtypes.float32.numpy
     kind = compute.kind
     if (not common.isnative or (op.promote == "float" and kind not in "fcV") or (op.promoting_params and kind != "f")
             or dtypes.of(common).name in op.unsupported_dtypes):
         return None
-    numbers = [each for each in kinds if each.__class__ is type]
-    if any(kind not in _KEPT_BY[each] for each in numbers):
+    numbers = [name for each, name in zip(kinds, op.inputs, strict=False) if each.__class__ is type]
+    if any(each.__class__ is type and kind not in _KEPT_BY[each] for each in kinds):
         return None
-    return _Conversion(compute, narrow_type, bool(numbers))
+    unrounded = [name in op.unrounded for name in numbers]
+    if any(unrounded) and not all(unrounded):
+        return None
+    return _Conversion(compute, narrow_type, bool(numbers), any(unrounded))
 
 
 def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] | None:

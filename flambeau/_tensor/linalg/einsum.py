@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.errstate import quietly
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
+from ...errstate import quietly
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply

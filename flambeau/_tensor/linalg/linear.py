@@ -9,7 +9,6 @@ import numpy as np
 
 from ...backends.compiled import sum_rows
 from ...backends.compiled.families import matmul as kernels
-from ...backends.errstate import quietly
 from ...backends.sparse_array import SparseAccess
 from ...engine.execution.accumulate_grad import AccumulateGrad
 from ...engine.grad_mode import grad_mode, inference
@@ -18,6 +17,7 @@ from ...engine.nodes.op_node import OpNode
 from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS, DeferredOuterProduct, DeferredRowSum
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
+from ...errstate import quietly
 from ...modes import active_transforms, forward_levels, special, transform_stack
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply

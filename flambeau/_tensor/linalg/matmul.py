@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled.families import matmul as kernels
-from ...backends.errstate import quietly
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import FREED, OpNode
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
+from ...errstate import quietly
 from ...modes import active_transforms, special, transform_stack
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes

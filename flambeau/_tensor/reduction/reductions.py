@@ -331,12 +331,11 @@ def _moment(name: str, with_mean: bool) -> Any:
     missing = object()
 
     def call(input: Any, dim: Any = None, unbiased: Any = missing, keepdim: Any = missing, *, correction: Any = missing,
-             out: Any = None, **numpy_names: Any) -> Any:
-        if numpy_names:
-            dim = numpy_names.pop("axis", dim)
-            keepdim = numpy_names.pop("keepdims", keepdim)
-            if numpy_names:
-                raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(numpy_names))}'")
+             out: Any = None, axis: Any = missing, keepdims: Any = missing) -> Any:
+        if axis is not missing:
+            dim = axis
+        if keepdims is not missing:
+            keepdim = keepdims
         if dim.__class__ is bool:  # var(unbiased)
             if unbiased is not missing:
                 raise overload_error(name, dim, "(tuple of ints dim, bool unbiased = True, bool keepdim = False)")

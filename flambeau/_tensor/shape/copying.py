@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import config, devices, dtypes
 from ...backends.bit_views import bits_used, memory_of, resolve, with_bits_of
-from ...backends.compiled import copy, copy_kernels
-from ...backends.compiled.thresholds import COPIES
+from ...backends.compiled import copy, copy_kernels, new_copy
+from ...backends.compiled.thresholds import CASTS, COPIES, NARROW_CASTS
 from ...backends.numpy.memory import (
     CHANNELS_LAST,
     address,
@@ -125,10 +125,24 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
 
 
 def _conversion(name: str, dtype: dtype_type) -> Any:
+    target = dtype.numpy
+    # by number: hashing a dtype takes longer than the cast of a small array
+    most = {source.num: NARROW_CASTS if dtypes.HALF in (source, target) else CASTS
+            for source in dtypes.exact_sources(target)}
+
     def call(self: Tensor, *unfit: Any, memory_format: Any = None) -> Tensor:
         if unfit:
             raise TypeError(f"{name}() takes 0 positional arguments but {len(unfit)} "
                             f"{'was' if len(unfit) == 1 else 'were'} given")
+        a = self._array
+        if memory_format is None and not special[0] and a.__class__ is np.ndarray and (
+                a.flags.c_contiguous and 1 not in a.shape):
+            source = a.dtype
+            limit = most.get(source.num)
+            if limit is not None and a.size <= limit[0]:
+                return _cast(self, a.astype(target))
+            if (source.kind in "biuf" or source is dtypes.BFLOAT16) and source is not target and not dtype.is_complex:
+                return _cast(self, dtypes.cast(a, target))
         return _converted(self, dtype, False, memory_format)
 
     call.__name__ = call.__qualname__ = name
@@ -187,7 +201,11 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     if special[0]:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
     try:
-        return _clone(input, copy_as(input._array, memory_format))
+        a = input._array
+        if memory_format is None and a.__class__ is np.ndarray and a.flags.c_contiguous and a.size <= COPIES[0] and (
+                1 not in a.shape):
+            return _clone(input, a.copy())
+        return _clone(input, copy_as(a, memory_format))
     except SparseAccess:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
     except AttributeError as error:
@@ -229,9 +247,15 @@ def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) ->
     >>> torch.ones(2, 3).T.contiguous().stride()
     (2, 1)
     """
+    a = input._array
+    if a.__class__ is np.ndarray and memory_format is devices.contiguous_format:
+        if a.flags.c_contiguous:
+            return input
+        if not special[0]:
+            return _clone(input, new_copy(a))
     _check_memory_format(input, memory_format)
     try:
-        if is_contiguous(input._array, memory_format):
+        if is_contiguous(a, memory_format):
             return input
     except SparseAccess:
         pass

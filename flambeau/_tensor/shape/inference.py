@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
-from ...backends.errstate import IGNORE, reset_state, set_state
 from ...engine.grad_mode import no_grad
+from ...errstate import IGNORE, reset_state, set_state
 from ...ir.graph.value import Graph, Unsupported
 from ...ir.lowering.namespace import lower_operator
 from ...kernels.memory_format import elementwise_strides

@@ -225,21 +225,22 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
         return None
     if inference.get():
         return None
+    recording = grad_mode.get()
+    arrays, size = [], 0
     try:
-        arrays = [x._array for x in tensors]
+        dtype = tensors[0]._array.dtype
+        for x in tensors:
+            a = x._array
+            if a.dtype is not dtype or (recording and x._requires_grad):
+                return None
+            arrays.append(a)
+            size += a.size
         if bits_used[0]:
             arrays = [resolve(a) for a in arrays]
-        dtype = arrays[0].dtype
-        for a in arrays:
-            if a.dtype is not dtype:
-                return None
-        if True in [x._requires_grad for x in tensors] and grad_mode.get():
-            return None
         small, large = kernels
-        size = len(arrays) * arrays[0].size if small is _stack else sum([a.size for a in arrays])
         if size <= CONCATENATIONS[0]:
             result = small(arrays, dim)  # arrays of several ranks are a ValueError
-            return wrap(row_major(result) if small is _stack else joined(result, arrays))
+            return wrap(row_major(result) if result.ndim < 4 or small is _stack else joined(result, arrays))
         if len({a.ndim for a in arrays}) > 1:
             return None
         result = large(arrays, dim)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ... import dtypes
+from ...errstate import run_quietly
 from ...kernels import float8, threads
 from ...kernels.random import accelerated
 from ..bit_views import resolve
-from ..errstate import run_quietly
 from .thresholds import (
     CONCATENATIONS,
     COPIES,

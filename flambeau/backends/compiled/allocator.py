@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...errstate import in_quiet
 from ...runtime import compilation
-from ..errstate import in_quiet
 
 #: the smallest block that is cached, in bytes
 MIN_BYTES = 1 << 15
@@ -520,7 +520,7 @@ _creation = threading.Lock()
 def allocator() -> Allocator | None:
     """The allocator, installed on the first call; None on systems without `mmap`.
 
-    It serves the arrays that are made in the quiet context (`backends.errstate`). While another thread installs it,
+    It serves the arrays that are made in the quiet context (`errstate`). While another thread installs it,
     None is returned: that thread may wait for this one to leave the quiet context.
     """
     global _allocator

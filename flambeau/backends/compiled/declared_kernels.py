@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ..errstate import run_quietly
+from ...errstate import run_quietly
 from . import grid_sampling_kernels
 
 

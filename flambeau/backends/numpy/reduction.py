@@ -18,7 +18,7 @@ _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
-_INT64 = np.dtype(np.int64)
+_INT64, _F32 = np.dtype(np.int64), np.dtype(np.float32)
 
 
 # ----- products --------------------------------------------------------------------------
@@ -27,14 +27,18 @@ _INT64 = np.dtype(np.int64)
 def _prod(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
-    integer = dtype is None and x.dtype.kind in "biu"
-    if x.size > REDUCTIONS[0] and (integer or x.dtype.kind == "f"):
+    d = x.dtype
+    integer = dtype is None and d is not _F32 and d.kind in "biu"
+    if x.size > REDUCTIONS[0] and (integer or d.kind == "f"):
         result = reduce_arrays(("prod",), "", (x,), dim, keepdim)
         if result is not None:
             return result[0]
-    if dim is None and not x.flags.c_contiguous:
-        x = x.ravel()  # NumPy multiplies in memory order, and overflow depends on the order
-    return _multiply(x, axes_of(dim, x.ndim), _INT64 if integer else x.dtype, None, keepdim)
+    if dim is None:
+        if not x.flags.c_contiguous:
+            x = x.ravel()  # NumPy multiplies in memory order, and overflow depends on the order
+    elif dim.__class__ is not int or dim < -x.ndim or dim >= x.ndim:
+        dim = axes_of(dim, x.ndim)
+    return _multiply(x, dim, _INT64 if integer else d, None, keepdim)
 
 
 def _product_of_others(x: Any, dim: Any = None) -> Any:
@@ -265,7 +269,7 @@ def _moments(x: Any, dim: Any, correction: float | None, keepdim: bool) -> Any:
     axis = axes_of(dim, x.ndim)
     count = x.size if dim is None else reduced_count(x.shape, dim)
     mean = sum_axes(x, axis, True)
-    mean = np.asarray(mean / x.dtype.type(count))
+    mean = np.asarray(mean / count)
     result = reduce_arrays(("sum",), "deviations", (x, mean), axis, keepdim) if x.size > SUMS[0] else None
     if result is not None:
         squares = result[0]
@@ -277,7 +281,7 @@ def _moments(x: Any, dim: Any, correction: float | None, keepdim: bool) -> Any:
         squares = np.multiply(centered, centered, centered) if centered.ndim else centered * centered
         squares = sum_axes(squares, axis, keepdim)
     degrees_of_freedom = count - (1 if correction is None else correction)
-    return squares / squares.dtype.type(degrees_of_freedom if degrees_of_freedom > 0 else 0), mean
+    return squares / (degrees_of_freedom if degrees_of_freedom > 0 else 0), mean
 
 
 def _var_mean(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool = False) -> Any:

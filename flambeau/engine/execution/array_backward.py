@@ -14,8 +14,8 @@ import numpy as np
 from numpy import ndarray
 
 from ...backends.compiled.thresholds import LARGE_SEEN
-from ...backends.errstate import IGNORE, reset_state, set_state
 from ...backends.sparse_array import SparseAccess
+from ...errstate import IGNORE, reset_state, set_state
 from ..grad_mode import grad_mode
 from ..nodes.node import Node
 from ..nodes.op_node import FREED

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.errstate import IGNORE, reset_state, set_state
+from ...errstate import IGNORE, reset_state, set_state
 from .hook_calls import call_post_hooks, call_pre_hooks, call_tensor_hooks, materialize
 from .hooks import HookDict, NodeExtra, RemovableHandle
 

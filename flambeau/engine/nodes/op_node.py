@@ -12,8 +12,8 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import resolve
 from ...backends.compiled.thresholds import LARGE_SEEN
-from ...backends.errstate import run_in_quiet
 from ...backends.sparse_array import SparseAccess, as_array
+from ...errstate import run_in_quiet
 from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, SEVERAL, TWO_INPUTS, BackwardPlan
 from ...ops.declare import Op
 from ..grad_mode import grad_mode

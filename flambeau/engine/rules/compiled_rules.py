@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
-from ...backends.errstate import run_in_quiet, run_quietly
+from ...errstate import run_in_quiet, run_quietly
 from ...ops.backward_plan import NOTHING, ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
 from ...ops.declare import ELEMENTWISE, REGISTRY
 from ..nodes.op_node import FREED, OpNode

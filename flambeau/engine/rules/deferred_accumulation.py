@@ -19,7 +19,7 @@ import numpy as np
 
 from ...backends.compiled import sum_rows
 from ...backends.compiled.families import matmul
-from ...backends.errstate import run_in_quiet
+from ...errstate import run_in_quiet
 from .large_arrays import add
 
 #: deferred operands are evaluated when they reach so many rows or bytes

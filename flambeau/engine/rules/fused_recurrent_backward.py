@@ -15,7 +15,7 @@ from typing import Any
 from numpy import empty, ndarray
 
 from ...backends.compiled.families import matmul, recurrent_steps
-from ...backends.errstate import run_in_quiet
+from ...errstate import run_in_quiet
 from ..nodes.node import Node
 from ..nodes.op_node import FREED
 from .compiled_rules import kernel_rule, saved_values

@@ -9,7 +9,7 @@ from numpy import ndarray
 
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import threshold_of
-from ...backends.errstate import run_quietly
+from ...errstate import run_quietly
 from ...ops.declare import REGISTRY
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

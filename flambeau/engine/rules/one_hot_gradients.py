@@ -14,7 +14,7 @@ import numpy as np
 
 from ...backends.compiled import copy_kernels, scaled_negative_exp
 from ...backends.compiled.thresholds import COPIES
-from ...backends.errstate import run_in_quiet
+from ...errstate import run_in_quiet
 from .compiled_rules import allocator_rule, saved_values
 from .deferred_accumulation import DeferredSum
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import codegen
 from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
-from ...backends.errstate import run_quietly
+from ...errstate import run_quietly
 from ...runtime import debug_output
 from ..unsupported import Unsupported
 

@@ -18,7 +18,7 @@ from . import accelerated
 DEFAULT_SEED = 67280421310721
 STATE_BYTES = 5056
 WORDS = 624
-_SMALL_DRAW = 48  # below this many words, NumPy's random_raw is faster
+_SMALL_DRAW = 512  # up to this many words, NumPy's random_raw is faster
 
 #: PyTorch's CPUGeneratorImplState, field by field.
 STATE = np.dtype({

@@ -12,7 +12,7 @@ import pytest
 
 import flambeau as torch
 from flambeau.backends.compiled.allocator import MIN_BYTES, Allocator, allocator
-from flambeau.backends.errstate import quietly
+from flambeau.errstate import quietly
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 
 from .... import dtypes
 from ....codegen.scalar.scalar_ir import cast, variable
-from ...errstate import run_quietly
+from ....errstate import run_quietly
 from ..elementwise import ElementwiseKernel
 from ..thresholds import CASTS, NARROW_CASTS
 

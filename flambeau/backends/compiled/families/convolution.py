@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .... import codegen, dtypes
+from ....errstate import run_quietly
 from ....kernels.memory_format import channels_last_strides, is_channels_last, to_channels_last
-from ...errstate import run_quietly
 
 ndarray = np.ndarray
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .... import codegen
-from ...errstate import run_quietly
+from ....errstate import run_quietly
 
 ndarray = np.ndarray
 _dot, _matmul, _add, _empty = np.dot, np.matmul, np.add, np.empty

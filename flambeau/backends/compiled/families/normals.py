@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from ....codegen.scalar.scalar_ir import FLOAT32, apply, variable
-from ...errstate import run_quietly
+from ....errstate import run_quietly
 from ..elementwise import ElementwiseKernel
 
 #: PyTorch's vector length: eight radii, then eight angles

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .... import codegen, dtypes
+from ....errstate import run_quietly
 from ....kernels.memory_format import channels_last_strides, to_channels_last
-from ...errstate import run_quietly
 from .convolution import channels_last
 
 ndarray = np.ndarray

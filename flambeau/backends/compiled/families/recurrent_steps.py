@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errstate import run_quietly
+from ....errstate import run_quietly
 from .matmul import kernels
 
 ndarray = np.ndarray

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from ....codegen.scalar.scalar_ir import apply, variable
-from ...errstate import run_quietly
+from ....errstate import run_quietly
 from ..elementwise import ElementwiseKernel
 
 

@@ -20,9 +20,9 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import find_spec
 from types import CodeType, ModuleType, TracebackType
 
-from . import config
-from .environment.torch_version import TorchVersion
-from .version import __version__
+from .. import config
+from ..environment.torch_version import TorchVersion
+from ..version import __version__
 
 PYTORCH = "2.13.0"  # the version that flambeau models
 

@@ -14,8 +14,8 @@ import shutil
 import sysconfig
 from pathlib import Path
 
-from .alias import PYTORCH
-from .version import __version__
+from ..version import __version__
+from . import PYTORCH
 
 VERSION = f"{PYTORCH}+flambeau"
 
