@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.compiled import compiled_operators
+from ...backends.compiled.narrow_kernels import NARROW_KERNELS
 from ...backends.compiled.thresholds import LARGE_SEEN, NARROW_CASTS, threshold_of
 from ...engine.grad_mode import grad_mode, inference
 from ...errstate import quietly
@@ -134,6 +135,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
     elementwise, single, records = op.kind == ELEMENTWISE, op.n_outputs == 1, op.differentiable
     is_row_major, follows = op.name in ROW_MAJOR, follows_inputs(op)
     conversions: dict[tuple[Any, ...], _Conversion | None] = {}
+    narrow_kernel = NARROW_KERNELS.get(op.name)
 
     def call(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         values: list[Any] = []
@@ -190,7 +192,15 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
         if check is not None:
             check(*inputs)
         operands = values
-        if narrow is not None and not large:
+        result = None
+        if narrow is not None and narrow_kernel is not None:
+            try:
+                result = quietly(narrow_kernel, values, params)
+            except RuntimeError:  # the context is another thread's
+                return None
+        if result is not None:
+            narrow = None  # the kernel has rounded
+        elif narrow is not None and not large:
             values = [widen(v) if v.__class__ is ndarray and v.dtype == narrow else v for v in values]
         try:
             if large:
@@ -200,7 +210,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
                 if result is None:
                     return None
                 narrow = None  # the kernel has rounded
-            else:
+            elif result is None:
                 result = quietly(kernel, *values, **params)
         except (RuntimeError, TypeError, ValueError, IndexError):  # the context is another thread's, or it raises again
             return None

@@ -200,6 +200,11 @@ def fourier_kernels(elements: int) -> Any:
     return _module("families.fourier") if elements > FOURIER[0] else None
 
 
+def bfloat16_products(elements: int) -> Any:
+    """The module of products of bfloat16 (`families.bfloat16_products`), for operands of that many elements."""
+    return _module_for("families.bfloat16_products", elements, NARROW_CASTS[0])
+
+
 def grid_sampling_kernels(elements: int) -> Any:
     """The module of `grid_sample` (`families.grid_sampling`), for as many interpolated elements."""
     return _module_for("families.grid_sampling", elements, GRID_SAMPLES[0])
@@ -275,7 +280,7 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     return result
 
 
-__all__ = ["compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels", "copy_with_layout",
-           "enable_kernels", "fourier_kernels", "grid_sampling_kernels", "indexing_kernels", "new_copy",
-           "recurrent_kernels", "reduce_arrays", "run_update", "scaled_negative_exp", "scan_arrays", "select_top_k",
-           "sort_rows", "sparse_kernels", "sum_rows"]
+__all__ = ["bfloat16_products", "compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels",
+           "copy_with_layout", "enable_kernels", "fourier_kernels", "grid_sampling_kernels", "indexing_kernels",
+           "new_copy", "recurrent_kernels", "reduce_arrays", "run_update", "scaled_negative_exp", "scan_arrays",
+           "select_top_k", "sort_rows", "sparse_kernels", "sum_rows"]

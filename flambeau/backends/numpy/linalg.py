@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ..compiled import bfloat16_products
 from ..compiled.families import matmul as kernels
 from .memory import check_scalar_fits, scalar_operand
 
@@ -21,10 +22,17 @@ _BLAS_DTYPES = frozenset("fd")
 def _mm(x: Any, y: Any) -> Any:
     """x @ y for matrices and vectors."""
     if x.dtype.char not in _BLAS_DTYPES or x.dtype is not y.dtype:
-        return np.matmul(x, y)
+        return _narrow_mm(x, y) if x.dtype == dtypes.BFLOAT16 else np.matmul(x, y)
     if x.size + y.size > _kernel_threshold[0] and (result := _mm_by_kernel(x, y)) is not None:
         return result
     return _dot(x, y)
+
+
+def _narrow_mm(x: Any, y: Any) -> Any:
+    """x @ y of bfloat16, rounded once."""
+    products = bfloat16_products(x.size + y.size)
+    result = None if products is None else products.mm(x, y)
+    return dtypes.cast(_mm(dtypes.widen(x), dtypes.widen(y)), dtypes.BFLOAT16) if result is None else result
 
 
 def _mm_by_kernel(x: Any, y: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import resolve
+from ...backends.compiled.narrow_kernels import PRODUCT_RULES, multiplies_bfloat16
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess, as_array
 from ...errstate import run_in_quiet
@@ -205,10 +206,16 @@ class OpNode(Node):
         gs = tuple(cotangents) if self.op.n_outputs > 1 else (cotangents,)
         unpacked = self.unpack(tensors) if plan.saves_tensors else []
         try:
+            products: list[Any] | None = None
             if fix is not None:
                 if not tensors and fix[3]:
-                    gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
-                    unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
+                    products = self._narrow_products(gs[0], unpacked, needs)
+                    if products is not None:
+                        needs = tuple([need and product is None for need, product in zip(needs, products, strict=True)])
+                    if products is None or any(needs):
+                        gs = tuple(None if g is None else dtypes.widen(g) for g in gs)
+                    if products is None:
+                        unpacked = [dtypes.widen(v) if v.__class__ is np.ndarray else v for v in unpacked]
                 if fix[2]:
                     conj = layer.functions.conj if tensors else np.conjugate
                     gs = tuple(None if g is None else conj(g) for g in gs)
@@ -234,6 +241,8 @@ class OpNode(Node):
                     arguments = pick(values)
                     result[i] = run_in_quiet(function, arguments) if LARGE_SEEN[0] and not tensors else (
                         function(*arguments))
+                if products is not None:
+                    result = [x if product is None else product for x, product in zip(result, products, strict=True)]
             if fix is not None:
                 result = self._post_process(result, tensors)
             if tensors and self.op.node in FUSED:
@@ -243,6 +252,24 @@ class OpNode(Node):
             if tensors:
                 raise
             return self._vjp_over_tensors(cotangents)
+
+    def _narrow_products(self, g: Any, saved: Sequence[Any], needs: Sequence[bool]) -> list[Any] | None:
+        """The cotangents of bfloat16 that are products, without widening; by input, None for others.
+
+        None where there is no kernel, or factors are not 1.
+        """
+        first = PRODUCT_RULES.get(self.op.name)
+        if first is None or g is None or any(value.__class__ is not tuple and value != 1 for value in self.consts):
+            return None
+        if not all(x.__class__ is np.ndarray and x.dtype == dtypes.BFLOAT16 for x in (g, *saved)) or (
+                not multiplies_bfloat16(g.size)):
+            return None
+        values = (g, layer.arrays, needs, *saved, *self.consts)
+        result: list[Any] = [None] * len(self.edges)
+        for i, function, pick in self.plan.steps:
+            if i >= first and needs[i]:
+                result[i] = run_in_quiet(function, pick(values))
+        return result
 
     def _vjp_over_tensors(self, cotangents: Any) -> list[Any]:
         """`vjp` of arrays, computed by operators of tensors: some of the arrays are sparse."""
