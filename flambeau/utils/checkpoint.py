@@ -18,7 +18,7 @@ from .._tensor.dispatch.custom_function import Function
 from ..engine.api import backward as run_backward
 from ..engine.engine import reaches_all_leaves
 from ..engine.grad_mode import enable_grad, grad_mode
-from ..modes import active_tracer, special
+from ..modes import active_autocasts, active_tracer, special
 from .checkpointing.recomputation import CheckpointError, GraphExecGroup, Region
 from .checkpointing.selective import (
     SAC_IGNORED_OPS,
@@ -149,6 +149,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = _autocast_now()
         ctx.inputs = [None if isinstance(x, Tensor) else x for x in args]
         ctx.tensor_indices = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.save_for_backward(*(x for x in args if isinstance(x, Tensor)))
@@ -169,7 +170,7 @@ class CheckpointFunction(Function):
         for i, x in zip(ctx.tensor_indices, ctx.saved_tensors, strict=True):
             inputs[i] = x
         leaves = detach_variable(tuple(inputs))
-        with _replay_rng(ctx.rng_state), enable_grad():
+        with _replay_rng(ctx.rng_state), enable_grad(), _replay_autocast(ctx.autocast):
             outputs = ctx.run_function(*leaves)
         if isinstance(outputs, Tensor):
             outputs = (outputs,)
@@ -190,6 +191,25 @@ def _replay_rng(state: Tensor | None) -> Iterator[None]:
         yield
 
 
+def _autocast_now() -> tuple[bool, Any, bool] | None:
+    """What `_replay_autocast` repeats: whether autocast is on, its dtype, whether casts are kept; None: it is off."""
+    if not active_autocasts[0]:
+        return None
+    from ..amp import state
+
+    return state.is_autocast_enabled("cpu"), state.get_autocast_dtype("cpu"), state.is_autocast_cache_enabled()
+
+
+def _replay_autocast(settings: tuple[bool, Any, bool] | None) -> contextlib.AbstractContextManager[Any]:
+    """A block in which autocast is as it was in forward, whatever it is in backward."""
+    if settings is None and not active_autocasts[0]:
+        return contextlib.nullcontext()
+    from ..amp.autocast_mode import autocast
+
+    enabled, dtype, cache_enabled = settings or (False, None, None)
+    return autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+
+
 # ----- non-reentrant ---------------------------------------------------------------------------
 
 
@@ -207,10 +227,10 @@ def _checkpoint_non_reentrant(function: Callable[..., Any], args: tuple[Any, ...
     if metadata_of is None:
         raise ValueError(f"determinism_check should be one of {list(_METADATA_FNS)}, but got {determinism_check}")
     forward_context, recompute_context = context_fn()
-    state = get_rng_state() if preserve_rng_state else None
+    state, autocast_settings = get_rng_state() if preserve_rng_state else None, _autocast_now()
 
     def recompute(*inputs: Any) -> None:
-        with _replay_rng(state), recompute_context:
+        with _replay_rng(state), _replay_autocast(autocast_settings), recompute_context:
             function(*inputs, **kwargs)
 
     if not grad_mode.get():

@@ -119,6 +119,24 @@ def test_preserve_rng_state_false(reentrant):
     assert not torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.parametrize("backward_too", [True, False])
+def test_autocast_is_as_it_was_in_forward(reentrant, backward_too):
+    layer, seen = torch.nn.Linear(2, 2), []
+
+    def run(x):
+        y = layer(x.relu())
+        seen.append(y.dtype)
+        return y.sin()
+
+    x = torch.ones(1, 2, requires_grad=True)
+    with torch.autocast("cpu", enabled=not backward_too):
+        y = checkpoint(run, x * 1, use_reentrant=reentrant)
+    with torch.autocast("cpu", enabled=backward_too):
+        y.float().sum().backward()
+    assert seen == [torch.float32 if backward_too else torch.bfloat16] * 2
+
+
 def test_outputs_inputs_and_keywords_of_any_kind():
     def f(x, things, *, factor=None):
         return {"out": things["f"](x * things["k"]) * factor, "rest": ["text", 1]}
