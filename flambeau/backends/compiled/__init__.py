@@ -30,6 +30,7 @@ from .thresholds import (
     PERMUTED_COPIES,
     RANDOM_WORDS,
     RECURRENT_STEPS,
+    RESAMPLING,
     SPARSE_PRODUCTS,
     SUMS,
     TRIANGULAR_SYSTEMS,
@@ -210,6 +211,11 @@ def grid_sampling_kernels(elements: int) -> Any:
     return _module_for("families.grid_sampling", elements, GRID_SAMPLES[0])
 
 
+def resampling_kernels(elements: int) -> Any:
+    """The module of resampling (`families.resampling`), for images of that many elements."""
+    return _module("families.resampling") if elements > RESAMPLING[0] else None
+
+
 def sparse_kernels(multiplications: int) -> Any:
     """The module of sparse products (`families.sparse`), for products of that many multiplications."""
     return _module("families.sparse") if multiplications > SPARSE_PRODUCTS[0] else None
@@ -282,5 +288,5 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
 
 __all__ = ["bfloat16_products", "compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels",
            "copy_with_layout", "enable_kernels", "fourier_kernels", "grid_sampling_kernels", "indexing_kernels",
-           "new_copy", "recurrent_kernels", "reduce_arrays", "run_update", "scaled_negative_exp", "scan_arrays",
-           "select_top_k", "sort_rows", "sparse_kernels", "sum_rows"]
+           "new_copy", "recurrent_kernels", "reduce_arrays", "resampling_kernels", "run_update",
+           "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sparse_kernels", "sum_rows"]

@@ -34,6 +34,8 @@ SPARSE_PRODUCTS = _THRESHOLDS["sparse products"] = [1024]
 FOURIER = _THRESHOLDS["fourier"] = [4095]
 #: elements that `grid_sample` interpolates, for which NumPy takes about 50 passes
 GRID_SAMPLES = _THRESHOLDS["grid samples"] = [255]
+#: elements of an image that is resampled
+RESAMPLING = _THRESHOLDS["resampling"] = [1023]
 #: masked fills and triangular masks
 MASKING = _THRESHOLDS["masking"] = [2048]
 #: top k of rows, and sorted rows
@@ -136,6 +138,6 @@ if _override:
 
 __all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "FOURIER", "GRID_SAMPLES",
            "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES",
-           "PERMUTED_COPIES", "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "SCANS", "SINGLE_USE",
+           "PERMUTED_COPIES", "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "RESAMPLING", "SCANS", "SINGLE_USE",
            "SPARSE_PRODUCTS", "SUMS", "TOP_K", "TRIANGULAR_SYSTEMS", "lower_threshold", "pause_kernels",
            "restore_thresholds", "resume_kernels", "set_thresholds", "threshold_of"]

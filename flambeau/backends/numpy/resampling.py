@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiled import resampling_kernels
 from .indexing import _index_select
 
 Taps = tuple[tuple[int, ...], ...]
@@ -33,6 +34,9 @@ def _resample(x: Any, dim: int, size: int, positions: Taps, weights: Weights) ->
     if len(positions) >= MATRIX_TAPS:
         product = np.matmul(np.moveaxis(x, dim, -1), _matrix(x.dtype, size, positions, weights))
         return np.ascontiguousarray(np.moveaxis(product, -1, dim))
+    kernels = resampling_kernels(x.size)
+    if kernels is not None and (result := kernels.resample(x, dim, positions, weights)) is not None:
+        return result
     along = (-1, *(1,) * (-dim - 1))
     total = None
     for row, column in zip(positions, weights, strict=True):
@@ -69,6 +73,9 @@ def _resample_backward(g: Any, dim: int, size: int, positions: Taps, weights: We
     if weights is not None and len(positions) >= MATRIX_TAPS:
         product = np.matmul(np.moveaxis(g, dim, -1), _matrix(g.dtype, size, positions, weights).T)
         return np.ascontiguousarray(np.moveaxis(product, -1, dim))
+    kernels = None if weights is None else resampling_kernels(g.size)
+    if kernels is not None and (result := kernels.resample_backward(g, dim, size, positions, weights)) is not None:
+        return result
     axis = g.ndim + dim
     out = np.zeros((*g.shape[:axis], size, *g.shape[axis + 1:]), g.dtype)
     along = (-1, *(1,) * (-dim - 1))

@@ -1,0 +1,1 @@
+"""Kernels of resampling: sums over weighted taps along one dimension."""
