@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from ...codegen.gpu import elementwise, indexing, philox, pooling, scan
+from ...codegen.gpu import convolution, elementwise, indexing, philox, pooling, scan
 from ...codegen.gpu.launches import DeviceLaunch
 from ...codegen.gpu.matmul import matmul
 from ...codegen.gpu.rows import reduction, rows
@@ -81,12 +81,8 @@ class GpuFamilies(KernelFamilies):
     @staticmethod
     def convolution(kind: str, outputs: list[Spec], x: Spec, y: Spec, extras: list[Spec],
                     epilogue: tuple[Node, ...] | None, geometry: dict[str, Any]) -> list[Any]:
-        """Refused.
-
-        Raises:
-            Unsupported: always.
-        """
-        raise Unsupported("a convolution has no GPU kernel of flambeau's own; run it outside the compiled function")
+        """Convolutions ("forward"), and their gradients with respect to the image and the weight."""
+        return list(convolution.launches(kind, outputs, x, y, extras, epilogue, **geometry))
 
     @staticmethod
     def extern(kernel: ExternKernel, outputs: list[Spec], inputs: list[Spec]) -> list[Any]:

@@ -23,6 +23,7 @@ from flambeau.dtypes import BFLOAT16, NARROW, to_bfloat16, widen
 from flambeau.ir.gpu.device_program import DeviceProgram
 from flambeau.ir.graph.extern_kernels import ExternKernel
 from flambeau.ir.graph.value import Graph, Unsupported, Value
+from flambeau.ir.kernels.families import CPU
 from flambeau.ir.schedule import program
 from flambeau.runtime import launch
 from flambeau.runtime.launch import Spec
@@ -125,6 +126,8 @@ def _one(graph: Graph, value: Value, found: dict[Value, Any], inputs: dict[int, 
         return args[0].copy()
     if op == "matmul":
         return np.matmul(args[0], args[1])
+    if op == "convolve":
+        return _convolved(value, [np.ascontiguousarray(each) for each in args])
     if op == "reduce":
         name, axes, shape = value.attrs
         kept = [d for d in range(args[0].ndim) if d not in axes]
@@ -157,14 +160,28 @@ def _assembled(value: Value, args: list[np.ndarray]) -> np.ndarray:
     return flat.reshape(value.shape)
 
 
+def _convolved(value: Value, args: list[np.ndarray]) -> np.ndarray:
+    """The CPU's kernel."""
+    kind, stride, padding, dilation, groups = value.attrs
+    out = np.empty(value.shape, value.dtype)
+    x, y = args[::-1] if kind == "weight" else args
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    launch.run(CPU.convolution(kind, [Spec.of(out)], Spec.of(x), Spec.of(y), [], None, geometry), [out, x, y])
+    return out
+
+
 def _extern(graph: Graph, value: Value, args: list[np.ndarray]) -> list[np.ndarray]:
     """The CPU's kernel."""
     assert isinstance(value.attrs, ExternKernel)
     outs = [np.empty(each.shape, each.dtype) for each in graph.extern_outputs[value]]
-    arrays = [np.ascontiguousarray(each) for each in args]
+    arrays = [np.ascontiguousarray(_narrowed(each, x.dtype)) for each, x in zip(args, value.args, strict=True)]
     launch.run(value.attrs.launches([Spec.of(each) for each in outs], [Spec.of(each) for each in arrays]),
                [*outs, *arrays])
-    return outs
+    return [widen(each) if each.dtype in NARROW else each for each in outs]
+
+
+def _narrowed(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return to_bfloat16(array) if dtype == BFLOAT16 else array.astype(dtype, copy=False)
 
 
 def compare(made: DeviceProgram) -> bool:

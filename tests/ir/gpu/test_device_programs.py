@@ -8,7 +8,7 @@ import pytest
 from flambeau import codegen
 from flambeau.codegen.gpu.launches import DeviceLaunch
 from flambeau.ir.gpu.device_program import DeviceProgram
-from flambeau.ir.graph.extern_kernels import FallbackKernel
+from flambeau.ir.graph.extern_kernels import ExternKernel, FallbackKernel
 from flambeau.ir.graph.target import Target
 from flambeau.ir.graph.value import Graph, Unsupported
 from flambeau.ir.lowering import indexed_kernels
@@ -120,7 +120,27 @@ def test_what_has_no_gpu_kernel_is_refused():
     [y] = g.extern(FallbackKernel("sort", lambda a: [np.sort(a)]), [x], [((4,), F4)])
     with pytest.raises(Unsupported, match="sort runs in the interpreter, so it has no GPU kernel; run it outside"):
         DeviceProgram(g, [Target(y)])
-    image, weight = g.input(1, (1, 2, 8, 8), F4), g.input(2, (3, 2, 3, 3), F4)
-    z = g.convolve("forward", image, weight, (1, 3, 6, 6), (1, 1), (0, 0), (1, 1), 1)
-    with pytest.raises(Unsupported, match="a convolution has no GPU kernel"):
+    [z] = g.extern(ExternKernel("fft", lambda outputs, inputs: [], {}), [x], [((4,), F4)])
+    with pytest.raises(Unsupported, match="fft has no GPU kernel; run it outside the compiled function"):
         DeviceProgram(g, [Target(z)])
+
+
+@pytest.mark.parametrize("geometry", [((1, 1), (0, 0), (1, 1), 1), ((2, 3), (1, 2), (2, 1), 2)])
+def test_convolutions_and_their_gradients(geometry):
+    torch = pytest.importorskip("torch")
+    random, g = np.random.default_rng(0), Graph()
+    stride, padding, dilation, groups = geometry
+    x, w = random.standard_normal((2, 4, 11, 9)), random.standard_normal((6, 4 // groups, 3, 2))
+    a, b = (torch.tensor(each, requires_grad=True) for each in (x, w))
+    y = torch.nn.functional.conv2d(a, b, None, stride, padding, dilation, groups)
+    gy = random.standard_normal(y.shape)
+    y.backward(torch.tensor(gy))
+    xv, wv, gv = (g.input(i, each.shape, each.dtype) for i, each in enumerate((x, w, gy)))
+    made = [g.apply("maximum", g.convolve("forward", xv, wv, y.shape, *geometry), 0.0),
+            g.convolve("image", gv, wv, x.shape, *geometry), g.convolve("weight", gv, xv, w.shape, *geometry)]
+    program = DeviceProgram(g, [Target(each) for each in made])
+    assert len(program.launches) == 3  # relu is an epilogue
+    found = program.emulate([x, w, gy])
+    for mine, other in zip(found, (y.detach().relu(), a.grad, b.grad), strict=True):
+        np.testing.assert_allclose(mine, other.numpy(), rtol=1e-10, atol=1e-10)
+    assemble(program.kernels)
