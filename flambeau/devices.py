@@ -94,6 +94,24 @@ ambient: list[device | None] = [None]
 CPU = device("cpu")
 META = device("meta")
 
+#: [a CUDA device -> the same with its index, None where there is no runtime]; `backends.cuda_devices` sets it
+cuda_resolver: list[Any] = [None]
+_cuda: dict[int, device] = {}
+
+
+def cuda(index: int) -> device:
+    """The CUDA device of an index; always the same object, as tensors have it."""
+    found = _cuda.get(index)
+    if found is None:
+        found = _cuda[index] = device("cuda", index)
+    return found
+
+
+def current_cuda() -> device | None:
+    """The current CUDA device; None where there is none."""
+    found: device | None = None if cuda_resolver[0] is None else cuda_resolver[0](device("cuda"))
+    return found
+
 
 def storage_device(argument: Any) -> device:
     """`check`, for functions that make meta tensors too; without an argument the device of the context."""
@@ -107,7 +125,7 @@ def check(argument: Any) -> device:
     """The device of an argument `device=`: a device, a string, an index or None (the CPU).
 
     Raises:
-        AssertionError: CUDA (PyTorch's type and text in a build without CUDA).
+        AssertionError: CUDA, where there is none (PyTorch's type and text in a build without CUDA).
         NotImplementedError: any other device but the CPU.
     """
     if argument is None:
@@ -116,6 +134,9 @@ def check(argument: Any) -> device:
     if d.type == "cpu":
         return CPU
     if d.type == "cuda":
+        found: device | None = None if cuda_resolver[0] is None else cuda_resolver[0](d)
+        if found is not None:
+            return found
         raise AssertionError("Torch not compiled with CUDA enabled")
     raise NotImplementedError(f"Could not run 'aten::empty.memory_format' with arguments from the "
                               f"'{d.type.upper() if d.type != 'meta' else 'Meta'}' backend: flambeau computes on "

@@ -8,6 +8,7 @@ state. `engine.grad_mode` has the context managers.
 from __future__ import annotations
 
 from contextvars import ContextVar
+from threading import RLock
 from typing import Any
 
 #: [whether operators must be deterministic: 0, or 1 to warn of others, or 2 to refuse them]
@@ -32,6 +33,24 @@ level_count = [0]
 #: the open levels of forward mode, over all threads. Level numbers are never reused: a tangent of a level that has
 #: ended is ignored.
 forward_levels: set[int] = set()
+
+
+class DeviceMemoryInUse:
+    """The number of blocks of devices' memory that are in use."""
+
+    __slots__ = ("_lock", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = RLock()
+
+    def add(self, change: int) -> None:
+        """Count blocks."""
+        with self._lock:
+            self.count += change
+
+
+device_memory = DeviceMemoryInUse()
 
 
 class Transform:

@@ -307,13 +307,13 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if self._grad is not None:
         out._grad = copy.deepcopy(self._grad, memo)
     for name, value in self.__dict__.items():
-        if name not in _TRANSIENT:
+        if name not in TRANSIENT:
             out.__dict__[name] = copy.deepcopy(value, memo)
     return mark_meta(out) if is_meta(self) else out
 
 
 #: attributes of graph and views, which copies do not get
-_TRANSIENT = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangents", "_inference",
+TRANSIENT = frozenset(("_view_version", "_creation", "_hooks", "_post_accumulate_hooks", "_tangents", "_inference",
                         "_retains_grad", "_own_requires_grad", "_view_steps", "_transform_depth"))
 
 
@@ -325,7 +325,7 @@ def __copy__(self: Tensor) -> Tensor:
     out._counter = [1]
     if inference.get():
         out._inference, out._counter = True, INFERENCE
-    out.__dict__.update((name, value) for name, value in self.__dict__.items() if name not in _TRANSIENT)
+    out.__dict__.update((name, value) for name, value in self.__dict__.items() if name not in TRANSIENT)
     return mark_meta(out) if is_meta(self) else out
 
 
@@ -382,7 +382,17 @@ def _get_device(self: Tensor) -> int:
     >>> torch.ones(1).get_device()
     -1
     """
-    return -1
+    return -1 if self._device.index is None else self._device.index
+
+
+def record_stream(self: Tensor, s: Any) -> None:
+    """Let the memory be used again, once it is freed, only after what a stream has been given until then.
+
+    Raises:
+        NotImplementedError: the tensor is on the CPU, whose memory no stream uses.
+    """
+    raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend: memory of "
+                              "the CPU is not used by streams. Call it on a tensor of a CUDA device")
 
 
 def _element_size(self: Tensor) -> int:
@@ -419,5 +429,5 @@ METHODS: dict[str, Any] = {
     "__deepcopy__": __deepcopy__, "__copy__": __copy__, "__dir__": _attribute_names,
     "as_subclass": as_subclass, "_make_subclass": staticmethod(_make_subclass),
     "is_distributed": _always_false("is_distributed", "Whether the tensor is distributed: never."),
-    "element_size": _element_size, "get_device": _get_device,
+    "element_size": _element_size, "record_stream": record_stream, "get_device": _get_device,
 }

@@ -27,6 +27,7 @@ from . import reductions as process_reductions
 from .creation import from_data
 from .dispatch.apply import apply
 from .dispatch.binding import public_function
+from .dispatch.handlers import host_elements
 from .dispatch.inplace import inplace_fast_path
 from .overriding.default_handler import run_and_convert
 from .overriding.dispatch import DISABLED_DISPATCH
@@ -215,7 +216,7 @@ def _contains(self: Tensor, element: Any) -> bool:
                            f"{type(element)}.")
     if special[0]:
         notify_read(self, "the operator in")
-    return bool(np.any(functions.eq(self, element)._array))
+    return bool(np.any(host_elements(functions.eq(self, element))))
 
 
 _install()

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..backends.bit_views import resolve
-from ..modes import special
+from ..modes import device_memory, special
+from .dispatch.handlers import handlers
 from .meta import is_meta, mark_meta
+from .overriding.dispatch import is_on_accelerator
 from .overriding.protocol import DISABLED
 from .printing import parameter_str
 from .tensor import Tensor, wrap
@@ -90,7 +92,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
-        copied = type(self)(wrap(np.array(resolve(self._array), copy=True)), self._requires_grad)
+        if device_memory.count and is_on_accelerator(self):
+            copied = type(self)(handlers.copy_on_device(self), self._requires_grad)
+        else:
+            copied = type(self)(wrap(np.array(resolve(self._array), copy=True)), self._requires_grad)
         if is_meta(self):
             mark_meta(copied)
         memo[id(self)] = copied

@@ -18,8 +18,9 @@ from ..backends.numpy.memory import address, element_strides, owner
 from ..backends.sparse_array import SparseArray
 from ..exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
 from ..exception_wrapper import KeyErrorMessage as KeyErrorMessage
+from ..modes import device_memory
 from ..shapes import contiguous_strides
-from .memory import _TRANSIENT, _check_has_storage, _warn_of_hooks
+from .memory import TRANSIENT, _check_has_storage, _warn_of_hooks
 from .parameter import Parameter
 from .sparse_methods import implementation as sparse_implementation
 from .storage import TypedStorage, UntypedStorage
@@ -72,7 +73,7 @@ def parameter_reduce_ex(self: Parameter) -> Any:
 
 def __getstate__(self: Tensor) -> Any:
     """The user's attributes of this tensor: a dict, or a pair of dict and slots; None where there are none."""
-    own = {name: value for name, value in self.__dict__.items() if name not in _TRANSIENT}
+    own = {name: value for name, value in self.__dict__.items() if name not in TRANSIENT}
     cls = type(self)
     if cls is Tensor or cls is Parameter:
         return own or None
@@ -99,6 +100,7 @@ def __setstate__(self: Tensor, state: Any) -> None:
 
 def _view_storage(storage: Any, dtype: dtypes.dtype, storage_offset: int, size: Any, stride: Any) -> Tensor:
     memory = getattr(storage, "_untyped_storage", storage)._memory
+    kind = type(memory) if device_memory.count and hasattr(memory, "torch_device") else np.ndarray
     size, stride, item = tuple(size), tuple(stride), dtype.itemsize
     if len(size) != len(stride):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
@@ -111,7 +113,7 @@ def _view_storage(storage: Any, dtype: dtypes.dtype, storage_offset: int, size: 
         raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
     if 0 in size:
         steps = stride if stride != contiguous_strides(size) else ()
-        return wrap(np.ndarray(size, dtype.numpy, memory[:0], 0, tuple(s * item for s in steps) or None))
+        return wrap(kind(size, dtype.numpy, memory[:0], 0, tuple(s * item for s in steps) or None))
     needed = item * (1 + storage_offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)))
     if needed > memory.size:
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {storage_offset}, "
@@ -121,7 +123,7 @@ def _view_storage(storage: Any, dtype: dtypes.dtype, storage_offset: int, size: 
     if base.dtype == dtype.numpy and base.shape == size and base.size * item == memory.size == needed \
             and base.strides == tuple(s * item for s in stride):
         return wrap(base)
-    return wrap(np.ndarray(size, dtype.numpy, memory, storage_offset * item, tuple(s * item for s in stride)))
+    return wrap(kind(size, dtype.numpy, memory, storage_offset * item, tuple(s * item for s in stride)))
 
 
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:

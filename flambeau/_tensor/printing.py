@@ -16,6 +16,7 @@ import numpy as np
 from .. import config, dtypes
 from ..backends.sparse_array import CooArray, SparseArray
 from ..modes import active_transforms, forward_levels, special, transform_stack
+from .dispatch.handlers import host_elements
 from .meta import lacks_elements
 from .tensor import Tensor, transform_depth
 from .tracer_notifications import notify_read
@@ -271,7 +272,7 @@ def tensor_str(tensor: Any, *, tensor_contents: str | None = None) -> str:
     if tensor_contents is None:
         if special[0] and not meta:
             notify_read(tensor, "printing")
-        tensor_contents = "..." if meta else (_components if sparse else _contents)(tensor._array, len(prefix))
+        tensor_contents = "..." if meta else (_components if sparse else _contents)(host_elements(tensor), len(prefix))
     text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix),
                           sparse and tensor._array.__class__ is CooArray) + ")"
     return f"Parameter({text})" if not plain and _is_parameter(tensor) else text
@@ -288,7 +289,7 @@ def _tensor_str(self: Any, indent: int) -> str:
     >>> torch._tensor_str._tensor_str(torch.eye(2), 0)
     '[[1., 0.],\\n [0., 1.]]'
     """
-    return "..." if lacks_elements(self) else "[]" if 0 in self._array.shape else _contents(self._array, indent)
+    return "..." if lacks_elements(self) else "[]" if 0 in self._array.shape else _contents(host_elements(self), indent)
 
 
 def nested_transform_str(tensor: Any, frames: Sequence[Any]) -> str:

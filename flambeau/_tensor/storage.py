@@ -15,30 +15,46 @@ from .. import config, devices, dtypes
 from ..backends.numpy.memory import address, owner
 from ..devices import CPU, META
 from ..kernels.memory_format import is_dense
-from ..modes import active_tracer, lazy_storages, special
+from ..modes import active_tracer, device_memory, lazy_storages, special
 from ..warning_location import user_stacklevel
+from .dispatch.handlers import handlers, host_elements
 from .meta import NO_DATA, lacks_elements, reserved
 from .overriding.dispatch import is_wrapper
 from .shape.lazy_clones import HOLDERS, identity, is_lazy, make_writable
-from .tensor import Tensor
+from .tensor import Tensor, wrap
 
 
 class _Storage:
     """What storages of bytes and of elements have in common: conversions, and answers about devices."""
 
-    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+    is_hpu = is_sparse = is_sparse_csr = False
     dtype: dtypes.dtype
 
-    def get_device(self) -> None:
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is in the memory of a CUDA device."""
+        return self.device.type == "cuda"
+
+    def get_device(self) -> int | None:
         """The index of the device: None for a storage on the CPU."""
+        return self.device.index
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
-        """Not supported.
+        """A copy on a CUDA device; itself if it is there.
 
         Raises:
-            AssertionError: always (PyTorch's text).
+            AssertionError: there is no CUDA device (PyTorch's text).
         """
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        return self._moved(devices.check(devices.device("cuda" if device is None else device)))
+
+    def _moved(self, target: devices.device) -> Any:
+        """This storage, or a copy of it on another device, the CPU or a CUDA device."""
+        self.untyped()._check_copied()
+        if target is self.device:
+            return self
+        moved = handlers.transfer(_bytes_tensor(self.untyped()), target)
+        storage = untyped_storage(moved)
+        return storage if isinstance(self, UntypedStorage) else TypedStorage(storage, self.dtype)
 
     def mps(self) -> Any:
         """Not supported.
@@ -49,22 +65,23 @@ class _Storage:
         raise RuntimeError("torch.UntypedStorage(): Storage device not recognized: mps")
 
     def cpu(self) -> Any:
-        """This storage.
+        """This storage on the CPU: itself if it is there.
 
         Raises:
             NotImplementedError: it is on meta.
         """
-        self.untyped()._check_copied()
-        return self
+        return self._moved(CPU)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Any:
-        """This storage; there is no device to copy it to.
+        """This storage on a device: itself if it is there.
 
         Args:
-            device: the CPU, or that of the storage.
+            device: the CPU, a CUDA device, or that of the storage.
             non_blocking: without effect.
         """
         target = device if isinstance(device, devices.device) else devices.device(device)
+        if target.type == "cuda" and devices.current_cuda() is not None:
+            return self.cuda(target)
         if target.type == self.device.type:
             return self
         if target.type == "meta":
@@ -87,6 +104,8 @@ class _Storage:
     def _as(self, dtype: dtypes.dtype) -> TypedStorage:
         if self.device is META:
             return TypedStorage(UntypedStorage(self.size() * dtype.itemsize, device=META), dtype)
+        if self.is_cuda:
+            return TypedStorage(untyped_storage(wrap(self._elements()).to(dtype, copy=True)), dtype)
         elements = self._elements()
         return TypedStorage(UntypedStorage.of(np.array(dtypes.cast(elements, dtype.numpy), copy=True)), dtype)
 
@@ -160,7 +179,10 @@ class UntypedStorage(_Storage, StorageBase):
             self._device = device if isinstance(device, devices.device) else devices.device(device)
             if self._device.type == "meta":
                 self._device = META
-        if isinstance(size, (int, np.integer)):
+        if self._device.type == "cuda":
+            made = UntypedStorage(size).cuda(self._device)
+            self._memory, self._device = made._memory, made._device
+        elif isinstance(size, (int, np.integer)):
             if size < 0:
                 raise RuntimeError(f"alloc_cpu() seems to have been called with negative number: {2**64 + int(size)}")
             self._memory = reserved((int(size),), np.dtype(np.uint8))
@@ -179,6 +201,8 @@ class UntypedStorage(_Storage, StorageBase):
         """A storage of these bytes, which may be part of the array that owns them."""
         out = object.__new__(cls)
         out._memory = memory
+        if device_memory.count:
+            out._device = getattr(memory, "torch_device", CPU)
         return out
 
     @classmethod
@@ -267,6 +291,8 @@ class UntypedStorage(_Storage, StorageBase):
         """The address of the first byte; 0 if there is none, or no elements."""
         if lazy_storages[0]:
             make_writable(self._memory)
+        if self._device.type == "cuda":
+            return _bytes_tensor(self).data_ptr()
         return address(self._memory) if self._memory.size and self._device is not META else 0
 
     def element_size(self) -> int:
@@ -296,7 +322,7 @@ class UntypedStorage(_Storage, StorageBase):
     def __getitem__(self, index: Any) -> Any:
         self._check_elements()
         if not isinstance(index, slice):
-            return int(self._memory[_checked_index(index, len(self))])
+            return int(host_elements(_bytes_tensor(self))[_checked_index(index, len(self))])
         start, stop, step = index.indices(len(self))
         if step != 1:
             raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
@@ -314,6 +340,9 @@ class UntypedStorage(_Storage, StorageBase):
         where = index if isinstance(index, slice) else _checked_index(index, len(self))
         if self._device is not META:
             self._make_writable()
+            if self._device.type == "cuda":
+                _bytes_tensor(self)[where] = value
+                return
             self._memory[where] = value
 
     def __iter__(self) -> Any:
@@ -322,12 +351,15 @@ class UntypedStorage(_Storage, StorageBase):
     def tolist(self) -> list[int]:
         """The bytes, as integers."""
         self._check_elements()
-        return self._memory.tolist()
+        return host_elements(_bytes_tensor(self)).tolist()
 
     def fill_(self, value: int) -> UntypedStorage:
         """Set all bytes to a value, in place."""
         if self._device is not META:
             self._make_writable()
+            if self._device.type == "cuda":
+                _bytes_tensor(self).fill_(value)
+                return self
             self._memory[...] = value
         return self
 
@@ -343,6 +375,9 @@ class UntypedStorage(_Storage, StorageBase):
         if self._device is not META:
             other._check_copied()
             self._make_writable()
+            if self._device.type == "cuda" or other._device.type == "cuda":
+                _bytes_tensor(self).copy_(_bytes_tensor(other))
+                return self
             self._memory[...] = other._memory
         return self
 
@@ -355,6 +390,8 @@ class UntypedStorage(_Storage, StorageBase):
         """A copy."""
         if self._device is META:
             return UntypedStorage(len(self), device=META)
+        if self._device.type == "cuda":
+            return untyped_storage(_bytes_tensor(self).clone())
         return UntypedStorage.of(self._memory.copy())
 
     def byteswap(self, dtype: dtypes.dtype) -> None:
@@ -380,6 +417,8 @@ class UntypedStorage(_Storage, StorageBase):
 
     def __reduce__(self) -> Any:
         self._check_copied()
+        if self._device.type == "cuda":
+            return _storage_on_device, (self.cpu()._memory, str(self._device))
         memory_owner = self._owner()  # storages of one array pickle as one object
         start = self.data_ptr() - address(memory_owner) if len(self) else 0
         return _storage_slice, (memory_owner, start, len(self))
@@ -387,6 +426,12 @@ class UntypedStorage(_Storage, StorageBase):
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         if self._device is META:
             return self.clone()
+        if self._device.type == "cuda":
+            key = id(self._memory.memory)
+            if key not in memo:
+                memo[key] = self.clone()
+                memo.setdefault(id(memo), []).append(self._memory.memory)
+            return memo[key]
         memory_owner = self._owner()
         if id(memory_owner) not in memo:
             memo[id(memory_owner)] = np.array(memory_owner, order="K", copy=True)
@@ -411,11 +456,17 @@ class UntypedStorage(_Storage, StorageBase):
         self._check_copied()
         if save_size:
             f.write((len(self) // element_size).to_bytes(8, sys.byteorder))
-        f.write(self._memory.data)
+        f.write(host_elements(_bytes_tensor(self)).data)
 
     def __repr__(self) -> str:
-        lines = "..." if self._device is META else " " + "\n ".join(map(str, self._memory.tolist()))
+        lines = "..." if self._device is META else " " + "\n ".join(map(str, self.tolist()))
         return f"{lines}\n[{config.module_name}.storage.UntypedStorage(device={self._device}) of size {len(self)}]"
+
+
+def _storage_on_device(memory: np.ndarray, location: str) -> UntypedStorage:
+    """A storage with these bytes on a device, of a pickle."""
+    storage: UntypedStorage = UntypedStorage.of(memory).to(device=location)
+    return storage
 
 
 def _bytes_of_sequence(values: Any) -> np.ndarray:
@@ -575,7 +626,7 @@ class TypedStorage(_Storage):
     def tolist(self) -> list[Any]:
         """The elements as Python scalars."""
         self._untyped_storage._check_elements()
-        return dtypes.widen(self._elements()).tolist()
+        return dtypes.widen(host_elements(wrap(self._elements()))).tolist()
 
     def clone(self) -> TypedStorage:
         """A copy."""
@@ -585,7 +636,7 @@ class TypedStorage(_Storage):
         """Set all elements to a value, in place."""
         if self.device is not META:
             self._untyped_storage._make_writable()
-            self._elements()[...] = dtypes.cast(np.asarray(value), self.dtype.numpy)
+            _write(self._elements(), ..., np.asarray(value), self.dtype)
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
@@ -593,7 +644,7 @@ class TypedStorage(_Storage):
         if self.device is not META:
             source.untyped()._check_copied()
             self._untyped_storage._make_writable()
-            self._elements()[...] = dtypes.cast(source._elements(), self.dtype.numpy)
+            _write(self._elements(), ..., source._elements(), self.dtype)
         return self
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -610,12 +661,13 @@ class TypedStorage(_Storage):
         self._untyped_storage._check_elements()
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
-        return dtypes.widen(self._elements()[_checked_index(index, self.size())][None])[0].item()
+        elements = host_elements(wrap(self._elements()))
+        return dtypes.widen(elements[_checked_index(index, self.size())][None])[0].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if self.device is not META:
             self._untyped_storage._make_writable()
-            self._elements()[index] = dtypes.cast(np.asarray(value), self.dtype.numpy)
+            _write(self._elements(), index, np.asarray(value), self.dtype)
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
@@ -704,6 +756,21 @@ def _check_not_batched(self: Tensor) -> None:
 
 #: storages that are alive, by the id of the array that owns their memory
 _storages: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
+
+
+def _write(elements: np.ndarray, index: Any, values: np.ndarray, dtype: dtypes.dtype) -> None:
+    """Write values, of the host or a device, into elements of a storage."""
+    if hasattr(elements, "torch_device") or hasattr(values, "torch_device"):
+        target: Tensor = wrap(elements)
+        target[index] = wrap(values)
+    else:
+        elements[index] = dtypes.cast(values, dtype.numpy)
+
+
+def _bytes_tensor(storage: UntypedStorage) -> Tensor:
+    """The bytes of a storage, as a tensor on its memory."""
+    out: Tensor = wrap(storage._memory)
+    return out
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:

@@ -34,7 +34,7 @@ from ..engine.nodes.hooks import HookDict
 from ..engine.nodes.node import Node
 from ..engine.saved.version_counters import WRITES
 from ..engine.tensor_interface import layer
-from ..modes import active_tracer, active_transforms, inference, special, transform_stack
+from ..modes import active_tracer, active_transforms, device_memory, inference, special, transform_stack
 from ..shapes import Size, as_size
 from ..warning_location import user_stacklevel
 from .overriding.dispatch import handles, meta_tensors
@@ -228,11 +228,15 @@ class Tensor(TensorBase):
             found = meta_tensors.get(id(self))
             if found is not None and found() is self:
                 return META
+        if device_memory.count:
+            on: device | None = getattr(self._array, "torch_device", None)
+            if on is not None:
+                return on
         return CPU
 
     @property
     def device(self) -> device:
-        """The device of the memory: the CPU, or "meta" for a tensor without elements.
+        """The device of the memory: the CPU, a CUDA device, or "meta" for a tensor without elements.
 
         >>> import flambeau as torch
         >>> torch.ones(2).device
@@ -438,10 +442,15 @@ class Tensor(TensorBase):
         >>> torch.ones(2).is_cpu
         True
         """)
-    is_cuda = _constant(False, "is_cuda", "Whether the tensor is on a CUDA device: never.")
+    is_cuda = property(lambda self: self._device.type == "cuda", doc="""Whether the tensor is on a CUDA device.
+
+        >>> import flambeau as torch
+        >>> torch.ones(2).is_cuda
+        False
+        """)
     is_mps = _constant(False, "is_mps", "Whether the tensor is on an MPS device: never.")
     is_xpu = _constant(False, "is_xpu", "Whether the tensor is on an XPU device: never.")
-    is_meta = property(lambda self: self._device is not CPU, doc="""Whether the tensor has no elements (device meta).
+    is_meta = property(lambda self: self._device is META, doc="""Whether the tensor has no elements (device meta).
 
         >>> import flambeau as torch
         >>> torch.ones(2, device="meta").is_meta

@@ -217,7 +217,7 @@ def grad_fn(self: Tensor) -> Node | None:
 
 def wrap_output(array: np.ndarray, node: Node, number: int, counter: list[int]) -> Tensor:
     """A tensor for an output that its own node saved: same memory, version counter and history."""
-    out: Tensor = wrap(array) if array.__class__ is np.ndarray else array.tensor()  # type: ignore[attr-defined]
+    out: Tensor = wrap(array) if isinstance(array, np.ndarray) else array.tensor()
     out._counter = counter
     if array.dtype.kind in "fcV":
         out._requires_grad = True

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import devices, dtypes
 from .._tensor import Tensor
 from . import state
 from .state import is_autocast_available
@@ -25,11 +25,11 @@ def _check_device_type(device_type: Any) -> None:
 class autocast:
     """A context manager and decorator under which operators choose their dtypes: mixed precision.
 
-    On the CPU, products of matrices, convolutions and attention run in `dtype`; losses, linear algebra and some others
-    in float32; all others in the dtypes of their arguments (`flambeau/amp/policies.py`).
+    Products of matrices, convolutions and attention run in `dtype`; losses, linear algebra and some others in float32;
+    all others in the dtypes of their arguments (`flambeau/amp/policies.py`, on CUDA devices `cuda_policies.py`).
 
     Args:
-        device_type: "cpu"; for "cuda" the block warns and has no effect.
+        device_type: "cpu" or "cuda"; without a CUDA device the block warns and has no effect.
         dtype: bfloat16 or float16; None: `torch.get_autocast_dtype(device_type)`.
         enabled: whether autocast is on in the block.
         cache_enabled: whether casts of parameters are kept until the outermost block ends; None: as before.
@@ -54,7 +54,7 @@ class autocast:
         if not is_autocast_available(device_type):
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         self._cache_enabled = state.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
-        if enabled and device_type == "cuda":
+        if enabled and device_type == "cuda" and devices.current_cuda() is None:
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
             enabled = False
         elif enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import devices, dtypes
 from .._tensor import Tensor, functions, no_grad
+from .._tensor.dispatch.handlers import host_elements
 
 _FIX = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
 
@@ -40,7 +41,7 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv
     scale = float(inv_scale.item())
     with no_grad():
         for x in self:
-            if not bool(np.isfinite(dtypes.widen(x._array)).all()):
+            if not bool(np.isfinite(dtypes.widen(host_elements(x))).all()):
                 found_inf.fill_(1.0)
             if scale != 1.0:
                 x.mul_(scale)
@@ -72,7 +73,7 @@ class GradScaler:
     gradients are not finite is skipped, and the scale is reduced.
 
     Args:
-        device: "cpu"; for "cuda" it warns and does nothing.
+        device: "cpu" or "cuda"; without a CUDA device it warns and does nothing.
         init_scale: the first scale.
         growth_factor: factor of the scale after `growth_interval` steps without overflow.
         backoff_factor: factor of the scale after an overflow.
@@ -94,7 +95,7 @@ class GradScaler:
     def __init__(self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
                  backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:
         self._device, self._enabled = device, enabled
-        if device == "cuda" and enabled:
+        if device == "cuda" and enabled and devices.current_cuda() is None:
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
             self._enabled = False
         if not self._enabled:
@@ -115,8 +116,8 @@ class GradScaler:
 
     def _lazy_init_scale_growth_tracker(self, dev: Any) -> None:
         assert self._growth_tracker is None, "_growth_tracker initialized before _scale"
-        self._scale = functions.full((), self._init_scale, dtype=dtypes.float32)
-        self._growth_tracker = functions.full((), self._init_growth_tracker, dtype=dtypes.int32)
+        self._scale = functions.full((), self._init_scale, dtype=dtypes.float32, device=dev)
+        self._growth_tracker = functions.full((), self._init_growth_tracker, dtype=dtypes.int32, device=dev)
 
     def scale(self, outputs: Any) -> Any:
         """A loss, or nested losses, times the scale.
@@ -129,7 +130,8 @@ class GradScaler:
         if isinstance(outputs, Tensor):
             if self._scale is None:
                 self._lazy_init_scale_growth_tracker(outputs.device)
-            return outputs * self._scale
+            scale: Any = self._scale
+            return outputs * (scale if scale.device == outputs.device else scale.to(outputs.device))
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
@@ -148,10 +150,14 @@ class GradScaler:
                 if grad.is_sparse and grad.dtype is dtypes.float16:  # the sum of duplicates may overflow
                     grad = param.grad = grad.coalesce()
                 grads.append(grad._values() if grad.is_sparse else grad)
-        if not grads:
-            return {}
-        _amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)
-        return {found_inf.device: found_inf}
+        by_device: dict[Any, list[Tensor]] = {}
+        for grad in grads:
+            by_device.setdefault(grad.device, []).append(grad)
+        found = {}
+        for device, group in by_device.items():
+            found[device] = found_inf if found_inf.device == device else found_inf.to(device)
+            _amp_foreach_non_finite_check_and_unscale_(group, found[device], inv_scale)
+        return found
 
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, once for each step.
@@ -169,7 +175,7 @@ class GradScaler:
         if of_optimizer["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inv_scale = scale.double().reciprocal().float()
-        found_inf = functions.full((), 0.0, dtype=dtypes.float32)
+        found_inf = functions.full((), 0.0, dtype=dtypes.float32, device=scale.device)
         of_optimizer["found_inf_per_device"] = self._unscale_grads_(optimizer, inv_scale, found_inf, False)
         of_optimizer["stage"] = OptState.UNSCALED
 
@@ -245,7 +251,7 @@ class GradScaler:
             assert found, "No inf checks were recorded prior to update."
             combined = found[0]
             for each in found[1:]:
-                combined += each
+                combined += each.to(combined.device)
             _amp_update_scale_(scale, tracker, combined, self._growth_factor, self._backoff_factor,
                                self._growth_interval)
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
@@ -335,8 +341,9 @@ class GradScaler:
 
     def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Tensor]:
         self._check_scale_growth_tracker("_check_inf_per_device")
-        one = functions.full((), 1.0, dtype=dtypes.float32)
-        found_inf = functions.full((), 0.0, dtype=dtypes.float32)
+        device = None if self._scale is None else self._scale.device
+        one = functions.full((), 1.0, dtype=dtypes.float32, device=device)
+        found_inf = functions.full((), 0.0, dtype=dtypes.float32, device=device)
         result = self._unscale_grads_(optimizer, one, found_inf, True)
         self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = result
         return result

@@ -1,4 +1,4 @@
-"""Which operators autocast runs in which dtype on the CPU, and the casts.
+"""Which operators autocast runs in which dtype on the CPU (`cuda_policies`: on CUDA devices), and the casts.
 
 Under autocast, an operator of `LOWER_PRECISION` runs in the autocast dtype, one of `FULL_PRECISION` in float32, and one
 of `WIDEST` in the widest dtype of its arguments. All others run as they are. Only floats are cast, and no float64.
@@ -14,7 +14,8 @@ from typing import Any
 from .. import dtypes
 from .._tensor import Tensor
 from ..engine.grad_mode import grad_mode
-from . import state
+from ..modes import device_memory
+from . import cuda_policies, state
 
 LOWER_PRECISION = frozenset((
     "_addmm_activation", "_native_multi_head_attention", "addbmm", "addmm", "baddbmm", "bmm", "chain_matmul", "conv1d",
@@ -53,25 +54,26 @@ def operator_of(name: str) -> str:
     return name
 
 
-def is_eligible(x: Any) -> bool:
-    """Whether autocast may cast a value: a tensor of floats, not of float64."""
-    return isinstance(x, Tensor) and x.dtype.is_floating_point and x.dtype is not dtypes.float64
+def is_eligible(x: Any, kind: str = "cpu") -> bool:
+    """Whether autocast on a type of device may cast a value: a tensor of floats there, not of float64."""
+    return isinstance(x, Tensor) and x.dtype.is_floating_point and x.dtype is not dtypes.float64 and (
+        not device_memory.count or x._device.type == kind)
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Any, dtype: Any, kind: str = "cpu") -> Any:
     """A value in another dtype if it is eligible. The casts of float32 leaves that require grad are cached."""
     if isinstance(x, Tensor):
-        if not is_eligible(x) or x.dtype is dtype:
+        if not is_eligible(x, kind) or x.dtype is dtype:
             return x
         if (x.dtype is not dtypes.float32 or not x.requires_grad or not x.is_leaf or x._is_view()
-                or dtype is not state.dtype_of("cpu") or not state.is_autocast_cache_enabled()):
+                or dtype is not state.dtype_of(kind) or not state.is_autocast_cache_enabled()):
             return x.to(dtype)
         cached = state.cast_leaves().get(id(x))
         if cached is None or (grad_mode.get() and not cached[1].requires_grad) or cached[1].dtype is not dtype:
             cached = state.cast_leaves()[id(x)] = (x, x.to(dtype))
         return cached[1]
     if isinstance(x, (list, tuple)):
-        items = [cast(item, dtype) for item in x]
+        items = [cast(item, dtype, kind) for item in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
     return x
 
@@ -86,7 +88,7 @@ def _tensors(values: Any) -> list[Any]:
     return found
 
 
-def widest(values: Any, lower: Any) -> Any:
+def widest(values: Any, lower: Any, kind: str = "cpu") -> Any:
     """The widest of the autocast dtype and the dtypes of eligible tensors.
 
     Raises:
@@ -94,7 +96,7 @@ def widest(values: Any, lower: Any) -> Any:
     """
     result = lower
     for x in _tensors(values):
-        if is_eligible(x) and x.dtype is not result:
+        if is_eligible(x, kind) and x.dtype is not result:
             if dtypes.float32 not in (x.dtype, result):
                 raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
             result = dtypes.float32
@@ -143,6 +145,35 @@ def target_dtype(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return None
 
 
+def target_dtype_on_cuda(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`target_dtype` on a CUDA device.
+
+    Raises:
+        RuntimeError: an operator that is unsafe in low precision (PyTorch's text).
+    """
+    lower = state.dtype_of("cuda")
+    if name.endswith("_") and not name.endswith("__"):  # in-place operators keep their dtype
+        return None
+    if name in cuda_policies.LOWER_PRECISION:
+        return lower
+    if name in cuda_policies.FULL_PRECISION:
+        return None if kwargs.get("dtype") is not None else dtypes.float32
+    if name in cuda_policies.WIDEST:
+        return widest((*args, *kwargs.values()), lower, "cuda")
+    if name == "einsum":
+        return lower if _contracts(args) else None
+    if name in cuda_policies.BANNED:
+        raise RuntimeError(cuda_policies.UNSAFE)
+    return None
+
+
+def _kind_of(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """The type of device that a call's tensors are on."""
+    if not device_memory.count:
+        return "cpu"
+    return "cuda" if any(x._device.type == "cuda" for x in _tensors((*args, *kwargs.values()))) else "cpu"
+
+
 def call(name: str, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a public function under autocast, if that is on in this thread.
 
@@ -150,14 +181,15 @@ def call(name: str, implementation: Callable[..., Any], args: tuple[Any, ...], k
         name: the function's qualified name, `torch.mm`.
         implementation: the function.
     """
-    if not state.acts() or kwargs.get("out") is not None:
+    kind = _kind_of(args, kwargs)
+    if not state.acts(kind) or kwargs.get("out") is not None:
         return implementation(*args, **kwargs)
-    dtype = target_dtype(operator_of(name), args, kwargs)
+    dtype = (target_dtype_on_cuda if kind == "cuda" else target_dtype)(operator_of(name), args, kwargs)
     if dtype is None:
         return implementation(*args, **kwargs)
     if dtype:
-        args = tuple([cast(x, dtype) for x in args])
-        kwargs = {key: cast(x, dtype) for key, x in kwargs.items()}
+        args = tuple([cast(x, dtype, kind) for x in args])
+        kwargs = {key: cast(x, dtype, kind) for key, x in kwargs.items()}
     with state.excluded():
         return implementation(*args, **kwargs)
 

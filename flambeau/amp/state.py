@@ -50,9 +50,9 @@ def _kind(device_type: str, function: str) -> str:
     return kind
 
 
-def acts() -> bool:
-    """Whether autocast acts on the next operator of this thread."""
-    return _state.enabled["cpu"] and not _state.excluded
+def acts(kind: str = "cpu") -> bool:
+    """Whether autocast on a type of device acts on the next operator of this thread."""
+    return _state.enabled[kind] and not _state.excluded
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def set_autocast_enabled(*args: Any) -> None:
         raise TypeError(f"enabled must be a bool (got {type(enabled).__name__})")
     kind = _kind(device_type, "set_autocast_enabled")
     before, _state.enabled[kind] = _state.enabled[kind], enabled
-    if kind != "cpu" or before is enabled:
+    if kind not in ("cpu", "cuda") or before is enabled:
         return
     if enabled:
         entry_points.innermost[0] = run_function[0]

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from ..devices import current_cuda
 from ..settings import Settings
 from .attention_kernels import enabled as enabled_kernels
 from .attention_kernels import set_enabled
@@ -223,7 +224,12 @@ def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_e
             _sdp[name][1](value)
 
 
-cuda = _library("cuda", is_built=_no, is_flash_attention_available=_no, sdp_kernel=sdp_kernel,
+def _has_cuda() -> bool:
+    """Whether there is a CUDA device."""
+    return current_cuda() is not None
+
+
+cuda = _library("cuda", is_built=_has_cuda, is_flash_attention_available=_no, sdp_kernel=sdp_kernel,
              **{f"{name}_sdp_enabled": read for name, (read, _) in _sdp.items()},
              **{f"enable_{name}_sdp": write for name, (_, write) in _sdp.items()})
 vars(cuda).update(_CUDA_NAMES)

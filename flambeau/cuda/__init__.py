@@ -1,14 +1,20 @@
-"""`torch.cuda` of a build without CUDA: it answers that there is no GPU, and refuses what needs one."""
+"""`torch.cuda`: the CUDA devices. Without one it answers that there is none, and refuses what needs one.
+
+What is defined here is that of a build of PyTorch without CUDA; `present` has the names that take its place while
+`backends.cuda_devices` has a runtime.
+"""
 
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from typing import Any
 
 from .. import config, dtypes
 from ..accelerators.absent import dummy_class, refusing, shared_names
-from .memory import OutOfMemoryError
+from ..backends.cuda_devices import current_runtime, observe
+from ..backends.cuda_devices.errors import AcceleratorError, OutOfMemoryError
 
 _NAMES = shared_names("cuda", "torch.cuda", RuntimeError)
 globals().update(_NAMES)
@@ -45,17 +51,6 @@ class CudaError(RuntimeError):
 
 class DeferredCudaCallError(Exception):
     """An error in a call that waited for the initialization of CUDA."""
-
-
-class AcceleratorError(RuntimeError):
-    """An error that an accelerator reports.
-
-    >>> import flambeau as torch
-    >>> issubclass(torch.AcceleratorError, RuntimeError)
-    True
-    """
-
-    __module__ = "torch"
 
 
 cudart = current_blas_handle = current_solver_handle = default_stream = ipc_collect = refusing(
@@ -154,6 +149,26 @@ for _prefix, _dtype in (("BFloat16", dtypes.bfloat16), ("Bool", dtypes.bool_), (
     globals()[f"{_prefix}Storage"] = _storage_type(f"{_prefix}Storage")
 
 
+_absent: dict[str, Any] = {}
+
+
+def _follow(runtime: Any) -> None:
+    """Exchange the names with those of a present device, or back."""
+    if bool(runtime) is bool(_absent):
+        return
+    if runtime:
+        present = importlib.import_module(f"{__name__}.present")
+        new = present.NAMES | {"default_generators": present.default_generators()}
+        _absent.update({name: globals().get(name) for name in new})
+    else:
+        new = dict(_absent)
+        _absent.clear()
+    for module in (sys.modules[__name__], *(sys.modules.get(f"{__name__}.{each}") for each in _SUBMODULES)):
+        for name, value in new.items():
+            if module is not None and (name in vars(module) or module is sys.modules[__name__]):
+                setattr(module, name, value)
+
+
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
@@ -189,3 +204,7 @@ __all__ = [
     "utilization",
 ]
 __all__ += [name for name in _NAMES if not name.startswith("_")]
+
+if current_runtime() is not None:
+    importlib.import_module(f"{__package__.partition('.')[0]}._tensor.accelerated")
+observe(_follow)

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from ..accelerators.absent import dummy_class, shared_names
-
-
-class OutOfMemoryError(RuntimeError):
-    """The error of an accelerator whose memory is full.
-
-    >>> import flambeau as torch
-    >>> issubclass(torch.OutOfMemoryError, RuntimeError)
-    True
-    """
-
-    __module__ = "torch"
-
+from ..backends.cuda_devices.errors import OutOfMemoryError
 
 globals().update({name: value for name, value in shared_names("cuda", "torch.cuda").items() if "mem" in name})
 MemPool = dummy_class("MemPool", "torch.cuda.memory")
 CUDAPluggableAllocator = dummy_class("CUDAPluggableAllocator", "torch.cuda.memory")
+
+__all__ = ["CUDAPluggableAllocator", "MemPool", "OutOfMemoryError"]

@@ -14,10 +14,10 @@ from ..backends.bit_views import resolve
 from ..backends.sparse_array import SparseArray
 from ..devices import contiguous_format, preserve_format
 from ..kernels.memory_format import is_dense
-from ..modes import active_tracer, active_transforms, dispatch_in_use, special, transform_stack
+from ..modes import active_tracer, active_transforms, device_memory, dispatch_in_use, special, transform_stack
 from ..shapes import Size
 from .engine import run_backward
-from .execution.accumulate_grad import AccumulateGrad
+from .execution.accumulate_grad import AccumulateGrad, on_device_of
 from .grad_mode import enable_grad
 from .nodes.node import Node
 from .tensor_interface import layer
@@ -273,7 +273,7 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
                 g = layer.wrap(_own(g))
             elif not create and special[0] and active_tracer.get() is not None and not is_dense(g._array):
                 g = g.clone(memory_format=contiguous_format)
-            found.append(g)
+            found.append(g if not device_memory.count or isinstance(x, GradientEdge) else on_device_of(x, g))
         elif materialize and isinstance(x, GradientEdge):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         elif materialize:

@@ -22,6 +22,8 @@ class TensorLayer:
     batched_gradients: Callable[..., tuple[Any, ...]]  # `grad` where some values are batched
     vmap_cotangents: Callable[..., tuple[Any, ...]]  # `vmap` of a function of cotangents
     is_handled: Callable[[Any], bool]  # whether handlers of `__torch_dispatch__` see operators on a tensor
+    # a rule, whose constants are made on the device of the gradient; None while there is no device
+    rule_on_device: Callable[..., Any] | None = None
     make_writable: Callable[[Any], None]  # gives the storage of an array memory of its own if it is shared lazily
     run_without_overrides: Callable[..., Any]  # a call during which no `__torch_function__` is asked
     has_tangents: Callable[..., bool]  # whether forward-mode tangents propagate, so that gradients need them too

@@ -343,7 +343,7 @@ METHODS: dict[str, str] = {
     """,
     "memory": """
         detach item numpy tolist is_complex is_floating_point is_nonzero is_signed as_subclass is_distributed
-        element_size get_device
+        element_size record_stream get_device
     """,
     "neural.layers": "",
     "linalg.norms": "norm",

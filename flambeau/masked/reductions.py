@@ -184,8 +184,9 @@ def mean(input: Tensor, dim: Any = None, *, keepdim: bool | None = False, dtype:
 
 def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Tensor | None) -> Tensor:
     """The number of elements that are not masked out."""
-    ones = fn.ones(input.shape, dtype=dtypes.bool_) if mask is None else _input_mask(input, mask=mask)
-    return fn.sum(ones, dims, keepdim)
+    if mask is None:
+        return fn.sum(fn.ones(input.shape, dtype=dtypes.bool_, device=input.device), dims, keepdim)
+    return fn.sum(_input_mask(input, mask=mask), dims, keepdim)
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None,

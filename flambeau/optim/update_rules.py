@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from .._tensor import functions as fn
+from .._tensor.dispatch.handlers import handlers
 from .._tensor.dispatch.interception import run_with_hooks
-from .._tensor.overriding.dispatch import handles
+from .._tensor.overriding.dispatch import handles, is_on_accelerator
 from .._tensor.shape.lazy_clones import make_writable
 from ..backends.compiled import enable_kernels, run_update
 from ..backends.compiled.thresholds import FLOAT32_UPDATES, OPTIMIZER_UPDATES
 from ..engine.saved.saved_tensor_mutation import before_write
-from ..modes import active_tracer, dispatch_in_use, lazy_storages, special
+from ..modes import active_tracer, device_memory, dispatch_in_use, lazy_storages, special
 
 #: elements per block: a rule's about six arrays of this length fit in the L2 cache of one core
 BLOCK = 16384
@@ -157,6 +158,13 @@ def apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple,
 def _apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
                   differentiable: bool) -> None:
     tensors = (param, grad, *state)
+    if device_memory.count and is_on_accelerator(param):
+        if differentiable or grad.is_sparse:
+            _apply_on_tensors(rule, tensors, scalars)
+        else:
+            handlers.update_on_device(rule, tensors, lambda operands: _apply_update(
+                rule, operands[0], operands[1], operands[2:], scalars, False))
+        return
     if special[0] and dispatch_in_use[0] and handles(type(param)):
         parts = getattr(type(param), "_update_operands", None)
         if parts is None or differentiable:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from .._tensor.storage import UntypedStorage
-from ..devices import device
+from ..devices import check, cuda, current_cuda, device
 
 MAP_LOCATION: TypeAlias = Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None
 
@@ -102,18 +102,40 @@ def _raise_if_on(location: str, kind: str, has_module: bool) -> None:
                        f"is False. {_CPU_HINT}")
 
 
-def validate_cuda_device(location: str) -> None:
-    """Raise: no CUDA device is available.
+def validate_cuda_device(location: str) -> int:
+    """The index of a CUDA device of a location: the current device's where it names none.
 
     Raises:
-        RuntimeError: always, for any location.
+        RuntimeError: there is no CUDA device, or none of that index (PyTorch's texts).
 
     >>> import flambeau as torch
     >>> torch.serialization.validate_cuda_device("cuda:0")
     Traceback (most recent call last):
     RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. ...
     """
-    _raise_if_on("cuda", "cuda", True)
+    current = current_cuda()
+    if current is None or current.index is None:
+        _raise_if_on("cuda", "cuda", True)
+        return 0
+    index = device("cuda" if location == "cuda" else location).index
+    if index is None:
+        return current.index
+    try:
+        check(cuda(index))
+    except RuntimeError:
+        from ..backends.cuda_devices import current_runtime
+
+        count = current_runtime().count
+        raise RuntimeError(f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is "
+                           f"{count}. Please use torch.load with map_location to map your storages to an existing "
+                           "device.") from None
+    return index
+
+
+def _restore_on_cuda(storage: Any, location: str) -> Any:
+    if location == "cuda" or re.match("cuda(:|[0-9]+)", location):
+        return storage.cuda(validate_cuda_device(location))
+    return None
 
 
 def validate_hpu_device(location: str) -> None:
@@ -147,7 +169,7 @@ def _no_tag(storage: Any) -> None:
 
 register_package(10, lambda storage: "cpu" if storage.device.type == "cpu" else None,
                  lambda storage, location: storage if location == "cpu" else None)
-register_package(20, _no_tag, lambda storage, location: _raise_if_on(location, "cuda", True))
+register_package(20, lambda storage: str(storage.device) if storage.device.type == "cuda" else None, _restore_on_cuda)
 register_package(21, _no_tag, _reject_mps)
 register_package(22, _no_tag, _reject_meta)
 register_package(23, _no_tag, lambda storage, location: _raise_if_on(location, "privateuseone", False))

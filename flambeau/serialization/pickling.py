@@ -125,4 +125,4 @@ def unpickler(module: Any, file: Any, persistent_load: Callable[[Any], Any], **a
 
 def bytes_of(storage: UntypedStorage) -> memoryview:
     """The bytes of a storage."""
-    return np.ascontiguousarray(storage._memory).data
+    return np.ascontiguousarray(storage.cpu()._memory).data

@@ -15,11 +15,13 @@ from ...backends.sparse_array import SparseArray, not_implemented
 from ...devices import ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import preserved_strides, with_preserved_strides
-from ...modes import filled_memory, special
+from ...modes import device_memory, filled_memory, special
 from ..argument_errors.out_arguments import check_records_nothing
+from ..dispatch.handlers import handlers
 from ..dispatch.inplace import record_underived
 from ..dispatch.write_checks import prepare_write
 from ..meta import reserved
+from ..overriding.dispatch import is_on_accelerator
 from ..overriding.other_objects import with_other_object
 from ..shape.copying import resize_
 from ..sparse_methods import implementation as sparse_implementation
@@ -279,6 +281,8 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         if memory_format is not None and layout is not strided:
             raise RuntimeError("memory format option is only supported by strided tensors")
         return sparse_implementation("likes", "like")(input, fill, dtype, layout, requires_grad)
+    if device_memory.count and is_on_accelerator(input):
+        return handlers.like_on_device(input, fill, dtype, device, requires_grad, memory_format)
     if special[0] and a.__class__ is not np.ndarray:
         from ..dispatch.batched_tensor import make_batched
 

@@ -21,6 +21,7 @@ from ...shapes import Size
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
 from ..dispatch.complex_half import warn_of_complex_half
+from ..dispatch.handlers import handlers
 from ..meta import without_elements
 from ..storage import TypedStorage, UntypedStorage, attach_storage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
@@ -48,8 +49,11 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
         warn_of_complex_half()
     if unset and filled_memory[0]:
         fill_uninitialized(array)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+    target = devices.CPU if device is None and devices.ambient[0] is None else devices.storage_device(device)
+    if target is devices.META:
         without_elements(out)
+    elif target is not devices.CPU:
+        out = handlers.transfer(out, target)
     elif special[0]:
         notify_created(array, unset)
     if requires_grad:

@@ -20,12 +20,13 @@ from ...dtypes import dtype as dtype_type
 from ...errstate import run_in_quiet
 from ...kernels import random as kernels
 from ...kernels.memory_format import empty_in_layout, with_preserved_strides
-from ...modes import special
+from ...modes import device_memory, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.complex_half import warn_of_complex_half
+from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write, warn_of_resize
 from ..meta import reserved
@@ -40,10 +41,16 @@ __all__ = ["Generator", "_sample_dirichlet", "_standard_gamma", "bernoulli", "bi
 
 #: guards the generator's state, as PyTorch's mutex does
 _lock = threading.RLock()
+#: [a CUDA device -> a new Philox engine], [-> the default generators of all devices]: set by `accelerated.generators`
+engine_of_device: list[Any] = [None]
+device_generators: list[Any] = [tuple]
 
 
 class Generator:
-    """A random number generator with its own state: mt19937, as PyTorch's on the CPU.
+    """A random number generator with its own state: mt19937, as PyTorch's on the CPU, or Philox on a CUDA device.
+
+    Args:
+        device: the CPU, or a CUDA device.
 
     >>> import flambeau as torch
     >>> g = torch.Generator().manual_seed(0)
@@ -53,11 +60,16 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         d = devices.device(device)
-        if d.type == "cuda":
-            raise RuntimeError("Cannot get CUDA generator without ATen_cuda library: flambeau was asked for a "
-                               "generator on a GPU, and there is none. Use device='cpu'.")
-        self.device = devices.check(d)
         self._engine: Any = None
+        self._philox = d.type == "cuda"
+        if self._philox:
+            found = devices.cuda_resolver[0](d)
+            if found is None:
+                raise RuntimeError("Cannot get CUDA generator without ATen_cuda library: flambeau was asked for a "
+                                   "generator on a GPU, and there is none. Use device='cpu'.")
+            self.device, self._engine = found, engine_of_device[0](found)
+        else:
+            self.device = devices.check(d)
 
     @property
     def engine(self) -> Any:
@@ -75,6 +87,11 @@ class Generator:
     def seed(self) -> int:
         """Set a nondeterministic seed and return it."""
         with _lock:
+            if self._philox:
+                import secrets
+
+                self.engine.seed(secrets.randbits(53))
+                return self.engine.initial_seed
             return self.engine.seed_from_system()
 
     def initial_seed(self) -> int:
@@ -82,8 +99,10 @@ class Generator:
         return self.engine.initial_seed
 
     def get_state(self) -> Tensor:
-        """The state, as a uint8 tensor of PyTorch's 5056 bytes."""
+        """The state, as a uint8 tensor of PyTorch's 5056 bytes; of a CUDA device's, 16: the seed and the offset."""
         with _lock:
+            if self._philox:
+                return wrap(np.array([self.engine.initial_seed, self.engine.offset], np.uint64).view(np.uint8))
             return wrap(self.engine.get_state())
 
     def set_state(self, new_state: Tensor) -> Generator:
@@ -96,14 +115,45 @@ class Generator:
         if not isinstance(new_state, Tensor) or new_state._array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         with _lock:
+            if self._philox:
+                if new_state._array.size not in (8, 16):
+                    raise RuntimeError("RNG state is wrong size")
+                words = [int(word) for word in np.ascontiguousarray(new_state._array).view(np.uint64)]
+                self.engine.seed(words[0])
+                self.engine.offset = words[1] if len(words) > 1 else 0
+                return self
             self.engine.set_state(new_state._array)
         return self
 
     def clone_state(self) -> Generator:
         """A new generator with the same state."""
-        other = Generator()
+        other = Generator(self.device)
+        if self._philox:
+            return other.set_state(self.get_state())
         other._engine = self.engine.copy()
         return other
+
+    def set_offset(self, offset: int) -> None:
+        """Set the offset of a CUDA device's generator, a multiple of 4.
+
+        Raises:
+            RuntimeError: not a multiple of 4, or a generator of the CPU.
+        """
+        if not self._philox:
+            raise RuntimeError("CPU Generator does not use offset")
+        if offset % 4:
+            raise RuntimeError("offset must be a multiple of 4")
+        self.engine.offset = int(offset)
+
+    def get_offset(self) -> int:
+        """The offset of a CUDA device's generator.
+
+        Raises:
+            RuntimeError: a generator of the CPU.
+        """
+        if not self._philox:
+            raise RuntimeError("CPU Generator does not use offset")
+        return int(self.engine.offset)
 
     def __reduce__(self) -> Any:
         return Generator, (self.device,), (self.initial_seed(), None, self.get_state())
@@ -132,7 +182,14 @@ def manual_seed(seed: int) -> Generator:
     >>> torch.rand(2)
     tensor([0.4963, 0.7682])
     """
+    for each in device_generators[0]():
+        each.manual_seed(seed)
+    seeded[0] = True
     return default_generator.manual_seed(seed)
+
+
+#: [whether `manual_seed` was called: it seeds devices, too, also those that are first used later]
+seeded = [False]
 
 
 def seed() -> int:
@@ -217,9 +274,23 @@ _SMALL = 1024
 def _sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
     """Call a sampling kernel, with memory from the caching allocator for large results."""
     engine = _engine(generator)
+    if generator is not None and generator._philox:
+        return _sample_on_device(kernel.__name__, engine, args)
     if args[0].__class__ is int and args[0] < _SMALL:  # a number of samples
         return kernel(engine, *args)
     return run_in_quiet(kernel, (engine, *args)) if LARGE_SEEN[0] and not special[0] else kernel(engine, *args)
+
+
+def _sample_on_device(name: str, engine: Any, args: tuple[Any, ...]) -> Any:
+    """The samples of a CUDA device's generator, in the dtype of the result."""
+    draw = getattr(engine, name, None)
+    if draw is None:  # the numbers are those of a generator of the CPU that the device's one seeds
+        seeded_engine = kernels.Engine()
+        seeded_engine.seed(int(engine.words(0, engine.advance(4), 0)[0]))
+        return getattr(kernels, name)(seeded_engine, *args)
+    dtype = next((x for x in args if isinstance(x, np.dtype)), None)
+    result = draw(*args)
+    return result if dtype is None else dtypes.cast(result, dtype)
 
 
 def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool, called: str = "") -> Tensor:
@@ -423,7 +494,7 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
         operator: ATen's name of what fills the array; only `normal_` fills the values of a compressed sparse one.
         over: the samples are for the input itself, in place: use its strides.
     """
-    a = input._array
+    a = input._array if not device_memory.count else handlers.kernel_view(input)._array
     if isinstance(a, SparseArray):
         if operator != "normal_" or isinstance(a, CooArray):
             raise not_implemented(operator, a.layout)

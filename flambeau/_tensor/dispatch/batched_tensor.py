@@ -127,7 +127,7 @@ class ArrayMetadata:
     def flags(self) -> Any:
         return _Flags(self)
 
-    base = None
+    base = torch_device = None
 
     def item(self, *index: Any) -> Any:
         raise RuntimeError(ITEM_ERROR)
@@ -206,6 +206,10 @@ class BatchedTensor(Tensor):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return object.__new__(cls)
+
+    @property
+    def _device(self) -> Any:
+        return self._value._device
 
     @property
     def _array(self) -> Any:

@@ -16,7 +16,7 @@ from ...backends.compiled import copy
 from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import has_sparse
 from ...kernels.memory_format import layouts_seen, with_preserved_strides
-from ...modes import special
+from ...modes import device_memory, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN
@@ -24,6 +24,7 @@ from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import compute_into_out
 from ..fastpath.unary_with_parameters import parameter_function
+from ..overriding.dispatch import is_on_accelerator
 from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import Tensor
@@ -419,7 +420,11 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
                            f"{out.dtype.scalar_name}")
     prepare_write(out)
     a, target = result._array, out._array
-    if target.shape != a.shape:
+    if device_memory.count and (is_on_accelerator(out) or is_on_accelerator(result)):
+        if target.shape != a.shape:
+            warn_of_resize(target.shape, a.shape)
+        handlers.write_out_on_device(op, result, out)
+    elif target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)
         if op.kind == ELEMENTWISE and target.dtype != (computed or a.dtype) and op.name not in _RESIZED_ONCE:
             warn_of_resize(target.shape, a.shape)  # PyTorch computes into a tensor of the result's dtype, and copies
@@ -465,6 +470,9 @@ def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:
     target = out._array
     if target.shape != shape:
         warn_of_resize(target.shape, shape)
+        if device_memory.count and is_on_accelerator(out):
+            out.resize_(shape)
+            return
         kept = min(prod(shape), target.size)  # the elements stay
         memory = np.zeros(prod(shape), target.dtype)
         memory[:kept] = memory_of(target).reshape(-1)[:kept]

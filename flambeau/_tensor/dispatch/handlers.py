@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...modes import device_memory
+
 
 class Handlers:
     """The registered handlers; each is set when the module named next to it is imported, or as said there."""
@@ -18,6 +20,20 @@ class Handlers:
     # for a tensor that a handler of `__torch_dispatch__` wrote to: a copy from before the write; what its node saves
     copy_before_write: Callable[..., Any]
     save_written: Callable[..., None]
+    # an operator on tensors in a device's memory; a function that does so in place (`accelerated.execution`)
+    run_on_device: Callable[..., Any]
+    write_on_device: Callable[..., Any]
+    transfer: Callable[..., Any]  # a tensor copied to another device (`accelerated.transfers`)
+    copy_between_devices: Callable[..., None]  # the same in place
+    download: Callable[..., Any]  # the array of a tensor's elements in the host's memory
+    kernel_view: Callable[..., Any]  # a tensor as kernels see it (`accelerated.execution`)
+    as_launch: Callable[..., Any]  # a function of arrays as one launch, which writes to some of its arguments
+    write_out_on_device: Callable[..., None]  # a result into an `out=` tensor, of which one is on a device
+    like_on_device: Callable[..., Any]  # a factory that follows a tensor in a device's memory
+    copy_on_device: Callable[..., Any]  # a copy of a tensor in a device's memory, without a graph
+    # an optimizer's update of a parameter in a device's memory, as one launch
+    update_on_device: Callable[..., None]
+    dropout_on_device: Callable[..., Any]  # `accelerated.draws`
     push_forward: Callable[..., None]  # tangents of the outputs of an operator (`forward_mode`)
     # operators with a sparse input (`sparse.dispatch`): `apply`, in place, and into `out=`
     apply_sparse: Callable[..., Any]
@@ -30,4 +46,10 @@ class Handlers:
 
 handlers = Handlers()
 
-__all__ = ["Handlers", "handlers"]
+
+def host_elements(x: Any) -> Any:
+    """The array of a tensor's elements: copied to the host, which waits for them, if they are in a device's memory."""
+    a = x._array
+    return handlers.download(x) if device_memory.count and getattr(a, "torch_device", None) is not None else a
+
+__all__ = ["Handlers", "handlers", "host_elements"]

@@ -6,7 +6,8 @@ is called first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -45,6 +46,16 @@ class Interceptor:
 
 
 _stack: ContextVar[tuple[Interceptor, ...]] = ContextVar("interceptors", default=())
+
+
+@contextmanager
+def without_interceptors() -> Iterator[None]:
+    """A block whose operators no interceptor sees: what computes one operator that they have seen."""
+    token = _stack.set(())
+    try:
+        yield
+    finally:
+        _stack.reset(token)
 
 
 def intercept(op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool = False) -> Any:
@@ -101,4 +112,5 @@ def notify_custom_function(node: Any, inputs: Sequence[Any], outs: Sequence[Any]
             _stack.reset(token)
 
 
-__all__ = ["Interceptor", "intercept", "notify_custom_function", "notify_operator", "run_with_hooks"]
+__all__ = ["Interceptor", "intercept", "notify_custom_function", "notify_operator", "run_with_hooks",
+           "without_interceptors"]

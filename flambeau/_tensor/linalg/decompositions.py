@@ -18,6 +18,7 @@ from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, public_function, write_out
+from ..dispatch.handlers import host_elements
 from ..return_types import _FIELDS, named
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
@@ -75,7 +76,7 @@ def _first_failure(info: Tensor) -> tuple[str, int] | None:
             info = info._value
         elif active_tracer.get() is not None:
             bool(info.any())  # a guard of the program: its calls fail as this one does
-    a = info._array
+    a = host_elements(info)
     if not a.any():
         return None
     if a.ndim == 0:

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...devices import CPU
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..creation.constants import empty
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function
+from ..dispatch.handlers import handlers, host_elements
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_read
 
@@ -107,10 +109,11 @@ def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool) -> T
         if active_levels():
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
     slopes = np.ones(a.shape, np.float64)
-    nonpositive = dtypes.widen(a) <= 0
-    samples = empty(int(nonpositive.sum()), dtype=dtypes.float64).uniform_(lower, upper)
-    slopes[nonpositive] = samples._array
-    return wrap(dtypes.cast(slopes, a.dtype))
+    nonpositive = dtypes.widen(host_elements(input)) <= 0
+    samples = empty(int(nonpositive.sum()), dtype=dtypes.float64, device=input._device).uniform_(lower, upper)
+    slopes[nonpositive] = host_elements(samples)
+    noise: Tensor = wrap(dtypes.cast(slopes, a.dtype))
+    return noise if input._device is CPU else handlers.transfer(noise, input._device)
 
 
 def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:

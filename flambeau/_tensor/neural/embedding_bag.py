@@ -11,6 +11,7 @@ from ...engine.tensor_interface import layer
 from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..dispatch.handlers import host_elements
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
@@ -91,7 +92,7 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     sizes = np.bincount(bags, minlength=count)
     bag_sizes = sizes.astype(kind) if mode != _SUM else np.zeros(count if is_fast else offsets._array.size, kind)
     if mode == _MAX:
-        positions = _argmax_per_bag(dtypes.widen(weight._array), index, bags, count)
+        positions = _argmax_per_bag(dtypes.widen(host_elements(weight)), index, bags, count)
         result = apply(REGISTRY["_embedding_bag_max"], [weight], {"positions": positions})
         width = max(weight._array.shape[1], 1)
         of_maxima = np.where(positions < 0, 0, positions // width).astype(kind)

@@ -15,11 +15,12 @@ from ...backends.numpy.memory import check_scalar_fits
 from ...dtypes import C_NAMES
 from ...engine.tensor_interface import layer
 from ...kernels.memory_format import empty_in_layout
-from ...modes import dispatch_in_use, special
+from ...modes import device_memory, dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ..creation.random import bernoulli_array
 from ..dispatch.apply import apply
 from ..dispatch.batched_tensor import active_levels
+from ..dispatch.handlers import handlers
 from ..linalg.matmul import matmul
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
@@ -86,6 +87,8 @@ def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
         np.true_divide(kept, a.dtype.type(1 - p), out=kept)
         return input * wrap(kept)
     fn = layer.functions
+    if device_memory.count and p < 1 and not (feature or alpha or inplace) and input._device.type == "cuda":
+        return handlers.dropout_on_device(input, p)
     if p == 1:
         zeros = fn.zeros((), dtype=input.dtype)
         return input.mul_(zeros) if inplace else input * zeros

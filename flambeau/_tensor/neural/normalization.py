@@ -13,9 +13,11 @@ from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...kernels.memory_format import is_channels_last
-from ...modes import active_tracer, lazy_storages, special
+from ...modes import active_tracer, device_memory, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..dispatch.handlers import handlers
+from ..overriding.dispatch import is_on_accelerator
 from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor, wrap
 
@@ -61,6 +63,9 @@ def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, 
             tracer.on_running_average(average, value, momentum, factor)
         if lazy_storages[0]:
             make_writable(average._array)
+        if device_memory.count and is_on_accelerator(average):
+            handlers.as_launch("running_average", _update_running, (average, value, momentum, factor), (average,))
+            return
     if factor != 1.0:
         value = value * factor
     a = average._array

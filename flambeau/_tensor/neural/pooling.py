@@ -131,7 +131,7 @@ def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
 
 def _indices(values: Any, saved: list[Any]) -> Tensor:
     """The indices of the maxima, batched like the values."""
-    if values._array.__class__ is np.ndarray:
+    if isinstance(values._array, np.ndarray):
         found = wrap(saved[0].reshape(values._array.shape))
         if inference.get():
             found._inference, found._counter = True, INFERENCE

@@ -62,6 +62,11 @@ def is_wrapper(x: Any) -> bool:
     return found is not None and found() is x
 
 
+def is_on_accelerator(x: Any) -> bool:
+    """Whether a value is a tensor whose elements are in a device's memory."""
+    return getattr(getattr(x, "_array", None), "torch_device", None) is not None
+
+
 def begin_dispatch() -> None:
     """Count a handler; operators take the general path while there is one."""
     dispatch_in_use[0] += 1
@@ -181,5 +186,5 @@ def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 __all__ = ["DISABLED_DISPATCH", "ask", "begin_dispatch", "dispatch_modes", "end_dispatch", "handles",
-           "handling_inputs", "hold_handlers", "is_wrapper", "meta_tensors", "no_dispatch", "note_wrapper",
-           "outside_handlers", "pop_mode", "push_mode", "without_handlers"]
+           "handling_inputs", "hold_handlers", "is_on_accelerator", "is_wrapper", "meta_tensors", "no_dispatch",
+           "note_wrapper", "outside_handlers", "pop_mode", "push_mode", "without_handlers"]

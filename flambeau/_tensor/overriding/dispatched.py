@@ -10,7 +10,7 @@ import numpy as np
 from ...dtypes import can_cast
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
-from ...modes import forward_levels
+from ...modes import device_memory, forward_levels
 from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ..dispatch.apply import apply
 from ..dispatch.graph_recording import as_view, record
@@ -18,7 +18,7 @@ from ..dispatch.handlers import handlers
 from ..meta import NO_DATA, is_meta, mark_meta, reserved, without_elements
 from ..tensor import INFERENCE, Tensor, slots_of, wrap
 from .aten_arguments import asked, call_arguments, output_positions, writing
-from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch
+from .dispatch import ask, dispatch_modes, handles, handling_inputs, is_on_accelerator, no_dispatch
 from .entry_points import note_instance
 
 
@@ -28,6 +28,8 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
         return NotImplemented
     found = handling_inputs(inputs)
     if not found and not dispatch_modes.get():
+        if device_memory.count and any(is_on_accelerator(x) for x in inputs):
+            return handlers.run_on_device(op, inputs, params, packed)
         return _on_meta(op, inputs, params) if any(is_meta(x) for x in inputs) else NotImplemented
     func, args, kwargs = call_arguments(op, inputs, params)
     token = asked.set((func, op, inputs, params))
@@ -188,7 +190,7 @@ def _fresh(out: Tensor, inputs: list[Tensor]) -> Tensor:
 def _copy_before_write(x: Tensor) -> Any:
     """A copy of a tensor whose elements a handler has; a plain one of its memory where there is none."""
     if not handles(type(x)):
-        return wrap(x._array.copy())
+        return handlers.copy_on_device(x) if is_on_accelerator(x) else wrap(x._array.copy())
     token = grad_mode.set(False)
     try:
         return layer.functions.clone(x)
@@ -212,6 +214,8 @@ def dispatched_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> C
         return None
     found = handling_inputs(inputs)
     if not found and not dispatch_modes.get():
+        if device_memory.count and any(is_on_accelerator(x) for x in inputs):
+            return handlers.write_on_device(op, inputs, params)
         if is_meta(inputs[0]):
             _check_fits(op, inputs, params)
             return lambda: None
@@ -238,7 +242,8 @@ def dispatched_write(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> C
 
 def _is_handled(x: Any) -> bool:
     """Whether handlers see operators on a tensor: it is of a subclass with one, a meta tensor, or a mode is active."""
-    return not no_dispatch.get() and (bool(dispatch_modes.get()) or handles(type(x)) or is_meta(x))
+    return not no_dispatch.get() and (
+        bool(dispatch_modes.get()) or handles(type(x)) or is_meta(x) or is_on_accelerator(x))
 
 
 layer.is_handled = _is_handled

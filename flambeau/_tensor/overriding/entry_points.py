@@ -104,6 +104,19 @@ def _asking(public: Any, name: str, implementation: Callable[..., Any], *, modes
     """
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if dispatch_in_use[0]:
+            if called_on_device[0] is not None:
+                result = called_on_device[0](name, call_plainly, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+            return run_plainly(args, kwargs)
+        call = innermost[0]
+        return implementation(*args, **kwargs) if call is None else call(name, implementation, args, kwargs)
+
+    def call_plainly(*args: Any, **kwargs: Any) -> Any:
+        return run_plainly(args, kwargs)
+
+    def run_plainly(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if dispatch_in_use[0]:
             if kwargs.get("out") is not None and called_with_out[0] is not None:
                 result = called_with_out[0](name, args, kwargs)
                 if result is not NotImplemented:
@@ -153,6 +166,10 @@ below_overrides: dict[str, Callable[[Callable[..., Any], tuple[Any, ...], dict[s
 #: [what runs a call with `out=` while there are such handlers, given the name and the arguments; it returns
 #: NotImplemented where no handler sees the call]
 called_with_out: list[Callable[..., Any] | None] = [None]
+
+#: [what runs a call while a CUDA device is in use, given the name, the implementation and the arguments; it returns
+#: NotImplemented where no tensor and no argument is on a device]
+called_on_device: list[Callable[..., Any] | None] = [None]
 
 #: name of a function of several forms of calls -> the arguments in the form that handlers are given, made of a call's
 #: arguments and whether a mode is active

@@ -29,7 +29,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     if not isinstance(condition, Tensor):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
     if input is None and other is None:
-        if condition._array.__class__ is not np.ndarray:
+        if not isinstance(condition._array, np.ndarray):
             raise RuntimeError("vmap: We do not support batching operators that can output dynamic shape. Attempted to "
                                "vmap over aten::where. Please file an issue at "
                                "https://github.com/pytorch/pytorch/issues if you need this feature.")

@@ -11,6 +11,7 @@ from ...engine.grad_mode import grad_mode
 from ...modes import special
 from ...shapes import wrap_dims
 from ..argument_errors.guards import NOT_GIVEN
+from ..dispatch.handlers import host_elements
 from ..tensor import Tensor
 
 _INT = (int, np.integer)
@@ -30,13 +31,13 @@ def as_index(value: Any) -> int | None:
     if isinstance(value, _INT) and value.__class__ is not bool:
         return int(value)
     if isinstance(value, Tensor) and value._array.ndim == 0 and value._array.dtype.kind in "iu":
-        if value._array.__class__ is not np.ndarray:
+        if not isinstance(value._array, np.ndarray):
             return None
         if special[0]:
             from ..tracer_notifications import notify_read
 
             notify_read(value, "an integer argument")
-        return int(value._array)
+        return int(host_elements(value))
     return None
 
 

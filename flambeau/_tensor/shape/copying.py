@@ -34,6 +34,7 @@ from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.bit_resolution import resolved
 from ..dispatch.complex_half import warn_of_complex_half
+from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copy_function
@@ -113,15 +114,25 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         dtype = other.dtype
     elif dtype is not None and dtype.__class__ is not dtype_type:
         dtype = dtypes.of_argument(dtype, "to")
+    if device is None and other is not None and (special[0] and other._device is not self._device):
+        device = other._device
     if device is not None:
-        if isinstance(device, int):
+        if isinstance(device, int) and devices.current_cuda() is None:
             raise RuntimeError("Cannot access accelerator device when none is available.")
         target = devices.storage_device(device)
         if target is not self._device:
-            if target is not devices.META:
-                raise NotImplementedError(NO_DATA)
-            return _converted(without_elements(self.detach()), dtype, True, memory_format)  # nothing is copied
+            return _moved(self, target, dtype, memory_format, bool(non_blocking or (rest and rest[0])))
     return _converted(self, dtype, copy, memory_format)
+
+
+def _moved(self: Tensor, target: devices.device, dtype: Any, memory_format: Any, non_blocking: bool) -> Tensor:
+    """A copy on another device."""
+    if target is devices.META:
+        return _converted(without_elements(self.detach()), dtype, True, memory_format)  # nothing is copied
+    if self._device is devices.META:
+        raise NotImplementedError(NO_DATA)
+    moved: Tensor = handlers.transfer(self, target, dtype, memory_format, not non_blocking)
+    return moved
 
 
 def _conversion(name: str, dtype: dtype_type) -> Any:
@@ -163,7 +174,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
             if not self.is_sparse:
                 raise RuntimeError(f"Unimplemented backend Sparse{format_name(self._array).title()}CPU")
             return f"{config.module_name}.sparse.{self.dtype.legacy}"
-        return f"{config.module_name}.{self.dtype.legacy}"
+        return f"{config.module_name}.{'cuda.' if self._device.type == 'cuda' else ''}{self.dtype.legacy}"
     if dtype is Tensor or dtype == "torch.Tensor":  # the type of tensors of the default dtype
         dtype = dtypes.get_default_dtype()
     elif isinstance(dtype, str):
@@ -291,29 +302,41 @@ def detach_copy(input: Tensor) -> Tensor:
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """This tensor, which is on the CPU.
+    """This tensor on the CPU: itself if it is there.
 
     >>> import flambeau as torch
     >>> x = torch.ones(2)
     >>> x.cpu() is x
     True
     """
+    if special[0] and self._device is not devices.CPU:
+        return _moved(self, devices.CPU, None, memory_format, False)
     return self if memory_format is None else _converted(self, None, False, memory_format)
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """This tensor on a CUDA device.
+    """This tensor on a CUDA device; itself if it is there.
+
+    Args:
+        device: an index or a CUDA device; default: the current one.
+        non_blocking: whether the host goes on while pinned memory is copied.
 
     Raises:
-        AssertionError: always; there is no CUDA support.
+        AssertionError: there is no CUDA device.
+        RuntimeError: another kind of device (PyTorch's text).
 
     >>> import flambeau as torch
     >>> torch.ones(2).cuda()
     Traceback (most recent call last):
     AssertionError: Torch not compiled with CUDA enabled
     """
-    devices.check(devices.device("cuda"))
-    raise AssertionError("Torch not compiled with CUDA enabled")
+    wanted = devices.device("cuda") if device is None else devices.device(device)
+    if wanted.type != "cuda":
+        raise RuntimeError("Invalid device, must be cuda device")
+    target = devices.check(wanted)
+    if target is self._device:
+        return self if memory_format is None else _converted(self, None, False, memory_format)
+    return _moved(self, target, None, memory_format, bool(non_blocking))
 
 
 # ----- in place ----------------------------------------------------------------------------

@@ -19,16 +19,18 @@ from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
-from ...modes import active_tracer, dispatch_in_use, special
+from ...modes import active_tracer, device_memory, dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
 from ..dispatch.bit_resolution import resolved
+from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
 from ..dispatch.write_checks import check_history, check_no_overlap, check_writable, is_tracked
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
 from ..meta import lacks_elements
+from ..overriding.dispatch import is_on_accelerator
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
@@ -126,7 +128,7 @@ def _as_index(obj: Any) -> Tensor:
         return result
     if isinstance(obj, str):
         raise TypeError("new(): invalid data type 'str'")
-    result = tensor(list(obj) if not isinstance(obj, (list, tuple)) else obj)
+    result = tensor(list(obj) if not isinstance(obj, (list, tuple)) else obj, device="cpu")
     if result._array.dtype.kind not in "iub":
         result = wrap(result._array.astype(np.int64))
     return result
@@ -212,7 +214,10 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                     raise IndexError(_NOT_AN_INDEX.format(type(obj).__name__))
                 obj = _as_index(obj)
             a = obj._array
-            if special[0] and a.__class__ is not np.ndarray and (a.dtype == np.bool_ or not a.ndim):
+            elsewhere = device_memory.count and is_on_accelerator(obj)
+            if elsewhere and not a.ndim:
+                a = handlers.download(obj)
+            if special[0] and a.__class__ is not np.ndarray and not elsewhere and (a.dtype == np.bool_ or not a.ndim):
                 if a.dtype == np.bool_:
                     raise RuntimeError(BATCHED_MASK_ERROR)
                 if a.dtype.kind not in "iu":
@@ -241,6 +246,10 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                         shape = _basic_part(result, dim, key[position + 1:], n - names)._array.shape
                         raise IndexError(f"The shape of the mask {list(a.shape)} at index {k} does not match the "
                                          f"shape of the indexed tensor {list(shape)} at index {dim + k}")
+                if elsewhere:
+                    for places in layer.functions.nonzero(obj).unbind(1):
+                        add_index(places)
+                    continue
                 if a.__class__ is not np.ndarray:
                     raise RuntimeError(BATCHED_MASK_ERROR)
                 if special[0]:
@@ -532,7 +541,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         return
     number = None
     if value._array.dtype is not self._array.dtype and value._array.size == 1 and (
-            value._array.__class__ is np.ndarray) and _is_one_mask(key):
+            isinstance(value._array, np.ndarray)) and _is_one_mask(key):
         check_scalar_fits(value.item(), self.dtype)  # PyTorch fills the mask with the number
         if special[0]:
             with warnings.catch_warnings():

@@ -14,7 +14,7 @@ from ...backends.bit_views import bits_used, resolve
 from ...backends.compiled.thresholds import CONCATENATIONS
 from ...backends.numpy.joining import concatenate_arrays, stack_arrays
 from ...backends.sparse_array import SparseAccess
-from ...devices import contiguous_format
+from ...devices import CPU, contiguous_format
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import special
 from ...ops.declare import REGISTRY
@@ -24,6 +24,7 @@ from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
 from ..dispatch.binding import public_function
+from ..dispatch.handlers import handlers, host_elements
 from ..parameter import Parameter
 from ..stream_printing import stream_text
 from ..tensor import Tensor, wrap
@@ -447,12 +448,15 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     from ..dispatch.array_kernels import arrays
 
     if special[0] and isinstance(repeats if repeats is not None else input, Tensor) and (
-            repeats if repeats is not None else input)._array.__class__ is not np.ndarray:
+            not isinstance((repeats if repeats is not None else input)._array, np.ndarray)):
         return _repeat_batched(input, repeats, dim, output_size)
     if special[0] and isinstance(input if repeats is None else repeats, Tensor):
         notify_read(input if repeats is None else repeats, "repeat_interleave")
     if repeats is None:
-        return wrap(arrays.repeat_interleave_indices(input._array))
+        indices = wrap(arrays.repeat_interleave_indices(host_elements(input)))
+        return indices if input._device is CPU else handlers.transfer(indices, input._device)
+    if isinstance(repeats, Tensor):
+        repeats = wrap(host_elements(repeats))
     if dim is None:
         input = reshape(input, -1)
         dim = 0

@@ -21,6 +21,7 @@ from ..creation.constants import full_like
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import bind, inplace_function, public_function, write_out
+from ..dispatch.handlers import host_elements
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_no_overlap, check_overlap, check_writable, is_tracked, prepare_write
 from ..tensor import Tensor, wrap
@@ -63,8 +64,9 @@ def _indices(indices: Any) -> list[Tensor | None]:
     result: list[Tensor | None] = []
     for index in indices:
         if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
-            if index._array.__class__ is not np.ndarray:
+            if not isinstance(index._array, np.ndarray):
                 raise RuntimeError(BATCHED_MASK_ERROR)
+            index = wrap(host_elements(index))
             if index._array.dtype == np.uint8:
                 warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
                               "instead.", UserWarning, stacklevel=user_stacklevel())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ...devices import current_cuda
+
 
 def amp_definitely_not_available() -> bool:
-    """Whether mixed precision on GPUs is impossible: True, there is no GPU."""
-    return True
+    """Whether mixed precision on GPUs is impossible: there is no GPU."""
+    return current_cuda() is None

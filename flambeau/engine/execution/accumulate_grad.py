@@ -15,7 +15,7 @@ from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...devices import contiguous_format
 from ...kernels.memory_format import is_dense
-from ...modes import active_tracer, dispatch_in_use, grad_mode, lazy_storages, special
+from ...modes import active_tracer, device_memory, dispatch_in_use, grad_mode, lazy_storages, special
 from ...shapes import broadcast_shapes
 from ..nodes.hooks import NodeExtra
 from ..nodes.leaf_hooks import LeafHooks
@@ -88,6 +88,20 @@ def _copy_in_layout(g: Any, variable: Any) -> Any:
     return layer.functions.empty_like(variable, dtype=g.dtype).detach().copy_(g)
 
 
+def on_device_of(x: Any, g: Any) -> Any:
+    """A gradient of a tensor, on its device: that of a number of the CPU beside tensors of another is moved.
+
+    Raises:
+        RuntimeError: it has dimensions, and is elsewhere (PyTorch's text).
+    """
+    if g._device is x._device:
+        return g
+    if g._array.ndim:
+        raise RuntimeError(f"Function returned an invalid gradient at index 0 - expected device {x._device} but got "
+                           f"{g._device}")
+    return g.to(x._device)
+
+
 def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) -> None:
     """variable.grad += g, in place unless the gradient's graph is recorded.
 
@@ -111,6 +125,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
     with _lock:
         existing = variable._grad
         if tensors:
+            if device_memory.count:
+                g = on_device_of(variable, g)
             tracer = active_tracer.get() if special[0] else None
             if tracer is not None:
                 tracer.note_entry_grad(variable)
@@ -120,7 +136,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 if existing is not None:
                     existing.add_(g)
                 else:
-                    variable._grad = g.detach() if layer.is_handled(g) else _copy_in_layout(g, variable)
+                    shared = layer.is_handled(g) and getattr(g._array, "torch_device", None) is None
+                    variable._grad = g.detach() if shared else _copy_in_layout(g, variable)
             elif existing is None:
                 variable._grad = _copy_in_layout(g, variable)
             elif isinstance(existing._array, SparseArray) and not isinstance(g._array, SparseArray):

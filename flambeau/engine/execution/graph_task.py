@@ -235,6 +235,8 @@ class GraphTask:
     def _call(self, node: Node, g: Any) -> Any:
         """`vjp` of a node; rules of operators on tensors ask no `__torch_function__`, as PyTorch's in C++ do not."""
         if self.create_graph and isinstance(node, OpNode):
+            if layer.rule_on_device is not None:
+                return layer.run_without_overrides(layer.rule_on_device, vjp, node, g, True)
             return layer.run_without_overrides(vjp, node, g, True)
         return vjp(node, g, self.create_graph)
 

@@ -1,0 +1,13 @@
+"""Tensors in a device's memory: operators, writes, transfers, factories and random numbers.
+
+It is imported when a CUDA device is first asked for, and knows of the backend only what `backends.cuda_devices` offers.
+While there is a runtime, operators take the path that asks handlers (`overriding.dispatched`), and public functions ask
+`calls.called_on_device`: as for meta tensors, no other operator pays for it.
+"""
+
+from __future__ import annotations
+
+from ...backends.cuda_devices import current_runtime, resolve
+from . import calls, draws, execution, factories, generators, reads, transfers  # noqa: F401
+
+__all__ = ["current_runtime", "resolve"]

@@ -1,0 +1,59 @@
+"""Generators of devices: Philox engines, one default generator for each device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...backends.cuda_devices import current_runtime, observe
+from ...devices import cuda, device
+from ...kernels.philox import PhiloxEngine
+from ..creation import random
+from ..creation.random import Generator
+
+_defaults: list[Generator] = []
+
+
+def blocks_of(index: int) -> int:
+    """The blocks of 256 threads that a device runs at once, on which the numbers of large tensors depend."""
+    found = current_runtime().properties(index)
+    return found.multi_processor_count * (found.max_threads_per_multi_processor // 256)
+
+
+def engine_of(on: device) -> PhiloxEngine:
+    """A new engine of a device."""
+    return PhiloxEngine(blocks_of(on.index or 0))
+
+
+def default_generator(index: int | None) -> Generator:
+    """The default generator of a device."""
+    return _defaults[index or 0]
+
+
+def default_generators() -> tuple[Generator, ...]:
+    """The default generators of all devices."""
+    return tuple(_defaults)
+
+
+def check_generator(generator: Any, on: device) -> None:
+    """Check that a generator, if one is given, is of the type of a device.
+
+    Raises:
+        RuntimeError: it is not (PyTorch's text).
+    """
+    if generator is not None and on.type in ("cpu", "cuda") and generator.device.type != on.type:
+        raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
+
+
+def _follow(runtime: Any) -> None:
+    _defaults.clear()
+    if runtime:
+        _defaults.extend(Generator(cuda(i)) for i in range(runtime.count))
+        for each in _defaults:
+            each.engine.seed(random.default_generator.initial_seed()) if random.seeded[0] else None
+
+
+random.engine_of_device[0] = engine_of
+random.device_generators[0] = default_generators
+observe(_follow)
+
+__all__ = ["check_generator", "default_generator", "default_generators"]

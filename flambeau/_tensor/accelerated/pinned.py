@@ -1,0 +1,35 @@
+"""Pinned memory of the host: which tensors are in it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ...backends.numpy.memory import owner
+from ..tensor import Tensor, wrap
+
+_pinned: dict[int, weakref.ref[Any]] = {}
+
+
+def pin(x: Tensor) -> Tensor:
+    """A copy of a tensor of the CPU in pinned memory."""
+    array = np.array(x._array, order="K", copy=True)
+    whole = owner(array)
+    key = id(whole)
+    _pinned[key] = weakref.ref(whole, lambda _: _pinned.pop(key, None))
+    out: Tensor = wrap(array)
+    return out
+
+
+def is_pinned(x: Tensor) -> bool:
+    """Whether a tensor of the CPU is in pinned memory."""
+    if not isinstance(x._array, np.ndarray):
+        return False
+    whole = owner(x._array)
+    found = _pinned.get(id(whole))
+    return found is not None and found() is whole
+
+
+__all__ = ["is_pinned", "pin"]

@@ -1,0 +1,72 @@
+"""The backend of CUDA devices: which runtime there is, and what it is asked for.
+
+A runtime (`runtime.Runtime`) owns devices: their memory, streams, events and launches. The one that is there is `fake`
+(the host's memory, for tests). The rest of the package knows this module only, and asks it with names of devices;
+`docs/internals/backends.md` has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import devices
+
+_UNKNOWN: Any = object()
+#: [the runtime; None: there is none; _UNKNOWN: nobody has asked yet]
+_runtime: list[Any] = [_UNKNOWN]
+#: called with the new runtime, or None, whenever it changes
+_observers: list[Callable[[Any], None]] = []
+
+
+def current_runtime() -> Any:
+    """The runtime of the CUDA devices; None where there is none."""
+    found = _runtime[0]
+    if found is _UNKNOWN:
+        found = _runtime[0] = _detect()
+    return found
+
+
+def _detect() -> Any:
+    """The runtime of the GPUs of this machine: there is none yet, only the fake one that `install` is given."""
+    return None
+
+
+def observe(function: Callable[[Any], None]) -> None:
+    """Call a function with the runtime, now if it is known and there is one, and whenever it changes."""
+    _observers.append(function)
+    if _runtime[0] is not _UNKNOWN and _runtime[0] is not None:
+        function(_runtime[0])
+
+
+def install(new: Any) -> Any:
+    """Make another runtime the one that CUDA devices belong to; the former one.
+
+    Args:
+        new: the runtime; None: the one that the machine has, if any.
+    """
+    before = _runtime[0]
+    _runtime[0] = _UNKNOWN if new is None else new
+    current = current_runtime()
+    for function in _observers:
+        function(current)
+    return None if before is _UNKNOWN else before
+
+
+def resolve(device: devices.device) -> devices.device | None:
+    """A CUDA device with its index: the current device's where none is given; None without a runtime.
+
+    Raises:
+        AcceleratorError: there is no device of that index (PyTorch's text).
+    """
+    found = current_runtime()
+    if found is None:
+        return None
+    index = found.current_device() if device.index is None else device.index
+    found.check_index(index)
+    return devices.cuda(index)
+
+
+devices.cuda_resolver[0] = resolve
+
+__all__ = ["current_runtime", "install", "observe", "resolve"]

@@ -1,0 +1,218 @@
+"""`Runtime`: what a backend of CUDA devices provides; the part that all of them share.
+
+Every thread has a current device and, for each device, a current stream. Launches go to the current stream of the
+device that the operands are on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import devices
+from ...kernels.memory_format import is_dense
+from .allocator import CachingAllocator, DeviceMemory
+from .array import DeviceArray, device_array
+from .errors import device_error
+
+
+@dataclass(frozen=True)
+class Properties:
+    """What `torch.cuda.get_device_properties` tells of a device."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    max_threads_per_multi_processor: int = 2048
+    warp_size: int = 32
+    regs_per_multiprocessor: int = 65536
+    shared_memory_per_block: int = 49152
+    shared_memory_per_block_optin: int = 166912
+    shared_memory_per_multiprocessor: int = 167936
+    L2_cache_size: int = 41943040
+    is_integrated: int = 0
+    is_multi_gpu_board: int = 0
+    max_threads_per_block: int = 1024
+    pci_bus_id: int = 0
+    pci_device_id: int = 0
+    pci_domain_id: int = 0
+    uuid: str = ""
+    gcnArchName: str = ""  # noqa: N815 - PyTorch's name
+
+    def __repr__(self) -> str:
+        return (f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory="
+                f"{self.total_memory >> 20}MB, multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, "
+                f"pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, pci_domain_id="
+                f"{self.pci_domain_id}, L2_cache_size={self.L2_cache_size >> 20}MB)")
+
+
+class _Current(threading.local):
+    """The current device of a thread, and its current stream on each device."""
+
+    def __init__(self) -> None:
+        self.device = 0
+        self.streams: dict[int, int] = {}
+
+
+class Runtime:
+    """Devices and what runs on them. A subclass provides memory, copies, streams, events and launches.
+
+    Args:
+        count: the number of devices.
+    """
+
+    #: whether its kernels are the host's, which compute with views of the device's memory
+    computes_on_host = False
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.current = _Current()
+        self.allocators = [
+            CachingAllocator(devices.cuda(i), partial(self.malloc, i), self.release, partial(self.memory_info, i),
+                             self.stand_in) for i in range(count)]
+
+    # ----- devices and streams -----
+
+    def check_index(self, index: int) -> None:
+        """Check that there is a device of an index.
+
+        Raises:
+            AcceleratorError: there is none (PyTorch's text).
+        """
+        if not 0 <= index < self.count:
+            raise device_error("invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?")
+
+    def current_device(self) -> int:
+        """The index of the current device of this thread."""
+        return self.current.device
+
+    def set_device(self, index: int) -> None:
+        """Make a device the current one of this thread."""
+        self.check_index(index)
+        self.current.device = index
+
+    def current_stream(self, device: int) -> int:
+        """The current stream of this thread on a device; 0 is the default stream."""
+        return self.current.streams.get(device, 0)
+
+    def set_stream(self, device: int, stream: int) -> None:
+        """Make a stream the current one of this thread on its device."""
+        self.current.streams[device] = stream
+
+    # ----- memory -----
+
+    def allocate(self, device: int, nbytes: int) -> DeviceMemory:
+        """A block of memory of a device, for its current stream."""
+        self.check(device)
+        return self.allocators[device].allocate(nbytes, self.current_stream(device))
+
+    def empty(self, device: int, shape: Sequence[int], dtype: np.dtype, strides: Sequence[int] | None = None
+              ) -> DeviceArray:
+        """A new array on a device; its elements are uninitialised.
+
+        Args:
+            strides: in bytes; default: row-major.
+        """
+        span = dtype.itemsize
+        for n, s in zip(shape, strides or (), strict=False):
+            span += (n - 1) * s
+        count = 1
+        for n in shape:
+            count *= n
+        nbytes = 0 if not count else count * dtype.itemsize if strides is None else span
+        return device_array(self.allocate(device, nbytes), shape, dtype, strides)
+
+    def upload(self, array: np.ndarray, device: int, blocking: bool = True) -> DeviceArray:
+        """A copy of an array of the host's on a device, with its strides if it is dense."""
+        dense = array.flags.c_contiguous or not is_dense(array)
+        result = self.empty(device, array.shape, array.dtype, None if dense else array.strides)
+        if array.size:
+            self.copy_from_host(result, array, blocking)
+        return result
+
+    def download(self, array: DeviceArray, blocking: bool = True) -> np.ndarray:
+        """A copy of a device's array in the host's memory, with its strides if it is dense."""
+        order = array.size and is_dense(array) and not array.flags.c_contiguous
+        result = np.empty(array.shape, array.dtype)
+        if order:
+            axes = sorted(range(array.ndim), key=lambda i: -array.strides[i])
+            back = np.argsort(axes)
+            result = np.empty([array.shape[i] for i in axes], array.dtype).transpose(back)
+        if array.size:
+            self.copy_to_host(result, array, blocking)
+        return result
+
+    def adopt(self, results: Sequence[Any], device: int, operands: Sequence[DeviceArray]) -> list[Any]:
+        """Results of a kernel as arrays on its device: views of operands, or memory of their own."""
+        raise NotImplementedError
+
+    def number_of(self, device: int, stream: int) -> int:
+        """The number of a stream among the streams of all devices."""
+        return stream
+
+    # ----- what a subclass provides -----
+
+    def compute(self, op: Any, operands: list[Any], params: dict[str, Any], on_host: Callable[[], Any]) -> Any:
+        """The results of an operator's kernel.
+
+        Args:
+            operands: tensors on the runtime's view of memory, and other inputs.
+            on_host: runs the host's kernel on them.
+        """
+        raise NotImplementedError
+
+    def compute_inplace(self, op: Any, operands: list[Any], params: dict[str, Any], on_host: Callable[[], Any]) -> None:
+        """Write the result of an operator's kernel into its first operand; arguments as for `compute`."""
+        raise NotImplementedError
+
+    def call(self, function: Callable[..., Any], operands: list[Any]) -> Any:
+        """Call a function that computes with arrays on the runtime's view of memory."""
+        raise NotImplementedError
+
+    def update(self, rule: Callable[..., None], operands: tuple[Any, ...], on_host: Callable[[], None]) -> None:
+        """Run an optimizer's rule, which writes to its operands; arguments as for `compute`."""
+        raise NotImplementedError
+
+    def wrote(self, device: int, arrays: Sequence[DeviceArray]) -> None:
+        """Note that the last launch wrote new arrays, which are its results."""
+
+    def is_asserted(self, name: str, error: Exception) -> bool:
+        """Whether an error of a kernel is one that a device finds by an assertion, after the launch."""
+        return False
+
+    def fail(self, device: int) -> None:
+        """Note that a launch failed by an assertion."""
+
+    def check(self, device: int) -> None:
+        """Raise an error that an earlier launch has left."""
+
+    def stand_in(self, addresses: np.ndarray) -> None:
+        """Prepare the host's addresses that stand for a new block of memory."""
+
+    malloc: Callable[[int, int], Any]  # device, bytes -> memory; raises MemoryError
+    release: Callable[[Any], None]
+    memory_info: Callable[[int], tuple[int, int]]  # device -> (free bytes, all bytes)
+    properties: Callable[[int], Properties]
+    copy_from_host: Callable[[DeviceArray, np.ndarray, bool], None]
+    copy_to_host: Callable[[np.ndarray, DeviceArray, bool], None]
+    copy_between: Callable[[DeviceArray, DeviceArray], None]  # target, source, of the same shape and dtype
+    launch: Callable[..., Any]
+    operand: Callable[[DeviceArray], Any]
+    new_stream: Callable[[int, int], int]  # device, priority -> stream
+    synchronize: Callable[[int, int | None], None]  # device, stream; None: all of them
+    is_idle: Callable[[int, int], bool]  # device, stream
+    record_event: Callable[[int, int], Any]  # device, stream -> a point in time on it
+    wait_event: Callable[[int, int, Any], None]  # device, stream, the point that its further work waits for
+    synchronize_event: Callable[[Any], None]
+    has_happened: Callable[[Any], bool]
+    elapsed: Callable[[Any, Any], float]  # milliseconds between two points
+
+
+__all__ = ["Properties", "Runtime"]

@@ -1,0 +1,45 @@
+"""Generated programs on the fake device: they do what they do on the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+import flambeau
+from flambeau._tensor.accelerated import generators
+
+from . import observation
+from .comparison import compare
+from .differential import libraries
+from .execution import run
+from .generation import written
+
+pytestmark = [
+    pytest.mark.parity,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle"),
+    pytest.mark.usefixtures("every_warning"),
+]
+
+_of_cpu = observation.array_of
+
+
+def _array_of(x: Any) -> Any:
+    return _of_cpu(x.detach().cpu() if x.is_cuda else x)
+
+
+@pytest.mark.parametrize("seed", [0, 8, 17, 27, 46, 48, 54])
+def test_program(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = libraries()
+    program, _ = written(seed, there)
+    on_cpu = run(program, here)
+    monkeypatch.setattr(observation, "array_of", _array_of)
+    with flambeau.testing.fake_cuda():
+        generators._defaults[:] = [flambeau.default_generator]  # the same random numbers
+        flambeau.set_default_device("cuda")
+        try:
+            on_device = run(program, here)
+        finally:
+            flambeau.set_default_device(None)
+    assert compare(on_device, on_cpu) is None
