@@ -15,7 +15,8 @@ from pathlib import Path
 import flambeau as torch
 from flambeau.export import export
 
-from .shipping import BATCHES, MODELS
+from .shipping import BATCHES
+from .shipping_models import models
 
 SCRIPT = Path(__file__).with_suffix(".mjs")
 
@@ -27,7 +28,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     options = parser.parse_args()
     shapes = {}
-    for make in MODELS:
+    for make in models(torch).values():
         for batch in BATCHES:
             torch.manual_seed(0)
             model, shape = make()

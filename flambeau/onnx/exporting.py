@@ -16,7 +16,7 @@ from ..export.decomposition import Functionalizer
 from ..export.dynamic_shapes import Dim
 from .errors import OnnxExporterError
 from .program import ONNXProgram
-from .translation import neural, pointwise, reductions, shapes
+from .translation import bags, neural, pointwise, reductions, shapes
 from .translation.converter import Converter, translation_of
 
 __all__ = ["export", "is_in_onnx_export"]
@@ -211,4 +211,4 @@ def _verify(result: ONNXProgram, program: Any, args: Any, kwargs: Any) -> None:
             torch.testing.assert_close(got, value.detach(), rtol=1e-4, atol=1e-5)
 
 
-_ = (neural, pointwise, reductions, shapes)
+_ = (bags, neural, pointwise, reductions, shapes)

@@ -204,6 +204,7 @@ RECORDS.update({
     "gather": (lambda a, b: a.gather(1, b), (x(), i([0, 1], [2, 3], [1, 1]))),
     "take": (torch.take, (x(), i(0, 5))),
     "embedding": (lambda a, w: F.embedding(a, w), (i([0, 2], [1, 1]), x())),
+    "embedding_bag": (lambda a, o, w: F.embedding_bag(a, w, o, mode="sum"), (i(0, 2, 1, 1), i(0, 2, 2), x())),
     "one_hot": (lambda a: F.one_hot(a, 5), (i(0, 4),)),
     "scatter": (lambda a, b, s: a.scatter(1, b, s), (x(), i([0], [1], [2]), x(3, 1))),
     "scatter.value": (lambda a, b: a.scatter(1, b, 9.0), (x(), i([0], [1], [2]))),
