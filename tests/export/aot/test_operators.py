@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -52,3 +53,21 @@ def test_a_matrix_that_is_not_positive_definite_is_a_status(tmp_path):
     aot.compile(torch.linalg.cholesky, (torch.eye(2),), path, target="native")
     with pytest.raises(Failed, match="does not hold"):
         run(path, [np.float32([[1, 2], [2, 1]])], [np.zeros((2, 2), np.float32)])
+
+
+def test_headers_of_complex_numbers_and_guards_are_c_and_cpp(tmp_path):
+    def mixed(z: Any, i: Any, j: Any) -> Any:
+        return z.conj() * 2, i // j, torch.fft.rfft(z.real), i > 2
+
+    args = torch.randn(3, dtype=torch.complex64), torch.tensor([1, 2]), torch.tensor([3, 4])
+    path = tmp_path / "mixed.so"
+    report = aot.compile(mixed, args, path, target="native")
+    assert [str(each.c_type) for each in report.interface.outputs] == ["float", "int64_t", "float", "uint8_t"]
+    expected = eager(mixed, args)
+    [got] = run(path, [x.numpy() for x in args], expected)
+    for x, y in zip(got, expected, strict=True):
+        np.testing.assert_allclose(x, y, 1e-5, 1e-5)
+    (tmp_path / "use.c").write_text('#include "mixed.h"\nint main(void) { return !mixed_error_text(MIXED_GUARD_1); }\n')
+    for command in (["cc", "-std=c99"], ["c++", "-x", "c++", "-std=c++11"]):
+        flags = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "use.c"]
+        subprocess.run([*command, *flags], check=True, cwd=tmp_path)
