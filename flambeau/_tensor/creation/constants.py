@@ -27,7 +27,7 @@ from ..shape.copying import resize_
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, set_requires_grad
 from ..tracer_notifications import notify_created, notify_overwritten
-from .from_data import legacy_constructor, makes_meta, parse_sizes, scalar_array, tensor, to_array, wrap_new
+from .from_data import fill_new, legacy_constructor, makes_meta, parse_sizes, tensor, to_array, wrap_new
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
            "zeros_like"]
@@ -118,7 +118,7 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
         array = np.zeros(shape, d.numpy)
     else:
         array = empty_array(shape, d.numpy)
-        array[...] = scalar_array(fill, d)
+        fill_new(array, fill, d)
     if out is not None:
         return write_new_out(name, array, out, dtype, requires_grad)
     return wrap_new(array, device, requires_grad)
@@ -273,10 +273,12 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
 def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requires_grad: bool,
           memory_format: Any = None, layout: Any = None) -> Tensor:
     try:
-        a = memory_of(input._array)
+        a = input._array
     except AttributeError as error:
         public = empty_like if fill is None else ones_like if fill else zeros_like
         return with_other_object(error, public, (input,))
+    if a.__class__ is not np.ndarray:
+        a = memory_of(a)
     if isinstance(a, SparseArray) or (layout is not None and layout is not strided):
         if memory_format is not None and layout is not strided:
             raise RuntimeError("memory format option is only supported by strided tensors")
@@ -296,12 +298,14 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         strides = None if a.flags.c_contiguous or not a.size else [
             s // a.itemsize for s in preserved_strides(a, a.itemsize)]
         return wrap_new(reserved(a.shape, d, strides), device, requires_grad)
-    if memory_format is None or memory_format.name == "preserve_format":
+    if memory_format is None and a.flags.c_contiguous and 1 not in a.shape:
+        array = empty_array(a.shape, d)
+    elif memory_format is None or memory_format.name == "preserve_format":
         array = with_preserved_strides(empty_array_like(a, d, "C" if 0 in a.strides else "K"), a)
     else:
         array = _laid_out(empty_array(a.shape, d), memory_format)
     if fill is not None:
-        array[...] = scalar_array(fill, dtype or input.dtype)
+        fill_new(array, fill, dtype or input.dtype)
     return wrap_new(array, device, requires_grad, unset=fill is None)
 
 

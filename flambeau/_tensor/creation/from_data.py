@@ -134,6 +134,19 @@ def scalar_array(value: Any, d: dtype_type) -> np.ndarray:
     return np.asarray(convert_scalar(value, d.numpy)).astype(d.numpy)
 
 
+_WHOLE = 2**53  # up to here integers are exact as floats
+
+
+def fill_new(array: np.ndarray, value: Any, d: dtype_type) -> None:
+    """Set all elements of a new array of the dtype `d` to a scalar, as `scalar_array` converts it."""
+    kind = value.__class__
+    if (kind is int or kind is float) and -_WHOLE <= value <= _WHOLE and (
+            d is dtypes.float32 or d is dtypes.float64 or (d is dtypes.int64 and kind is int)):
+        array.fill(value)
+    else:
+        array[...] = scalar_array(value, d)
+
+
 def _typed_scalar(value: Any, d: dtype_type) -> np.ndarray:
     if isinstance(value, complex) and not d.is_complex:
         raise TypeError("must be real number, not complex")
