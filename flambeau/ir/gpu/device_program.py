@@ -40,6 +40,7 @@ from ..schedule.execution_plan import build_execution_plan
 from ..schedule.scheduler import Schedule
 from ..schedule.steps import ExecutionPlan, Step
 from .families import GpuFamilies
+from .narrow_products import narrow_products
 
 
 class BoundLaunch(NamedTuple):
@@ -80,7 +81,11 @@ class DeviceProgram:
 
     def __init__(self, graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]] = (),
                  effects: Sequence[Value] = (), families: GpuFamilies | None = None) -> None:
-        self.schedule = Schedule(graph, targets, conditions, effects, families=families or GpuFamilies())
+        replacements = narrow_products(graph, [*(each.value for each in targets), *(value for value, _ in conditions),
+                                               *effects])
+        self.schedule = Schedule(graph, [each._replace(value=replacements[each.value]) for each in targets],
+                                 [(replacements[value], outcome) for value, outcome in conditions],
+                                 [replacements[value] for value in effects], families=families or GpuFamilies())
         for kernel in self.schedule.kernels:
             if kernel.name == FALLBACK:
                 name = kernel.outputs[0].args[0].attrs.name

@@ -125,7 +125,7 @@ def _one(graph: Graph, value: Value, found: dict[Value, Any], inputs: dict[int, 
     if op == "copy":
         return args[0].copy()
     if op == "matmul":
-        return np.matmul(args[0], args[1])
+        return np.matmul(args[0], args[1], dtype=value.dtype)
     if op == "convolve":
         return _convolved(value, [np.ascontiguousarray(each) for each in args])
     if op == "reduce":

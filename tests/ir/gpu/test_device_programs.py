@@ -7,6 +7,7 @@ import pytest
 
 from flambeau import codegen
 from flambeau.codegen.gpu.launches import DeviceLaunch
+from flambeau.dtypes import BFLOAT16, to_bfloat16, widen
 from flambeau.ir.gpu.device_program import DeviceProgram
 from flambeau.ir.graph.extern_kernels import ExternKernel, FallbackKernel
 from flambeau.ir.graph.target import Target
@@ -112,6 +113,24 @@ def test_gathers_scatters_pooling_and_scans():
     for mine, other in zip(found, cpu.run([arrays[number] for number in cpu.inputs]), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-12, atol=1e-12)
     assemble(program.kernels)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("f2"), BFLOAT16])
+def test_products_of_narrow_floats_take_the_tensor_cores(dtype):
+    random, g = np.random.default_rng(0), Graph()
+    x, w = (random.standard_normal(shape).astype(F4) for shape in ((33, 40), (24, 40)))
+    arrays = [to_bfloat16(each) if dtype == BFLOAT16 else each.astype(dtype) for each in (x, w)]
+    a, b = (g.cast(g.input(i, each.shape, dtype), F4) for i, each in enumerate(arrays))
+    y = g.cast(g.apply("maximum", g.matmul(a, g.permute(b, (1, 0))), 0.0), dtype)
+    z = g.matmul(g.cast(y, F4), b)
+    program = DeviceProgram(g, [Target(y), Target(z)])
+    assert [step.launch.kernel.family for step in program.launches] == ["matmul", "matmul"]
+    assert all("mma m16n8k16" in kernel.text for kernel in program.kernels)
+    first, second = program.emulate(arrays)
+    wide = [widen(each) for each in arrays]
+    expected = np.maximum(wide[0] @ wide[1].T, 0)
+    np.testing.assert_allclose(widen(first), expected, rtol=2**-7, atol=1e-5)
+    np.testing.assert_allclose(second, widen(first) @ wide[1], rtol=1e-5, atol=1e-4)
 
 
 def test_what_has_no_gpu_kernel_is_refused():

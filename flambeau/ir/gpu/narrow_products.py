@@ -1,0 +1,53 @@
+"""A rewrite for GPUs: products of widened float16 and bfloat16 become products of the narrow arrays.
+
+The IR widens narrow floats to float32 before a product, which is what the CPU computes with. The tensor cores read
+narrow factors and add in float32: the same products, exactly, in another order of additions, and no widened array in
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dtypes import NARROW
+from ..graph.rewrites import rebuild
+from ..graph.value import FLOAT32, Graph, Value, reachable
+
+
+def narrow_products(graph: Graph, outputs: Sequence[Value]) -> dict[Value, Value]:
+    """The replacement of each output and of every value that it is computed from.
+
+    >>> import numpy as np
+    >>> from flambeau.ir.graph.value import Graph
+    >>> g = Graph()
+    >>> x = g.input(0, (8, 8), np.dtype(np.float16))
+    >>> wide = g.cast(x, np.dtype(np.float32))
+    >>> product = g.matmul(wide, g.permute(wide, (1, 0)))
+    >>> [str(factor.dtype) for factor in narrow_products(g, [product])[product].args]
+    ['float16', 'float16']
+    """
+    replacements: dict[Value, Value] = {}
+    for value in reachable(outputs):
+        factors = [_narrow(graph, x, replacements) for x in value.args] if value.op == "matmul" else []
+        a, b = factors or (None, None)
+        if a is not None and b is not None and a.dtype == b.dtype:
+            replacements[value] = graph.make("matmul", (a, b), None, value.shape, value.dtype)
+        elif any(replacements[x] is not x for x in value.args):
+            replacements[value] = rebuild(graph, value, [replacements[x] for x in value.args])
+        else:
+            replacements[value] = value
+    return replacements
+
+
+def _narrow(graph: Graph, factor: Value, replacements: dict[Value, Value]) -> Value | None:
+    """A factor before it was widened; None if it was not, or if no view of the narrow array shows it."""
+    base = factor.base
+    if base.op != "cast" or base.dtype != FLOAT32 or base.args[0].dtype not in NARROW:
+        return None
+    source = replacements[base.args[0]]
+    if factor is base:
+        return source
+    return None if source.op == "view" else graph.view(source, factor.shape, factor.strides, factor.offset)
+
+
+__all__ = ["narrow_products"]
