@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .._tensor.dispatch import profiling as _profiling  # noqa: F401  (imported now, not during the first operator)
+from ..devices import current_cuda
 from ..engine.profiler_events import USER, Timeline, active_timeline, record_span, trace_metadata
 from .composite_spans import CompositeSpans
 from .profiler_util import DeviceType, EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc, write_trace
@@ -68,7 +69,9 @@ class profile:
             warnings.warn("The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` "
                           "instead.", FutureWarning, stacklevel=2)
             use_device = "cuda"
-        if use_device == "cuda":
+        if use_device == "cuda" and current_cuda() is not None:
+            self.use_device = use_device
+        elif use_device == "cuda":
             warnings.warn("CUDA is not available, disabling CUDA profiling", UserWarning, stacklevel=2)
         elif use_device is not None:
             warnings.warn(f"The {use_device} is not available, disabling profiling on it", UserWarning, stacklevel=2)
@@ -194,6 +197,8 @@ def _events(timeline: Timeline, memory: bool, flops: bool) -> EventList:
             stack=span.stack or [], scope=span.scope, cpu_memory_usage=span.bytes, sequence_nr=span.sequence,
             device_type=DeviceType.CPU, trace_name=span.name, is_user_annotation=span.scope == USER,
             flops=None if span.work is None else span.work[1])
+        if span.device_time:
+            event.self_device_time_total, event.use_device = span.device_time / 1e3, "cuda"
         if span.work is not None:
             event.kernel_costs[span.work] = 1
         events.append(event)

@@ -115,6 +115,9 @@ def render(events: Sequence[Any], *, sort_by: str | None = None, row_limit: int 
             before = "".join(column.fill("") for column in columns[:-1])
             lines += [before + sources.fill(_source(line, sources.width)) for line in [*event.stack[1:], ""]]
     lines += [rule, f"Self CPU time total: {format_time(total, time_unit)}"]
+    on_device = sum(event.self_device_time_total for event in events)
+    if on_device:
+        lines.append(f"Self CUDA time total: {format_time(on_device, time_unit)}")
     lines += [""] if measured is None else [f"Peaks measured here: {measured}", ""]
     return "\n".join(lines)
 
@@ -161,6 +164,14 @@ def _columns(events: Sequence[Any], total: float, source_width: int | None, name
         _Column("CPU total", _WIDTH, lambda e: time(e.cpu_time_total)),
         _Column("CPU time avg", _WIDTH, lambda e: time(e.cpu_time)),
     ]
+    on_device = sum(event.self_device_time_total for event in events)
+    if on_device:
+        columns += [
+            _Column("Self CUDA", _WIDTH, lambda e: time(e.self_device_time_total)),
+            _Column("Self CUDA %", _WIDTH, lambda e: format_share(e.self_device_time_total, on_device)),
+            _Column("CUDA total", _WIDTH, lambda e: time(e.device_time_total)),
+            _Column("CUDA time avg", _WIDTH + 1, lambda e: time(e.device_time)),
+        ]
     if with_memory:
         columns += [_Column("CPU Mem", _WIDTH, lambda e: format_memory(e.cpu_memory_usage)),
                     _Column("Self CPU Mem", _WIDTH, lambda e: format_memory(e.self_cpu_memory_usage))]

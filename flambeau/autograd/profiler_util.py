@@ -150,7 +150,7 @@ def _formatted(name: str) -> property:
 
 
 class FormattedTimesMixin:
-    """Times as text, and the average over calls. Device times are 0."""
+    """Times as text, and the average over calls. Device times are 0 where no kernel ran on a device."""
 
     cpu_time_str = _formatted("cpu_time")
     cpu_time_total_str = _formatted("cpu_time_total")
@@ -159,8 +159,20 @@ class FormattedTimesMixin:
     device_time_total_str = _formatted("device_time_total")
     self_device_time_total_str = _formatted("self_device_time_total")
 
-    device_time_total = self_device_time_total = device_memory_usage = self_device_memory_usage = 0
-    device_time = cuda_time = 0.0
+    device_time_total: float = 0
+    self_device_time_total: float = 0
+    device_memory_usage = self_device_memory_usage = 0
+
+    @property
+    def device_time(self) -> float:
+        """Average microseconds of a device's kernels per call."""
+        count = self.count  # type: ignore[attr-defined]
+        return self.device_time_total / count if count else 0.0
+
+    @property
+    def cuda_time(self) -> float:
+        """`device_time`."""
+        return self.device_time
 
     @property
     def cpu_time(self) -> float:
@@ -258,6 +270,11 @@ class FunctionEvent(FormattedTimesMixin):
         if self.is_async:
             return 0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def device_time_total(self) -> float:  # type: ignore[override]
+        """Microseconds of a device's kernels that it, or an event nested in it, launched."""
+        return self.self_device_time_total + sum(child.device_time_total for child in self.cpu_children)
 
     @property
     def self_cpu_memory_usage(self) -> int:
@@ -361,6 +378,8 @@ class FunctionEventAvg(FormattedTimesMixin):
             raise AssertionError(f"Expected keys to match, but got {other.key} vs {self.key}")
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
+        self.device_time_total += other.device_time_total
+        self.self_device_time_total += other.self_device_time_total
         self.cpu_memory_usage += other.cpu_memory_usage
         self.self_cpu_memory_usage += other.self_cpu_memory_usage
         self.count += other.count

@@ -74,7 +74,7 @@ class SparseArray:
     values: np.ndarray
     #: runs a binary operator of tensors on arrays, without recording it; set by `_tensor.sparse`
     operate: Callable[..., Any]
-    base = None
+    base = torch_device = None
 
     def __init__(self, layout: Any, shape: tuple[int, ...], values: np.ndarray) -> None:
         self.layout, self.shape, self.values = layout, shape, values

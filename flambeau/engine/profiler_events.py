@@ -24,14 +24,15 @@ FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes of spans, with PyTorch's numbers
 class Span:
     """One interval of time: its name and thread, the shapes of its inputs, and its memory."""
 
-    __slots__ = ("bytes", "end", "forward_thread", "name", "scope", "sequence", "shapes", "stack", "start", "thread",
-                 "work")
+    __slots__ = ("bytes", "device_time", "end", "forward_thread", "name", "scope", "sequence", "shapes", "stack",
+                 "start", "thread", "work")
 
     def __init__(self, name: str, scope: int, thread: int) -> None:
         self.name = name
         self.scope = scope
         self.thread = thread
         self.start = self.end = 0  # nanoseconds; the end is 0 while the span is open
+        self.device_time = 0  # nanoseconds of the kernels that it launched on a device, without those of its children
         self.bytes = 0  # allocated minus freed, in this span and its children
         self.shapes: list[list[int]] | None = None
         self.stack: list[str] | None = None

@@ -36,7 +36,7 @@ def test_program(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     on_cpu = run(program, here)
     monkeypatch.setattr(observation, "array_of", _array_of)
     with flambeau.testing.fake_cuda():
-        generators._defaults[:] = [flambeau.default_generator]  # the same random numbers
+        generators._made()[:] = [flambeau.default_generator]  # the same random numbers
         flambeau.set_default_device("cuda")
         try:
             on_device = run(program, here)

@@ -16,7 +16,8 @@ from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...devices import device
 from ...engine.grad_mode import grad_mode, inference
-from ...modes import forward_levels
+from ...engine.profiler_events import active_timeline
+from ...modes import active_profilers, forward_levels
 from ...ops.declare import REGISTRY, VIEW, Op
 from ..dispatch.apply import _apply_operator
 from ..dispatch.array_kernels import kernel_of
@@ -82,8 +83,17 @@ def launch(name: str, on: device, values: Sequence[Any], kernel: Callable[[], An
     """
     written = {id(each) for each in writes}
     reads = [each for each in device_arrays(values) if id(each) not in written]
+    timeline = active_timeline() if active_profilers[0] else None
     with below_autograd():
-        return current_runtime().launch(name, on.index, reads, writes, kernel)
+        if timeline is None or not timeline.open_spans:
+            return current_runtime().launch(name, on.index, reads, writes, kernel)
+        timeline.pause()  # what the kernel computes with are no operators
+        try:
+            result, nanoseconds = current_runtime().timed(name, on.index, reads, writes, kernel)
+        finally:
+            timeline.resume()
+        timeline.open_spans[-1].device_time += nanoseconds
+        return result
 
 
 def as_device_tensors(results: Sequence[Any], on: device, values: Sequence[Any]) -> list[Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...backends.cuda_devices import current_runtime, observe
+from ...backends.cuda_devices import current_runtime
 from ...devices import cuda, device
 from ...kernels.philox import PhiloxEngine
 from ..creation import random
 from ..creation.random import Generator
 
 _defaults: list[Generator] = []
+_of_runtime: list[Any] = [None]  # [the runtime whose generators they are]
 
 
 def blocks_of(index: int) -> int:
@@ -24,14 +25,26 @@ def engine_of(on: device) -> PhiloxEngine:
     return PhiloxEngine(blocks_of(on.index or 0))
 
 
+def _made() -> list[Generator]:
+    """The default generators of the present runtime, which are made once."""
+    runtime = current_runtime()
+    if _of_runtime[0] is not runtime:
+        _of_runtime[0] = runtime
+        _defaults[:] = [] if runtime is None else [Generator(cuda(i)) for i in range(runtime.count)]
+        if random.seeded[0]:
+            for each in _defaults:
+                each.engine.seed(random.default_generator.initial_seed())
+    return _defaults
+
+
 def default_generator(index: int | None) -> Generator:
     """The default generator of a device."""
-    return _defaults[index or 0]
+    return _made()[index or 0]
 
 
 def default_generators() -> tuple[Generator, ...]:
     """The default generators of all devices."""
-    return tuple(_defaults)
+    return tuple(_made())
 
 
 def check_generator(generator: Any, on: device) -> None:
@@ -44,16 +57,7 @@ def check_generator(generator: Any, on: device) -> None:
         raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
 
 
-def _follow(runtime: Any) -> None:
-    _defaults.clear()
-    if runtime:
-        _defaults.extend(Generator(cuda(i)) for i in range(runtime.count))
-        for each in _defaults:
-            each.engine.seed(random.default_generator.initial_seed()) if random.seeded[0] else None
-
-
 random.engine_of_device[0] = engine_of
 random.device_generators[0] = default_generators
-observe(_follow)
 
 __all__ = ["check_generator", "default_generator", "default_generators"]

@@ -9,6 +9,7 @@ import numpy as np
 from ...backends.bit_views import resolve
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
+from ...backends.sparse_array import SparseArray
 from ...devices import CPU, device
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import Node, next_number
@@ -51,6 +52,9 @@ def transfer(x: Tensor, to: device, dtype: Any = None, memory_format: Any = None
         dtype: of the copy; default: that of the tensor.
         blocking: whether the host waits for it.
     """
+    if isinstance(x._array, SparseArray):
+        raise NotImplementedError(f"a tensor of layout {x.layout} on {to}: sparse tensors are on the CPU only. Move "
+                                  "its dense form, x.to_dense().to(device)")
     if dtype is not None and dtype is not x.dtype and (x._array.__class__ is DeviceArray or dtype.itemsize <= (
             x.dtype.itemsize)):  # converted where fewer bytes are to be copied, or where the kernels are
         converted, dtype = apply(REGISTRY["_to_copy"], [x.detach()], {"dtype": dtype, "memory_format": None}), None

@@ -153,6 +153,11 @@ class Runtime:
         """Results of a kernel as arrays on its device: views of operands, or memory of their own."""
         raise NotImplementedError
 
+    def timed(self, name: str, device: int, reads: Sequence[DeviceArray], writes: Sequence[DeviceArray],
+              kernel: Callable[[], Any]) -> tuple[Any, int]:
+        """`launch`, and the nanoseconds that the kernel took on the device."""
+        raise NotImplementedError
+
     def number_of(self, device: int, stream: int) -> int:
         """The number of a stream among the streams of all devices."""
         return stream

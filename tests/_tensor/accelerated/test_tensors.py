@@ -365,3 +365,22 @@ def test_the_host_keeps_its_generator():
     torch.manual_seed(3)
     torch.rand(3, device="cuda")
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_sparse_tensors_stay_on_the_host():
+    kept = torch.ones(1, device="cuda")
+    x = torch.eye(2).to_sparse()
+    assert (x + x).to_dense().tolist() == [[2, 0], [0, 2]]
+    with pytest.raises(NotImplementedError, match="sparse tensors are on the CPU only"):
+        x.cuda()
+    assert kept.is_cuda
+
+
+def test_compiled_functions_run_eagerly():
+    weight = torch.ones(3, device="cuda", requires_grad=True)
+    function = torch.compile(lambda x: (x * weight).sin().sum())
+    for i in range(4):
+        x = torch.full((3,), float(i), device="cuda")
+        assert function(x).item() == pytest.approx((x * weight).sin().sum().item())
+    function(x).backward()
+    assert weight.grad.is_cuda
