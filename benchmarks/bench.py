@@ -36,9 +36,10 @@ limits.apply()
 import numpy as np  # noqa: E402
 
 import flambeau  # noqa: E402
-from benchmarks import footprint, operators, row, startup, subsystems, varying_shapes  # noqa: E402
+from benchmarks import footprint, models, operators, row, startup, subsystems, varying_shapes  # noqa: E402
 from benchmarks import table as workloads  # noqa: E402
 from benchmarks.markdown import Cells, duration, table  # noqa: E402
+from benchmarks.workloads import ROWS  # noqa: E402
 from flambeau import codegen  # noqa: E402
 
 try:
@@ -344,7 +345,7 @@ def memory(rounds: int) -> str:
 
 SECTIONS = {"operators": operators.section, "small": small, "loops": loops, "import": import_time, "large": large,
             "modes": modes, "memory": memory, "varying_shapes": varying_shapes.section, "startup": startup.section,
-            "footprint": footprint.section, "subsystems": subsystems.section}
+            "footprint": footprint.section, "subsystems": subsystems.section, "models": models.section}
 
 
 def machine() -> str:
@@ -374,8 +375,8 @@ def main() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write the tables to a file")
     parser.add_argument("--only", nargs="+", choices=["table", *SECTIONS], default=["table", *SECTIONS],
                         metavar="SECTION", help=f"any of table, {', '.join(SECTIONS)}")
-    parser.add_argument("--rows", nargs="+", choices=workloads.ROWS, default=list(workloads.ROWS), metavar="ROW",
-                        help=f"rows of the table: {', '.join(workloads.ROWS)}")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW",
+                        help=f"rows of the table: {', '.join(ROWS)}")
     parser.add_argument("--peers", nargs="*", choices=row.GROUPS, default=list(row.GROUPS), metavar="PEER",
                         help=f"peers of the table, if installed: {', '.join(row.GROUPS)}")
     parser.add_argument("--rounds", type=int, default=9)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import markdown, peers
 from .child_process import child_main, log, run_child
-from .workloads import ROWS
+from .workloads import WORKLOADS
 
 NAMES = ("gpt", "chain")
 PEERS = ("PyTorch eager", peers.EAGER, peers.COMPILED)
@@ -30,7 +30,7 @@ def memory(field: str) -> int:
 
 def peaks(name: str, peer: str) -> tuple[int, int]:
     """Peak bytes above those before the first step: during the first steps, and during those that follow."""
-    workload = ROWS[name]
+    workload = WORKLOADS[name]
     runner = next(iter(peers.variants(peer, workload, workload.data(workload.sizes), workload.sizes).values()))()
     gc.collect()
     before, results = memory("VmRSS"), []
@@ -53,8 +53,8 @@ def section(rounds: int) -> str:
             repeats = min(rounds, 3) if peers.available(peer) else 0
             results = [run_child("footprint", name, peer) for _ in range(repeats)]
             columns = list(zip(*(pair for pair in results if pair is not None), strict=True))
-            rows.append([ROWS[name].title, peer, *([f"{statistics.median(column) / 1e6:.1f} MB" for column in columns]
-                                                   or ["-", "-"])])
+            peaks_of = [f"{statistics.median(column) / 1e6:.1f} MB" for column in columns] or ["-", "-"]
+            rows.append([WORKLOADS[name].title, peer, *peaks_of])
             log(f"peak memory, {name}, {peer}: {rows[-1][2]}, then {rows[-1][3]}")
     return (heading + "The peak of resident memory during steps, above that before the first, with the model built, in "
             f"new\nprocesses: during the first {STEPS} steps, compilation included, and during the next "
@@ -62,4 +62,4 @@ def section(rounds: int) -> str:
 
 
 if __name__ == "__main__":
-    child_main((__doc__ or "").splitlines()[0], ROWS, PEERS, peaks)
+    child_main((__doc__ or "").splitlines()[0], WORKLOADS, PEERS, peaks)

@@ -21,7 +21,7 @@ from .child_process import log
 from .peers import COMPILED, EAGER, PEERS, available, library
 from .reference import Reference
 from .turns import PeerProcess
-from .workloads import ROWS
+from .workloads import WORKLOADS
 
 #: group of `--peers` -> columns; those of flambeau are always measured
 GROUPS = {"torch": ("PyTorch eager", "PyTorch tuned"), "compile": ("torch.compile",), "jax": ("jax.jit",)}
@@ -35,9 +35,10 @@ def chosen(groups: Collection[str]) -> list[str]:
 
 def write_reference(row: str, file: Path) -> None:
     """Write the row's `Reference`, by PyTorch or, if it is not installed, by flambeau, as a pickle."""
-    workload = ROWS[row]
+    workload = WORKLOADS[row]
     torch = library("torch" if available("PyTorch eager") else "flambeau")
-    file.write_bytes(pickle.dumps(Reference(torch, workload, next(iter(workload.forms)), workload.sizes)))
+    sizes = workload.checked or workload.sizes
+    file.write_bytes(pickle.dumps(Reference(torch, workload, next(iter(workload.forms)), sizes)))
 
 
 def measure(row: str, groups: Collection[str], number: int) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def measure(row: str, groups: Collection[str], number: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("row", choices=ROWS)
+    parser.add_argument("row", choices=WORKLOADS)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--peers", nargs="*", choices=GROUPS, default=list(GROUPS))
     options = parser.parse_args()

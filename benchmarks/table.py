@@ -10,7 +10,7 @@ from . import markdown, sharing, timing
 from .child_process import log
 from .peers import COMPILED, EAGER, PEERS
 from .row import measure
-from .workloads import ROWS
+from .workloads import WORKLOADS
 from .workloads.workload import Workload
 
 BASE = "PyTorch eager"
@@ -54,18 +54,19 @@ def remarks(workload: Workload, measured: dict[str, Any]) -> list[str]:
     return [f"- {workload.title}: {'; '.join(parts + measured['notes'])}."] if parts or measured["notes"] else []
 
 
-def section(rows: Collection[str], groups: Collection[str], rounds: int) -> str:
+def section(rows: Collection[str], groups: Collection[str], rounds: int,
+            heading: str = "Comparison with PyTorch and jax") -> str:
     """The section as Markdown."""
     lines, notes, shared = [], [], []
     for number, name in enumerate(rows, 1):
-        workload = ROWS[name]
+        workload = WORKLOADS[name]
         log(f"[{number}/{len(rows)}] {workload.title}")
         shared.append(sharing.line())
         measured = measure(name, groups, rounds)
         lines.append(cells(workload, measured["times"]))
         notes += remarks(workload, measured)
     explanation = EXPLANATION.format(rounds=rounds, warm=timing.WARM)
-    parts = ["## Comparison with PyTorch and jax", explanation, markdown.table(HEADS, lines)]
+    parts = [f"## {heading}", explanation, markdown.table(HEADS, lines)]
     if sentence := sharing.text([*shared, sharing.line()]):
         parts.append(sentence)
     if notes:

@@ -24,7 +24,7 @@ from . import limits, timing
 from .child_process import ROOT
 from .peers import PEERS, Runner, variants
 from .reference import STEPS, Reference
-from .workloads import ROWS
+from .workloads import WORKLOADS
 from .workloads.workload import Workload
 
 #: rounds for the choice of the fastest variant
@@ -51,13 +51,17 @@ def checked_runner(make: Any, expected: Reference) -> tuple[Runner | None, str]:
 def fastest_variant(peer: str, workload: Workload, expected: Reference) -> tuple[Runner | None, str, list[str]]:
     """The fastest correct runner of the peer, its variant, and notes on the variants that failed."""
     notes, runners = [], {}
-    arrays = workload.data(workload.sizes)
-    for variant, make in variants(peer, workload, arrays, workload.sizes).items():
+    sizes = workload.checked or workload.sizes
+    for variant, make in variants(peer, workload, workload.data(sizes), sizes).items():
         runner, failure = checked_runner(make, expected)
         if runner is None:
             notes.append(f"{peer}{f' ({variant})' if variant else ''} {failure}")
         else:
             runners[variant] = runner
+    if workload.checked and runners:
+        runners.clear()
+        for variant, make in variants(peer, workload, workload.data(workload.sizes), workload.sizes).items():
+            runners[variant] = make()
     if not runners:
         return None, "", notes
     best = next(iter(runners))
@@ -151,7 +155,7 @@ class PeerProcess:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("row", choices=ROWS)
+    parser.add_argument("row", choices=WORKLOADS)
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("reference", type=Path, help="file with the pickled reference")
     options = parser.parse_args(arguments)
@@ -161,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     expected = pickle.loads(options.reference.read_bytes())
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # output of libraries is no reply
-    serve(options.peer, ROWS[options.row], expected, replies)
+    serve(options.peer, WORKLOADS[options.row], expected, replies)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ class Workload:
     jax_forms: dict[str, Callable[..., JaxProgram]]  # (arrays, sizes)
     backward: bool = True
     optimizer: bool = False  # whether the forms take an optimizer's options, such as fused=True
+    #: the sizes at which results are checked; None: those that are timed
+    checked: dict[str, int] | None = None
 
     def data(self, sizes: Sizes) -> Arrays:
         """The float32 and int64 arrays, from a fixed seed."""

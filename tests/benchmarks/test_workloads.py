@@ -10,7 +10,7 @@ import pytest
 import flambeau
 from benchmarks.peers import COMPILED, EAGER, variants
 from benchmarks.reference import STEPS, Reference
-from benchmarks.workloads import ROWS
+from benchmarks.workloads import MODELS, ROWS, WORKLOADS
 
 FORMS = [pytest.param(row, form, id=f"{row}-{form}" if form else row)
          for row, workload in ROWS.items() for form in workload.forms]
@@ -19,11 +19,11 @@ FORMS = [pytest.param(row, form, id=f"{row}-{form}" if form else row)
 def reference(row, form):
     """By PyTorch where it is installed: then its programs are tested, too."""
     name = "torch" if importlib.util.find_spec("torch") else "flambeau"
-    return Reference(importlib.import_module(name), ROWS[row], form, ROWS[row].tiny)
+    return Reference(importlib.import_module(name), WORKLOADS[row], form, WORKLOADS[row].tiny)
 
 
 def results(row, form, peer):
-    workload = ROWS[row]
+    workload = WORKLOADS[row]
     runner = variants(peer, workload, workload.data(workload.tiny), workload.tiny)[form]()
     for _ in range(STEPS):
         output = runner.run()
@@ -44,12 +44,17 @@ def test_compiled_steps_compute_what_the_reference_does(row, form):
 @pytest.mark.parametrize(("row", "form"), FORMS)
 def test_results_include_gradients_and_updates_of_all_leaves(row, form):
     """One gradient and, if the workload trains, one update for every leaf."""
-    workload, found = ROWS[row], results(row, form, EAGER)
+    workload, found = WORKLOADS[row], results(row, form, EAGER)
     gradients = [name for name in found if name.startswith("gradient")]
     updates = [name for name in found if name.startswith("updated")]
     assert len(updates) == (len(gradients) if workload.optimizer else 0)
     assert bool(gradients) == (workload.backward and row != "descent")
     assert all(np.abs(found[name]).max() > 0 for name in gradients)
+
+
+@pytest.mark.parametrize("row", MODELS)
+def test_steps_of_models_compute_what_the_reference_does(row):
+    assert reference(row, "").mismatches(results(row, "", EAGER)) == []
 
 
 def test_wrong_results_are_found():
