@@ -48,6 +48,11 @@ def _own(name: str, backwards: int = 1, needs: tuple[str, ...] = ()) -> Program:
                    backwards=backwards, ends=True, prints=True)
 
 
+def _tutorial(name: str, backwards: int = 1) -> Program:
+    return Program(name, ((str(HERE / "programs" / "tutorials" / f"{name}.py"), "--steps", "{steps}"),),
+                   backwards=backwards, ends=True, prints=True)
+
+
 def _mnist(train: int, test: int, place: str = "../data") -> Callable[[Path], None]:
     return lambda folder: data.mnist(folder / place, train, test)
 
@@ -70,6 +75,10 @@ _GEOMETRIC = ("torch-geometric",)
 OWN = (
     _own("vae"), _own("gan", backwards=2), _own("diffusion"), _own("gnn"), _own("ppo"), _own("neural_ode"),
     _own("transformer"), _own("lstm_packed"),
+    *map(_tutorial, (
+        "byte_pairs", "dqn", "experts", "flow", "gpt_lecture", "lenet_lazy", "llama_style", "makemore", "maml",
+        "micrograd", "pinn", "regression_scratch", "resnet_finetune", "seq2seq_attention", "sklearn_style",
+        "spatial_transformer", "unet_amp", "vit", "vqvae", "word2vec")),
     _own("gnn_geometric", backwards=2, needs=_GEOMETRIC), _own("neural_ode_adaptive", needs=("torchdiffeq",)),
 )
 

@@ -11,15 +11,19 @@ from .catalogue import OWN, Program
 from .comparison import Comparison
 from .running import Run, here, run
 
-_TOGETHER = [program for program in OWN if not program.needs]  # in one process of each library
+_ALONE = [program for program in OWN if not program.needs]
+_TUTORIALS = [program for program in _ALONE if "tutorials" in program.scripts[0][0]]
+#: those that run in one process of each library
+_TOGETHER = [[program for program in _ALONE if program not in _TUTORIALS], _TUTORIALS[::2], _TUTORIALS[1::2]]
 
 
 @pytest.mark.parity
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is the oracle")
-def test_programs_train_as_under_pytorch(tmp_path):
-    together = Program("together", tuple(program.scripts[0] for program in _TOGETHER), ends=True, prints=True)
+@pytest.mark.parametrize("programs", _TOGETHER, ids=["own", "tutorials", "more-tutorials"])
+def test_programs_train_as_under_pytorch(tmp_path, programs):
+    together = Program("together", tuple(program.scripts[0] for program in programs), ends=True, prints=True)
     theirs, mine = (run(together, here(oracle), tmp_path, Path(), 1, 300) for oracle in (True, False))
-    assert len(mine.losses) >= len(_TOGETHER)
+    assert len(mine.losses) >= len(programs)
     assert Comparison(together, mine, theirs).complaint is None
 
 
