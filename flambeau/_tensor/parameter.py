@@ -70,7 +70,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             self = wrap(data._array, cls)
             if data._counter is None:
                 data._counter = [0]
-            self._counter = data._counter
+            self._counter, self._inference = data._counter, data._inference
             if is_meta(data):
                 mark_meta(self)
         else:

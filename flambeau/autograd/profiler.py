@@ -196,6 +196,7 @@ def _events(timeline: Timeline, memory: bool, flops: bool) -> EventList:
             overload_name="", fwd_thread=1 if span.forward_thread else 0, input_shapes=span.shapes or [],
             stack=span.stack or [], scope=span.scope, cpu_memory_usage=span.bytes, sequence_nr=span.sequence,
             device_type=DeviceType.CPU, trace_name=span.name, is_user_annotation=span.scope == USER,
+            is_async=span.asynchronous,
             flops=None if span.work is None else span.work[1])
         if span.device_time:
             event.self_device_time_total, event.use_device = span.device_time / 1e3, "cuda"

@@ -25,7 +25,7 @@ def cause(error: RuntimeError, store: Store, number: int, rank: int, size: int) 
         rank, size: this process's number, and how many there are.
     """
     found = _NAMED.search(str(error))
-    if not found or not str(error).startswith(("Timed out waiting", "Connection closed")):
+    if not found or not str(error).startswith(("[gloo] Timed out waiting", "Connection closed")):
         return error
     try:
         store = store.clone()

@@ -13,7 +13,6 @@ import numpy as np
 
 from .. import dtypes
 from ..devices import strided
-from ..engine.profiler_events import USER, record_span
 from . import algorithms
 from .backend import DEFAULT_TIMEOUT, Backend, BackendOptions
 from .faults import cause
@@ -332,7 +331,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, tensors)
 
-    @recorded("allgather_", "all_gather")
+    @recorded("allgather_", "all_gather", inputs=1)
     def allgather(self, output_tensors: Any, input_tensors: Any = None, opts: Any = None, *,
                   timeout: Any = None) -> Work:
         """Give all processes the tensors of all."""
@@ -363,7 +362,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, output_tensors[0] if len(output_tensors) == 1 else output_tensors)
 
-    @recorded("allgather_coalesced_", "all_gather")
+    @recorded("allgather_coalesced_", "all_gather", inputs=1)
     def allgather_coalesced(self, output_lists: Any, input_list: Any, opts: Any = None) -> Work:
         """Give all processes several tensors of all: output `i` of rank `r` is `output_lists[r][i]`."""
         opts = _options(opts, AllgatherOptions)
@@ -393,7 +392,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, [each for outputs in output_lists for each in outputs])
 
-    @recorded("_allgather_base_", "all_gather")
+    @recorded("_allgather_base_", "all_gather", inputs=1)
     def _allgather_base(self, output: Any, input: Any, opts: Any = None, *, timeout: Any = None) -> Work:
         """Give all processes the tensors of all, joined into one."""
         opts = _options(opts, AllgatherOptions, timeout)
@@ -415,7 +414,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, [output])
 
-    @recorded("allgather_into_tensor_coalesced_", "all_gather")
+    @recorded("allgather_into_tensor_coalesced_", "all_gather", inputs=1)
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Several `all_gather_into_tensor` as one."""
         opts = _options(opts, AllgatherOptions)
@@ -431,7 +430,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, list(outputs))
 
-    @recorded("gather_", "gather")
+    @recorded("gather_", "gather", inputs=1)
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
                timeout: Any = None) -> Work:
         """Copy the tensors of all processes to one of them."""
@@ -465,7 +464,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, list(output_tensors[0]) if output_tensors else [])
 
-    @recorded("scatter_", "scatter")
+    @recorded("scatter_", "scatter", inputs=1)
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, root: int | None = None,
                 timeout: Any = None) -> Work:
         """Copy one tensor to each process from one of them."""
@@ -512,7 +511,7 @@ class ProcessGroupGloo(Backend):
 
         return run
 
-    @recorded("reduce_scatter_", "reduce_scatter")
+    @recorded("reduce_scatter_", "reduce_scatter", inputs=1)
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, op: Any = None,
                        timeout: Any = None) -> Work:
         """Reduce one tensor for each process; the tensors may differ in shape."""
@@ -537,7 +536,7 @@ class ProcessGroupGloo(Backend):
         run = self._reduce_scattered(opts, output, lambda: [read(each) for each in inputs], inputs[0])
         return self._start(opts, run, list(output_tensors))
 
-    @recorded("_reduce_scatter_base_", "reduce_scatter")
+    @recorded("_reduce_scatter_base_", "reduce_scatter", inputs=1)
     def _reduce_scatter_base(self, output: Any, input: Any, opts: Any = None, *, op: Any = None,
                              timeout: Any = None) -> Work:
         """Reduce a tensor, of which each process keeps one part."""
@@ -555,7 +554,7 @@ class ProcessGroupGloo(Backend):
     def _even_parts(self, tensor: Any) -> list[np.ndarray]:
         return np.split(read(tensor), self._size)
 
-    @recorded("reduce_scatter_tensor_coalesced_", "reduce_scatter")
+    @recorded("reduce_scatter_tensor_coalesced_", "reduce_scatter", inputs=1)
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Several `reduce_scatter_tensor` as one."""
         opts = _options(opts, ReduceScatterOptions)
@@ -568,7 +567,7 @@ class ProcessGroupGloo(Backend):
 
         return self._start(opts, run, list(outputs))
 
-    @recorded("alltoall_", "all_to_all")
+    @recorded("alltoall_", "all_to_all", inputs=1)
     def alltoall(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *, timeout: Any = None) -> Work:
         """Send a tensor to each process and receive one of each."""
         opts = _options(opts, AllToAllOptions, timeout)
@@ -604,7 +603,7 @@ class ProcessGroupGloo(Backend):
         row = math.prod(tensor.shape[1:])
         return [size * row for size in sizes]
 
-    @recorded("alltoall_base_", "all_to_all")
+    @recorded("alltoall_base_", "all_to_all", inputs=1)
     def alltoall_base(self, output: Any, input: Any, output_split_sizes: Sequence[int],
                       input_split_sizes: Sequence[int],
                       opts: Any = None, *, timeout: Any = None) -> Work:
@@ -663,6 +662,8 @@ class ProcessGroupGloo(Backend):
                 try:
                     receipt.wait(deadline)
                 except RuntimeError as error:
+                    if not deadline.seconds:
+                        raise RuntimeError(f"Rank 0 timed out in monitoredBarrier after {milliseconds} ms.") from None
                     if not wait_all_ranks:
                         raise RuntimeError(f"[Rank 0]: Rank {rank} failed to pass monitoredBarrier in {milliseconds} ms"
                                            f"\n Original exception: \n{error}") from None
@@ -717,11 +718,10 @@ class ProcessGroupGloo(Backend):
         receipt = self._transport.expect(source, tag & (_COLLECTIVE - 1), algorithms.as_bytes(target.flat))
         deadline = self._deadline(None)
 
-        name = f"{self.name()}:recv"
+        wait = in_profile(lambda: receipt.wait(deadline))
 
         def receive() -> tuple[int, list[Any]]:
-            with record_span(name, USER):
-                sender = receipt.wait(deadline)
+            sender = wait()
             target.store()
             return sender, list(tensors)
 

@@ -26,10 +26,22 @@ class _Options:
         self.asyncOp = True
 
 
+class _Reduction:
+    """An attribute that is set as `ReduceOp` or as a kind, and read as `ReduceOp`."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else instance.__dict__["reduceOp"]
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.__dict__["reduceOp"] = value if type(value) is ReduceOp else ReduceOp(value)
+
+
 class _Reducing(_Options):
+    reduceOp = _Reduction()  # noqa: N815
+
     def __init__(self) -> None:
         super().__init__()
-        self.reduceOp: Any = ReduceOp.SUM
+        self.reduceOp = ReduceOp.SUM
         self.sparseIndices: Any = None
 
 

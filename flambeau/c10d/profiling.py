@@ -20,17 +20,28 @@ class _Called(threading.local):
     """The collective that this thread calls: its name, and the timeline that records the thread."""
 
     name: str | None = None
+    shapes: list[list[int]] | None = None
     timeline: Timeline | None = None
 
 
 _called = _Called()
 
 
-def recorded(operator: str, collective: str) -> Callable[[F], F]:
+def _shapes(tensors: Any) -> list[list[int]]:
+    """The shapes of tensors in lists; complex numbers are pairs."""
+    if isinstance(tensors, (list, tuple)):
+        return [shape for each in tensors for shape in _shapes(each)]
+    if not hasattr(tensors, "_array"):
+        return []
+    return [[*tensors.shape, 2] if tensors.is_complex() else list(tensors.shape)]
+
+
+def recorded(operator: str, collective: str, inputs: int = 0) -> Callable[[F], F]:
     """Make a method of a process group an operator `c10d::...` in profiles, and what it starts `gloo:...`.
 
     Args:
         operator, collective: the names, which are PyTorch's.
+        inputs: which argument has the tensors whose shapes are recorded.
     """
     def decorate(method: F) -> F:
         @functools.wraps(method)
@@ -38,16 +49,16 @@ def recorded(operator: str, collective: str) -> Callable[[F], F]:
             timeline = active_timeline() if active_profilers[0] else None
             if timeline is None:
                 return method(self, *args, **kwargs)
-            before = _called.name, _called.timeline
+            before = _called.name, _called.timeline, _called.shapes
             _called.name, _called.timeline = f"{self.name()}:{collective}", timeline
+            _called.shapes = _shapes(args[inputs]) if timeline.shapes and len(args) > inputs else None
             try:
                 with record_span(f"c10d::{operator}"):
                     if collective != "send":
                         return method(self, *args, **kwargs)
-                    with record_span(_called.name, USER):  # by the caller's thread
-                        return method(self, *args, **kwargs)
+                    return in_profile(lambda: method(self, *args, **kwargs))()  # by the caller's thread
             finally:
-                _called.name, _called.timeline = before
+                _called.name, _called.timeline, _called.shapes = before
 
         return call  # type: ignore[return-value]
 
@@ -56,19 +67,21 @@ def recorded(operator: str, collective: str) -> Callable[[F], F]:
 
 def in_profile(task: Callable[[], _R]) -> Callable[[], _R]:
     """A collective that is recorded where it runs, if the thread that calls it is recorded."""
-    name, timeline = _called.name, _called.timeline
+    name, timeline, shapes = _called.name, _called.timeline, _called.shapes
     if timeline is None or name is None or not active_profilers[0]:
         return task
 
     def run() -> _R:
         if threading.get_ident() == timeline.thread:
-            with record_span(name, USER):
+            with record_span(name, USER) as span:
+                if span is not None:
+                    span.asynchronous, span.shapes = True, shapes
                 return task()
         start = perf_counter_ns()
         try:
             return task()
         finally:
-            timeline.record_elsewhere(name, start)
+            timeline.record_elsewhere(name, start, shapes)
 
     return run
 

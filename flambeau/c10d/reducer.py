@@ -240,7 +240,6 @@ class Reducer:
         self.passes += 1
         self.next_bucket = 0
         self.uses = [0] * len(self.parameters)
-        self.local_used[:] = 0
         self.timeline = []
         self.callback_queued = False
         for bucket in self.buckets:
@@ -287,6 +286,7 @@ class Reducer:
 
     def _gradient_is_there(self, index: int) -> None:
         """A leaf has accumulated its gradient."""
+        self.local_used[index] = 1  # also where gradients accumulate without being averaged
         if not self.expects_reduction:
             return
         if not self.callback_queued:
@@ -294,7 +294,6 @@ class Reducer:
             queue_callback(self._finish)
             for unused in self.early:
                 self._mark_ready(unused)
-        self.local_used[index] = 1
         self.uses[index] += 1
         if self.static:
             if self.static_uses is None or self.uses[index] < self.static_uses[index]:
@@ -407,7 +406,7 @@ class Reducer:
         if self.next_bucket < len(self.buckets):
             return  # some parameters have no gradient yet: `prepare_for_backward` reports it
         self.expects_reduction, self.finished = False, True
-        used = self.local_used
+        used, self.local_used = self.local_used, np.zeros_like(self.local_used)
         if self.find_unused or self.static:
             total = wrap(used.copy())
             options = AllreduceOptions()

@@ -14,7 +14,14 @@ from .._tensor.tensor import wrap
 from ..c10d.process_group import ProcessGroup
 from ..c10d.reduce_op import ReduceOp
 from . import collectives as dist
-from .groups import _find_pg_by_ranks_and_tag, _group_or_default_group, _new_group_with_tag, _resolve_process_group
+from .groups import (
+    _find_pg_by_ranks_and_tag,
+    _get_group_tag,
+    _group_or_default_group,
+    _new_group_with_tag,
+    _resolve_process_group,
+    get_process_group_ranks,
+)
 
 __all__ = ["AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_tensor",
            "all_gather_tensor_autograd", "all_reduce", "all_reduce_coalesced", "all_to_all_single",
@@ -53,6 +60,27 @@ def _resolve_group(group: Any, tag: str = "") -> ProcessGroup:
         found = _find_pg_by_ranks_and_tag(tag, ranks)
         return found if found is not None else _new_group_with_tag(ranks, pg_tag=tag or "functional")
     raise ValueError("Invalid type for group, must be one of List, Processgroup, DeviceMesh or (DeviceMesh, int).")
+
+
+def _expand_group(group: Any, tag: str = "") -> tuple[str, list[int], int]:
+    """The tag, the ranks and the size of what programs name a group by.
+
+    Raises:
+        ValueError: groups of a list differ in size, or it names no group (PyTorch's texts).
+    """
+    if isinstance(group, list):
+        if not isinstance(group[0], list):
+            return tag, group, len(group)
+        size = len(group[0])
+        for each in group:
+            if len(each) != size:
+                raise ValueError(f"group sizes must be identical found {size} and {len(each)}")
+        return tag, [rank for each in group for rank in each], size
+    if isinstance(group, tuple) and (len(group) != 2 or not hasattr(group[0], "get_group")):
+        raise ValueError("Invalid tuple for group must be (DeviceMesh, int)")
+    pg = _resolve_group(group)
+    ranks = get_process_group_ranks(pg)
+    return tag or _get_group_tag(pg), ranks, len(ranks)
 
 
 def wait_tensor(tensor: Tensor) -> Tensor:

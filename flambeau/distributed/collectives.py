@@ -260,6 +260,10 @@ def all_reduce_coalesced(tensors: list[Tensor], op: Any = ReduceOp.SUM, group: P
         _warn_not_in_group("all_reduce_coalesced")
         return None
     _check_complex("all_reduce", op, *tensors)
+    if any(each.is_complex() for each in tensors):  # complex tensors and real ones may be reduced at once
+        from .._tensor import functions
+
+        tensors = [functions.view_as_real(each) if each.is_complex() else each for each in tensors]
     work = _group_or_default_group(group).allreduce_coalesced(
         tensors, _with(_reducing(AllreduceCoalescedOptions(), op), async_op))
     if async_op:
@@ -622,6 +626,10 @@ def monitored_barrier(group: ProcessGroup | None = None, timeout: timedelta | No
     if _rank_not_in_group(group):
         _warn_not_in_group("monitored_barrier")
         return
+    if isinstance(timeout, float):
+        warnings.warn("Please specify timeout arg as a timedelta. Converting current value of "
+                      f"{timeout} assuming it represents seconds", stacklevel=2)
+        timeout = timedelta(seconds=timeout)
     if timeout is not None and not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
     _group_or_default_group(group).monitored_barrier(timeout, wait_all_ranks)

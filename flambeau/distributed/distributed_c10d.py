@@ -29,6 +29,7 @@ from .groups import (
     _abort_process_group,
     _check_valid_timeout,
     _device_capability,
+    _find_or_create_pg_by_ranks_and_tag,
     _find_pg_by_ranks_and_tag,
     _get_default_group,
     _get_default_store,

@@ -266,6 +266,22 @@ def _find_pg_by_ranks_and_tag(tag: str, ranks: Sequence[int]) -> ProcessGroup | 
     return None
 
 
+def _find_or_create_pg_by_ranks_and_tag(tag: str, ranks: Sequence[int], stride: int) -> ProcessGroup:
+    """The group with a tag of those `stride` ranks among which this process is; it is made if there is none."""
+    if len(ranks) % stride:
+        raise ValueError(f"The provided group_size={len(ranks)} does not evenly divide the given stride={stride}")
+    rank = get_rank()
+    own = next((sorted(ranks[i:i + stride]) for i in range(0, len(ranks), stride) if rank in ranks[i:i + stride]), None)
+    if own is None:
+        raise AssertionError("rankset doesn't include the current node")
+    found = _find_pg_by_ranks_and_tag(tag, own)
+    if found is not None:
+        return found
+    if not tag:
+        raise ValueError("Cannot automatically create PG with empty tag")
+    return cast(ProcessGroup, _new_group_with_tag(own, pg_tag=tag))
+
+
 def _check_valid_timeout(timeout: Any) -> None:
     if not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
@@ -524,6 +540,8 @@ def _new_group_with_tag(ranks: Sequence[int] | None = None, timeout: timedelta |
     name = _process_group_name(members, use_hashed_name=use_local_synchronization)
     if rank not in members:
         return GroupMember.NON_GROUP_MEMBER
+    if pg_tag and (found := _find_pg_by_ranks_and_tag(pg_tag, members)) is not None:
+        return found
     pg = _make_group(len(members), members.index(rank), members, chosen, _default_store_beside_groups(), name, timeout,
                      backend_options, pg_tag, group_desc)
     world.ranks[pg] = {each: i for i, each in enumerate(members)}

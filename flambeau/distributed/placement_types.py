@@ -6,6 +6,7 @@ They are descriptions, which packages make when they are imported. The tensors t
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -78,6 +79,28 @@ class Shard(Placement):
 
     def is_shard(self, dim: int | None = None) -> bool:
         return dim is None or dim == self._dim
+
+    def _split_tensor(self, tensor: Any, num_chunks: int, *, with_padding: bool = True,
+                      contiguous: bool = True) -> tuple[list[Any], list[int]]:
+        """The parts of a tensor, and by how much each was padded to the size of the first."""
+        if self._dim > tensor.ndim:
+            raise AssertionError(f"Sharding dim {self._dim} greater than tensor ndim {tensor.ndim}")
+        size = tensor.size(self._dim)
+        full = -(-size // num_chunks)
+        parts, paddings = [], []
+        for rank in range(num_chunks):
+            length, begin = self.local_shard_size_and_offset(size, num_chunks, rank)
+            part = tensor.narrow(self._dim, begin, length)
+            if with_padding:
+                paddings.append(full - length)
+                if full > length:
+                    shape = [*part.shape]
+                    shape[self._dim] = full
+                    padded = part.new_zeros(shape)
+                    padded.narrow(self._dim, 0, length).copy_(part)
+                    part = padded
+            parts.append(part.contiguous() if contiguous else part)
+        return parts, paddings
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Shard) and self._dim == other._dim

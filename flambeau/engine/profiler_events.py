@@ -24,8 +24,8 @@ FUNCTION, BACKWARD, USER = 0, 1, 7  # scopes of spans, with PyTorch's numbers
 class Span:
     """One interval of time: its name and thread, the shapes of its inputs, and its memory."""
 
-    __slots__ = ("bytes", "device_time", "end", "forward_thread", "name", "scope", "sequence", "shapes", "stack",
-                 "start", "thread", "work")
+    __slots__ = ("asynchronous", "bytes", "device_time", "end", "forward_thread", "name", "scope", "sequence", "shapes",
+                 "stack", "start", "thread", "work")
 
     def __init__(self, name: str, scope: int, thread: int) -> None:
         self.name = name
@@ -33,6 +33,7 @@ class Span:
         self.thread = thread
         self.start = self.end = 0  # nanoseconds; the end is 0 while the span is open
         self.device_time = 0  # nanoseconds of the kernels that it launched on a device, without those of its children
+        self.asynchronous = False  # whether it began where it was called, and ended elsewhere
         self.bytes = 0  # allocated minus freed, in this span and its children
         self.shapes: list[list[int]] | None = None
         self.stack: list[str] | None = None
@@ -143,15 +144,17 @@ class Timeline:
             span.stack = self.open_spans[-1].stack if self.open_spans else call_stack()
         self.spans.append(span)
 
-    def record_elsewhere(self, name: str, start: int) -> None:
+    def record_elsewhere(self, name: str, start: int, shapes: list[list[int]] | None = None) -> None:
         """Record what this thread has done for the recorded one, until now.
 
         Args:
             name: what it was.
             start: when it began, in nanoseconds.
+            shapes: the shapes of its inputs.
         """
         thread = threading.get_ident()
         span = Span(name, USER, thread)
+        span.asynchronous, span.shapes = True, shapes
         span.start, span.end = start, perf_counter_ns()
         self.other_threads[thread] = threading.get_native_id()
         self.spans.append(span)

@@ -155,4 +155,7 @@ def resolve(module: str, name: str) -> Any:
         except AttributeError:
             continue
         return resolved
+    loaded = sys.modules.get(module) if sys.modules.get("torch") is sys.modules[_PACKAGE] else None
+    if hasattr(loaded, name):  # a module below `torch` that another package has added
+        return getattr(loaded, name)
     raise AttributeError(f"{_PACKAGE} has no '{module}.{name}', which the file refers to")

@@ -11,7 +11,7 @@ import pytest
 from .ranks import ROOT
 
 GONE = "Connection closed by peer: rank {} has left the process group, or its process has ended"
-LATE = "Timed out waiting 1500ms for recv operation to complete: nothing came from rank {}"
+LATE = "[gloo] Timed out waiting 1500ms for recv operation to complete: nothing came from rank {}"
 
 
 def reports(kind, fault, sockets, folder):
@@ -50,6 +50,6 @@ def test_in_a_ring_the_first_cause_is_named(fault, tmp_path):
 
 def test_a_full_network_is_a_timeout(tmp_path):
     (_, first, _), (_, last, _) = reports("large", "full", True, tmp_path)  # rank 1 sends 40 kB a second
-    assert last.startswith("Timed out waiting 1500ms")
+    assert last.startswith("[gloo] Timed out waiting 1500ms")
     assert "rank 1" in first
     assert "rank 1" in last

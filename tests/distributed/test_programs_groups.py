@@ -192,3 +192,65 @@ def test_zero_takes_one_dense_type():
                 dist.optim.ZeroRedundancyOptimizer(tensors, torch.optim.SGD, lr=1.)
         finally:
             dist.destroy_process_group()
+
+
+@pytest.fixture
+def world():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield dist.group.WORLD
+    dist.destroy_process_group()
+
+
+def test_options_have_objects_of_reductions():
+    options = dist.AllreduceOptions()
+    assert options.reduceOp.op is dist.ReduceOp.SUM
+    options.reduceOp = dist.ReduceOp.MAX
+    assert (options.reduceOp.op, options.reduceOp) == (dist.ReduceOp.MAX, dist.ReduceOp(dist.ReduceOp.MAX))
+
+
+def test_groups_with_tags(world):
+    from flambeau.distributed import _functional_collectives as collectives
+    from flambeau.distributed import distributed_c10d as c10d
+
+    first = c10d._new_group_with_tag([0], pg_tag="a")
+    assert c10d._new_group_with_tag([0], pg_tag="a") is first
+    assert c10d._find_or_create_pg_by_ranks_and_tag("a", [0], 1) is first
+    assert c10d._new_group_with_tag([0], pg_tag="b") is not first
+    assert collectives._expand_group(first) == ("a", [0], 1)
+    assert collectives._expand_group([[0, 1], [2, 3]], "t") == ("t", [0, 1, 2, 3], 2)
+    with pytest.raises(ValueError, match="group sizes must be identical found 1 and 2"):
+        collectives._expand_group([[0], [1, 2]])
+    with pytest.raises(ValueError, match="Cannot automatically create PG"):
+        c10d._find_or_create_pg_by_ranks_and_tag("", [0, 1, 2], 3)
+    with pytest.raises(AssertionError, match="rankset"):
+        c10d._find_or_create_pg_by_ranks_and_tag("a", [1, 2], 2)
+
+
+def test_collectives_are_asynchronous_events_with_shapes(world):
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(torch.ones(2, 3))
+        dist.all_reduce_coalesced([torch.ones(2), torch.ones(2, dtype=torch.complex64)])
+    events = [each for each in profile.function_events if each.name == "gloo:all_reduce"]
+    assert [(each.is_async, each.input_shapes) for each in events] == [(True, [[2, 3]]), (True, [[2], [2, 2]])]
+
+
+def test_monitored_barrier_of_seconds(world):
+    with pytest.warns(UserWarning, match="Converting current value of 0.5"):
+        dist.monitored_barrier(timeout=0.5)
+
+
+def test_parts_of_a_placement():
+    shard = dist.tensor.Shard(0)
+    parts, paddings = shard._split_tensor(torch.arange(5.), 4)
+    assert ([each.tolist() for each in parts], paddings) == ([[0, 1], [2, 3], [4, 0], [0, 0]], [0, 0, 1, 2])
+    parts, paddings = shard._split_tensor(torch.arange(5.), 4, with_padding=False)
+    assert ([each.tolist() for each in parts], paddings) == ([[0, 1], [2, 3], [4], []], [])
+    with pytest.raises(AssertionError, match="greater than tensor ndim"):
+        dist.tensor.Shard(2)._split_tensor(torch.ones(1), 1)
+
+
+def test_parameters_of_inference_tensors():
+    with torch.inference_mode():
+        parameter = torch.nn.Parameter(torch.ones(2, 3))
+        assert parameter.is_inference()
+        assert parameter.t().is_inference()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from flambeau.dtypes import dtype
@@ -75,7 +76,7 @@ def _outputs_alias_inputs(outputs: Any, inputs: Any) -> bool:
 
 #: names by module
 ANSWERS: dict[str, dict[str, Any]] = {
-    "torch": {name: AbsentDtype(name) for name in ABSENT_DTYPES},
+    "torch": {"_is_functional_tensor": _no, **{name: AbsentDtype(name) for name in ABSENT_DTYPES}},
     "torch._C": {"_DisableFuncTorch": contextlib.nullcontext,
                  **dict.fromkeys(("_jit_set_emit_hooks", "_jit_clear_class_registry",
                                   "_debug_only_display_vmap_fallback_warnings",
@@ -96,6 +97,9 @@ def install_answers() -> None:
             for key, value in values.items():
                 if not hasattr(module, key):
                     setattr(module, key, value)
+    propagation: Any = ModuleType("torch.distributed.tensor._sharding_prop")
+    propagation.ShardingPropagator = SimpleNamespace(_fake_mode_lock=contextlib.nullcontext())  # replaced for threads
+    sys.modules[propagation.__name__] = propagation
     torch = importlib.import_module("torch")
     primitives: Any = importlib.import_module("torch._prims")
     primitives.utils = PlaceholderModule("torch._prims.utils", True)

@@ -98,8 +98,8 @@ class MPITransport(Transport):
             looks += 1
             if looks > _SPINS:
                 if deadline.left() <= 0:
-                    raise RuntimeError(f"Timed out waiting {int(deadline.seconds * 1000)}ms for send operation to "
-                                       f"complete: rank {peer} does not receive")
+                    raise RuntimeError(f"[gloo] Timed out waiting {int(deadline.seconds * 1000)}ms for send operation "
+                                       f"to complete: rank {peer} does not receive")
                 time.sleep(0 if looks < 20 * _SPINS else 5e-5)
         self._count(len(buffer))
 

@@ -313,7 +313,7 @@ class SharedMemoryTransport(Transport):
             if self._closed:
                 raise RuntimeError("The process group was destroyed while a message was sent")
             if deadline.left() <= 0:
-                raise RuntimeError(f"Timed out waiting {int(deadline.seconds * 1000)}ms for send operation to "
+                raise RuntimeError(f"[gloo] Timed out waiting {int(deadline.seconds * 1000)}ms for send operation to "
                                    f"complete: rank {late[0] if late else peers[0]} does not receive")
             looked = self._sleep(SPACE, seen, deadline)
         return place

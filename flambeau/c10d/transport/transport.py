@@ -41,8 +41,8 @@ def departure(rank: int) -> str:
 def too_late(deadline: Deadline, peer: int | None) -> str:
     """The text of the error that nothing came from a process, or from any, in time."""
     source = "any rank" if peer is None else f"rank {peer}"
-    return (f"Timed out waiting {int(deadline.seconds * 1000)}ms for recv operation to complete: nothing came from "
-            f"{source}")
+    return (f"[gloo] Timed out waiting {int(deadline.seconds * 1000)}ms for recv operation to complete: nothing came "
+            f"from {source}")
 
 
 def unequal(size: int, rank: int, expected: int) -> str:

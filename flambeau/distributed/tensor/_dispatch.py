@@ -104,10 +104,10 @@ class OpDispatcher:
 
     @staticmethod
     def _outside(operands: list[Any], outputs: list[DTensorSpec], in_place: bool, op: Op) -> Any:
-        """The result in a process that is not in the mesh: no elements."""
+        """The result in a process that is not in the mesh: no elements, or 0."""
         if in_place:
             return operands[0]
-        empty = [DTensor(wrap(reserved((0,), spec.dtype.numpy)), spec) for spec in outputs]
+        empty = [DTensor(wrap(np.zeros(() if spec.shape == () else (0,), spec.dtype.numpy)), spec) for spec in outputs]
         return empty[0] if op.n_outputs == 1 and len(empty) == 1 else empty
 
     def _operand(self, func: Any, op: Op, x: Any, mesh: Any) -> Any:

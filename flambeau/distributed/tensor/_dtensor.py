@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -86,6 +87,9 @@ class DTensor(Tensor):
     def __new__(cls, local_tensor: Tensor, spec: DTensorSpec, *, requires_grad: bool = False) -> DTensor:
         meta = spec.tensor_meta
         assert meta is not None
+        if local_tensor._requires_grad and not requires_grad:
+            warnings.warn("To construct DTensor from torch.Tensor, it's recommended to use local_tensor.detach() and "
+                          "make requires_grad consistent.", stacklevel=2)
         out: DTensor = wrap(reserved(meta.shape, meta.dtype.numpy, spec.strides_unless_row_major), cls)
         out._local_tensor, out._spec = local_tensor, spec
         if local_tensor.is_meta:
