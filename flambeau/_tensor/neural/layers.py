@@ -13,6 +13,7 @@ from ...backends.attention_kernels import enabled as enabled_kernels
 from ...backends.attention_kernels import restricted
 from ...backends.numpy.memory import check_scalar_fits
 from ...dtypes import C_NAMES
+from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...kernels.memory_format import empty_in_layout
 from ...modes import device_memory, dispatch_in_use, special
@@ -236,8 +237,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         if enable_gqa and query._array.shape[1] != key._array.shape[1]:
             repeats = query._array.shape[1] // key._array.shape[1]
             k, v = fn.repeat_interleave(key, repeats, -3), fn.repeat_interleave(value, repeats, -3)
+        keeps = special[0] or (grad_mode.get() and any(x._requires_grad for x in (query, k, v)))
         return apply(REGISTRY["_flash_attention"], [query, k, v, mask], {
-            "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale, "saved": []})
+            "is_causal": bool(is_causal), "scale": 1 / math.sqrt(width) if scale is None else scale,
+            "saved": [] if keeps else None})
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "

@@ -31,7 +31,7 @@ def _causal_mask(x: Any, value: Any) -> Any:
 
 
 def _attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float,
-               saved: list[Any]) -> Any:
+               saved: list[Any] | None) -> Any:
     scores = np.matmul(query, key.swapaxes(-2, -1))
     np.multiply(scores, scores.dtype.type(scale), out=scores)
     if attn_mask is not None:
@@ -40,7 +40,8 @@ def _attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool
         n, m = scores.shape[-2:]
         np.copyto(scores, scores.dtype.type(-np.inf), where=~np.tri(n, m, dtype=bool))
     weights = _safe_softmax(scores, -1)
-    saved[:] = (weights,)
+    if saved is not None:
+        saved[:] = (weights,)
     if query.shape == (*weights.shape[:-1], value.shape[-1]):
         return np.matmul(weights, value, out=np.empty_like(query))  # in the query's memory layout
     return np.matmul(weights, value)

@@ -17,6 +17,7 @@ from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
 from ...errstate import run_quietly
 from ...runtime import debug_output
 from ..unsupported import Unsupported
+from .attention_blocks import by_blocks
 
 if TYPE_CHECKING:
     from ..lowering.tracing import Declaration
@@ -98,6 +99,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
         Callable[..., Any]):
     """A primitive with programs for arrays of at least `least` elements; for C-contiguous ones only if `rows`."""
     fallback: Callable[..., Any] | None = None
+    is_attention = name == "scaled_dot_product_attention"
     programs = ProgramCache(f"operator {name}", lambda xp: getattr(xp, name))
 
     def run(*args: Any, **params: Any) -> Any:
@@ -107,13 +109,13 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
                 and codegen.available() and not (rows and any(map(_is_noncontiguous, args)))):
             result = programs.run(args, params)
             if result is not NO_RESULT:
-                return match_layout(result, x) if name == "scaled_dot_product_attention" else result
+                return match_layout(result, x) if is_attention else result
         if fallback is None:
             fallback = lookup(name)
         return fallback(*args, **params)
 
     run.__name__ = run.__qualname__ = name
-    return run
+    return by_blocks(run) if is_attention else run
 
 
 def _is_noncontiguous(x: Any) -> bool:

@@ -140,7 +140,8 @@ class NeuralOps(Reductions, ViewOps):
         if is_causal:
             scores = self.causal_mask(scores, -math.inf)
         weights = self.safe_softmax(scores, -1)
-        saved[:] = (weights,)
+        if saved is not None:
+            saved[:] = (weights,)
         return self.matmul(weights, value)
 
     def _attention_backward(self, g: Value, query: Value, key: Value, value: Value, attn_mask: Any = None, *,

@@ -22,7 +22,7 @@ def _flash_attention(xp, query, key, value, attn_mask=None, *, is_causal, scale,
     """softmax(query keyᵀ · scale + attn_mask) value, in one node.
 
     Args:
-        saved: a list that receives the attention weights, the softmax's result.
+        saved: a list that receives the attention weights, the softmax's result; None where there is no backward pass.
     """
     return xp.scaled_dot_product_attention(query, key, value, attn_mask, is_causal, scale, saved)
 
