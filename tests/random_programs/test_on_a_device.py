@@ -29,7 +29,7 @@ def _array_of(x: Any) -> Any:
     return _of_cpu(x.detach().cpu() if x.is_cuda else x)
 
 
-@pytest.mark.parametrize("seed", [0, 8, 17, 27, 46, 48, 54])
+@pytest.mark.parametrize("seed", [0, 8, 27, 46, 48, 54, 235, 271])
 def test_program(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = libraries()
     program, _ = written(seed, there)

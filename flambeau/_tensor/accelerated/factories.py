@@ -8,6 +8,7 @@ from ... import devices
 from ...backends.cuda_devices import current_runtime
 from ...devices import CPU, META, device
 from ...engine.grad_mode import inference
+from ..argument_errors.out_arguments import check_records_nothing
 from ..creation.constants import _like
 from ..dispatch.handlers import handlers
 from ..meta import reserved
@@ -52,10 +53,12 @@ def finished(made: Tensor, requires_grad: bool) -> Tensor:
     return made
 
 
-def _factory(draws: bool = False, like: bool = False, fill: float | None = None, empty: bool = False) -> Any:
+def _factory(name: str = "", draws: bool = False, like: bool = False, fill: float | None = None,
+             empty: bool = False) -> Any:
     """What runs instead of a factory.
 
     Args:
+        name: the operator's, for errors of `out=`.
         draws: whether it draws random numbers.
         like: whether it follows its first argument, a tensor.
         fill: the number that all elements are, where it is known.
@@ -67,6 +70,8 @@ def _factory(draws: bool = False, like: bool = False, fill: float | None = None,
         out = kwargs.get("out")
         followed = on if like or out is not None else None
         target = out._device if out is not None else target_of(kwargs.get("device"), followed)
+        if out is not None and name:
+            check_records_nothing(name, (), (out,))
         if draws:
             check_generator(kwargs.get("generator"), target)
         if target.type != "cuda" and (followed is None or target is META):
@@ -107,7 +112,7 @@ def _factory(draws: bool = False, like: bool = False, fill: float | None = None,
 
 def _tensor(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`torch.tensor`, `asarray`, `as_tensor`: data of any place."""
-    data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+    data: Any = args[0] if args else kwargs.get("data", kwargs.get("obj"))
     wanted = kwargs.get("device", args[2] if len(args) > 2 else None)
     target = target_of(wanted, data._device if isinstance(data, Tensor) else None)
     if target.type != "cuda" and not on_device(data) and not _any_on_device(data):
@@ -123,14 +128,15 @@ def _tensor(implementation: Implementation, on: device | None, args: tuple[Any, 
     elif isinstance(data, (list, tuple)):
         args = (_read(data), *args[1:])
     given["device"] = "cpu"
+    values: Any
     with making_on(None):
-        values: Any = implementation(*args[:2], **given)
+        values = implementation(*args[:2], **given)
     return finished(transfer(values.detach(), target) if target.type == "cuda" else values, requires_grad)
 
 
 def _as_tensor(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`torch.as_tensor`: the tensor itself where nothing changes."""
-    data = args[0] if args else kwargs.get("data", kwargs.get("obj"))
+    data: Any = args[0] if args else kwargs.get("data", kwargs.get("obj"))
     if isinstance(data, Tensor):
         wanted = kwargs.get("device", args[2] if len(args) > 2 else None)
         dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
@@ -171,19 +177,20 @@ def like_on_device(input: Tensor, fill: Any, dtype: Any, device: Any, requires_g
 
 handlers.like_on_device = like_on_device
 HANDLERS.update({
-    **{f"torch.{name}": _factory(fill=fill) for name, fill in (("zeros", 0), ("ones", 1))},
-    **{f"torch.{name}": _factory(empty=True) for name in ("empty", "empty_strided", "empty_permuted")},
+    **{f"torch.{name}": _factory(name, fill=fill) for name, fill in (("zeros", 0), ("ones", 1))},
+    **{f"torch.{name}": _factory(name, empty=True) for name in ("empty", "empty_strided", "empty_permuted")},
     **{f"torch.{name}": _factory(like=True, fill=fill) for name, fill in (("zeros_like", 0), ("ones_like", 1))},
     **{f"torch.Tensor.{name}": _factory(like=True, fill=fill) for name, fill in (("new_zeros", 0), ("new_ones", 1))},
     "torch.empty_like": _factory(like=True, empty=True),
     **{f"torch.Tensor.{name}": _factory(like=True, empty=True) for name in ("new_empty", "new_empty_strided")},
     "torch.full_like": _factory(like=True),
     **{f"torch.Tensor.{name}": _factory(like=True) for name in ("new_full", "new_tensor", "new")},
-    **{f"torch.{name}": _factory() for name in (
+    **{f"torch.{name}": _factory(name) for name in (
         "full", "arange", "range", "linspace", "logspace", "eye", "tril_indices", "triu_indices", "scalar_tensor",
         "bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window", "complex_",
         "fft_fftfreq", "fft_rfftfreq", "from_file", "frombuffer")},
-    **{f"torch.{name}": _factory(draws=True) for name in ("rand", "randn", "randint", "randperm")},
+    **{f"torch.{name}": _factory(name, draws=True) for name in ("rand", "randint", "randperm")},
+    "torch.randn": _factory(draws=True),
     **{f"torch.{name}": _factory(draws=True, like=True) for name in ("rand_like", "randn_like", "randint_like")},
     "torch.tensor": _tensor, "torch.as_tensor": _as_tensor, "torch.asarray": _as_tensor,
 })

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...backends.bit_views import resolve
 from ...backends.sparse_array import as_array
+from ...devices import CPU
 from ...engine.nodes.node import FREED_MESSAGE, Node
 from ...engine.saved.modified_in_place import modified_input_message, modified_output_message
 from ...engine.saved.saved_tensors import (
@@ -26,11 +27,12 @@ from ...engine.saved.saved_tensors import (
 )
 from ...engine.saved.version_counters import WRITES
 from ...engine.tensor_interface import layer
-from ...modes import special
+from ...modes import device_memory, special
 from ...warning_location import user_stacklevel
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
 from ..view_history import wrap_output
+from .handlers import handlers
 
 #: shape and dtype of an output; None where it is no tensor
 Meta = tuple[tuple[int, ...], np.dtype] | None
@@ -218,6 +220,7 @@ class FunctionNode(Node, FunctionCtx):
         elif self.outputs is None:
             cotangents = [cotangents]
         arguments: list[Any] = []
+        on = next((g._device for g in cotangents if g is not None), None) if tensors and device_memory.count else None
         for value, meta, live in zip(cotangents, metas, self._live, strict=True):
             if value is not None:
                 arguments.append(value if tensors else wrap(as_array(value)))
@@ -225,6 +228,8 @@ class FunctionNode(Node, FunctionCtx):
                 arguments.append(wrap(np.zeros(*meta)))
                 if special[0]:
                     notify_created(arguments[-1]._array)
+                    if on is not None and on is not CPU:
+                        arguments[-1] = handlers.transfer(arguments[-1], on)
             else:
                 arguments.append(None)
         result = self.apply(*arguments)

@@ -12,7 +12,7 @@ from ...backends.numpy.views import is_row_major, with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...kernels.memory_format import layouts_seen, note_layout
-from ...modes import inference, special
+from ...modes import device_memory, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
@@ -22,6 +22,7 @@ from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
 from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
+from ..overriding.dispatch import is_on_accelerator
 from ..overriding.other_objects import with_other_object
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -115,7 +116,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
             if bit:
                 raise RuntimeError(f"torch.Tensor.view is not supported for {name} when converting to a different "
                                    "dtype.")
-        if special[0] or not isinstance(a, np.ndarray):
+        if (special[0] and not (device_memory.count and is_on_accelerator(self))) or not isinstance(a, np.ndarray):
             if size[0] is self.dtype:
                 return apply(REGISTRY["_alias"], [self])
             return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})

@@ -13,6 +13,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import resolve
 from ...backends.sparse_array import as_array
+from ...modes import device_memory
 from ..tensor_interface import layer
 from .hooks import NodeExtra
 
@@ -90,9 +91,12 @@ def materialize(node: Any, g: list[Any], tensors: bool) -> list[Any]:
     if node.takes_undefined:
         return g
     full = []
+    options = {}
+    if tensors and device_memory.count:
+        options["device"] = next((value._device for value in g if value is not None), None)
     for value, (shape, array_dtype) in zip(g, node.outputs, strict=True):
         if value is None:
-            value = layer.functions.zeros(shape, dtype=dtypes.of(array_dtype)) if tensors else np.zeros(
+            value = layer.functions.zeros(shape, dtype=dtypes.of(array_dtype), **options) if tensors else np.zeros(
                 shape, array_dtype)
         full.append(value)
     return full
