@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := flambeau-demo
 
-.PHONY: help demo test quick smoke lint bench docs docs-pictures package clean
+.PHONY: help demo test quick test-cuda smoke lint bench docs docs-pictures package clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test    every test (compared with PyTorch if it is installed)"
 	@echo "make quick   the tests nearest to what changed, within two minutes"
 	@echo "make smoke   the tests that take seconds"
+	@echo "make test-cuda the tests of GPU kernels, on a GPU"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   timings compared with PyTorch and jax, written to benchmarks/results.md"
 	@echo "make docs    the manual, in docs/_build/html"
@@ -55,6 +56,10 @@ test: $(VENV)/.has-test
 # Changed against BASE (default: the branch's upstream, else HEAD).
 quick: $(VENV)/.has-test
 	$(BIN)/python -m tests.quick --jobs $(JOBS) $(if $(BASE),--base $(BASE)) $(ARGS)
+
+# The tests of GPU kernels on the first GPU, not on the emulator: needs NVIDIA's driver.
+test-cuda: $(VENV)/.has-test
+	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m pytest -q tests/codegen/gpu tests/ir/gpu $(ARGS)
 
 smoke: $(VENV)/.has-test
 	$(BIN)/python -m pytest -q -m smoke $$(grep -rl --include='test_*.py' mark.smoke tests) $(ARGS)

@@ -348,7 +348,7 @@ def run_launches(launches: Sequence[DeviceLaunch], operands: Sequence[np.ndarray
     [[2.0, 6.0], [4.0, 8.0]]
     """
     scratch = np.full(max((each.scratch for each in launches), default=0), UNDEFINED, np.uint8)
-    memories = [_memory_of(each) for each in operands]
+    memories = [memory_of(each) for each in operands]
     for each in launches:
         if each.unaligned is not None and any(view.memory.itemsize * view.origin % VECTOR for view in memories):
             each = each.unaligned
@@ -364,7 +364,7 @@ def run_launches(launches: Sequence[DeviceLaunch], operands: Sequence[np.ndarray
         run(each.kernel, each.grid, [*arguments, *each.scalars], check)
 
 
-def _memory_of(array: np.ndarray) -> View:
+def memory_of(array: np.ndarray) -> View:
     """The memory that a strided array spans, and the place of its first element."""
     low = high = 0
     for extent, stride in zip(array.shape, array.strides, strict=True):

@@ -1,0 +1,1 @@
+"""Running kernels on a GPU by the CUDA driver."""
