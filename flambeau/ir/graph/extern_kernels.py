@@ -20,14 +20,15 @@ class ExternKernel:
     Args:
         name: shown in debug output.
         params: hashable values.
+        optional: how many of the last outputs the family leaves out where nothing reads them.
         check: called after each run with the output arrays whose indices are in `checked`; raises the error, if any.
     """
 
-    __slots__ = ("check", "checked", "family", "key", "name", "params")
+    __slots__ = ("check", "checked", "family", "key", "name", "optional", "params")
 
     def __init__(self, name: str, family: Callable[..., list[Launch]], params: dict[str, Any],
-                 check: Callable[..., None] | None = None, checked: Sequence[int] = ()) -> None:
-        self.name, self.family, self.params = name, family, params
+                 check: Callable[..., None] | None = None, checked: Sequence[int] = (), optional: int = 0) -> None:
+        self.name, self.family, self.params, self.optional = name, family, params, optional
         self.check, self.checked = check, tuple(checked)
         self.key = (name, tuple(sorted(params.items())))
 

@@ -39,7 +39,7 @@ def lower_group(fusion: Fusion, group: FusionGroup, stored: set[Value]) -> list[
     if first.op == "assemble":
         return _assemble_kernels(fusion.families, first)
     if first.op == "extern":
-        return [_extern_kernel(fusion.families, first)]
+        return [_extern_kernel(fusion, first)]
     expressions = GroupExpressions(fusion, group)
     if group.rows is None:
         return [elementwise_kernel(expressions, outputs)]
@@ -92,12 +92,14 @@ class _EpilogueExpressions(GroupExpressions):
         return super().variable(arg, member)
 
 
-def _extern_kernel(families: KernelFamilies, node: Value) -> Kernel:
+def _extern_kernel(fusion: Fusion, node: Value) -> Kernel:
     outputs = node.graph.extern_outputs[node]
     inputs: list[Operand] = [(x.base, x.offset * x.dtype.itemsize) for x in node.args]
     if not isinstance(node.attrs, ExternKernel):
         return Kernel(FALLBACK, [], outputs, inputs)
-    launches = families.extern(node.attrs, [dense_spec(v) for v in outputs],
+    if node.attrs.optional and not any(v in fusion.of for v in outputs[-node.attrs.optional:]):
+        outputs = outputs[:-node.attrs.optional]
+    launches = fusion.families.extern(node.attrs, [dense_spec(v) for v in outputs],
                                [spec_of(x, x.shape, x.strides) for x in node.args])
     return Kernel(node.attrs.name, launches, outputs, inputs)
 

@@ -63,8 +63,8 @@ def max_pool(x: Value, windows: tuple[Windows, ...]) -> tuple[Value, Value]:
     """The maximum of each window, and its flat index in the plane."""
     planes, sizes = _planes(x, len(windows)), [len(w.starts) for w in windows]
     shape = (*planes.shape[:2], *sizes)
-    outputs = x.graph.extern(ExternKernel("max_pool", _max_pool_launches, {"windows": windows}), [planes],
-                          [(shape, x.dtype), (shape, INT64)])
+    kernel = ExternKernel("max_pool", _max_pool_launches, {"windows": windows}, optional=1)
+    outputs = x.graph.extern(kernel, [planes], [(shape, x.dtype), (shape, INT64)])
     result_shape = (*x.shape[:x.ndim - len(windows)], *sizes)
     values, index = (x.graph.reshape(v, result_shape) for v in outputs)
     return values, index

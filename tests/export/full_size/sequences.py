@@ -83,7 +83,7 @@ def translation_transformer() -> Any:
 
         def forward(self, source: Any, target: Any) -> Any:
             mask = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
-            return self.head(self.body(self.source(source), self.target(target), tgt_mask=mask))
+            return self.head(self.body(self.source(source), self.target(target), tgt_mask=mask, tgt_is_causal=True))
 
     return Translation(), (tokens(16000, 32), tokens(16000, 24))
 
