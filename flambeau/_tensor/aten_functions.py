@@ -7,7 +7,9 @@ from typing import Any
 
 from ..dtypes import bool_
 from ..engine.tensor_interface import layer
+from ..ops.declare import REGISTRY
 from ..warning_location import user_stacklevel
+from .dispatch.binding import write_out
 from .tensor import Tensor
 
 __all__ = ["frobenius_norm", "get_device", "init_num_threads", "is_distributed", "is_vulkan_available",
@@ -94,7 +96,7 @@ def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([[1., 2.]])
     """
     result = layer.functions.view_as_real(input).clone()
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out(REGISTRY["slice_copy"], result, out)  # checked as other copies of views
 
 
 def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -105,7 +107,7 @@ def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     tensor([1.+2.j])
     """
     result = layer.functions.view_as_complex(input).clone()
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out(REGISTRY["slice_copy"], result, out)  # checked as other copies of views
 
 
 def get_device(input: Tensor) -> int:

@@ -294,7 +294,11 @@ def general_function(op: Op) -> Callable[..., Any]:
         if out is not None:
             _check_out_overlap(op, inputs, outs)
             compared = op.name in _COMPARISONS and isinstance(out, Tensor)
-            result = write_out(op, result, out, computed=promoted_type(op, inputs, params).numpy if compared else None)
+            if op.name == "abs" and isinstance(out, Tensor) and inputs[0].is_complex():
+                result = write_out(REGISTRY["angle"], result, out)  # PyTorch takes complex numbers' by another way
+            else:
+                result = write_out(op, result, out,
+                                   computed=promoted_type(op, inputs, params).numpy if compared else None)
         if result_type is not None:
             return result_type(result) if out is None else result_type_of_out(result)
         return tuple(result) if result.__class__ is list else result
@@ -372,8 +376,8 @@ _COMPARISONS = frozenset(("eq", "ge", "gt", "le", "lt", "ne"))
 _DTYPES_FIRST = frozenset(("cummax", "cummin", "gather", "index_reduce", "index_select", "kthvalue", "mode"))
 #: operators that resize `out=` before they look at its dtype
 _RESIZED_FIRST = frozenset((
-    "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "stack", "std", "sum", "unsqueeze_copy", "var",
-    "vdot"))
+    "diagonal_copy", "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "select_copy", "slice_copy",
+    "stack", "std", "sum", "unsqueeze_copy", "var", "vdot"))
 
 
 def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype | None = None) -> Any:
@@ -387,9 +391,10 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         RuntimeError: a result's dtype cannot be cast to its `out`'s.
     """
     if isinstance(result, (list, tuple)):
-        if not isinstance(out, (list, tuple)) or len(out) != len(result):
-            raise TypeError(f"{op.name}(): argument 'out' must be tuple of {len(result)} Tensors, not "
-                            f"{_type_name(out)}")
+        if not isinstance(out, (list, tuple)):
+            raise TypeError(f"{op.name}(): argument 'out' must be tuple of Tensors, not {_type_name(out)}")
+        if len(out) != len(result):
+            raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
         if op.exact_out.__class__ is tuple:  # both are looked at first
             for number, (f, o) in enumerate(zip(result, out, strict=True)):
                 if isinstance(o, Tensor) and o.dtype is not f.dtype:

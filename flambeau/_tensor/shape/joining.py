@@ -85,14 +85,15 @@ split_with_sizes_copy = _copy_variant("split_with_sizes_copy", "split_with_sizes
 unbind_copy = _copy_variant("unbind_copy", "unbind", "")
 
 
-def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
+               out: Tensor | None = None) -> Tensor:
     """A copy of `input[start:end:step]` along a dimension.
 
     >>> import flambeau as torch
     >>> torch.slice_copy(torch.arange(4), 0, 1, 3)
     tensor([1, 2])
     """
-    return public_function(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step)
+    return public_function(REGISTRY["slice_copy"])(input, dim=dim, start=start, end=end, step=step, out=out)
 
 
 def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
