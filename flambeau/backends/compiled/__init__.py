@@ -241,7 +241,7 @@ def copy(to: np.ndarray, source: Any) -> None:
     is_large = to.size > COPIES[0] or (to.size > PERMUTED_COPIES[0] and is_transposing_copy(to, source))
     kernels = copy_kernels() if is_large else None
     if kernels is None or not kernels.copy(to, source):
-        to[...] = resolve(source)
+        to[...] = source if source.__class__ is np.ndarray else resolve(source)
 
 
 def is_transposing_copy(to: np.ndarray, source: Any) -> bool:
