@@ -60,8 +60,8 @@ _DEFINED_IN = dict.fromkeys((
 _DEFINED_IN |= dict.fromkeys(("DeviceMesh", "init_device_mesh"), "device_mesh")
 #: submodules that are imported when they are first used
 _SUBMODULES = frozenset({"_composable", "_functional_collectives", "_state_dict_utils", "_tensor", "algorithms",
-                         "checkpoint", "device_mesh", "elastic", "fsdp", "launch", "launcher", "names", "nn", "optim",
-                         "pipelining", "run", "tensor", "utils"})
+                         "checkpoint", "collective_utils", "device_mesh", "elastic", "fsdp", "launch", "launcher",
+                         "names", "nn", "optim", "pipelining", "run", "tensor", "utils"})
 
 
 def __getattr__(name: str) -> Any:

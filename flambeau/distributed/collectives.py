@@ -547,6 +547,11 @@ def _reduce_scatter_base(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, 
     return reduce_scatter_tensor(output, input, op, group, async_op)
 
 
+def _lengths(sizes: Any) -> list[int]:
+    """Lengths of parts, which may be a tensor; none if they are equal."""
+    return [] if sizes is None else [int(each) for each in sizes]
+
+
 def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequence[int] | None = None,
                       input_split_sizes: Sequence[int] | None = None, group: ProcessGroup | None = None,
                       async_op: bool = False) -> Work | None:
@@ -570,7 +575,7 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: Sequenc
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
     pg = _group_or_default_group(group)
-    return _finished(pg.all_to_all_single(output, input, list(output_split_sizes or ()), list(input_split_sizes or ()),
+    return _finished(pg.all_to_all_single(output, input, _lengths(output_split_sizes), _lengths(input_split_sizes),
                                       _with(AllToAllOptions(), async_op)), async_op)
 
 

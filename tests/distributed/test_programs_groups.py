@@ -254,3 +254,28 @@ def test_parameters_of_inference_tensors():
         parameter = torch.nn.Parameter(torch.ones(2, 3))
         assert parameter.is_inference()
         assert parameter.t().is_inference()
+
+
+def test_results_of_one_process_and_of_all(world):
+    from flambeau.distributed import collective_utils
+
+    def failing():
+        raise ValueError("reason")
+
+    for group in (None, world):
+        assert collective_utils.broadcast(lambda: 3, pg=group) == 3
+        assert collective_utils.all_gather(lambda: 4, pg=group) == [4]
+        with pytest.raises(RuntimeError, match="Rank 0 failed: stage s: exception reason"):
+            collective_utils.broadcast(failing, stage_name="s", pg=group)
+        with pytest.raises(RuntimeError, match="reason"):
+            collective_utils.all_gather(failing, pg=group)
+    with pytest.raises(RuntimeError, match="Rank 0 failed"):
+        collective_utils.broadcast(None, success=False)
+    with pytest.raises(TypeError, match="Object type at index 0"):
+        collective_utils.all_gather_object_enforce_type(world, [None], 1, lambda x, y: False)
+
+
+def test_lengths_of_parts_may_be_a_tensor(world):
+    out = torch.zeros(3)
+    dist.all_to_all_single(out, torch.arange(3.), torch.tensor([3]), torch.tensor([3]))
+    assert out.tolist() == [0, 1, 2]
