@@ -705,7 +705,7 @@ class ProcessGroupGloo(Backend):
         self._check_peer(srcRank)
         return self._receive(tensors, srcRank, tag)
 
-    @recorded("recv_any_source_", "recv")
+    @recorded("recv_any_source_", "recvAnySource")
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
         """Receive a tensor from any process; the work's `_source_rank()` says which."""
         return self._receive(tensors, None, tag)

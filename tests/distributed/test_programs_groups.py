@@ -156,6 +156,12 @@ def test_annotations_of_hooks_are_checked(model):
         model(torch.ones(1, 2)).sum().backward()
 
 
+def test_a_static_graph_is_promised_before_training(model):
+    model(torch.ones(1, 2)).sum().backward()
+    with pytest.raises(RuntimeError, match="should be called before training loop starts"):
+        model._set_static_graph()
+
+
 def test_buckets_have_one_dtype():
     parameters = [torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2, dtype=torch.double))]
     with pytest.raises(RuntimeError, match="same dtype"):

@@ -466,7 +466,14 @@ class DistributedDataParallel(Module, Joinable):
         self._buffer_hook = state, hook
 
     def _set_static_graph(self) -> None:
-        """Promise that the graph is the same in each iteration."""
+        """Promise that the graph is the same in each iteration.
+
+        Raises:
+            RuntimeError: training has begun (PyTorch's text).
+        """
+        if self.reducer.passes:
+            self._log_and_throw(RuntimeError, "_set_static_graph() should be called before training loop starts and "
+                                              "after DistributedDataParallel is constructed.")
         self.static_graph = True
         self.reducer._set_static_graph()
 
