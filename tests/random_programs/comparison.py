@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ _CHECKED_FIRST = ("is a view and its base or another view of its base has been m
                   "A view was created in inference mode and its base", "Inference tensors cannot be saved for backward")
 #: PyTorch's error where a node's result got another shape, and the one here: nodes do not keep the shapes of results
 _OTHER_SHAPE = ("returned an invalid gradient at index", "The size of tensor a")
+#: a product, not `cumprod`
+_PRODUCT = re.compile(r"(?<!cum)prod\(")
 
 
 @dataclass(frozen=True)
@@ -74,20 +77,26 @@ def compare(here: list[Step], there: list[Step]) -> Disagreement | None:
                 continue  # PyTorch resizes `out` before its kernel refuses the operands
             found = differs(getattr(mine, what), getattr(theirs, what), what if what != "seen" else "", tolerance)
             if found is not None:
-                if found[0].endswith("value") and _divided_by_others(here[:index]):
+                if found[0].endswith("value") and _divided_by_others(here[:index], mine.text + found[0]):
                     return None
                 trace = mine.trace if what == "error" and not theirs.error else ""
                 return Disagreement(index, mine.text, *found, trace)
     return None
 
 
-def _divided_by_others(steps: list[Step]) -> bool:
-    """Whether what a product saved may have been replaced behind the graph's back.
+def _divided_by_others(steps: list[Step], where: str) -> bool:
+    """Whether a value is a gradient of a product whose saved tensors were replaced behind the graph's back.
 
     PyTorch divides the saved result by the element; here the other elements are multiplied, which is exact.
+
+    Args:
+        steps: those before the one that differs.
+        where: its text, and the path to the value.
     """
+    if "backward" not in where and "grad" not in where:
+        return False
     written = [index for index, step in enumerate(steps) if ".data." in step.text or ".detach()." in step.text]
-    return bool(written) and any("prod(" in step.text for step in steps[:written[-1]])
+    return bool(written) and any(_PRODUCT.search(step.text) for step in steps[:written[-1]])
 
 
 def differs(mine: Any, theirs: Any, path: str, tolerance: float) -> tuple[str, Any, Any] | None:
