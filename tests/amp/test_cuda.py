@@ -38,11 +38,12 @@ def test_dtypes():
 
 
 def test_scaled_steps():
+    torch.manual_seed(0)
     model = torch.nn.Linear(4, 2).cuda()
     optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cuda")
     before = model.weight.detach().clone()
     with torch.autocast("cuda"):
-        loss = model(torch.randn(3, 4, device="cuda")).square().mean()
+        loss = model(torch.randn(3, 4, device="cuda") / 4).square().mean()  # scaled, it fits into float16
     scaler.scale(loss).backward()
     assert scaler._scale.is_cuda
     scaler.unscale_(optimizer)
