@@ -109,7 +109,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
         start, end = 0, start
     if dtype is None and out is None and start.__class__ is int and end.__class__ is int and step.__class__ is int and (
             step > 0 and end >= start):
-        return wrap_new(np.arange(start, end, step, np.int64), device, requires_grad)
+        return wrap_new(np.arange(start, end, step, dtype=np.int64), device, requires_grad)
     start, end, step = _item(start), _item(end), _item(step)
     if isinstance(start, complex) or isinstance(end, complex) or isinstance(step, complex):
         raise RuntimeError("value cannot be converted to type double without overflow")
