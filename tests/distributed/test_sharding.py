@@ -24,7 +24,7 @@ def test_operators_on_uneven_parts_are_those_of_one_process():
 def test_training_is_that_of_one_process():
     for report in run("sharded_training", "flambeau", 4):
         compared = {name: result for name, result in report.items() if name.startswith(("mlp, ", "cnn, ", "gpt, "))}
-        assert len(compared) == 19
+        assert len(compared) == 21
         assert not {name: result for name, result in compared.items() if result[1] is not True}
 
 
@@ -40,6 +40,10 @@ def test_bytes_are_those_of_the_theory(size):
         parameters = report["parameters"] * (size - 1) // size
         assert report["step with whole parameters"] == 2 * parameters  # gathered once, reduced once
         assert report["fully sharded step"] == 3 * parameters  # gathered for both passes
+        if size == 4:
+            assert report["step that keeps halves"] == (2 * parameters, report["parameters"] // 2)
+            assert report["halves"] == ((Replicate(), Shard(0)), (2, 2), report["whole"] // 2, True)
+            assert report["parts after a step that keeps halves"] == report["parameters"] // size
         assert report["accumulating step"] == 2 * parameters
         assert report["parts after a fully sharded step"] == report["parameters"] // size
         assert report["parts after a step with whole parameters"] == report["parameters"] // size

@@ -15,7 +15,7 @@ from ..collectives import broadcast
 from ..device_mesh import DeviceMesh
 from ..tensor import DTensor
 from ._fully_shard._fsdp_api import MixedPrecisionPolicy
-from ._fully_shard._fsdp_mesh import DataParallelMesh
+from ._fully_shard._fsdp_mesh import DataParallelMesh, check_mesh
 from ._fully_shard._fsdp_param import FSDPParam
 from ._fully_shard._fsdp_param_group import FSDPParamGroup
 from ._fully_shard._fsdp_state import FSDPState
@@ -163,6 +163,7 @@ class FullyShardedDataParallel(Module):
                 for name, buffer in owner._buffers.items():
                     if buffer is not None and buffer.is_floating_point():
                         owner._buffers[name] = buffer.to(dtype=self.mixed_precision.buffer_dtype)
+        check_mesh(mesh)
         parallel = DataParallelMesh(mesh)
         for param, _ in places.values() if sync else ():
             for group in (parallel.replicate_group, parallel.shard_group):

@@ -164,12 +164,16 @@ def main(torch, rank, size):
     compared("gpt", "whole between passes", sharded(reshard_after_forward=False))
     if size > 2:
         compared("gpt", "SHARD_GRAD_OP", wrapped("SHARD_GRAD_OP"))
+    for number in (1, 3, 0, -1, 2.5):
+        log(f"resharded to {number}", lambda number=number: type(sharded(reshard_after_forward=number)(mlp())).__name__)
     compared("gpt", "accumulated", sharded(), accumulate=2)
     everyone = mesh_of("cpu", (size,))
     compared("gpt", "tensor parallel", tensor_parallel(everyone), index=0, count=1)
     compared("gpt", "loss parallel", tensor_parallel(everyone, False), index=0, count=1,
              around=parallel.loss_parallel)
     if size == 4:
+        for name in "gpt", "mlp":
+            compared(name, "parts of two processes between passes", sharded(reshard_after_forward=2))
         hybrid = mesh_of("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
         compared("gpt", "hybrid", sharded(mesh=hybrid))
         both = mesh_of("cpu", (2, 2), mesh_dim_names=("dp", "tp"))

@@ -47,6 +47,16 @@ def main(torch, rank, size):
     for name, net in nets.items():
         report[name] = sent(lambda: step(net))
         report[f"parts after a {name}"] = sum(p.to_local().nbytes for p in net.parameters())
+    if size == 4:
+        net = model(reshard_after_forward=2)
+        rows_of_two = net[0]._fsdp_state.group.smaller_mesh.shard_group._get_backend("cpu")
+        report["step that keeps halves"] = sent(lambda: step(net)), rows_of_two.bytes_sent
+        output = net(torch.ones(2, rows))
+        kept = net[0].weight
+        report["halves"] = kept.placements, kept.device_mesh.shape, kept.to_local().nbytes, torch.equal(
+            kept.full_tensor(), nets["fully sharded step"][0].weight.full_tensor())
+        output.sum().backward()
+        report["parts after a step that keeps halves"] = sum(p.to_local().nbytes for p in net.parameters())
     net = nets["fully sharded step"]
     net.set_requires_gradient_sync(False)
     report["accumulating step"] = sent(lambda: step(net))

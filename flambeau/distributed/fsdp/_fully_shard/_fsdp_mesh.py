@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ...device_mesh import DeviceMesh
 from ...placement_types import Placement, Replicate, Shard, _StridedShard
 from ...tensor import DTensor
+
+#: group that parameters are cut over -> size -> the same processes, as rows of that size
+_SMALLER_MESHES: WeakKeyDictionary[Any, dict[int, DeviceMesh]] = WeakKeyDictionary()
+
+
+def check_mesh(mesh: DeviceMesh) -> None:
+    """Check that parameters can be cut over a mesh.
+
+    Args:
+        mesh: the processes.
+
+    Raises:
+        ValueError: it has more than two dimensions (PyTorch's text).
+        AssertionError: it has two without names (PyTorch's text).
+    """
+    if mesh.ndim not in (1, 2):
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    if mesh.ndim == 2 and mesh.mesh_dim_names is None:
+        raise AssertionError("Please init the 2D mesh for HSDP with mesh_dim_names specified")
 
 
 class DataParallelMesh:
@@ -14,18 +36,11 @@ class DataParallelMesh:
 
     Args:
         mesh: the processes.
-
-    Raises:
-        ValueError: it has more than two dimensions, or two without names (PyTorch's texts).
     """
 
     __slots__ = ("mesh", "replicate_group", "replicate_size", "shard_group", "shard_rank", "shard_size")
 
     def __init__(self, mesh: DeviceMesh) -> None:
-        if mesh.ndim not in (1, 2):
-            raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
-        if mesh.ndim == 2 and mesh.mesh_dim_names is None:
-            raise AssertionError("Please init the 2D mesh for HSDP with mesh_dim_names specified")
         self.mesh = mesh
         self.shard_group: Any = mesh.get_group(mesh.ndim - 1)
         self.replicate_group: Any = mesh.get_group(0) if mesh.ndim == 2 else None
@@ -35,6 +50,17 @@ class DataParallelMesh:
     def placements(self, shard: Placement) -> tuple[Placement, ...]:
         """The placements of a parameter over the mesh."""
         return (shard,) if self.mesh.ndim == 1 else (Replicate(), shard)
+
+    def after_forward(self, size: int) -> DataParallelMesh:
+        """The mesh that parameters are cut over between a forward pass and its backward pass: rows of `size` processes.
+
+        Args:
+            size: a divisor of the number of processes that parameters are cut over, neither 1 nor all of them.
+        """
+        meshes = _SMALLER_MESHES.setdefault(self.shard_group, {})
+        if size not in meshes:
+            meshes[size] = DeviceMesh(self.mesh.device_type, self.mesh.mesh.view(-1, size))
+        return DataParallelMesh(meshes[size])
 
     def of_parameter(self, param: Any, shard: Shard) -> tuple[DeviceMesh, tuple[Placement, ...]]:
         """The mesh and the placements of a parameter's parts; those of tensor parallelism come last.
@@ -59,4 +85,34 @@ class DataParallelMesh:
         return root[names], self.placements(outer) + param.placements
 
 
-__all__ = ["DataParallelMesh"]
+def size_after_forward(value: Any, mesh: DataParallelMesh) -> int:
+    """The number of processes that parameters are cut over after a forward pass; 1: they stay whole.
+
+    Args:
+        value: `reshard_after_forward`; True: all of them.
+        mesh: the data parallel mesh.
+
+    Raises:
+        ValueError: it is no number, or does not divide the number of processes (PyTorch's texts).
+    """
+    if not isinstance(value, int):
+        raise ValueError("reshard_after_forward should be a bool or an int representing the group size to reshard to, "
+                         f"not {value}")
+    if isinstance(value, bool):
+        return mesh.shard_size if value else 1
+    if value < 1 or mesh.shard_size % value:
+        raise ValueError("If passing reshard_after_forward as an int, it should be a factor of "
+                         f"{mesh.shard_size}, not {value}")
+    if value == 1:
+        _warn_of_one()
+    return value
+
+
+@functools.cache
+def _warn_of_one() -> None:
+    logging.getLogger("flambeau.distributed.fsdp.fully_shard").warning(
+        "reshard_after_forward=1 (int) means resharding parameters to world size 1, instead of "
+        "reshard_after_forward=True (bool)")
+
+
+__all__ = ["DataParallelMesh", "check_mesh", "size_after_forward"]

@@ -63,24 +63,25 @@ class FSDPParam:
             if not name.startswith("_") and name not in self.sharded_param.__dict__:
                 setattr(self.sharded_param, name, value)
         self.unsharded_param: Any = None
+        self.smaller_param: Any = None
         self.register(self.sharded_param)
 
     # ----- the whole -----
 
-    def slot(self) -> int:
+    def slot(self, mesh: DataParallelMesh | None = None) -> int:
         """The number of elements that each process sends of it."""
         sizes = list(self.shape)
-        sizes[self.dim] = -(-sizes[self.dim] // self.mesh.shard_size)
+        sizes[self.dim] = -(-sizes[self.dim] // (mesh or self.mesh).shard_size)
         return int(np.prod(sizes, dtype=np.int64))
 
-    def bounds(self, rank: int) -> tuple[slice, ...]:
+    def bounds(self, rank: int, mesh: DataParallelMesh | None = None) -> tuple[slice, ...]:
         """Where a process's part is in the whole."""
-        begin, length = shard_range(self.shape[self.dim], self.mesh.shard_size, rank)
+        begin, length = shard_range(self.shape[self.dim], (mesh or self.mesh).shard_size, rank)
         return (slice(None),) * self.dim + (slice(begin, begin + length),)
 
     def local_array(self) -> np.ndarray:
-        """This process's part, in the dtype of the computation."""
-        local = self.sharded_param._local_tensor
+        """This process's part, in the dtype of the computation; the larger one if there is one."""
+        local = (self.sharded_param if self.smaller_param is None else self.smaller_param)._local_tensor
         if local.dtype is not self.compute_dtype:
             local = local.to(dtype=self.compute_dtype)
         array: np.ndarray = local._array
@@ -93,6 +94,24 @@ class FSDPParam:
         value: Any = local if inner is None else DTensor(local, spec_of(
             inner.mesh, inner.placements, inner.shape, inner.stride, self.compute_dtype))
         self.unsharded_param = Parameter(value, requires_grad=self.sharded_param.requires_grad)
+
+    def cut_smaller(self, array: np.ndarray, mesh: DataParallelMesh) -> None:
+        """Put this process's part of the whole, on a mesh of fewer processes, into the modules.
+
+        Args:
+            array: the whole.
+            mesh: the mesh.
+
+        Raises:
+            NotImplementedError: the parameter is a distributed tensor (PyTorch's text).
+        """
+        if self.inner is not None:
+            raise NotImplementedError("Resharding to smaller mesh is not supported for DTensor parameters yet")
+        spec = spec_of(mesh.mesh, mesh.placements(Shard(self.dim)), self.spec.shape, self.spec.stride,
+                       self.compute_dtype)
+        own = wrap(array[self.bounds(mesh.shard_rank, mesh)].copy())
+        self.smaller_param = Parameter(DTensor(own, spec), requires_grad=self.sharded_param.requires_grad)
+        self.register(self.smaller_param)
 
     def register(self, param: Any) -> None:
         """Put the part or the whole into the modules."""
@@ -129,7 +148,8 @@ class FSDPParam:
         """Take over a part that was registered instead, as `to_empty` and `load_state_dict(assign=True)` do."""
         module, name = self.places[0]
         found: Any = module._parameters[name]
-        if found is not self.sharded_param and found is not self.unsharded_param and isinstance(found, DTensor):
+        known = (self.sharded_param, self.unsharded_param, self.smaller_param)
+        if isinstance(found, DTensor) and all(found is not each for each in known):
             self.sharded_param = found
             self.register(found)
 

@@ -54,6 +54,7 @@ class FSDPParamGroup:
 
     Attributes:
         unsharded: whether the whole parameters are there and registered.
+        smaller_mesh: the mesh that parameters are cut over after a forward pass; None: that of the parameters.
         reduce_grads: whether gradients are reduced after a backward pass.
         bytes_gathered: bytes of whole parameters that were made.
     """
@@ -61,11 +62,13 @@ class FSDPParamGroup:
     def __init__(self, params: list[FSDPParam], mesh: DataParallelMesh, policy: MixedPrecisionPolicy) -> None:
         self.params, self.mesh, self.policy = params, mesh, policy
         self.unsharded = False
+        self.smaller_mesh: DataParallelMesh | None = None
+        self._cut_smaller = False
         self.reduce_grads = self.all_reduce_grads = True
         self.reshard_after_backward = True
         self.divide_factor: float | None = None
         self._memory: ReleasableMemory | None = None
-        self._pending: tuple[Any, Any] | None = None  # (work, bytes of all processes)
+        self._pending: tuple[Any, Any, DataParallelMesh] | None = None  # (work, bytes of all processes, their mesh)
 
     # ----- gathering -----
 
@@ -81,7 +84,8 @@ class FSDPParamGroup:
             return
         for param in self.params:
             param.adopt_registered()
-        sizes = [p.slot() * p.compute_dtype.itemsize for p in self.params]
+        mesh = self.smaller_mesh if self._cut_smaller and self.smaller_mesh is not None else self.mesh
+        sizes = [p.slot(mesh) * p.compute_dtype.itemsize for p in self.params]
         send = np.zeros(sum(sizes), np.uint8)
         at = 0
         for param, size in zip(self.params, sizes, strict=True):
@@ -89,12 +93,12 @@ class FSDPParamGroup:
             send[at:at + own.size] = own
             at += size
         work = None
-        if self.mesh.shard_size == 1:
+        if mesh.shard_size == 1:
             received = send
         else:
-            received = np.empty(send.size * self.mesh.shard_size, np.uint8)
-            work = all_gather_into_tensor(wrap(received), wrap(send), self.mesh.shard_group, async_op=async_op)
-        self._pending = work, received
+            received = np.empty(send.size * mesh.shard_size, np.uint8)
+            work = all_gather_into_tensor(wrap(received), wrap(send), mesh.shard_group, async_op=async_op)
+        self._pending = work, received, mesh
         if not async_op:
             self.wait()
 
@@ -102,7 +106,7 @@ class FSDPParamGroup:
         """Wait for a gathering that is under way, and put the whole parameters into the modules."""
         if self._pending is None:
             return
-        work, received = self._pending
+        work, received, mesh = self._pending
         self._pending = None
         if work is not None:
             work.wait()
@@ -113,33 +117,51 @@ class FSDPParamGroup:
         if lazy_storages[0]:
             for array in self._memory.arrays:
                 make_writable(array)
-        rows = received.reshape(self.mesh.shard_size, -1)
+        rows = received.reshape(mesh.shard_size, -1)
         at = 0
         for param, array in zip(self.params, self._memory.arrays, strict=True):
-            size = param.slot() * array.itemsize
-            for rank in range(self.mesh.shard_size):
-                part = array[param.bounds(rank)]
+            size = param.slot(mesh) * array.itemsize
+            for rank in range(mesh.shard_size):
+                part = array[param.bounds(rank, mesh)]
                 flat = rows[rank, at:at + part.size * array.itemsize].view(array.dtype)
                 part[...] = flat.reshape(part.shape)
             at += size
         for param in self.params:
             param.unsharded_param.requires_grad_(param.sharded_param.requires_grad)
             param.register(param.unsharded_param)
-        self.unsharded = True
+            param.smaller_param = None
+        self.unsharded, self._cut_smaller = True, False
 
     def reshard(self) -> None:
         """Put the parts into the modules, and give the memory of the whole parameters back."""
         self.wait()
-        if not self.unsharded:
+        if not self.unsharded and not self._cut_smaller:
             return
         for param in self.params:
             param.register(param.sharded_param)
+            param.smaller_param = None
+        self._release()
+
+    def reshard_after_forward(self) -> None:
+        """The same, but with parts of `smaller_mesh`, of which the backward pass gathers the whole again."""
+        if self.smaller_mesh is None:
+            self.reshard()
+            return
+        self.wait()
+        if not self.unsharded or self._memory is None:
+            return
+        for param, array in zip(self.params, self._memory.arrays, strict=True):
+            param.cut_smaller(array, self.smaller_mesh)
+        self._release()
+        self._cut_smaller = True
+
+    def _release(self) -> None:
         if lazy_storages[0] and self._memory is not None:
             for array in self._memory.arrays:
                 make_writable(array)
         if self._memory is not None:
             self._memory.release()
-        self.unsharded = False
+        self.unsharded = self._cut_smaller = False
 
     def write_back(self) -> None:
         """Copy this process's part of the whole parameters to the parts."""

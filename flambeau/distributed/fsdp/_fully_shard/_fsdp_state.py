@@ -143,7 +143,7 @@ class FSDPState:
         iteration = self.lazy_init()
         self._entered.discard(id(module))
         if self.group is not None and self.reshard_after_forward and not self._entered:
-            self.group.reshard()
+            self.group.reshard_after_forward()
         iteration.order.append(self)
         if grad_mode.get():
             def watch(x: Any) -> Any:

@@ -11,7 +11,7 @@ from ....nn.modules.module import Module
 from ...device_mesh import DeviceMesh, init_device_mesh
 from ...groups import get_world_size
 from ._fsdp_api import MixedPrecisionPolicy, OffloadPolicy
-from ._fsdp_mesh import DataParallelMesh
+from ._fsdp_mesh import DataParallelMesh, check_mesh, size_after_forward
 from ._fsdp_param import FSDPParam
 from ._fsdp_param_group import FSDPParamGroup
 from ._fsdp_state import FSDPState
@@ -37,7 +37,8 @@ def fully_shard(module: Any, *, mesh: DeviceMesh | None = None, reshard_after_fo
         mesh: the processes; of two dimensions, parameters are copied over the first, and cut over the second. Default:
             all processes.
         reshard_after_forward: give the whole parameters back after the forward pass, and gather them again; default:
-            unless the module is the root.
+            unless the module is the root. A number: keep parts that are larger, for groups of so many processes, which
+            alone gather in the backward pass; a divisor of the number of processes that parameters are cut over.
         shard_placement_fn: returns the `Shard` of a parameter; None or default: `Shard(0)`.
         mp_policy: the dtypes.
         offload_policy: accepted: parts are on the CPU.
@@ -48,8 +49,9 @@ def fully_shard(module: Any, *, mesh: DeviceMesh | None = None, reshard_after_fo
         The module, whose class is now a subclass of `FSDPModule` too.
 
     Raises:
-        ValueError: a container that is not called, or a mesh that does not fit (PyTorch's texts).
-        NotImplementedError: `reshard_after_forward` is a number of processes, or `dp_mesh_dims` is given.
+        ValueError: a container that is not called, a mesh that does not fit, or a number that is no divisor (PyTorch's
+            texts).
+        NotImplementedError: `dp_mesh_dims` is given.
 
     >>> import flambeau as torch
     >>> from flambeau.distributed.fsdp import fully_shard
@@ -73,10 +75,12 @@ def fully_shard(module: Any, *, mesh: DeviceMesh | None = None, reshard_after_fo
     if dp_mesh_dims is not None:
         raise NotImplementedError("fully_shard: dp_mesh_dims is not there; pass the data parallel dimensions of the "
                                   "mesh as `mesh` instead, as mesh['dp'] or mesh['replicate', 'shard']")
-    if not isinstance(reshard_after_forward, bool) and reshard_after_forward is not None:
-        raise NotImplementedError(f"fully_shard: reshard_after_forward={reshard_after_forward} would keep the "
-                                  "parameters cut over fewer processes, which is not there; pass True or False instead")
-    parallel = DataParallelMesh(mesh if mesh is not None else init_device_mesh("cpu", (get_world_size(),)))
+    if mesh is None:
+        mesh = init_device_mesh("cpu", (get_world_size(),))
+    check_mesh(mesh)
+    parallel = DataParallelMesh(mesh)
+    automatic = reshard_after_forward is None
+    kept = size_after_forward(automatic or reshard_after_forward, parallel)
     managed = _managed_modules(modules)
     ignored = set(map(id, ignored_params or ()))
     places: dict[int, tuple[Any, list[tuple[Module, str]]]] = {}
@@ -87,7 +91,10 @@ def fully_shard(module: Any, *, mesh: DeviceMesh | None = None, reshard_after_fo
     params = [FSDPParam(param, where, parallel, shard_placement_fn, mp_policy.param_dtype)
               for param, where in places.values()]
     group = FSDPParamGroup(params, parallel, mp_policy) if params else None
-    state = FSDPState(modules, group, mp_policy, reshard_after_forward)
+    if group is not None and 1 < kept < parallel.shard_size:
+        group.smaller_mesh = parallel.after_forward(kept)
+    reshards = None if automatic else reshard_after_forward is True or kept > 1
+    state = FSDPState(modules, group, mp_policy, reshards)
     for each in modules:
         each._fsdp_state = state
         each.__class__ = _sharded_class(type(each))
@@ -238,6 +245,8 @@ class FSDPModule:
             raise ValueError(f"reshard_after_forward should be a bool, got {type(reshard_after_forward)}")
         for state in self._states(recurse):
             state.reshard_after_forward, state.automatic = reshard_after_forward, False
+            if state.group is not None:
+                state.group.smaller_mesh = None
 
     def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
         """Say whether whole parameters are given back after a backward pass.
