@@ -15,6 +15,7 @@ from ..fx.code.pytree_codegen import _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..utils._pytree import TreeSpec, tree_flatten
+from .decomposition import decomposed, default_decompositions
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -22,8 +23,9 @@ from .graph_signature import (
     OutputKind,
     TensorArgument,
 )
+from .verifier import Verifier
 
-__all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
+__all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
 
 #: suffix of a file -> the module, imported when it is needed, and the function that saves a program in that form
 _FORMS = {".so": (".aot", "compile_program"), ".o": (".aot", "compile_program"), ".wasm": (".aot", "compile_program"),
@@ -104,7 +106,7 @@ class ExportedProgram:
         self._range_constraints, self._module_call_graph = range_constraints, module_call_graph
         self._example_inputs, self._constants = example_inputs, constants or {}
         self._input_constraints = input_constraints or []
-        self._dialect = dialect
+        self._verifiers, self._dialect = verifiers or [Verifier], dialect
 
     @property
     def graph_module(self) -> GraphModule:
@@ -158,6 +160,32 @@ class ExportedProgram:
         return self._dialect
 
     @property
+    def verifier(self) -> Any:
+        """The class whose `check` `validate` calls: the first of `verifiers`.
+
+        Raises:
+            RuntimeError: it is set.
+        """
+        return self._verifiers[0]
+
+    @verifier.setter
+    def verifier(self, value: Any) -> None:
+        raise RuntimeError("Unable to set ExportedProgram's verifier attribute.")
+
+    @property
+    def verifiers(self) -> Any:
+        """The classes whose `check` `validate` calls.
+
+        Raises:
+            RuntimeError: they are set.
+        """
+        return self._verifiers
+
+    @verifiers.setter
+    def verifiers(self, value: Any) -> None:
+        raise RuntimeError("Unable to set ExportedProgram's verifiers attribute.")
+
+    @property
     def call_spec(self) -> CallSpec:
         """The structures of inputs and outputs."""
         signature = self._module_call_graph[0].signature
@@ -196,12 +224,14 @@ class ExportedProgram:
                 f"Range constraints: {self.range_constraints}\n")
 
     def validate(self) -> None:
-        """Check that the graph is well formed.
+        """Check that the graph is well formed, by each of the verifiers.
 
         Raises:
-            RuntimeError: it is not.
+            SpecViolationError: the signature has other inputs or outputs than the graph.
+            RuntimeError: the graph is not well formed.
         """
-        self.graph.lint()
+        for verifier in self._verifiers:
+            verifier().check(self)
 
     def module(self, check_guards: bool = True) -> GraphModule:
         """A module that computes what the program computes, with its parameters and buffers.
@@ -228,8 +258,6 @@ class ExportedProgram:
         >>> [str(node.target) for node in ep.graph.nodes if node.op == "call_function"]
         ['aten.permute.default', 'aten.addmm.default']
         """
-        from .decomposition import decomposed
-
         return decomposed(self, decomp_table)
 
     def save(self, path: str | os.PathLike[str], *, name: str | None = None, target: str | None = None,

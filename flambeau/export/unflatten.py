@@ -13,7 +13,7 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 from .exported_program import ExportedProgram
 from .graph_signature import InputKind, OutputKind
 
-__all__ = ["FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"]
+__all__ = ["FlatArgsAdapter", "InterpreterModule", "InterpreterModuleDispatcher", "UnflattenedModule", "unflatten"]
 
 
 class FlatArgsAdapter:
@@ -89,6 +89,55 @@ class InterpreterModule(torch.nn.Module):  # type: ignore[misc]
         return None
 
 
+class InterpreterModuleDispatcher(torch.nn.Module):  # type: ignore[misc]
+    """A module of several calls of one module: each call runs the next of them, after the last the first.
+
+    Args:
+        attrs: names that it has in common with the first.
+        call_modules: the modules of the calls.
+
+    >>> from flambeau.export.unflatten import InterpreterModuleDispatcher
+    >>> import flambeau as torch
+    >>> calls = InterpreterModuleDispatcher(set(), [torch.nn.ReLU(), torch.nn.Tanh()])
+    >>> [calls(torch.tensor(-10.)).item() for _ in range(3)]
+    [0.0, -1.0, 0.0]
+    """
+
+    def __init__(self, attrs: set[str], call_modules: list[Any]) -> None:
+        super().__init__()
+        if not call_modules:
+            raise AssertionError("call_modules must not be empty")
+        self._modules = call_modules[0]._modules
+        for name in attrs:
+            setattr(self, name, getattr(call_modules[0], name))
+        self._original_class = getattr(call_modules[0], "_original_class", None)
+        self._call_modules, self._num_calls = call_modules, 0
+
+    def type_name(self) -> str | None:
+        """The name of the class of the module that was exported; None where it is not known."""
+        return self._original_class
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the next call; after an error the first is the next."""
+        module = self._call_modules[self._num_calls]
+        self._num_calls = (self._num_calls + 1) % len(self._call_modules)
+        try:
+            return module(*args, **kwargs)
+        except Exception:
+            self._num_calls = 0
+            raise
+
+    def call_modules(self) -> list[Any]:
+        """The modules of the calls."""
+        return self._call_modules
+
+    def print_readable(self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
+                       colored: bool = False) -> str:
+        """The code of each call; printed, too, by default."""
+        return "\n".join(module.print_readable(print_output, include_stride, include_device, colored)
+                         for module in self._call_modules)
+
+
 class UnflattenedModule(InterpreterModule):
     """The root of the modules of a program; called like the module that was exported.
 
@@ -112,8 +161,12 @@ class UnflattenedModule(InterpreterModule):
         self.in_spec, self.out_spec, self.flat_args_adapter = entry.in_spec, entry.out_spec, flat_args_adapter
         _Builder(self, program).build()
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program."""
+    def process_forward_inputs(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """The leaves of arguments in the program's order.
+
+        Raises:
+            TypeError: their structure is not the program's, and there is no adapter.
+        """
         names = list(self.in_spec.children()[1].context or ())
         kwargs = {**{key: kwargs[key] for key in names if key in kwargs},
                   **{key: value for key, value in kwargs.items() if key not in names}}
@@ -123,6 +176,11 @@ class UnflattenedModule(InterpreterModule):
                 raise TypeError(f"There is no flat args adapter specified. Are you sure you are calling this with the "
                                 f"right arguments? Expected the structure {self.in_spec}, got {spec}")
             leaves = self.flat_args_adapter.adapt(target_spec=self.in_spec, input_spec=spec, input_args=leaves)
+        return leaves
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program."""
+        leaves = self.process_forward_inputs(*args, **kwargs)
         return tree_unflatten(list(super().forward(*leaves)), self.out_spec)
 
 
