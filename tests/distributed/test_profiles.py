@@ -54,6 +54,20 @@ def test_traces_of_ranks_are_joined(tmp_path):
         join_traces([tmp_path / "none.json"])
 
 
+def test_reductions_overlap_with_the_backward_pass():
+    for trace in run("overlapping", "flambeau", 2):
+        spans = [(event["ts"], event["ts"] + event["dur"], event["name"], event["tid"])
+                 for event in trace["traceEvents"] if event["ph"] == "X"]
+        nodes = sorted(span for span in spans if "evaluate_function" in span[2])
+        reductions = sorted(span for span in spans if span[2] == "gloo:all_reduce")
+        assert len(reductions) == 5  # a bucket a layer
+        assert {span[3] for span in reductions}.isdisjoint({span[3] for span in nodes})  # in another thread
+        assert reductions[0][0] < nodes[-1][1]
+        last_product = [span for span in nodes if span[2].endswith("MmBackward0")][-1]
+        assert reductions[0][0] < last_product[0]  # the first layer's gradient is not yet begun
+        assert [share > 0 for share in overlap(trace).values()] == [True]
+
+
 def test_the_explorer_shows_the_graph_of_a_rank():
     for rank, each in enumerate(profiles("flambeau")):
         assert f"on rank {rank} of 2</title>" in each["page"]

@@ -1,0 +1,23 @@
+"""A profiled step of `DistributedDataParallel` whose layers have buckets of their own."""
+
+import json
+import os
+import tempfile
+
+WIDTH, LAYERS = 384, 5
+
+
+def main(torch, rank, size):
+    nn = torch.nn
+    torch.set_num_threads(1)
+    net = nn.parallel.DistributedDataParallel(
+        nn.Sequential(*(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS))), bucket_cap_mb=0.1)
+    x = torch.ones(WIDTH, WIDTH)
+    net(x).sum().backward()  # buckets are in the order of gradients since then
+    with torch.profiler.profile() as prof:
+        net(x).sum().backward()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        prof.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
