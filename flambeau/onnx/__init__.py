@@ -20,12 +20,13 @@ from . import (
     utils,
 )
 from .errors import OnnxExporterError
+from .exportable_module import ExportableModule
 from .exporting import export, is_in_onnx_export
 from .left_out_names import refusing
 from .program import ONNXProgram
 
 globals().update(refusing("", "dynamo_export"))
-__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export"]
+__all__ = ["ExportableModule", "ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export"]
 
 producer_name, producer_version = "pytorch", "2.13.0"
 

@@ -15,6 +15,7 @@ from ..export import export as export_program
 from ..export.decomposition import Functionalizer
 from ..export.dynamic_shapes import Dim
 from .errors import OnnxExporterError
+from .exportable_module import ExportableModule
 from .program import ONNXProgram
 from .translation import bags, neural, pointwise, reductions, shapes
 from .translation.converter import Converter, translation_of
@@ -50,7 +51,7 @@ def export(model: Any, args: tuple[Any, ...] = (), f: str | os.PathLike[str] | N
     """Export a module to ONNX; needs the package `onnx` (`pip install flambeau[onnx]`).
 
     Args:
-        model: a module, or an exported program.
+        model: a module, or an exported program; an `ExportableModule` has its own arguments, shapes and names.
         args, kwargs: example arguments.
         f: the path of a file that is written.
         input_names, output_names: the names of the model's inputs and outputs, in order.
@@ -91,6 +92,10 @@ def export(model: Any, args: tuple[Any, ...] = (), f: str | os.PathLike[str] | N
     newest = onnx.defs.onnx_opset_version()
     if not _LOWEST <= opset <= newest:
         raise ValueError(f"Unsupported ONNX opset version: {opset}; versions {_LOWEST} to {newest} are supported")
+    if isinstance(model, ExportableModule):
+        args, kwargs = model.example_arguments()
+        dynamic_shapes = model.dynamic_shapes()
+        input_names, output_names = model.input_names(), model.output_names()
     if isinstance(args, torch.Tensor):
         args = (args,)
     args = tuple(args)
@@ -106,11 +111,13 @@ def export(model: Any, args: tuple[Any, ...] = (), f: str | os.PathLike[str] | N
         core = _prepared(program, table)
         names = {str(symbol): symbol.root for symbol in program.range_constraints
                  if not symbol.root.startswith("_auto_")}
-        proto = Converter(core, opset, table, names).run(input_names, output_names, keep_initializers_as_inputs)
+        converter = Converter(core, opset, table, names)
+        proto = converter.run(input_names, output_names, keep_initializers_as_inputs)
     finally:
         _active.value = False
     onnx.checker.check_model(proto, full_check=proto.ByteSize() < 1 << 30)
     result = ONNXProgram(proto, program)
+    result._translated = core, {node.name: name for node, name in converter.values.items() if isinstance(name, str)}
     if f is not None:
         result.save(f, include_initializers=export_params, external_data=external_data and export_params and _is_large(
             proto))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import flambeau as torch
@@ -34,6 +36,8 @@ class ONNXProgram:
 
     def __init__(self, model: Any, exported_program: Any = None) -> None:
         self.model, self.exported_program = model, exported_program
+        #: the program of core operators that was translated, and the model's value of each of its nodes
+        self._translated: tuple[Any, dict[str, str]] | None = None
         self._session: Any = None
 
     @property
@@ -126,9 +130,7 @@ class ONNXProgram:
         """
         if self._session is None:
             self.initialize_inference_session()
-        values = self._inputs(args, kwargs)
-        names = [each.name for each in self._session.get_inputs()]
-        given = {name: value.detach().contiguous().numpy() for name, value in zip(names, values, strict=False)}
+        given = self._fed([each.name for each in self._session.get_inputs()], args, kwargs)
         results = iter(self._session.run(None, given))
         if self.exported_program is None:
             return [torch.from_numpy(each) for each in results]
@@ -142,14 +144,81 @@ class ONNXProgram:
                 found.append(torch.tensor(next(results)))
         return found
 
+    def call_reference(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The model's outputs, computed by the reference implementation of the package `onnx`, in NumPy.
+
+        Args:
+            args, kwargs: the arguments of the exported module.
+        """
+        from onnx.reference import ReferenceEvaluator
+
+        evaluator = ReferenceEvaluator(self.model)
+        return tuple(torch.tensor(each) for each in evaluator.run(None, self._fed(evaluator.input_names, args, kwargs)))
+
+    def compute_values(self, value_names: Sequence[str], args: Any = (), kwargs: Any = None) -> list[Any]:
+        """Values inside the model, computed by onnxruntime.
+
+        Args:
+            value_names: their names.
+            args, kwargs: the arguments of the exported module.
+
+        Raises:
+            ValueError: the model has no value of that name.
+        """
+        import onnx
+
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        graph = model.graph
+        known = {each.name for each in (*graph.input, *graph.initializer)}
+        known.update(name for node in graph.node for name in node.output)
+        for name in value_names:
+            if name not in known:
+                raise ValueError(f"Value '{name}' not found in the model. Please provide a valid value name.")
+        del graph.output[:]
+        graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in value_names)
+        inner = ONNXProgram(model)
+        inner.initialize_inference_session()
+        fed = self._fed([each.name for each in inner._session.get_inputs()], args, kwargs or {})
+        return [torch.tensor(each) for each in inner._session.run(None, fed)]
+
+    def rename_axes(self, rename_mapping: Mapping[str, str]) -> None:
+        """Rename dynamic dimensions, everywhere in the model.
+
+        Args:
+            rename_mapping: name -> new name; a formula of names, `2*n`, is that of the new ones.
+
+        >>> import flambeau as torch
+        >>> shapes = ({0: torch.export.Dim("n")},)
+        >>> program = torch.onnx.export(torch.nn.ReLU(), (torch.ones(2),), dynamic_shapes=shapes)
+        >>> program.rename_axes({"n": "batch"})
+        >>> program.model.graph.output[0].type.tensor_type.shape.dim[0].dim_param
+        'batch'
+        """
+        graph = self.model.graph
+        for info in (*graph.input, *graph.output, *graph.value_info):
+            for dim in info.type.tensor_type.shape.dim:
+                if dim.dim_param:
+                    dim.dim_param = re.sub(r"[A-Za-z_]\w*", lambda found: rename_mapping.get(found[0], found[0]),
+                                           dim.dim_param)
+        self._session = None
+
+    def _fed(self, names: Sequence[str], args: Any, kwargs: Any) -> dict[str, Any]:
+        """Name of an input -> its array."""
+        values = self._inputs(args, kwargs)
+        return {name: value.detach().contiguous().numpy() for name, value in zip(names, values, strict=False)}
+
+    def _flat_arguments(self, args: Any, kwargs: Any) -> list[Any]:
+        """The leaves of the arguments, in the exported program's order."""
+        names = list(self.exported_program.call_spec.in_spec.children()[1].context or ())
+        return tree_flatten((args, {key: kwargs[key] for key in names if key in kwargs}))[0]
+
     def _inputs(self, args: Any, kwargs: Any) -> list[Any]:
         """The tensors that are the model's inputs."""
         leaves = tree_flatten((args, kwargs))[0]
         if self.exported_program is None:
             return [x for x in leaves if isinstance(x, torch.Tensor)]
-        signature = self.exported_program.call_spec.in_spec
-        names = list(signature.children()[1].context or ())
-        leaves = tree_flatten((args, {**{key: kwargs[key] for key in names if key in kwargs}}))[0]
+        leaves = self._flat_arguments(args, kwargs)
         specs = [spec for spec in self.exported_program.graph_signature.input_specs
                  if spec.kind == InputKind.USER_INPUT]
         return [x for x, spec in zip(leaves, specs, strict=True) if not isinstance(spec.arg, ConstantArgument)]
