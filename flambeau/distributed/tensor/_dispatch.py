@@ -17,6 +17,7 @@ from ..._tensor.meta import reserved
 from ..._tensor.overriding.aten_arguments import asked, writing
 from ..._tensor.overriding.dispatch import without_handlers
 from ..._tensor.tensor import wrap
+from ...c10d.world import world
 from ...engine.engine import current_graph_task_id
 from ...ops.declare import VIEW, Op
 from ..placement_types import Replicate
@@ -45,6 +46,7 @@ class OpDispatcher:
         self._allow_implicit_replication = False
         self.replicating: frozenset[str] = frozenset()
         self._chosen: dict[Any, Any] = {}
+        self._default_group: Any = None
 
     def dispatch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of an overload.
@@ -121,6 +123,9 @@ class OpDispatcher:
 
     def _chosen_for(self, op: Op, rule: Any, specs: list[Any], operands: list[Any], params: dict[str, Any],
                     in_place: bool, mesh: Any) -> Any:
+        if world.default is not self._default_group:  # meshes of a destroyed group equal those of the next one
+            self._chosen.clear()
+            self._default_group = world.default
         try:
             key = (id(op), in_place, tuple(x if isinstance(x, DTensorSpec) else type(x) for x in specs),
                    tuple((name, _frozen(value)) for name, value in params.items() if name not in _OUTSIDE_KEY))

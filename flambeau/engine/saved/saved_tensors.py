@@ -140,7 +140,10 @@ class Packed:
         node = owner if self.is_output else self.node
         if node is None and not self.requires_grad and not data._requires_grad and not self.tangents:
             return data
-        tensor = layer.wrap(data._array)
+        if type(data) is not layer.tensor_class and layer.is_handled(data):
+            tensor = data.detach()  # the array of such a tensor may be a placeholder
+        else:
+            tensor = layer.wrap(data._array)
         if data._counter is None:
             data._counter = [0]
         tensor._counter = data._counter
