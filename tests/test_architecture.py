@@ -41,7 +41,7 @@ LAYERS: list[list[str]] = [
     ["environment"],
     ["distributed", "jit"],
     ["multiprocessing", "nested", "storage", "testing", "utils"],
-    ["_subclasses"],
+    ["_subclasses", "distributed.tensor.debug"],
     [""],  # the package itself: the public names
     ["alias", "cli", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
      "variable_functions", "__main__", "_refs"],

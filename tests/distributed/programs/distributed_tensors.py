@@ -169,6 +169,25 @@ def main(torch, rank, size):
         return [counts[getattr(torch.ops.c10d_functional, name)] for name in names]
     log("counts of collectives", counted)
 
+    def counted_by_module():
+        debug = import_module(f"{torch.__name__}.distributed.tensor.debug")
+        parallel = import_module(f"{torch.__name__}.distributed.tensor.parallel")
+        nn = torch.nn
+        net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Sequential(nn.Linear(8, 4)))
+        parallel.parallelize_module(net, mesh, {"0": parallel.ColwiseParallel(), "2.0": parallel.RowwiseParallel()})
+        mode = debug.CommDebugMode()
+        with mode:
+            net(torch.ones(2, 4, requires_grad=True)).sum().backward()
+        operators = mode.generate_comm_debug_tracing_table(noise_level=1).replace(f"{torch.__name__}.", "torch.")
+        counts = {name: {of: {str(op): n for op, n in each.items()} for of, each in passes.items()}
+                  for name, passes in mode.comm_module_counts.items()}
+        placements = {name: str(each) for name, each in mode.get_sharding_info().items()}
+        parameters = {name: list(each) for name, each in mode.get_parameter_info().items()}
+        # a node's operators come in another order
+        return [mode.generate_comm_debug_tracing_table(noise_level=0), sorted(operators.split("\n")), counts,
+                placements, parameters, mode.get_total_counts()]
+    log("counts by module", counted_by_module)
+
     # errors
     log("mixed", lambda: placed(M, S(0)) + M)
     log("not a leaf", lambda: tensor.distribute_tensor(M.clone().requires_grad_() * 2, mesh, [S(0)]))
