@@ -30,7 +30,7 @@ _module_of = {name: module for module, names in FUNCTIONS.items() for name in na
 #: another name of an operator's function -> the operator's key
 _aliases = dict(entry.split("=") for entry in OPERATOR_NAMES["aliases"].split())
 #: names whose function has another name in its module: `conj` of derivatives computes, `torch.conj` is a view
-_DEFINED_AS = {"conj": "_computed_conj"}
+_DEFINED_AS = {"conj": "_computed_conj", "permute": "permute_to", "reshape": "reshape_to", "tile": "tile_to"}
 _module_of["conj"] = "pointwise.complex"
 #: modules whose functions are in the namespace, and whether all functions are
 _loaded: set[str] = set()
@@ -72,6 +72,8 @@ def load_module(module: str) -> None:
         for name, value in own.items():
             if name in _READ_ATTRIBUTES:
                 made[name] = _reporting(value, name)
+            elif name in _DEFINED_AS:
+                value.__module__, value.__name__, value.__qualname__ = __name__, name, name  # for pickles
         originals |= made
         for name, value in made.items():
             if value.__class__ is FunctionType and value.__name__ != name and originals.get(value.__name__) is value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -251,6 +252,9 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     return wrap_new(array.transpose(inverse), device, requires_grad, unset=True)
 
 
+_NO_NUMBERS = frozenset((NoneType, list, str, tuple))
+
+
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | None = None, layout: Any = None,
          device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """A tensor filled with one value; the default dtype is inferred from the value.
@@ -263,7 +267,9 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
         fill_value = fill_value.item()
     if layout is not None and layout is not strided:
         raise RuntimeError("full(...) is not implemented for sparse layout")
-    if fill_value is None or isinstance(fill_value, (str, list, tuple)):
+    if size.__class__ is int:
+        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
+    if fill_value.__class__ in _NO_NUMBERS:
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
     if dtype is None and out is None:
         dtype = dtypes.of_scalar(fill_value)
@@ -353,6 +359,8 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
+    elif fill_value is None:
+        raise TypeError("full_like(): argument 'fill_value' (position 2) must be Number, not NoneType")
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "full_like")
     return _like(input, fill_value, dtype, device, requires_grad, memory_format, layout)
@@ -445,6 +453,8 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | No
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
+    if size.__class__ is int:
+        raise TypeError("new_full(): argument 'size' (position 1) must be tuple of ints, not int")
     return _per_example(self, _filled(fill_value, (size,), "new_full", dtype or self.dtype, device, requires_grad))
 
 

@@ -20,6 +20,7 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
+from ..argument_errors.guards import NOT_GIVEN, refused
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
@@ -295,6 +296,10 @@ def _cat_like(name: str) -> Any:
             if name == "cat":
                 raise ValueError("torch.cat(): expected a non-empty list of Tensors")
             raise RuntimeError(f"{name} expects a non-empty TensorList")
+        if args and isinstance(args[0], Tensor):  # which is no sequence of tensors
+            error = refused(name, args, kwargs=kwargs)
+            if error is not None:
+                raise error
         if out is None:
             return general(*args, **kwargs)
         try:
@@ -424,16 +429,35 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 # ----- repetition --------------------------------------------------------------------------
 
 
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The input repeated `dims[i]` times along each dimension; missing counts are 1.
 
     >>> import flambeau as torch
     >>> torch.tile(torch.tensor([1, 2]), (2,))
     tensor([1, 2, 1, 2])
     """
+    if named:
+        if dims or named.keys() != {"dims"} or not isinstance(named["dims"], (tuple, list)):
+            raise refused("tile", (input, *dims), kwargs=named) or TypeError("tile() takes 'dims' only")
+        dims = (named["dims"],)
     if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
         dims = tuple(dims[0])
     counts = as_ints(dims, "tile", "dims")
+    counts = (1,) * (input._array.ndim - len(counts)) + counts
+    return public_function(REGISTRY["repeat"])(input, counts)
+
+
+def tile_to(input: Tensor, dims: Any = NOT_GIVEN) -> Tensor:
+    """`torch.tile`: the method takes counts one by one, too.
+
+    >>> import flambeau as torch
+    >>> torch.tile(torch.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
+    try:
+        counts = as_ints(dims, "tile", "dims")
+    except TypeError as error:
+        raise refused("tile", (input, dims)) or error from None
     counts = (1,) * (input._array.ndim - len(counts)) + counts
     return public_function(REGISTRY["repeat"])(input, counts)
 

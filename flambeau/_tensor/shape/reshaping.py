@@ -16,7 +16,7 @@ from ...modes import device_memory, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
-from ..argument_errors.guards import refused
+from ..argument_errors.guards import NOT_GIVEN, refused
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
@@ -170,6 +170,30 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
             raise
     copied = apply(REGISTRY["clone"], [input], {"memory_format": contiguous_format})
     return apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})
+
+
+def reshape_to(input: Tensor, shape: Any = NOT_GIVEN) -> Tensor:
+    """`torch.reshape`: the method takes sizes one by one, too.
+
+    >>> import flambeau as torch
+    >>> torch.reshape(torch.arange(4), (2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    try:
+        a = input._array
+        if a.flags.c_contiguous and (1 not in a.shape or is_row_major(a)) and (
+                not special[0] or beside_levels(input)):
+            return _view(input, a.reshape(*shape), a.shape)
+    except AttributeError as error:
+        return with_other_object(error, reshape_to, (input, shape))
+    except (ValueError, TypeError):
+        pass  # the general path raises PyTorch's error
+    if not isinstance(shape, (tuple, list)):
+        unfit = refused("reshape", (input, shape))
+        if unfit is not None:
+            raise unfit
+    return reshape(input, shape)
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -380,6 +404,30 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
             pass  # the general path raises PyTorch's error, or dispatches to the sparse implementation
         except AttributeError as error:
             return with_other_object(error, permute, (input, *dims))
+    return _permuted(input, order)
+
+
+def permute_to(input: Tensor, dims: Any = NOT_GIVEN) -> Tensor:
+    """`torch.permute`: the method takes dimensions one by one, too.
+
+    >>> import flambeau as torch
+    >>> torch.permute(torch.ones(2, 3, 5), (2, 0, 1)).shape
+    flambeau.Size([5, 2, 3])
+    """
+    try:
+        order = as_ints(dims, "permute", "dims")
+    except TypeError as error:
+        raise refused("permute", (input, dims)) or error from None
+    if not special[0] or beside_levels(input):
+        try:
+            view = input._array.transpose(order)
+            if not layouts_seen[0]:
+                note_layout(view)
+            return _permute(input, view, order)
+        except (ValueError, SparseAccess):
+            pass  # the general path raises PyTorch's error, or dispatches to the sparse implementation
+        except AttributeError as error:
+            return with_other_object(error, permute_to, (input, dims))
     return _permuted(input, order)
 
 
