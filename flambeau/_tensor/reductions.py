@@ -25,6 +25,13 @@ from .sparse_methods import implementation as sparse_implementation
 from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 
+#: `cdata` of the references that were made -> the owner of the memory, while it lives
+_owners: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+def _to_nothing() -> None:
+    """A reference to freed memory."""
+
 
 class StorageWeakRef:
     """A weak reference to the memory of a storage; equal for storages on the same memory.
@@ -41,7 +48,17 @@ class StorageWeakRef:
     def __init__(self, storage: Any) -> None:
         memory_owner = owner(getattr(storage, "_untyped_storage", storage)._memory)
         self.cdata = id(memory_owner)
-        self._reference = weakref.ref(memory_owner)
+        self._reference: Any = weakref.ref(memory_owner)
+        _owners[self.cdata] = memory_owner
+
+    @classmethod
+    def from_weakref(cls, cdata: int) -> StorageWeakRef:
+        """The reference that another one's `cdata` stands for; one to freed memory where none does."""
+        result = cls.__new__(cls)
+        memory_owner = _owners.get(cdata)
+        result.cdata = cdata
+        result._reference = _to_nothing if memory_owner is None else weakref.ref(memory_owner)
+        return result
 
     def expired(self) -> bool:
         """Whether the memory is freed."""

@@ -102,5 +102,6 @@ _CONTENTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 MODULES = {name: LeftOut(f"torch.{name}", reason, **contents) for name, (reason, contents) in _CONTENTS.items()}
 tree(MODULES)
+MODULES["numa.binding"].NumaOptions.should_fall_back_if_binding_fails = False  # the default of the field
 
 __all__ = ["MODULES"]

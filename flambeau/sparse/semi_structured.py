@@ -7,6 +7,12 @@ from typing import Any, NoReturn
 from .._tensor import Tensor
 
 
+def _refuse_to_prune(device: Any) -> NoReturn:
+    raise NotImplementedError(
+        f"Could not run 'aten::_sparse_semi_structured_tile' with arguments from the '{str(device).upper()}' backend. "
+        "This could be because the operator doesn't exist for this backend.")
+
+
 def _refuse(device: Any) -> NoReturn:
     raise RuntimeError(f"Error original_tensor.device= {device} is not supported! Only CUDA tensors are currently "
                        "supported.")
@@ -53,6 +59,15 @@ class SparseSemiStructuredTensorCUTLASS(SparseSemiStructuredTensor):
 
     BACKEND = "cutlass"
 
+    @classmethod
+    def prune_dense_static_sort(cls, original_tensor: Any, algorithm: str = "") -> NoReturn:
+        """Keep the two largest of four elements, along rows and columns.
+
+        Raises:
+            NotImplementedError: always: the tensor is not on a GPU.
+        """
+        _refuse_to_prune(original_tensor.device.type)
+
 
 class SparseSemiStructuredTensorCUSPARSELT(SparseSemiStructuredTensor):
     """One in the format of cuSPARSELt.
@@ -63,6 +78,15 @@ class SparseSemiStructuredTensorCUSPARSELT(SparseSemiStructuredTensor):
     """
 
     BACKEND = "cusparselt"
+
+    @classmethod
+    def prune_dense_static_sort(cls, original_tensor: Any, algorithm: str = "") -> NoReturn:
+        """Keep the two largest of four elements, along rows and columns.
+
+        Raises:
+            NotImplementedError: always: the tensor is not on a GPU.
+        """
+        _refuse_to_prune(original_tensor.device.type)
 
 
 def to_sparse_semi_structured(original_tensor: Any, transposed: bool = False, alg_id: int = 0) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 import flambeau as torch
 import flambeau.multiprocessing as mp
+from flambeau.multiprocessing import reductions
 from flambeau.multiprocessing.pool import Pool
 from flambeau.multiprocessing.spawn import ProcessContext
 
@@ -163,3 +165,15 @@ def test_deprecated_names():
         mp.SpawnContext([], [])
     with pytest.warns(FutureWarning, match="This method only supports start_method=spawn"):
         mp.spawn(print, nprocs=0, start_method="fork")
+
+
+def test_references_to_memory_are_found_by_their_number():
+    x = torch.ones(2)
+    reference = reductions.StorageWeakRef(x.untyped_storage())
+    again = reductions.StorageWeakRef.from_weakref(reference.cdata)
+    assert again == reference
+    assert not again.expired()
+    assert reductions.StorageWeakRef.from_weakref(-1).expired()
+    del x
+    gc.collect()
+    assert again.expired()

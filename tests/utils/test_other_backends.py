@@ -76,3 +76,13 @@ def test_quantized_tensors_are_refused():
 def test_modes_are_cloned():
     for name in ("no_grad", "enable_grad", "inference_mode"):
         assert isinstance(getattr(flambeau, name)().clone(), getattr(flambeau, name))
+
+
+def test_tensors_with_two_zeros_in_four_elements_are_not_made():
+    for name in ("SparseSemiStructuredTensorCUTLASS", "SparseSemiStructuredTensorCUSPARSELT"):
+        texts = []
+        for module in (torch, flambeau):
+            with pytest.raises(NotImplementedError) as error:
+                getattr(module.sparse, name).prune_dense_static_sort(module.ones(64, 64))
+            texts.append(str(error.value).split(", or was omitted")[0].rstrip("."))
+        assert texts[0] == texts[1]
