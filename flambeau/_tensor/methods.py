@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..modes import active_tracer, grad_mode, special
+from ..modes import active_tracer, is_grad_enabled, special
 from ..ops.declare import ELEMENTWISE, REGISTRY
 from ..warning_location import warn_once
 from . import (
@@ -186,13 +186,13 @@ def _int(self: Tensor) -> int:
 
 
 def _float(self: Tensor) -> float:
-    if self._requires_grad and grad_mode.get():
+    if self._requires_grad and is_grad_enabled():
         warn_once(_TO_SCALAR)
     return float(_real_element(self, "double"))
 
 
 def _complex(self: Tensor) -> Any:
-    if self._requires_grad and grad_mode.get():
+    if self._requires_grad and is_grad_enabled():
         warn_once(_TO_SCALAR)
     return _Complex(_single_element(self))
 

@@ -17,6 +17,11 @@ pytestmark = [
 
 #: statements, each of which assigns `r` and is a program by itself after its topic's first lines
 FOUND = {
+    "conversions warn by the grad mode that was asked for": """
+        x = torch.ones(1, requires_grad=True); enter(torch.inference_mode())
+        r = float(x)
+        enter(torch.set_grad_enabled(True)); r = float(x); r = complex(x)
+    """,
     "reductions check dims before dtypes": """
         c, e, s, b = (torch.zeros(n, dtype=torch.complex64) for n in ((2, 0), 0, (), 2))
         r = c.amax(0), c.mode(0), s.mode(), s.kthvalue(1), e.median(), e.nanmedian(), e.cummax(9), e.cummin(9)
@@ -414,6 +419,9 @@ FOUND = {
         r = torch.searchsorted(f, i.bool()), torch.searchsorted(i, 0.5)
         r = torch.searchsorted(f, 1j)
         r = torch.searchsorted(f[0], 2)
+        r = torch.searchsorted(f, torch.tensor(1j, dtype=torch.complex128))
+        r = torch.searchsorted(c, torch.tensor(1j, dtype=torch.complex128))
+        r = torch.searchsorted(i, torch.tensor(1j, dtype=torch.complex64))
         r = torch.bucketize(f, c)
         r = torch.sub(i, True, alpha=0.5)
         r = torch.sub(i, i[:2], alpha=0.5)

@@ -227,6 +227,9 @@ def _check_searchsorted(sorted_sequence, input, sorter=None):
     if 0 in input.shape:
         return
     d = promote_types(sorted_sequence.dtype, input.dtype)
+    if d.is_complex and not input.shape and sorted_sequence.shape and (
+            sorted_sequence.dtype.is_floating_point or sorted_sequence.dtype.is_complex):
+        d = sorted_sequence.dtype.to_complex()  # a 0-d tensor decides that it is complex, not how precise
     if d.is_complex or d is bool_:
         raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{d.scalar_name}'")
 
