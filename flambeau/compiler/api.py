@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -363,6 +363,25 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     >>> torch.compiler.load_cache_artifacts(b"") is None
     True
     """
+
+
+def load_compiled_function(file: Any, *, f_globals: dict[str, Any] | None = None,
+                           external_data: dict[str, Any] | None = None) -> NoReturn:
+    """Refuse: compiled functions are not written to files.
+
+    Raises:
+        NotImplementedError: always; the text says what is there instead.
+
+    >>> import io
+    >>> import flambeau as torch
+    >>> torch.compiler.load_compiled_function(io.BytesIO())
+    Traceback (most recent call last):
+      ...
+    NotImplementedError: torch.compiler.load_compiled_function: ...
+    """
+    raise NotImplementedError("torch.compiler.load_compiled_function: compiled functions are not written to files; "
+                              "torch.export.save and ExportedProgram.save write programs, and the code of compiled "
+                              "functions is kept in the persistent cache (FLAMBEAU_CACHE_DIR)")
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:

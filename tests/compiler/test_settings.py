@@ -239,6 +239,8 @@ def test_no_op_functions():
     assert torch.compiler.skip_all_guards_unsafe([1, 2]) == [False, False]
     assert torch.compiler.save_cache_artifacts() is None
     assert torch.compiler.load_cache_artifacts(b"") is None
+    with pytest.raises(NotImplementedError, match="not written to files"):
+        torch.compiler.load_compiled_function(None)
 
 
 def test_through_the_torch_alias():
