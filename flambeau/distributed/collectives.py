@@ -27,7 +27,6 @@ from ..c10d.process_group import ProcessGroup
 from ..c10d.reduce_op import ReduceOp, kind_of
 from ..c10d.work import Work
 from ..c10d.world import world
-from ..overrides import handle_torch_function, has_torch_function
 from .groups import (
     _group_or_default_group,
     _rank_not_in_group,
@@ -35,6 +34,7 @@ from .groups import (
     get_global_rank,
     get_group_rank,
 )
+from .overriding import handle_torch_function, has_torch_function
 
 __all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
            "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather",

@@ -8,7 +8,6 @@ from typing import Any
 from .._tensor import Tensor
 from ..c10d.process_group import ProcessGroup
 from ..c10d.work import Work
-from ..overrides import handle_torch_function, has_torch_function
 from .collectives import _canonicalize_group_rank, _check_single_tensor
 from .groups import (
     _get_process_group_name,
@@ -17,6 +16,7 @@ from .groups import (
     _warn_not_in_group,
     get_global_rank,
 )
+from .overriding import handle_torch_function, has_torch_function
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
