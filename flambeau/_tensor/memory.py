@@ -390,6 +390,11 @@ def record_stream(self: Tensor, s: Any) -> None:
 
     Raises:
         NotImplementedError: the tensor is on the CPU, whose memory no stream uses.
+
+    >>> import flambeau as torch
+    >>> torch.ones(2).record_stream(None)
+    Traceback (most recent call last):
+    NotImplementedError: Could not run 'aten::record_stream' with arguments from the 'CPU' backend: memory of ...
     """
     raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend: memory of "
                               "the CPU is not used by streams. Call it on a tensor of a CUDA device")

@@ -115,7 +115,7 @@ def _module(name: str) -> Path | None:
 
 
 def _is_alias(module: Path) -> bool:
-    return module.is_file() and f"`{__package__} alias install` wrote this" in module.read_text(encoding="utf-8")
+    return module.is_file() and "`flambeau alias install` wrote this" in module.read_text(encoding="utf-8")
 
 
 def install() -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.bit_views import resolve
 from ...backends.numpy.memory import owner
 from ..tensor import Tensor, wrap
 
@@ -15,7 +16,7 @@ _pinned: dict[int, weakref.ref[Any]] = {}
 
 def pin(x: Tensor) -> Tensor:
     """A copy of a tensor of the CPU in pinned memory."""
-    array = np.array(x._array, order="K", copy=True)
+    array = np.array(resolve(x._array), order="K", copy=True)
     whole = owner(array)
     key = id(whole)
     _pinned[key] = weakref.ref(whole, lambda _: _pinned.pop(key, None))

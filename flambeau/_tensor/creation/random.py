@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import devices, dtypes
+from ...backends.bit_views import resolve
 from ...backends.compiled.thresholds import LARGE_SEEN
 from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import CooArray, SparseArray, not_implemented
@@ -118,7 +119,7 @@ class Generator:
             if self._philox:
                 if new_state._array.size not in (8, 16):
                     raise RuntimeError("RNG state is wrong size")
-                words = [int(word) for word in np.ascontiguousarray(new_state._array).view(np.uint64)]
+                words = [int(word) for word in np.ascontiguousarray(resolve(new_state._array)).view(np.uint64)]
                 self.engine.seed(words[0])
                 self.engine.offset = words[1] if len(words) > 1 else 0
                 return self

@@ -20,7 +20,7 @@ def check_mm(input: Any, mat2: Any) -> None:
                            f"{dtypes.C_NAMES[input.dtype.name]} != {dtypes.C_NAMES[mat2.dtype.name]}")
 
 
-def check_bmm(batch1: Any, batch2: Any) -> None:
+def check_bmm(batch1: Any, batch2: Any, kernel: str = "bmm") -> None:
     """Raise PyTorch's error unless the inputs of `bmm` have the right dimensions, sizes and dtypes."""
     for name, x in (("batch1", batch1), ("batch2", batch2)):
         if len(x.shape) != 3:
@@ -29,8 +29,9 @@ def check_bmm(batch1: Any, batch2: Any) -> None:
     if list(batch2.shape[:2]) != expected:
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: "
                            f"{list(batch2.shape[:2])}.")
-    if batch1.dtype is dtypes.bool_:  # the kernel is chosen by the first, which is then compared with the second
-        raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
+    if batch1.dtype is dtypes.bool_ and batch2.dtype is not dtypes.bool_ and 0 not in batch1.shape:
+        # the kernel is chosen by the first, which is then compared with the second
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
     _same_scalar_type(batch1, batch2)
 
 
@@ -108,7 +109,7 @@ def check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
     size = (batch1.shape[0], batch1.shape[1], batch2.shape[-1]) if len(batch1.shape) > 2 else batch1.shape[:1]
     if len(batch1.shape) == 3 and len(batch2.shape) == 3:
         _check_expands(input, size)
-    check_bmm(batch1, batch2)
+    check_bmm(batch1, batch2, "baddbmm")
     if input.dtype is not batch1.dtype:
         raise RuntimeError("Input dtypes must be the same, got: input "
                            f"{dtypes.C_NAMES[input.dtype.name]}, batch1: {dtypes.C_NAMES[batch1.dtype.name]}, batch2: "
