@@ -130,6 +130,23 @@ def test_messages_of_any_rank_and_in_pieces():
     assert run_transports(3, body)[0] == [1, 2]
 
 
+def test_a_receive_from_any_rank_after_the_first_piece():
+    deadline = Deadline(20)
+    content = np.arange(segment.ARENA // 2, dtype=np.int32).view(np.uint8)
+
+    def body(net, rank):
+        if rank:
+            net.send(0, 7, content.data, deadline)
+            return True
+        while not net._inboxes[1].incoming:
+            net.receive()
+        buffer = np.zeros(content.size, np.uint8)
+        assert net.expect(None, 7, buffer.data).wait(deadline) == 1
+        return np.array_equal(buffer, content)
+
+    assert run_transports(2, body) == [True, True]
+
+
 def test_processes_that_send_to_each_other_at_once_find_room():
     deadline = Deadline(20)
     content = bytes(3 * segment.ARENA)

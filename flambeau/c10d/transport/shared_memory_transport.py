@@ -181,6 +181,8 @@ class SharedMemoryTransport(Transport):
         if before + size == total:
             del inbox.incoming[tag]
             receipt = incoming.receipt
+            if receipt is None:  # who expects it from any rank came after its first piece
+                receipt = self._queues.take(rank, tag)
             if receipt is None:
                 message = incoming.buffer.obj
                 assert isinstance(message, bytearray)
