@@ -22,7 +22,7 @@ def test_equal_expressions_are_one_object():
 
 
 def test_unreferenced_nodes_are_freed():
-    kept = e.sin(e.variable(77, "float64"))
+    kept = e.sin(e.variable(777_777, "float64"))
     references = [weakref.ref(node) for node in (kept, kept.args[0])]
     assert all(any(node is reference() for node in e._made.values()) for reference in references)
     del kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
@@ -33,6 +34,7 @@ def mesh():
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     yield dist.init_device_mesh("cpu", (1,))
     dist.destroy_process_group()
+    gc.collect()  # modules are in cycles with their hooks, and while a DTensor lives operators are dispatched
 
 
 def parallel(net, mesh):
