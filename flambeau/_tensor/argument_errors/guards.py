@@ -20,7 +20,7 @@ from ..overriding.entry_points import another_function
 GUARDED_FUNCTIONS = (
     "adaptive_max_pool1d", "addcdiv", "addcmul", "alpha_dropout", "alpha_dropout_", "arange", "argsort",
     "bartlett_window", "bernoulli", "bincount", "binomial", "blackman_window", "broadcast_to", "bucketize",
-    "cholesky", "cholesky_inverse", "cholesky_solve", "clamp", "clip", "combinations", "constant_pad_nd",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "clamp", "clip", "combinations",
     "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
     "cosine_similarity", "count_nonzero", "cov", "cross", "cumulative_trapezoid", "dsplit", "embedding_bag",
     "empty_permuted", "empty_strided", "expand_copy", "eye", "feature_alpha_dropout", "feature_alpha_dropout_",

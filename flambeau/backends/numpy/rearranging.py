@@ -141,6 +141,9 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
         axis, before, after = x.ndim - 1 - i, int(pad[2 * i]), int(pad[2 * i + 1])
         size = shape[axis]
         shape[axis] = size + before + after
+        if before >= 0 and after >= 0:
+            target[axis] = slice(before, before + size)
+            continue
         cropped = size + min(before, 0)
         if cropped < 0 or cropped + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
@@ -152,7 +155,7 @@ def _constant_pad(x: Any, pad: tuple[int, ...], value: Any) -> Any:
     kernels = copy_kernels() if prod(shape) > COPIES[0] else None
     out = empty_array(shape, x.dtype)
     if kernels is None or not x.size:
-        out[...] = convert_scalar(value, x.dtype)
+        out.fill(convert_scalar(value, x.dtype))
         if x.size:
             out[tuple(target)] = x[tuple(source)]
         return out
