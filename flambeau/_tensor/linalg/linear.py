@@ -85,6 +85,9 @@ _linear_plans = {5: plan_of(_addmm, 5, 3), 7: plan_of(_addmm, 7, 3)}
 _linear_runs = {5: _run_linear_right, 7: _run_linear}
 
 
+_add = np.add
+
+
 # ----- linear -----------------------------------------------------------------------
 
 
@@ -128,7 +131,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
                 4 if weight._requires_grad else 0)
             recording = _grad_enabled()
             if not mask or not recording or mask == 5 or mask == 7:
-                return _fast_linear(input, weight, bias, mask if recording else 0, x, w, b)
+                return _fast_linear(input, weight, bias, mask if recording else 0, x, w, columns, b)
     rank = x.ndim
     if not rank or not w.ndim:
         raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {rank}D and {w.ndim}D")
@@ -239,14 +242,14 @@ def _transposed_weight(weight: Any, w: Any) -> Any:
     return transposed
 
 
-def _fast_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, b: Any) -> Any:
-    """The fast path of `linear` with bias, recorded as `addmm`."""
+def _fast_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, columns: Any, b: Any) -> Any:
+    """The fast path of `linear` with bias, recorded as `addmm`; `columns` is the transpose of `w`."""
     if x.size + w.size > _large[0]:
-        array = kernels.linear(x, w.T, b)
+        array = kernels.linear(x, columns, b)
     else:
-        array = _dot(x, w.T)
+        array = _dot(x, columns)
         try:
-            quietly(np.add, array, b, array)
+            quietly(_add, array, b, array)
         except RuntimeError:  # the context is entered by another thread
             array = array + b
     result = new(Tensor)
