@@ -34,6 +34,7 @@ from ...scalar.scalar_ir import Node
 from .. import fragments
 from ..kernel_ir import BLOCK_X, THREAD, WARP, Kernel
 from ..launches import VECTOR, DeviceLaunch
+from ..scopes import value_in
 from ..statements import (
     Atomic,
     Barrier,
@@ -142,34 +143,11 @@ class _Group:
 
     # ----- expressions -----
 
-    def _known(self, node: Node) -> np.ndarray | None:
-        for scope in reversed(self.scopes):
-            found = scope.get(node)
-            if found is not None:
-                return found
-        return None
-
     def _value(self, root: Node) -> np.ndarray:
-        found = self._known(root)
-        if found is not None:
-            return found
-        stack, scope = [root], self.scopes[-1]
-        while stack:
-            node = stack[-1]
-            if self._known(node) is not None:
-                stack.pop()
-                continue
-            missing = [arg for arg in node.args if self._known(arg) is None]
-            if missing:
-                stack.extend(missing)
-                continue
-            if node.op == "input":
-                scope[node] = self.registers[node.const]
-            else:
-                args = [self._known(arg) for arg in node.args]
-                scope[node] = scalar_evaluator.evaluate(node, args)  # type: ignore[arg-type]
-            stack.pop()
-        return scope[root]
+        return value_in(self.scopes, root, self._made)
+
+    def _made(self, node: Node, operands: list[np.ndarray]) -> np.ndarray:
+        return self.registers[node.const] if node.op == "input" else scalar_evaluator.evaluate(node, operands)
 
     def _lanes(self, value: np.ndarray) -> np.ndarray:
         return np.broadcast_to(value, (self.count,))

@@ -13,6 +13,7 @@ from ...llvm.lowering import constant, intrinsic, lower_node, memory_type, value
 from ...scalar.scalar_ir import BOOL, Node
 from .. import fragments
 from ..kernel_ir import BLOCK_X, THREAD, WARP, Kernel
+from ..scopes import value_in
 from ..statements import (
     Atomic,
     Barrier,
@@ -92,32 +93,11 @@ class _Function:
 
     # ----- expressions -----
 
-    def _known(self, node: Node) -> Any:
-        for scope in reversed(self.scopes):
-            if node in scope:
-                return scope[node]
-        return None
-
     def _value(self, root: Node) -> Any:
-        found = self._known(root)
-        if found is not None:
-            return found
-        stack, scope = [root], self.scopes[-1]
-        while stack:
-            node = stack[-1]
-            if self._known(node) is not None:
-                stack.pop()
-                continue
-            missing = [arg for arg in node.args if self._known(arg) is None]
-            if missing:
-                stack.extend(missing)
-                continue
-            if node.op == "input":
-                scope[node] = self._register(node)
-            else:
-                scope[node] = lower_node(self.builder, node, [self._known(arg) for arg in node.args])
-            stack.pop()
-        return scope[root]
+        return value_in(self.scopes, root, self._made)
+
+    def _made(self, node: Node, operands: list[Any]) -> Any:
+        return self._register(node) if node.op == "input" else lower_node(self.builder, node, operands)
 
     def _register(self, node: Node) -> Any:
         name = _REGISTERS.get(node.const)

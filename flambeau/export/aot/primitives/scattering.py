@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,19 +117,14 @@ class Scattering(Namespace):
 
     def scatter(self, x: Value, index: Value, src: Any, dim: int) -> Value:
         """Also of an index that is smaller than the array in other dimensions."""
-        g = self.graph
-        axis = wrap_dim(dim, max(x.ndim, 1))
-        self._checked_index(index)
-        if not x.ndim:
-            raise Unsupported("a scatter into no dimensions")
-        reached = tuple(n if d == axis else index.shape[d] for d, n in enumerate(x.shape))
-        if reached == x.shape:
-            return super().scatter(x, index, src, dim)
-        part = super().scatter(g.copy(self._leading(x, reached)), index, src, dim)
-        return g.assemble(x.shape, x, [part], [(algebra.dense_strides(x.shape), 0)])
+        return self._in_reach(super().scatter, x, index, src, dim)
 
     def scatter_add(self, x: Value, index: Value, src: Value, dim: int) -> Value:
         """Also of an index that is smaller than the array in other dimensions."""
+        return self._in_reach(super().scatter_add, x, index, src, dim)
+
+    def _in_reach(self, scatter: Callable[..., Value], x: Value, index: Value, src: Any, dim: int) -> Value:
+        """A scatter into the leading part of the array that the index reaches; the rest is kept."""
         g = self.graph
         axis = wrap_dim(dim, max(x.ndim, 1))
         self._checked_index(index)
@@ -136,8 +132,8 @@ class Scattering(Namespace):
             raise Unsupported("a scatter into no dimensions")
         reached = tuple(n if d == axis else index.shape[d] for d, n in enumerate(x.shape))
         if reached == x.shape:
-            return super().scatter_add(x, index, src, dim)
-        part = super().scatter_add(g.copy(self._leading(x, reached)), index, src, dim)
+            return scatter(x, index, src, dim)
+        part = scatter(g.copy(self._leading(x, reached)), index, src, dim)
         return g.assemble(x.shape, x, [part], [(algebra.dense_strides(x.shape), 0)])
 
     def add_at_flat_positions(self, x: Value, positions: Any, size: Any) -> Value:
