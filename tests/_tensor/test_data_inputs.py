@@ -99,3 +99,8 @@ def test_series_and_images():
     for data in (pandas.Series([1, 2, 3]), pandas.Series([1, 2], index=[5, 6]), pandas.DataFrame({"a": [1.0]}),
                  pandas.Series([True]), pandas.Index([1, 2]), [pandas.Series([1, 2])] * 2):
         assert outcome(flambeau, "tensor", data, {}) == outcome(torch, "tensor", data, {})
+
+
+def test_a_conversion_to_the_same_dtype_under_another_number():
+    x = torch.from_numpy(np.array([1, 2], np.longlong))  # int64, too, but another `numpy.dtype.num` on Linux
+    assert x.long() is x

@@ -52,4 +52,5 @@ def host_elements(x: Any) -> Any:
     a = x._array
     return handlers.download(x) if device_memory.count and getattr(a, "torch_device", None) is not None else a
 
+
 __all__ = ["Handlers", "handlers", "host_elements"]

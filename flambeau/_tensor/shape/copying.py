@@ -152,7 +152,7 @@ def _conversion(name: str, dtype: dtype_type) -> Any:
             limit = most.get(source.num)
             if limit is not None and a.size <= limit[0]:
                 return _cast(self, a.astype(target))
-            if (source.kind in "biuf" or source is dtypes.BFLOAT16) and source is not target and not dtype.is_complex:
+            if (source.kind in "biuf" or source is dtypes.BFLOAT16) and source != target and not dtype.is_complex:
                 return _cast(self, dtypes.cast(a, target))
         return _converted(self, dtype, False, memory_format)
 
