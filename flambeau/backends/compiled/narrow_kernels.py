@@ -18,15 +18,21 @@ def _mm(values: Sequence[Any], params: dict[str, Any]) -> Any:
     return None if kernels is None else kernels.mm(x, y)
 
 
+def _bmm(values: Sequence[Any], params: dict[str, Any]) -> Any:
+    x, y = values
+    kernels = bfloat16_products(x.size + y.size)
+    return None if kernels is None else kernels.bmm(x, y)
+
+
 def _addmm(values: Sequence[Any], params: dict[str, Any]) -> Any:
     bias, x, y = values
     kernels = bfloat16_products(x.size + y.size) if params.get("beta", 1) == 1 == params.get("alpha", 1) else None
     return None if kernels is None else kernels.mm(x, y, bias)
 
 
-NARROW_KERNELS: dict[str, Callable[[Sequence[Any], dict[str, Any]], Any]] = {"mm": _mm, "addmm": _addmm}
+NARROW_KERNELS: dict[str, Callable[[Sequence[Any], dict[str, Any]], Any]] = {"mm": _mm, "bmm": _bmm, "addmm": _addmm}
 #: operators whose gradients, of this input and those after it, are products, scaled by 1 or by a factor
-PRODUCT_RULES = {"mm": 0, "addmm": 1}
+PRODUCT_RULES = {"mm": 0, "bmm": 0, "addmm": 1}
 
 
 def multiplies_bfloat16(elements: int) -> bool:

@@ -55,6 +55,8 @@ def _matmul(x: Any, y: Any) -> Any:
 
 def _bmm(x: Any, y: Any) -> Any:
     """x @ y for batches of matrices."""
+    if x.dtype == dtypes.BFLOAT16:
+        return _narrow_bmm(x, y)
     b, n, k = x.shape
     if k == 1 and x.dtype.char in _BLAS_DTYPES:
         return x * y  # outer products
@@ -67,6 +69,13 @@ def _bmm(x: Any, y: Any) -> Any:
     if 0 in x.strides or 0 in y.strides:
         return np.matmul(_blas_strides(x), _blas_strides(y))
     return np.matmul(x, y)
+
+
+def _narrow_bmm(x: Any, y: Any) -> Any:
+    """x @ y for batches of bfloat16, rounded once."""
+    products = bfloat16_products(x.size + y.size)
+    result = None if products is None else products.bmm(x, y)
+    return dtypes.cast(_bmm(dtypes.widen(x), dtypes.widen(y)), dtypes.BFLOAT16) if result is None else result
 
 
 def _blas_strides(x: Any) -> Any:

@@ -1,7 +1,7 @@
 """Products of bfloat16 matrices on processors that multiply them, rounded once, as in PyTorch.
 
 Every function returns None where the operands are to be widened: the processor has no such instruction, or the product
-is small, or has so few rows that reading a matrix takes longer than multiplying.
+is small, or, without AMX, has so few rows that packing a matrix takes longer than multiplying.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 
 from .... import codegen
 from ....dtypes import BFLOAT16
-from ....runtime.launch import Spec
-from .. import empty_array
+from ....runtime.launch import Launch, Spec
+from .. import empty_array, new_copy
 from ..launching import Plan, PlanCache
 
 ndarray = np.ndarray
-#: multiplications of a product from which the kernel is faster, and rows at least
+#: multiplications of a product from which the kernel is faster, and rows at least, without AMX
 MIN_MULTIPLICATIONS, MIN_ROWS = 1 << 14, 4
 _plans = PlanCache()
 
@@ -27,14 +27,15 @@ def is_available() -> bool:
     """Whether the processor multiplies bfloat16."""
     from ....codegen.matmul import bfloat16
 
-    return codegen.available() and bfloat16.is_available()
+    return codegen.available() and (has_tiles() or bfloat16.is_available())
 
 
-def _packable(x: ndarray, is_right: bool) -> ndarray:
-    """A matrix in a layout that the kernel packs; copied where it has another."""
-    from ....codegen.matmul import bfloat16
+@cache
+def has_tiles() -> bool:
+    """Whether it does so by AMX."""
+    from ....codegen.matmul import tiles
 
-    return x if bfloat16.layout(Spec.of(x), is_right) is not None else np.ascontiguousarray(x)
+    return codegen.available() and tiles.is_available()
 
 
 def mm(x: ndarray, y: ndarray, bias: ndarray | None = None) -> ndarray | None:
@@ -45,26 +46,66 @@ def mm(x: ndarray, y: ndarray, bias: ndarray | None = None) -> ndarray | None:
         y: (K, N).
         bias: (N).
     """
-    if x.ndim != 2 or y.ndim != 2 or y.dtype != BFLOAT16 or x.dtype != BFLOAT16:
+    if x.ndim != 2 or y.ndim != 2 or (bias is not None and (bias.dtype != BFLOAT16 or bias.shape != y.shape[1:])):
         return None
-    (rows, depth), columns = x.shape, y.shape[1]
-    if rows * depth * columns < MIN_MULTIPLICATIONS or rows < MIN_ROWS or not is_available() or (
-            bias is not None and (bias.dtype != BFLOAT16 or bias.shape != (columns,))):
+    return _product(x, y, bias)
+
+
+def bmm(x: ndarray, y: ndarray) -> ndarray | None:
+    """x @ y for batches of matrices, (B, M, K) and (B, K, N) of bfloat16."""
+    return _product(x, y, None) if x.ndim == y.ndim == 3 and has_tiles() else None
+
+
+def _product(x: ndarray, y: ndarray, bias: ndarray | None) -> ndarray | None:
+    rows, columns = x.shape[-2], y.shape[-1]
+    if x.size * columns < MIN_MULTIPLICATIONS or y.dtype != BFLOAT16 or x.dtype != BFLOAT16 or not is_available() or (
+            rows < MIN_ROWS and not has_tiles()):
         return None
     key = x.shape, x.strides, y.shape, y.strides, bias is None
     plan = _plans.plans.get(key)
     if plan is None:
-        x, y = _packable(x, False), _packable(y, True)
+        x, y = _readable(x, y)
         key = x.shape, x.strides, y.shape, y.strides, bias is None
         plan = _plans.plans.get(key)
         if plan is None:
-            from ....codegen.matmul import bfloat16
-
-            launches = bfloat16.launches(Spec.of(x), Spec.of(y), bias is not None)
-            plan = _plans.insert(key, Plan((), launches))
-    out = empty_array((rows, columns), BFLOAT16)
+            plan = _plans.insert(key, Plan((), _launches(_layout(x), _layout(y), bias is not None)))
+    out = empty_array((*x.shape[:-1], columns), BFLOAT16)
     plan.run((out, x, y, x if bias is None else np.ascontiguousarray(bias)))
     return out
 
 
-__all__ = ["MIN_MULTIPLICATIONS", "MIN_ROWS", "is_available", "mm"]
+def _layout(x: ndarray) -> Spec:
+    """The layout of one or several matrices, with strides of dense ones where a dimension has one element."""
+    strides, dense = list(x.strides), x.itemsize
+    for dim in (-1, -2):
+        if x.shape[dim] == 1:
+            strides[dim] = dense
+        dense = max(dense, strides[dim]) * x.shape[dim]
+    return Spec(x.shape, tuple(strides), x.dtype)
+
+
+def _launches(x: Spec, y: Spec, has_bias: bool) -> list[Launch]:
+    from ....codegen.matmul import bfloat16, tiles
+
+    if has_tiles():
+        return tiles.launches(_batch(x), _batch(y), has_bias)
+    return bfloat16.launches(x, y, has_bias)
+
+
+def _batch(x: Spec) -> Spec:
+    return x if len(x.shape) == 3 else Spec((1, *x.shape), (0, *x.strides), x.dtype)
+
+
+def _readable(x: ndarray, y: ndarray) -> tuple[ndarray, ndarray]:
+    """The matrices, copied where kernels do not read their layout."""
+    from ....codegen.matmul import bfloat16, tiles
+
+    if has_tiles():
+        readable = tiles.are_packable(_batch(_layout(x)), _batch(_layout(y)))
+    else:
+        readable = bfloat16.layout(_layout(x), False) is not None, bfloat16.layout(_layout(y), True) is not None
+    left, right = (each if fits else new_copy(each) for each, fits in zip((x, y), readable, strict=True))
+    return left, right
+
+
+__all__ = ["MIN_MULTIPLICATIONS", "MIN_ROWS", "bmm", "has_tiles", "is_available", "mm"]
