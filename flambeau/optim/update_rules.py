@@ -159,11 +159,10 @@ def _apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple
                   differentiable: bool) -> None:
     tensors = (param, grad, *state)
     if device_memory.count and is_on_accelerator(param):
-        if differentiable or grad.is_sparse:
+        if differentiable or grad.is_sparse or not handlers.update_on_device(
+                rule, tensors, scalars, lambda operands: _apply_update(
+                    rule, operands[0], operands[1], operands[2:], scalars, False)):
             _apply_on_tensors(rule, tensors, scalars)
-        else:
-            handlers.update_on_device(rule, tensors, lambda operands: _apply_update(
-                rule, operands[0], operands[1], operands[2:], scalars, False))
         return
     if special[0] and dispatch_in_use[0] and handles(type(param)):
         parts = getattr(type(param), "_update_operands", None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ...backends.cuda_devices import current_runtime
 from ...devices import device
-from ...engine.grad_mode import grad_mode
+from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import Node, next_number
 from ...engine.tensor_interface import layer
 from ..dispatch.handlers import handlers
@@ -89,14 +88,11 @@ def dropout(x: Tensor, p: float) -> Tensor:
     on = x._device
     keep = 1 - p
     engine = default_generator(on.index).engine
-    view, scale = kernel_view(x), 1 / keep
-
-    def kernel() -> list[np.ndarray]:
-        kept = engine.dropout(x._array.size, keep, _vector_size(x)).reshape(view._array.shape)
-        return [(view * wrap(kept) * scale)._array, kept]
-
-    results = launch("native_dropout", on, [x], kernel)
-    out, kept = as_device_tensors(results, on, [x])
+    scale = 1 / keep
+    drawn = engine.dropout(x._array.size, keep, _vector_size(x)).reshape(x._array.shape)
+    kept = wrap(current_runtime().upload(drawn, on.index, blocking=False))
+    with no_grad():
+        out = x.detach() * kept * scale
     if grad_mode.get() and x._requires_grad:
         out._requires_grad, out._node, out._output_nr = True, NativeDropoutBackward0(x, kept, scale), 0
     return out

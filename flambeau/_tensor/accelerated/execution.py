@@ -28,6 +28,7 @@ from ..dispatch.interception import notify_operator, without_interceptors
 from ..overriding.dispatch import no_dispatch
 from ..overriding.dispatched import DATA_DEPENDENT
 from ..tensor import INFERENCE, Tensor, wrap
+from .computing import call, compute, compute_inplace, device_arrays
 from .placement import check_placement, is_elsewhere
 
 
@@ -57,20 +58,6 @@ def below_autograd() -> Iterator[None]:
     finally:
         grad_mode.reset(grad)
         no_dispatch.reset(token)
-
-
-def device_arrays(values: Sequence[Any]) -> list[DeviceArray]:
-    """The arrays among values, and of tensors among them, nested in lists, that are in a device's memory."""
-    found: list[DeviceArray] = []
-    for x in values:
-        if isinstance(x, Tensor):
-            if x._array.__class__ is DeviceArray:
-                found.append(x._array)
-        elif x.__class__ is DeviceArray:
-            found.append(x)
-        elif x.__class__ is list or x.__class__ is tuple:
-            found += device_arrays(x)
-    return found
 
 
 def launch(name: str, on: device, values: Sequence[Any], kernel: Callable[[], Any],
@@ -142,8 +129,9 @@ def _computed(op: Op, inputs: Sequence[Any], params: dict[str, Any], on: device,
         op.check(*inputs)
     operands, given = kernel_view(list(inputs)), {name: kernel_view(value) for name, value in params.items()}
     try:
-        result = launch(op.name, on, values, lambda: runtime.compute(
-            op, operands, given, lambda: _apply_operator(op, operands, given, None, None, False)))
+        result = launch(op.name, on, values, lambda: compute(
+            op, operands, given, on.index or 0,
+            lambda own, named: _apply_operator(op, own, named, None, None, False)))
     except (IndexError, RuntimeError) as error:
         if not runtime.is_asserted(op.name, error):
             raise
@@ -194,8 +182,9 @@ def write_on_device(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Ca
         operands, given = kernel_view(list(inputs)), {name: kernel_view(value) for name, value in params.items()}
         runtime = current_runtime()
         try:
-            launch(f"{op.name}_", on, [*inputs, *params.values()], lambda: runtime.compute_inplace(
-                op, operands, given, lambda: apply_inplace(op, operands, given)), device_arrays(inputs[:1]))
+            launch(f"{op.name}_", on, [*inputs, *params.values()], lambda: compute_inplace(
+                op, operands, given, on.index or 0, lambda own, values: apply_inplace(op, own, values)),
+                device_arrays(inputs[:1]))
         except (IndexError, RuntimeError) as error:
             if not runtime.is_asserted(op.name, error):
                 raise
@@ -213,31 +202,6 @@ def copy_before_write(x: Tensor) -> Tensor:
     return wrap(copied)
 
 
-def update_on_device(rule: Callable[..., None], tensors: tuple[Any, ...], update: Callable[[tuple[Any, ...]], None]
-                     ) -> None:
-    """Run an optimizer's update of one parameter as one launch.
-
-    Args:
-        tensors: the parameter, its gradient, and its state; the rule writes to all but the gradient.
-        update: runs it on the tensors as kernels see them.
-
-    Raises:
-        RuntimeError: they are on different devices (PyTorch's text).
-    """
-    on = tensors[0]._device
-    for x in tensors:
-        if x is not None and x._device is not on and x._array.ndim:
-            raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
-                               f"{on} and {x._device}!")
-    runtime = current_runtime()
-    operands = tuple(kernel_view(list(tensors)))
-    written = [x for i, x in enumerate(tensors) if x is not None and i != 1]
-    launch(rule.__name__, on, tensors, lambda: runtime.update(rule, operands, lambda: update(operands)),
-           device_arrays(written))
-    for x in written:
-        x._bump_version()
-
-
 def as_launch(name: str, function: Callable[..., Any], args: Sequence[Any], writes: Sequence[Tensor] = ()) -> Any:
     """Run a function that computes with arrays as one launch; what it returns.
 
@@ -247,7 +211,8 @@ def as_launch(name: str, function: Callable[..., Any], args: Sequence[Any], writ
     """
     on = next(each.torch_device for each in device_arrays(args))
     operands = [kernel_view(x) for x in args]
-    return launch(name, on, args, lambda: current_runtime().call(function, operands), device_arrays(writes))
+    arrays = device_arrays(writes)
+    return launch(name, on, args, lambda: call(function, operands, on.index or 0, arrays), arrays)
 
 
 def write_out_on_device(op: Op, result: Tensor, out: Tensor) -> None:
@@ -269,7 +234,6 @@ def write_out_on_device(op: Op, result: Tensor, out: Tensor) -> None:
 
 _COPY = REGISTRY["_copy"]
 handlers.as_launch, handlers.write_out_on_device = as_launch, write_out_on_device
-handlers.update_on_device = update_on_device
 handlers.run_on_device, handlers.write_on_device = run_on_device, write_on_device
 handlers.kernel_view, handlers.copy_on_device = kernel_view, copy_before_write
 

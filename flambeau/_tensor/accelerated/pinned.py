@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.bit_views import resolve
+from ...backends.cuda_devices import current_runtime
 from ...backends.numpy.memory import owner
 from ..tensor import Tensor, wrap
 
@@ -16,7 +17,12 @@ _pinned: dict[int, weakref.ref[Any]] = {}
 
 def pin(x: Tensor) -> Tensor:
     """A copy of a tensor of the CPU in pinned memory."""
-    array = np.array(resolve(x._array), order="K", copy=True)
+    source = resolve(x._array)
+    runtime = current_runtime()
+    size = source.size * source.itemsize
+    flat = np.empty(size, np.uint8) if runtime is None else runtime.pinned(size)
+    array = np.ndarray(source.shape, source.dtype, flat, 0, np.empty_like(source).strides)
+    array[...] = source
     whole = owner(array)
     key = id(whole)
     _pinned[key] = weakref.ref(whole, lambda _: _pinned.pop(key, None))

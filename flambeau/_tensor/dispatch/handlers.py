@@ -32,7 +32,8 @@ class Handlers:
     like_on_device: Callable[..., Any]  # a factory that follows a tensor in a device's memory
     copy_on_device: Callable[..., Any]  # a copy of a tensor in a device's memory, without a graph
     # an optimizer's update of a parameter in a device's memory, as one launch
-    update_on_device: Callable[..., None]
+    update_on_device: Callable[..., bool]
+    update_average_on_device: Callable[..., None]
     dropout_on_device: Callable[..., Any]  # `accelerated.draws`
     push_forward: Callable[..., None]  # tangents of the outputs of an operator (`forward_mode`)
     # operators with a sparse input (`sparse.dispatch`): `apply`, in place, and into `out=`

@@ -64,7 +64,7 @@ def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, 
         if lazy_storages[0]:
             make_writable(average._array)
         if device_memory.count and is_on_accelerator(average):
-            handlers.as_launch("running_average", _update_running, (average, value, momentum, factor), (average,))
+            handlers.update_average_on_device(average, value, momentum, factor, _update_running)
             return
     if factor != 1.0:
         value = value * factor

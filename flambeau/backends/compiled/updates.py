@@ -87,10 +87,10 @@ SYMBOLIC_OPERATIONS = SimpleNamespace(
 class TracedUpdate:
     """A traced update rule: its kernel, and the arrays that it writes."""
 
-    __slots__ = ("_pick", "runner")
+    __slots__ = ("_pick", "runner", "written")
 
     def __init__(self, runner: ElementwiseKernel, written: Sequence[int]) -> None:
-        self.runner = runner
+        self.runner, self.written = runner, tuple(written)
         self._pick = operator.itemgetter(*written) if len(written) > 1 else operator.itemgetter(
             slice(written[0], written[0] + 1))
 
@@ -130,19 +130,34 @@ def run_update(rule: Callable[..., None], arrays: list[np.ndarray], missing: int
     if call == last:  # the next parameter of the same step
         kernel(arrays, values, row_major)
         return True
+    found = traced_update(rule, dtype, len(arrays), missing, scalars)
+    if found is None:
+        return False
+    runner, values = found
+    runner(arrays, values, row_major)
+    if all(x.__class__ in _SCALAR_TYPES for x in scalars):
+        _last[0] = call, runner, values
+    return True
+
+
+def traced_update(rule: Callable[..., None], dtype: np.dtype, count: int, missing: int, scalars: tuple[Any, ...]
+                  ) -> tuple[TracedUpdate, tuple[Any, ...]] | None:
+    """A traced rule, and the values of its kernel's scalars; None where the rule cannot be traced.
+
+    Args:
+        rule, missing, scalars: as for `run_update`.
+        dtype: of the arrays.
+        count: the number of arrays.
+    """
     formulas = _rules.get(rule)
     if formulas is None:
         formulas = _rules[rule] = FormulaCache()
-    key = (dtype, missing, len(arrays), *[x.__class__ if x.__class__ is float or x.__class__ is int else x
-                                          for x in scalars])
-    formula = formulas.find(key, scalars, lambda: _traced(rule, dtype, len(arrays), missing, scalars))
+    key = (dtype, missing, count, *[x.__class__ if x.__class__ is float or x.__class__ is int else x
+                                    for x in scalars])
+    formula = formulas.find(key, scalars, lambda: _traced(rule, dtype, count, missing, scalars))
     if formula is None:
-        return False
-    values = () if formula.scalar_values is None else formula.scalar_values(*scalars)
-    formula.runner(arrays, values, row_major)
-    if all(x.__class__ in _SCALAR_TYPES for x in scalars):
-        _last[0] = call, formula.runner, values
-    return True
+        return None
+    return formula.runner, () if formula.scalar_values is None else formula.scalar_values(*scalars)
 
 
 def _traced(rule: Callable[..., None], dtype: np.dtype, count: int, missing: int, scalars: Sequence[Any]) -> Formula:
@@ -172,4 +187,4 @@ def _traced(rule: Callable[..., None], dtype: np.dtype, count: int, missing: int
     return formula
 
 
-__all__ = ["SYMBOLIC_OPERATIONS", "has_fma", "run_update"]
+__all__ = ["SYMBOLIC_OPERATIONS", "TracedUpdate", "has_fma", "run_update", "traced_update"]

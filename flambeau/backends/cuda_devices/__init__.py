@@ -1,12 +1,15 @@
 """The backend of CUDA devices: which runtime there is, and what it is asked for.
 
-A runtime (`runtime.Runtime`) owns devices: their memory, streams, events and launches. The one that is there is `fake`
-(the host's memory, for tests). The rest of the package knows this module only, and asks it with names of devices;
-`docs/internals/backends.md` has the rules.
+A runtime (`runtime.Runtime`) owns devices: their memory, streams, events and launches. `cupy_runtime` has the GPUs of
+the machine, where CuPy is installed; `fake` has the host's memory, for tests. The rest of the package knows this module
+only, and asks it with names of devices; `docs/internals/backends.md` has the rules.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +31,30 @@ def current_runtime() -> Any:
 
 
 def _detect() -> Any:
-    """The runtime of the GPUs of this machine: there is none yet, only the fake one that `install` is given."""
-    return None
+    """The runtime of the GPUs of this machine; None where there is no driver, no GPU or no CuPy.
+
+    CuPy takes long to be imported, so the driver's library is looked for first.
+    """
+    if os.environ.get("FLAMBEAU_CUDA") == "0" or not _has_driver():
+        return None
+    try:
+        import cupy
+    except ImportError:
+        return None
+    if not cupy.cuda.is_available():
+        return None
+    from .cupy_runtime import CupyRuntime
+
+    return CupyRuntime(cupy)
+
+
+def _has_driver() -> bool:
+    """Whether NVIDIA's driver can be loaded, which says nothing of GPUs."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def observe(function: Callable[[Any], None]) -> None:

@@ -11,8 +11,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,18 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from ...codegen.gpu.kernel_ir import Kernel
 from ...kernels.memory_format import is_dense
 from ..numpy.memory import address, owner
+from . import emulated
 from .array import DeviceArray, device_array
-from .errors import StreamRaceError, device_error
-from .runtime import Properties, Runtime
+from .errors import StreamRaceError
+from .runtime import AddressTable, Place, Product, Properties, Runtime
 
 _PATTERN = 0xA5
-#: operators that a GPU's kernels find errors of elements in, by assertions, and the texts of the host's errors
-_ASSERTING = ("index", "gather", "scatter", "embedding", "nll_loss", "take", "put", "binary_cross_entropy",
-              "max_unpool")
-_ASSERTED = re.compile(r"index -?\d+ is out of bounds|[Ii]ndex out of range|is out of bounds|out of range in self|"
-                       r"should be between 0 and 1|out of range: tried to access")
 
 
 class HostMemory:
@@ -77,6 +72,8 @@ class FakeRuntime(Runtime):
     """
 
     computes_on_host = True
+    #: whether generated kernels are searched for races, which takes several times as long
+    checks_kernels = False
 
     def __init__(self, count: int = 1, memory: int = 1 << 30, processors: int = 108,
                  name: str = "flambeau fake device") -> None:
@@ -89,8 +86,6 @@ class FakeRuntime(Runtime):
         self._numbers: dict[int, int] = {}
         self._streams: dict[int, int] = {}  # stream -> device
         self._default = [self._add_stream(i) for i in range(count)]
-        self._errors: list[str | None] = [None] * count
-        self._found = [False] * count  # whether a synchronization has met the error
 
     # ----- devices -----
 
@@ -99,16 +94,6 @@ class FakeRuntime(Runtime):
         self.check_index(device)
         return Properties(self._name, 8, 0, self._memory, self._processors,
                           uuid=f"00000000-0000-0000-0000-{device:012d}")
-
-    def check(self, device: int) -> None:
-        """Raise the error of a launch that failed, if a synchronization has found it before."""
-        if self._errors[device] is not None and self._found[device]:
-            raise device_error(str(self._errors[device]))
-
-    def _raise_error(self, device: int) -> None:
-        error = self._errors[device]
-        if error is not None:
-            raise device_error(error)
 
     # ----- memory -----
 
@@ -240,9 +225,7 @@ class FakeRuntime(Runtime):
         for each, its in self._streams.items():
             if its == device and (stream is None or each == self._its(device, stream)):
                 host.join(self._clocks[each])
-        if self._errors[device] is not None:
-            self._found[device] = True
-        self._raise_error(device)
+        self.meet_error(device)
 
     def is_idle(self, device: int, stream: int) -> bool:
         """Whether a stream has nothing left to do. Whoever asks a second time is told that it has not."""
@@ -253,9 +236,7 @@ class FakeRuntime(Runtime):
         done = all(host.covers(*each) for each in clock.items())
         host.join(clock)  # a device that is asked goes on meanwhile
         if done:
-            if self._errors[device] is not None:
-                self._found[device] = True
-            self._raise_error(device)
+            self.meet_error(device)
         return done
 
     def record_event(self, device: int, stream: int) -> _Point:
@@ -269,9 +250,7 @@ class FakeRuntime(Runtime):
     def synchronize_event(self, point: _Point) -> None:
         """Wait for a point in time."""
         self._of_host().join(point.clock)
-        if self._errors[point.device] is not None:
-            self._found[point.device] = True
-        self._raise_error(point.device)
+        self.meet_error(point.device)
 
     def has_happened(self, point: _Point) -> bool:
         """Whether a point in time has passed. Whoever asks a second time is told that it has."""
@@ -332,21 +311,14 @@ class FakeRuntime(Runtime):
         """The number of a stream among the streams of all devices."""
         return self._its(device, stream)
 
-    def compute(self, op: Any, operands: list[Any], params: dict[str, Any], on_host: Callable[[], Any]) -> Any:
-        """The results of the host's kernel."""
-        return on_host()
+    def run_kernel(self, kernel: Kernel, grid: tuple[int, int, int], places: Sequence[Place | AddressTable],
+                   scalars: Sequence[Any]) -> None:
+        """Run a generated kernel on the emulator."""
+        emulated.run_kernel(kernel, grid, places, scalars, self.checks_kernels)
 
-    def compute_inplace(self, op: Any, operands: list[Any], params: dict[str, Any], on_host: Callable[[], Any]) -> None:
-        """Write the result of the host's kernel into its first operand."""
-        on_host()
-
-    def call(self, function: Callable[..., Any], operands: list[Any]) -> Any:
-        """Call it on the host."""
-        return function(*operands)
-
-    def update(self, rule: Callable[..., None], operands: tuple[Any, ...], on_host: Callable[[], None]) -> None:
-        """Run an optimizer's rule on the host."""
-        on_host()
+    def multiply(self, product: Product) -> None:
+        """Compute a batch of matrix products by NumPy."""
+        emulated.multiply(product)
 
     def wrote(self, device: int, arrays: Sequence[DeviceArray]) -> None:
         """Note that the last launch wrote new arrays, which are its results."""
@@ -355,22 +327,6 @@ class FakeRuntime(Runtime):
             accesses = each.memory.accesses
             accesses.write = stream, self._numbers[stream]
             accesses.reads.clear()
-
-    def is_asserted(self, name: str, error: Exception) -> bool:
-        """Whether a kernel of a GPU would find an error of the host's kernel by an assertion on the device."""
-        return any(each in name for each in _ASSERTING) and _ASSERTED.search(str(error)) is not None
-
-    def fail(self, device: int) -> None:
-        """Note that a launch failed by an assertion; raised at the next synchronization.
-
-        Raises:
-            AcceleratorError: at once, if CUDA_LAUNCH_BLOCKING is set.
-        """
-        if self._errors[device] is None:
-            self._errors[device] = "device-side assert triggered"
-        if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
-            self._found[device] = True
-            self._raise_error(device)
 
 
 def _base(array: Any) -> Any:

@@ -6,19 +6,68 @@ device that the operands are on.
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import devices
+from ...codegen.gpu.kernel_ir import Kernel
 from ...kernels.memory_format import is_dense
 from .allocator import CachingAllocator, DeviceMemory
 from .array import DeviceArray, device_array
 from .errors import device_error
+
+#: operators that a GPU's kernels find errors of elements in, by assertions, and the texts of the host's errors
+_ASSERTING = ("index", "gather", "scatter", "embedding", "nll_loss", "take", "put", "binary_cross_entropy",
+              "max_unpool")
+_ASSERTED = re.compile(r"index -?\d+ is out of bounds|[Ii]ndex out of range|is out of bounds|out of range in self|"
+                       r"should be between 0 and 1|out of range: tried to access")
+
+#: a block of memory and an offset in bytes
+Place = tuple[DeviceMemory, int]
+
+
+class AddressTable(NamedTuple):
+    """An argument of a kernel that is a table of addresses of arrays, all of one dtype."""
+
+    dtype: np.dtype
+    places: tuple[Place, ...]
+
+
+class Product(NamedTuple):
+    """A batch of products of row-major matrices, C = alpha A B + beta C.
+
+    Attributes:
+        a, b, c: where the first elements are.
+        dtype: of all elements.
+        m, n, k: A has m rows and k columns, B has n columns.
+        transposed: whether A, and whether B, is stored column by column.
+        rows: the distances of neighbouring rows of A, B and C (columns, where they are stored so), in elements.
+        steps: the distances of neighbouring matrices, in elements.
+        batch: the number of matrices.
+        tf32: whether float32 factors may be rounded to TF32.
+    """
+
+    a: Place
+    b: Place
+    c: Place
+    dtype: np.dtype
+    m: int
+    n: int
+    k: int
+    transposed: tuple[bool, bool]
+    rows: tuple[int, int, int]
+    steps: tuple[int, int, int] = (0, 0, 0)
+    batch: int = 1
+    alpha: complex = 1.0
+    beta: complex = 0.0
+    tf32: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +123,8 @@ class Runtime:
     def __init__(self, count: int) -> None:
         self.count = count
         self.current = _Current()
+        self._errors: list[str | None] = [None] * count  # assertions that failed
+        self._found = [False] * count  # whether a synchronization has met the error
         self.allocators = [
             CachingAllocator(devices.cuda(i), partial(self.malloc, i), self.release, partial(self.memory_info, i),
                              self.stand_in) for i in range(count)]
@@ -164,39 +215,71 @@ class Runtime:
 
     # ----- what a subclass provides -----
 
-    def compute(self, op: Any, operands: list[Any], params: dict[str, Any], on_host: Callable[[], Any]) -> Any:
-        """The results of an operator's kernel.
+    def run_kernel(self, kernel: Kernel, grid: tuple[int, int, int], places: Sequence[Place | AddressTable],
+                   scalars: Sequence[Any]) -> None:
+        """Start a generated kernel on the current stream of the device that runs a launch.
 
         Args:
-            operands: tensors on the runtime's view of memory, and other inputs.
-            on_host: runs the host's kernel on them.
+            kernel: it.
+            grid: the number of blocks in three dimensions.
+            places: of the kernel's buffers.
+            scalars: its other parameters.
         """
         raise NotImplementedError
 
-    def compute_inplace(self, op: Any, operands: list[Any], params: dict[str, Any], on_host: Callable[[], Any]) -> None:
-        """Write the result of an operator's kernel into its first operand; arguments as for `compute`."""
+    def multiply(self, product: Product) -> None:
+        """Compute a batch of matrix products on the current stream of the device that runs a launch."""
         raise NotImplementedError
 
-    def call(self, function: Callable[..., Any], operands: list[Any]) -> Any:
-        """Call a function that computes with arrays on the runtime's view of memory."""
+    def begin_capture(self, device: int, stream: int) -> None:
+        """Record the launches of a stream from now on instead of running them."""
         raise NotImplementedError
 
-    def update(self, rule: Callable[..., None], operands: tuple[Any, ...], on_host: Callable[[], None]) -> None:
-        """Run an optimizer's rule, which writes to its operands; arguments as for `compute`."""
+    def end_capture(self, device: int, stream: int) -> Any:
+        """End the recording of a stream; what was recorded, for `replay`."""
         raise NotImplementedError
+
+    def is_capturing(self, device: int, stream: int) -> bool:
+        """Whether the launches of a stream are recorded."""
+        return False
+
+    def replay(self, device: int, stream: int, graph: Any) -> None:
+        """Run recorded launches on a stream."""
+        raise NotImplementedError
+
+    def pinned(self, nbytes: int) -> np.ndarray:
+        """Bytes of the host that a device copies from and to while the host goes on."""
+        return np.empty(nbytes, np.uint8)
 
     def wrote(self, device: int, arrays: Sequence[DeviceArray]) -> None:
         """Note that the last launch wrote new arrays, which are its results."""
 
     def is_asserted(self, name: str, error: Exception) -> bool:
-        """Whether an error of a kernel is one that a device finds by an assertion, after the launch."""
-        return False
+        """Whether an error of the host's kernel is one that a GPU's kernel finds by an assertion, after the launch."""
+        return any(each in name for each in _ASSERTING) and _ASSERTED.search(str(error)) is not None
 
     def fail(self, device: int) -> None:
-        """Note that a launch failed by an assertion."""
+        """Note that a launch failed by an assertion; raised at the next synchronization.
+
+        Raises:
+            AcceleratorError: at once, if CUDA_LAUNCH_BLOCKING is set.
+        """
+        if self._errors[device] is None:
+            self._errors[device] = "device-side assert triggered"
+        if os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
+            self.meet_error(device)
+
+    def meet_error(self, device: int) -> None:
+        """Raise the error of a launch that failed, at a synchronization; from then on `check` raises it, too."""
+        error = self._errors[device]
+        if error is not None:
+            self._found[device] = True
+            raise device_error(error)
 
     def check(self, device: int) -> None:
-        """Raise an error that an earlier launch has left."""
+        """Raise the error of a launch that failed, if a synchronization has found it before."""
+        if self._found[device]:
+            raise device_error(str(self._errors[device]))
 
     def stand_in(self, addresses: np.ndarray) -> None:
         """Prepare the host's addresses that stand for a new block of memory."""
@@ -220,4 +303,4 @@ class Runtime:
     elapsed: Callable[[Any, Any], float]  # milliseconds between two points
 
 
-__all__ = ["Properties", "Runtime"]
+__all__ = ["AddressTable", "Place", "Product", "Properties", "Runtime"]

@@ -1,0 +1,93 @@
+"""What is updated in place on a device: parameters by optimizers' rules, running averages of batch norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled.updates import traced_update
+from ...backends.cuda_devices import current_runtime, strided_copies
+from ...backends.cuda_devices.array import DeviceArray
+from ...codegen.gpu import elementwise
+from ...engine.grad_mode import no_grad
+from ...runtime.launch import Spec
+from ..dispatch.handlers import handlers
+from ..tensor import Tensor, wrap
+from .execution import as_launch, device_arrays, kernel_view, launch
+from .operator_programs import kept_number
+
+
+def update_on_device(rule: Callable[..., None], tensors: tuple[Any, ...], scalars: tuple[Any, ...],
+                     update: Callable[[tuple[Any, ...]], None]) -> bool:
+    """Run an optimizer's update of one parameter as one launch; False where it takes operators.
+
+    Args:
+        rule: the rule.
+        tensors: the parameter, its gradient, and its state; the rule writes to all but the gradient.
+        scalars: the rule's numbers and flags.
+        update: runs it on the tensors as kernels of the host see them.
+
+    Raises:
+        RuntimeError: they are on different devices (PyTorch's text).
+    """
+    on = tensors[0]._device
+    for x in tensors:
+        if x is not None and x._device is not on and x._array.ndim:
+            raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                               f"{on} and {x._device}!")
+    written = [x for i, x in enumerate(tensors) if x is not None and i != 1]
+    if current_runtime().computes_on_host:
+        operands = tuple(kernel_view(list(tensors)))
+        launch(rule.__name__, on, tensors, lambda: update(operands), device_arrays(written))
+    elif not _launched(rule, tensors, scalars):
+        return False
+    for x in written:
+        x._bump_version()
+    return True
+
+
+def _launched(rule: Callable[..., None], tensors: tuple[Any, ...], scalars: tuple[Any, ...]) -> bool:
+    """Run a rule as one generated kernel; whether there is one."""
+    arrays = [x._array for x in tensors if x is not None]
+    first = arrays[0]
+    if any(each.__class__ is not DeviceArray or each.dtype != first.dtype or each.shape != first.shape
+           for each in arrays) or first.dtype.kind != "f" or not first.size:
+        return False
+    if len({(id(each.memory), each.byte_offset) for each in arrays}) < len(arrays):
+        return False
+    missing = sum(1 << i for i, x in enumerate(tensors) if x is None)
+    found = traced_update(rule, first.dtype, len(arrays), missing, scalars)
+    if found is None:
+        return False
+    traced, values = found
+    device = first.torch_device.index
+    numbers = [kept_number(np.array(value).astype(dtype), device)
+               for value, dtype in zip(values, traced.runner.scalars, strict=True)]
+    outs = [arrays[i] for i in traced.written]
+    ins = [*arrays, *numbers]
+    launches = elementwise.launches(traced.runner.outputs, [Spec.of(each) for each in outs],
+                                    [Spec.of(each) for each in ins])
+    launch(rule.__name__, tensors[0]._device, tensors, lambda: strided_copies.start(
+        current_runtime(), launches, [(each.memory, each.byte_offset) for each in (*outs, *ins)], device), outs)
+    return True
+
+
+def update_average(average: Tensor, value: Any, momentum: float, factor: float, update: Callable[..., None]) -> None:
+    """average <- (1 - momentum) average + momentum factor value, on a device.
+
+    Args:
+        value: an array of the device's.
+        update: runs it on what kernels of the host see.
+    """
+    if current_runtime().computes_on_host:
+        as_launch("running_average", update, (average, value, momentum, factor), (average,))
+        return
+    with no_grad():
+        average.detach().mul_(1 - momentum).add_(wrap(value), alpha=momentum * factor)
+
+
+handlers.update_on_device, handlers.update_average_on_device = update_on_device, update_average
+
+__all__ = ["update_average", "update_on_device"]

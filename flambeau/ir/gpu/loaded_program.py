@@ -1,0 +1,84 @@
+"""Device programs on a runtime's devices: their constants in the device's memory, and launches on a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...backends.cuda_devices.array import DeviceArray, device_array
+from ...codegen.gpu.launches import VECTOR
+from .device_program import BoundLaunch, DeviceProgram
+
+
+class LoadedProgram:
+    """A program that runs on one device.
+
+    Args:
+        program: it.
+        runtime: the runtime (`backends.cuda_devices.runtime`).
+        device: the device's index.
+        name: of its launches.
+    """
+
+    def __init__(self, program: DeviceProgram, runtime: Any, device: int, name: str = "program") -> None:
+        self.program, self.runtime, self.device, self.name = program, runtime, device, name
+        self._constants = [runtime.upload(np.ascontiguousarray(each), device) for each in program.plan.constants]
+        self._overwritten = [program.plan.inputs.index(each.overwrites.attrs) for each in program.schedule.targets
+                             if each.overwrites is not None]
+
+    def run(self, inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray] | None = None
+            ) -> list[DeviceArray] | None:
+        """Launch the program on the device's current stream: the new arrays, or None where a data guard fails.
+
+        The host waits for data guards only.
+
+        Args:
+            inputs: arrays in the order of `plan.inputs`, dense or spanning the input's memory.
+            outputs: arrays to write, instead of new ones.
+        """
+        plan, runtime, device = self.program.plan, self.runtime, self.device
+        results = [runtime.empty(device, shape, dtype) for shape, dtype in plan.output_specs] if outputs is None else (
+            list(outputs))
+        arena = device_array(runtime.allocate(device, plan.arena), (plan.arena,), np.dtype(np.uint8))
+        table = [(each.memory, each.byte_offset) for each in (*inputs, *results, arena, *self._constants)]
+        written = {id(inputs[number]) for number in self._overwritten}
+        reads = [each for each in inputs if id(each) not in written]
+        writes = [*(each for each in inputs if id(each) in written), *results, arena]
+        guarded = self.program.guarded
+        if self.program.guards:
+            self._launch(self.program.launches[:guarded], table, reads, writes)
+            if not self._guards_hold(table):
+                return None
+        else:
+            guarded = 0
+        self._launch(self.program.launches[guarded:], table, reads, writes)
+        return results
+
+    def _launch(self, launches: Sequence[BoundLaunch], table: Sequence[Any], reads: Sequence[DeviceArray],
+                writes: Sequence[DeviceArray]) -> None:
+        if launches:
+            self.runtime.launch(self.name, self.device, reads, writes, lambda: self._start(launches, table))
+
+    def _start(self, launches: Sequence[BoundLaunch], table: Sequence[Any]) -> None:
+        for bound in launches:
+            chosen = bound.launch
+            places = [(table[entry][0], table[entry][1] + offset) for entry, offset in bound.operands]
+            if chosen.unaligned is not None and any((memory.offset + offset) % VECTOR for memory, offset in places):
+                chosen = chosen.unaligned
+            self.runtime.run_kernel(chosen.kernel, chosen.grid, [
+                (places[each.operand][0], places[each.operand][1] + each.offset) for each in chosen.arguments],
+                chosen.scalars)
+
+    def _guards_hold(self, table: Sequence[Any]) -> bool:
+        """Read the data guards' values, for which the host waits."""
+        for entry, offset, outcome in self.program.guards:
+            memory, first = table[entry]
+            flag = device_array(memory, (1,), np.dtype(np.uint8), None, first + offset)
+            if bool(self.runtime.download(flag)[0]) != outcome:
+                return False
+        return True
+
+
+__all__ = ["LoadedProgram"]

@@ -1,0 +1,37 @@
+"""`cupy_devices`: CUDA devices of the runtime on CuPy, with the module of `fake_cupy` in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import flambeau as torch
+from flambeau.backends.cuda_devices import cupy_kernels, install
+from flambeau.backends.cuda_devices.cupy_runtime import CupyRuntime
+from tests.backends.cuda_devices.fake_cupy import fake_cupy
+
+
+@contextmanager
+def cupy_devices(count: int = 1, memory: int = 1 << 30, ptx: bool = False) -> Iterator[Any]:
+    """A block with the runtime's devices; yields the module.
+
+    Args:
+        ptx: whether LLVM generates kernels' PTX; without it modules have entry points only.
+    """
+    assert torch.testing is not None
+    kernels: dict[str, Any] = {}
+    original = cupy_kernels.ptx.compile_kernels
+
+    def compile_kernels(wanted: Any, architecture: str) -> str:
+        kernels.update((each.name, each) for each in wanted)
+        return original(wanted, architecture) if ptx else "\n".join(f".visible .entry {each.name}()" for each in wanted)
+
+    cupy = fake_cupy(kernels, count, memory)
+    cupy_kernels.ptx.compile_kernels = compile_kernels
+    before = install(CupyRuntime(cupy))
+    try:
+        yield cupy
+    finally:
+        install(before)
+        cupy_kernels.ptx.compile_kernels = original
