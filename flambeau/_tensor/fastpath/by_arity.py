@@ -178,7 +178,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             return fallback(input) if limit is None else general(input)
         if type(r) is not ndarray:
             r = asarray(r)
-        if layouts_seen[0] and not a.flags.c_contiguous and 1 in r.shape:
+        if layouts_seen[0] and (layouts_seen[0] > 1 or not a.flags.c_contiguous) and 1 in r.shape:
             r = in_elementwise_layout(r, (a,))
         result = new(Tensor)
         result._array = r
@@ -306,7 +306,8 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
         if r.size > limit[0]:
             seen_large_results[:] = [True]
         seen = layouts_seen[0]
-        if seen and (seen > 1 or not (a.flags.c_contiguous and b.flags.c_contiguous)) and not (
+        if seen and ((seen > 1 and (1 in a.shape or 1 in b.shape)) or not (
+                a.flags.c_contiguous and b.flags.c_contiguous)) and not (
                 r.strides == a.strides == b.strides and a.shape == b.shape):
             r = in_elementwise_layout(r, (a, b))
         result = new(Tensor)

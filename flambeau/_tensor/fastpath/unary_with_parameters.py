@@ -220,7 +220,7 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
             return None
         if r is None or r.dtype is not dt:  # no kernel, or a dtype that `finish` does not record
             return None
-        if follows_input and layouts_seen[0] and not a.flags.c_contiguous:
+        if follows_input and layouts_seen[0] and (layouts_seen[0] > 1 or not a.flags.c_contiguous):
             r = in_elementwise_layout(r, (a,))
         return finish(input, a, r, values, kernel_rule if large else run)
 
