@@ -10,8 +10,8 @@ from ..shapes import contiguous_strides
 
 ndarray = np.ndarray
 
-#: [whether operands may have another layout than row-major: 1 once a tensor was permuted, 2 once there was one whose
-#: strides in dimensions of size 1 tell channels-last from row-major]: until then results are row-major
+#: [whether operands may have another layout than row-major: 1 once a tensor was permuted, 2 once there was one of which
+#: only the strides in dimensions of size 1 tell its layout from row-major]: until then results are row-major
 layouts_seen = [0]
 
 
@@ -19,7 +19,7 @@ def note_layout(x: ndarray) -> None:
     """Note the layout of an array that was permuted or copied to a memory format (`layouts_seen`)."""
     if not x.flags.c_contiguous:
         layouts_seen[0] = layouts_seen[0] or 1
-    elif is_channels_last(x.shape, x.strides):
+    elif 1 in x.shape and x.strides != tuple([s * x.itemsize for s in contiguous_strides(x.shape)]):
         layouts_seen[0] = 2
 
 

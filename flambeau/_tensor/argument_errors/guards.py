@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from ..overriding.entry_points import another_function
@@ -18,37 +18,59 @@ from ..overriding.entry_points import another_function
 #: functions of several overloads, some whose errors name what is missing, and those that read attributes of what they
 #: are given or convert it; none of the smallest, which a Python frame would slow down
 GUARDED_FUNCTIONS = (
-    "adaptive_max_pool1d", "addcdiv", "addcmul", "alpha_dropout", "alpha_dropout_", "arange", "argsort",
-    "bartlett_window", "bernoulli", "bincount", "binomial", "blackman_window", "broadcast_to", "bucketize",
-    "cholesky", "cholesky_inverse", "cholesky_solve", "clamp", "clip", "combinations",
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_similarity", "count_nonzero", "cov", "cross", "cumulative_trapezoid", "dsplit", "embedding_bag",
-    "empty_permuted", "empty_strided", "expand_copy", "eye", "feature_alpha_dropout", "feature_alpha_dropout_",
-    "feature_dropout", "feature_dropout_", "fill", "float_power", "frobenius_norm", "full", "full_like", "ger",
-    "gradient", "hamming_window", "hann_window", "hash_tensor", "histc", "histogram", "histogramdd", "hsplit",
-    "index_fill", "isin", "istft", "kaiser_window", "linspace", "logspace", "lu_unpack", "median", "mode",
-    "moveaxis", "movedim", "multinomial", "mvlgamma", "nanmedian", "narrow", "native_dropout",
-    "norm_except_dim", "normal", "nuclear_norm", "outer", "permute_copy", "pinverse", "poisson", "prod", "qr",
-    "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
-    "repeat_interleave", "result_type", "rot90", "round", "rrelu", "rrelu_", "rsub", "scatter", "searchsorted",
-    "segment_reduce", "select_copy", "slice_copy", "sort", "split_copy", "squeeze_copy", "std", "std_mean",
-    "svd", "tensor_split", "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril_indices",
-    "triu_indices", "unflatten", "unsafe_chunk", "vander", "var", "var_mean", "view_copy", "vsplit", "where",
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "addcdiv", "addcmul", "affine_grid_generator", "allclose",
+    "alpha_dropout", "alpha_dropout_", "aminmax", "arange", "argsort", "as_strided", "as_strided_copy",
+    "as_strided_scatter", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "bartlett_window", "bernoulli",
+    "bilinear", "bincount", "binomial", "blackman_window", "broadcast_to", "bucketize", "cholesky",
+    "cholesky_inverse", "cholesky_solve", "clamp", "clip", "column_stack", "combinations", "conv1d", "conv2d",
+    "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
+    "count_nonzero", "cov", "cross", "ctc_loss", "cumulative_trapezoid", "det", "diag", "diagflat", "divide",
+    "dsplit", "dstack", "embedding_bag", "empty_permuted", "empty_strided", "expand_copy", "eye",
+    "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_", "fft_fft",
+    "fft_fft2", "fft_fftfreq", "fft_fftn", "fft_fftshift", "fft_hfft", "fft_hfft2", "fft_hfftn", "fft_ifft",
+    "fft_ifft2", "fft_ifftn", "fft_ifftshift", "fft_ihfft", "fft_ihfft2", "fft_ihfftn", "fft_irfft",
+    "fft_irfft2", "fft_irfftn", "fft_rfft", "fft_rfft2", "fft_rfftfreq", "fft_rfftn", "fill", "float_power",
+    "frobenius_norm", "full", "full_like", "ger", "gradient", "grid_sampler", "grid_sampler_2d",
+    "grid_sampler_3d", "group_norm", "hamming_window", "hann_window", "hash_tensor", "histc", "histogram",
+    "histogramdd", "hsplit", "hstack", "index_fill", "index_put", "inner", "inverse", "isclose", "isin",
+    "isneginf", "isposinf", "istft", "kaiser_window", "kron", "kthvalue", "linalg_cholesky",
+    "linalg_cholesky_ex", "linalg_cond", "linalg_diagonal", "linalg_eigvals", "linalg_eigvalsh", "linalg_inv",
+    "linalg_inv_ex", "linalg_ldl_factor", "linalg_lstsq", "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex",
+    "linalg_matrix_norm", "linalg_matrix_power", "linalg_matrix_rank", "linalg_multi_dot", "linalg_norm",
+    "linalg_pinv", "linalg_solve", "linalg_solve_ex", "linalg_svd", "linalg_svdvals", "linalg_tensorinv",
+    "linalg_tensorsolve", "linalg_vander", "linalg_vecdot", "linalg_vector_norm", "linspace", "logdet",
+    "logspace", "lu_solve", "lu_unpack", "matrix_exp", "matrix_power", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool3d", "median", "mode", "moveaxis", "movedim", "multinomial", "mvlgamma", "nanmean",
+    "nanmedian", "nansum", "narrow", "narrow_copy", "native_batch_norm", "native_dropout", "native_group_norm",
+    "native_layer_norm", "nonzero", "nonzero_static", "norm_except_dim", "normal", "nuclear_norm", "orgqr",
+    "outer", "pairwise_distance", "pdist", "permute_copy", "pinverse", "poisson", "polygamma", "prelu", "prod",
+    "qr", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range",
+    "repeat_interleave", "resize_as_", "result_type", "rms_norm", "rot90", "round", "row_stack", "rrelu",
+    "rrelu_", "rsub", "scalar_tensor", "scatter", "searchsorted", "segment_reduce", "select_copy", "signbit",
+    "slice_copy", "slice_inverse", "slogdet", "sort", "special_polygamma", "split_copy", "split_with_sizes_copy",
+    "squeeze_copy", "std", "std_mean", "subtract", "svd", "take_along_dim", "tensor_split", "tile",
+    "transpose_copy", "trapezoid", "trapz", "triangular_solve", "tril_indices", "triu_indices", "true_divide",
+    "unbind_copy", "unflatten", "unsafe_chunk", "vander", "var", "var_mean", "view_as_complex_copy",
+    "view_as_real_copy", "view_copy", "vsplit", "vstack", "where",
 )
 GUARDED_METHODS = (
-    "addcdiv", "addcdiv_", "addcmul", "addcmul_", "argsort", "bernoulli", "bernoulli_", "bincount",
-    "broadcast_to", "cauchy_", "cholesky", "cholesky_inverse", "cholesky_solve", "clamp", "clamp_", "clip",
-    "clip_", "count_nonzero", "cov", "cross", "cuda", "cummax", "cummin", "cumprod_", "cumsum_", "diag",
-    "diag_embed", "diagonal", "diff", "divide_", "dsplit", "exponential_", "fill_diagonal_", "float_power",
-    "float_power_", "geometric_", "ger", "hash_tensor", "histc", "histogram", "hsplit", "index_fill",
-    "index_fill_", "ipu", "kthvalue", "log_normal_", "logcumsumexp", "logit_", "masked_fill_", "median", "mode",
-    "moveaxis", "movedim", "mtia", "multinomial", "mvlgamma", "nanmedian", "narrow", "new", "new_empty_strided",
-    "nonzero", "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prod", "qr", "random_",
-    "repeat_interleave", "resize_as_sparse_", "rot90", "round", "round_", "scatter", "scatter_", "set_", "smm",
-    "sort", "sparse_mask", "split_with_sizes", "sspaddmm", "std", "sum_to_size", "svd", "swapaxes_",
-    "swapdims_", "take_along_dim", "tensor_split", "to_dense", "to_padded_tensor", "to_sparse", "to_sparse_bsc",
-    "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "triangular_solve", "true_divide_", "unsafe_chunk",
-    "unsafe_split", "unsafe_split_with_sizes", "var", "vsplit", "where", "xpu",
+    "addcdiv", "addcdiv_", "addcmul", "addcmul_", "allclose", "aminmax", "argsort", "as_strided", "as_strided_",
+    "as_strided_scatter", "bernoulli", "bernoulli_", "bincount", "broadcast_to", "cauchy_", "cholesky",
+    "cholesky_inverse", "cholesky_solve", "clamp", "clamp_", "clip", "clip_", "count_nonzero", "cov", "cross",
+    "cuda", "cummax", "cummin", "cumprod_", "cumsum_", "det", "diag", "diag_embed", "diagflat", "diagonal",
+    "diff", "divide", "divide_", "dsplit", "exponential_", "fill_diagonal_", "float_power", "float_power_",
+    "geometric_", "ger", "hash_tensor", "histc", "histogram", "hsplit", "index_fill", "index_fill_", "index_put",
+    "index_put_", "inner", "inverse", "ipu", "isclose", "isneginf", "isposinf", "kron", "kthvalue",
+    "log_normal_", "logcumsumexp", "logdet", "logit_", "lu_solve", "map2_", "map_", "masked_fill_", "matrix_exp",
+    "matrix_power", "median", "mode", "moveaxis", "movedim", "mtia", "multinomial", "mvlgamma", "nanmean",
+    "nanmedian", "nansum", "narrow", "narrow_copy", "new", "new_empty_strided", "nonzero", "nonzero_static",
+    "normal_", "orgqr", "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prelu", "prod", "qr", "random_",
+    "repeat_interleave", "resize_", "resize_as_", "resize_as_sparse_", "rot90", "round", "round_", "scatter",
+    "scatter_", "set_", "signbit", "slice_inverse", "slogdet", "smm", "sort", "sparse_mask", "split_with_sizes",
+    "sspaddmm", "std", "subtract", "subtract_", "sum_to_size", "svd", "swapaxes_", "swapdims_", "take_along_dim",
+    "tensor_split", "tile", "to_dense", "to_padded_tensor", "to_sparse", "to_sparse_bsc", "to_sparse_bsr",
+    "to_sparse_csc", "to_sparse_csr", "triangular_solve", "true_divide", "true_divide_", "type_as", "uniform_",
+    "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "var", "vsplit", "where", "xpu",
 )
 
 
@@ -104,6 +126,8 @@ def guard(function: FunctionType, space: str, name: str) -> None:
     """
     guarded = _unfit_call in function.__code__.co_consts  # a method made of a guarded function needs one guard
     implementation = function.__wrapped__ if guarded else another_function(function)  # type: ignore[attr-defined]
+    if guarded and space == "Tensor":
+        implementation = without_out(implementation, name)
     code = _template(len(function.__code__.co_freevars))
     constants = {_IMPLEMENTATION: implementation, _NAMES: (space, name), _UNFIT: _unfit_call}
     function.__code__ = code.replace(
@@ -111,6 +135,56 @@ def guard(function: FunctionType, space: str, name: str) -> None:
         co_name=function.__code__.co_name, co_qualname=function.__code__.co_qualname,
         co_filename=function.__code__.co_filename, co_firstlineno=function.__code__.co_firstlineno)
     function.__wrapped__ = implementation  # type: ignore[attr-defined]  # for `inspect.signature`
+
+
+#: what the free variable is called in which a fast path has the function of all other calls
+_GENERAL = ("general", "_general", "function")
+
+
+def without_out(function: FunctionType, name: str) -> FunctionType:
+    """A method's function, which refuses `out=`: functions take it, methods do not.
+
+    The parameter gets another name, so that nothing is tested in a call; where a function without that parameter, or
+    with a fast path, passes its keywords on, it passes them to a function that refuses.
+
+    Args:
+        function: the method's own, not that of `torch`.
+        name: the method's.
+    """
+    code = function.__code__
+    at = next((i for i, free in enumerate(code.co_freevars) if free in _GENERAL), None)
+    if at is not None and code.co_name == "call":
+        cells = list(function.__closure__ or ())
+        if isinstance(cells[at].cell_contents, FunctionType):
+            cells[at] = CellType(_refusing_out(cells[at].cell_contents, name))
+        result = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, tuple(cells))
+    elif "out" in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
+        names = {"varnames": code.co_varnames, "cellvars": code.co_cellvars}
+        code = code.replace(**{f"co_{kind}": tuple("_no_out" if v == "out" else v for v in names)
+                               for kind, names in names.items()})  # type: ignore[arg-type]
+        result = FunctionType(code, function.__globals__, function.__name__, function.__defaults__,
+                              function.__closure__)
+    else:
+        return function
+    result.__kwdefaults__ = function.__kwdefaults__ and {
+        "_no_out" if k == "out" and at is None else k: v for k, v in function.__kwdefaults__.items()}
+    result.__doc__, result.__annotations__ = function.__doc__, function.__annotations__
+    result.__qualname__, result.__module__ = function.__qualname__, function.__module__
+    result.__dict__.update(function.__dict__)
+    return result
+
+
+def _refusing_out(general: Any, name: str) -> Any:
+    """The function behind a method's fast path: it raises PyTorch's error for `out=`."""
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("out") is None:
+            return general(*args, **kwargs)
+        from .messages import explained
+
+        raise explained("Tensor", name, args[1:], kwargs) or TypeError(
+            f"{name}() got an unexpected keyword argument 'out'")
+
+    return refuse
 
 
 def refused(name: str, args: Sequence[Any], defaulted: Sequence[tuple[str, Any, Any]] = (),
@@ -139,4 +213,4 @@ def refused(name: str, args: Sequence[Any], defaulted: Sequence[tuple[str, Any, 
     return unfit((name,), given, named)
 
 
-__all__ = ["NOT_GIVEN", "guard", "refused"]
+__all__ = ["NOT_GIVEN", "guard", "refused", "without_out"]

@@ -26,6 +26,7 @@ _TYPE_TEXTS = {
     "Device": "torch.device", "std::string": "str", "c10::string_view": "str", "Dimname": "name",
     "DimnameList": "tuple of names",
 }
+_SPACES = ("torch._C._linalg", "torch._C._fft", "torch._C._special")
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 #: functions whose tensors may be numbers
 _NUMBERS_AS_TENSORS = frozenset(
@@ -192,7 +193,11 @@ def signatures(space: str, name: str) -> tuple[Signature, ...]:
     >>> [str(signature) for signature in signatures("Tensor", "max")]
     ['()', '(Tensor other)', '(int dim, bool keepdim = False)']
     """
-    return tuple(Signature(text) for text in _texts().get((space, name), ()) if "(" in text)
+    texts = _texts()
+    found = texts.get((space, name))
+    if found is None and space == "torch":  # functions of `torch.linalg` and its like have the prefix in their names
+        found = next((texts[other, name] for other in _SPACES if (other, name) in texts), None)
+    return tuple(Signature(text) for text in found or () if "(" in text)
 
 
 # ----- types of values ----------------------------------------------------------------------------

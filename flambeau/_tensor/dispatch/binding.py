@@ -239,69 +239,70 @@ def general_function(op: Op) -> Callable[..., Any]:
         result_type, result_type_of_out = named_result(op), named_result(op, with_out=True)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if op.scalar_overloads:
-            for name, other in op.scalar_overloads.items():
-                at = op.inputs.index(name)
-                value = args[at] if at < len(args) else kwargs.get(name)
-                if _is_number(value):
-                    if out is not None:
-                        check_records_nothing(op.name, (*args, *kwargs.values()), (out,), op.differentiable)
-                    try:
-                        result = public_function(other)(*args, **kwargs)
-                    except NotImplementedError:
-                        if out is not None and isinstance(args[0] if args else None, Tensor):
-                            _check_unsupported_out(op, [*args, value], {}, out)
-                        raise
-                    return result if out is None else write_out(other, result, out)
         try:
-            inputs, params = bind(op, args, kwargs)
-        except ForeignArgument as foreign:
-            return foreign.call_again(public_function(op), out)
-        except TypeError:
-            _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
-            if (reordered := _reordered(op, args, kwargs)) is None:
-                raise
-            return public_function(op)(**reordered, out=out)
-        if op.dtype_converts and "dtype" in params:
-            to = params.pop("dtype")
-            if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
-                inputs[0] = inputs[0].to(to)
-        if out is not None and has_sparse((*inputs, out)):
-            return handlers.write_sparse_out(op, apply(op, inputs, params), inputs, out)
-        if out is not None:
-            outs = out if isinstance(out, (tuple, list)) else (out,)
-            if op.name not in _COPIED:
-                check_records_nothing(op.name, inputs, outs, op.differentiable)
-            if special[0]:
-                from .forward_mode import tangent_levels
+            if op.scalar_overloads:
+                for name, other in op.scalar_overloads.items():
+                    at = op.inputs.index(name)
+                    value = args[at] if at < len(args) else kwargs.get(name)
+                    if _is_number(value):
+                        if out is not None:
+                            check_records_nothing(op.name, (*args, *kwargs.values()), (out,), op.differentiable)
+                        try:
+                            result = public_function(other)(*args, **kwargs)
+                        except NotImplementedError:
+                            if out is not None and isinstance(args[0] if args else None, Tensor):
+                                _check_unsupported_out(op, [*args, value], {}, out)
+                            raise
+                        return result if out is None else write_out(other, result, out)
+            try:
+                inputs, params = bind(op, args, kwargs)
+            except ForeignArgument as foreign:
+                return foreign.call_again(public_function(op), out)
+            except TypeError:
+                _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+                if (reordered := _reordered(op, args, kwargs)) is None:
+                    raise
+                return public_function(op)(**reordered, out=out)
+            if op.dtype_converts and "dtype" in params:
+                to = params.pop("dtype")
+                if to is not None and isinstance(inputs[0], Tensor) and inputs[0].dtype is not to:
+                    inputs[0] = inputs[0].to(to)
+            if out is not None and has_sparse((*inputs, out)):
+                return handlers.write_sparse_out(op, apply(op, inputs, params), inputs, out)
+            if out is not None:
+                outs = out if isinstance(out, (tuple, list)) else (out,)
+                if op.name not in _COPIED:
+                    check_records_nothing(op.name, inputs, outs, op.differentiable)
+                if special[0]:
+                    from .forward_mode import tangent_levels
 
-                if tangent_levels((*inputs, *outs)):
-                    raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it "
-                                              "because it is an out= function")
-            if op.name in _DTYPES_FIRST:
-                _check_dtypes(op, inputs[0], outs)
-        if out is not None and compute_into_out(op, inputs, params, outs):
-            return outs[0]
-        try:
-            result = apply(op, inputs, params)
-        except NotImplementedError as error:  # a kernel's begins with its name
-            if out is not None and op.kind == ELEMENTWISE and op.n_outputs == 1 and str(error).startswith('"'):
-                _check_unsupported_out(op, inputs, params, out)
-            raise
-        except TypeError:
+                    if tangent_levels((*inputs, *outs)):
+                        raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not "
+                                                  "support it because it is an out= function")
+                if op.name in _DTYPES_FIRST:
+                    _check_dtypes(op, inputs[0], outs)
+            if out is not None and compute_into_out(op, inputs, params, outs):
+                return outs[0]
+            try:
+                result = apply(op, inputs, params)
+            except NotImplementedError as error:  # a kernel's begins with its name
+                if out is not None and op.kind == ELEMENTWISE and op.n_outputs == 1 and str(error).startswith('"'):
+                    _check_unsupported_out(op, inputs, params, out)
+                raise
+            if out is not None:
+                _check_out_overlap(op, inputs, outs)
+                compared = op.name in _COMPARISONS and isinstance(out, Tensor)
+                if op.name == "abs" and isinstance(out, Tensor) and inputs[0].is_complex():
+                    result = write_out(REGISTRY["angle"], result, out)  # PyTorch takes complex numbers' by another way
+                else:
+                    result = write_out(op, result, out,
+                                       computed=promoted_type(op, inputs, params).numpy if compared else None)
+            if result_type is not None:
+                return result_type(result) if out is None else result_type_of_out(result)
+            return tuple(result) if result.__class__ is list else result
+        except Exception:  # PyTorch parses all arguments before it looks at any
             _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
             raise
-        if out is not None:
-            _check_out_overlap(op, inputs, outs)
-            compared = op.name in _COMPARISONS and isinstance(out, Tensor)
-            if op.name == "abs" and isinstance(out, Tensor) and inputs[0].is_complex():
-                result = write_out(REGISTRY["angle"], result, out)  # PyTorch takes complex numbers' by another way
-            else:
-                result = write_out(op, result, out,
-                                   computed=promoted_type(op, inputs, params).numpy if compared else None)
-        if result_type is not None:
-            return result_type(result) if out is None else result_type_of_out(result)
-        return tuple(result) if result.__class__ is list else result
 
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
@@ -565,7 +566,12 @@ def inplace_function(op: Op) -> Callable[..., Any]:
             return call(**reordered)
         if op.kind == COMPOSITE:
             raise NotImplementedError(f"{op.name}_")
-        return apply_inplace(op, inputs, params)
+        try:
+            return apply_inplace(op, inputs, params)
+        except Exception:  # PyTorch parses all arguments before it looks at any
+            if (unfit := _unfit(op, args, kwargs, "_")) is not None:
+                raise unfit from None
+            raise
 
     call.__name__ = call.__qualname__ = op.name + "_"
     call.__doc__ = _inplace_doc(op)

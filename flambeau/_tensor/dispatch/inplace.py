@@ -94,8 +94,9 @@ def record_underived(name: str, result: Tensor | None, out: Tensor) -> None:
         return
     node = NotImplemented(f"derivative for aten::{name} is not implemented", (out,))
     sources = [node] if result is None or result._node is None else [result._node, node]
-    edges = [(edge, number) for source in sources for edge, number in zip(
+    edges: list[Any] = [(edge, number) for source in sources for edge, number in zip(
         source.edges, source.edge_outputs or (0,) * len(source.edges), strict=True) if edge is not None]
+    edges = edges or [(None, 0)]  # to a view that requires grad since its base does
     node.edges, node.edge_outputs = tuple(edge for edge, _ in edges), tuple(number for _, number in edges)
     set_history(out, node)
 

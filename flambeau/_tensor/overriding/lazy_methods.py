@@ -45,6 +45,7 @@ class LazyMethod:
         """Make the function and put it into the classes, unless another method has taken the place."""
         name = self.name
         function = another_function(self.make(name, self.argument), name, f"Tensor.{name}")
+        function = guards.without_out(function, name)
         with _lock:
             made = vars(TensorBase)[name]
             if made is not self:  # another thread was first, or a test has put this object back

@@ -113,6 +113,8 @@ class OpNode(Node):
 
     def visible_edges(self) -> list[int] | None:
         op = self.op
+        if op.node == "torch::autograd::NotImplemented":  # it has edges to what requires grad
+            return [i for i, edge in enumerate(self.edges) if edge is not None] or [0]
         if not op.nondifferentiable_inputs:
             return None
         without = op.nondifferentiable_inputs
