@@ -14,7 +14,8 @@ from typing import Any
 from .. import dtypes
 from .._tensor import Tensor
 from ..engine.grad_mode import grad_mode
-from ..modes import device_memory
+from ..modes import active_autocasts, device_memory, special
+from ..ops.declare import COMPOSITE, REGISTRY
 from . import cuda_policies, state
 
 LOWER_PRECISION = frozenset((
@@ -39,6 +40,11 @@ FULL_PRECISION = frozenset((
                                  "irfftn", "rfft", "rfft2", "rfftn")),
 ))
 WIDEST = frozenset(("cat", "concat", "concatenate", "index_copy", "stack"))
+
+#: operators of Python that are one operator
+_OPERATORS_OF_PYTHON = frozenset(
+    f"__{prefix}{name}__" for name in ("add", "sub", "mul", "truediv", "pow") for prefix in ("", "r", "i")) | {
+    "__neg__", "__getitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
 
 #: prefix of a public function's name -> prefix of its operator's
 _NAMESPACES = (("torch.nn.functional.", ""), ("torch.Tensor.", ""), ("torch.linalg.", "linalg_"),
@@ -174,6 +180,15 @@ def _kind_of(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     return "cuda" if any(x._device.type == "cuda" for x in _tensors((*args, *kwargs.values()))) else "cpu"
 
 
+@functools.cache
+def _is_primitive(name: str) -> bool:
+    """Whether a public function is one operator, so that autocast has nothing to cast within it."""
+    if name.startswith("torch.Tensor.__"):
+        return name.removeprefix("torch.Tensor.") in _OPERATORS_OF_PYTHON
+    op = REGISTRY.get(operator_of(name).removesuffix("_"))
+    return op is not None and op.kind != COMPOSITE
+
+
 def call(name: str, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a public function under autocast, if that is on in this thread.
 
@@ -185,12 +200,12 @@ def call(name: str, implementation: Callable[..., Any], args: tuple[Any, ...], k
     if not state.acts(kind) or kwargs.get("out") is not None:
         return implementation(*args, **kwargs)
     dtype = (target_dtype_on_cuda if kind == "cuda" else target_dtype)(operator_of(name), args, kwargs)
-    if dtype is None:
+    if dtype is None and not (_is_primitive(name) and special[0] == active_autocasts[0]):
         return implementation(*args, **kwargs)
-    if dtype:
-        args = tuple([cast(x, dtype, kind) for x in args])
-        kwargs = {key: cast(x, dtype, kind) for key, x in kwargs.items()}
     with state.excluded():
+        if dtype:
+            args = tuple([cast(x, dtype, kind) for x in args])
+            kwargs = {key: cast(x, dtype, kind) for key, x in kwargs.items()}
         return implementation(*args, **kwargs)
 
 

@@ -33,6 +33,7 @@ class _State(threading.local):
         self.cache_enabled = True
         self.nesting = 0
         self.cached: dict[int, tuple[Any, Any]] = {}  # id of a leaf -> the leaf, its cast
+        self.counted = 0  # of the types of devices, those for which it is on and acts
         self.excluded = 0  # the operators on the stack whose arguments autocast has cast
 
 
@@ -55,14 +56,26 @@ def acts(kind: str = "cpu") -> bool:
     return _state.enabled[kind] and not _state.excluded
 
 
-@contextmanager
-def excluded() -> Iterator[None]:
-    """A block in which autocast does not act, though it is on."""
-    _state.excluded += 1
-    try:
-        yield
-    finally:
+class excluded:
+    """A block in which autocast does not act, though it is on: fast paths are taken as if it were off."""
+
+    __slots__ = ("_counted",)
+
+    def __enter__(self) -> None:
+        _state.excluded += 1
+        self._counted, _state.counted = _state.counted, 0
+        _count(-self._counted)
+
+    def __exit__(self, *error: object) -> None:
         _state.excluded -= 1
+        _state.counted += self._counted
+        _count(self._counted)
+
+
+def _count(change: int) -> None:
+    """Count the types of devices for which autocast excludes fast paths, over all threads."""
+    special[0] += change
+    active_autocasts[0] += change
 
 
 def casts_to() -> dtypes.dtype | None:
@@ -129,13 +142,12 @@ def set_autocast_enabled(*args: Any) -> None:
         return
     if enabled:
         entry_points.innermost[0] = run_function[0]
-        special[0] += 1
-        active_autocasts[0] += 1
         entry_points.begin_use()
     else:
-        special[0] -= 1
-        active_autocasts[0] -= 1
         entry_points.end_use()
+    change = 1 if enabled else -1
+    _state.counted += change
+    _count(change)
 
 
 def get_autocast_dtype(device_type: str) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import flambeau
+from flambeau.amp import state
 from flambeau.modes import special
 
 OPERATORS = """
@@ -106,6 +107,24 @@ def test_nothing_is_left_after_a_block():
         raise ZeroDivisionError
     assert special[0] == before
     assert not flambeau.is_autocast_enabled("cpu")
+
+
+def test_operators_run_without_its_mark_and_errors_leave_the_mark():
+    x = flambeau.randn(4, 4, requires_grad=True)
+    with flambeau.autocast("cpu"):
+        before = special[0]
+        for call in (lambda: x @ flambeau.randn(5, 4), lambda: x + flambeau.randn(5, 4)):
+            with pytest.raises(RuntimeError):
+                call()
+            assert special[0] == before == 1
+        with state.excluded():
+            assert special[0] == 0
+            with flambeau.autocast("cpu", enabled=False):
+                assert special[0] != 0
+            with flambeau.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                assert special[0] == 1
+        assert special[0] == before
+    assert special[0] == 0
 
 
 def test_decorators():
