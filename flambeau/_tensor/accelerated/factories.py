@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ... import devices
 from ...backends.cuda_devices import current_runtime
 from ...devices import CPU, META, device
 from ...engine.grad_mode import inference
+from ...modes import active_tracer
 from ..argument_errors.out_arguments import check_records_nothing
 from ..creation.constants import _like
 from ..dispatch.handlers import handlers
@@ -40,6 +43,16 @@ def _stand_in(x: Any) -> Any:
     a = x._array
     strides = None if a.flags.c_contiguous or not a.size else [s // a.itemsize for s in a.strides]
     return wrap(reserved(a.shape, a.dtype, strides))
+
+
+def uninitialised(like: np.ndarray, on: device) -> Any:
+    """A new tensor on a device with the shape, strides and dtype of an array."""
+    strides = None if like.flags.c_contiguous else like.strides
+    made: Any = wrap(current_runtime().empty(on.index or 0, like.shape, like.dtype, strides))
+    tracer = active_tracer.get()
+    if tracer is not None:
+        tracer.on_create(made._array, True)
+    return made
 
 
 def finished(made: Tensor, requires_grad: bool) -> Tensor:
@@ -92,9 +105,7 @@ def _factory(name: str = "", draws: bool = False, like: bool = False, fill: floa
             given["device"] = "meta"
             with making_on(None):
                 a = implementation(*operands, **given)._array
-            runtime = current_runtime()
-            made = wrap(runtime.empty(target.index, a.shape, a.dtype, None if a.flags.c_contiguous else
-                                              a.strides))
+            made = uninitialised(a, target)
             if fill is not None:
                 made.fill_(fill)
             return finished(made, requires_grad)
@@ -169,7 +180,7 @@ def like_on_device(input: Tensor, fill: Any, dtype: Any, device: Any, requires_g
             made: Any = _like(stand_in, fill, dtype, target, requires_grad, memory_format)
             return made
         a = _like(stand_in, None, dtype, None, False, memory_format)._array
-    made = wrap(current_runtime().empty(target.index, a.shape, a.dtype, None if a.flags.c_contiguous else a.strides))
+    made = uninitialised(a, target)
     if fill is not None:
         made.fill_(fill)
     return finished(made, requires_grad)

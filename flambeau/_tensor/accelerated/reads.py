@@ -11,6 +11,7 @@ from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...devices import CPU, device
 from ...engine.grad_mode import inference
+from ...modes import active_tracer, special
 from ..dispatch.handlers import handlers, host_elements
 from ..memory import TRANSIENT
 from ..meta import reserved
@@ -34,8 +35,12 @@ def _on_host(implementation: Implementation, on: device | None, args: Arguments,
     """A read of elements: of a copy of the tensor in the host's memory."""
     if not on_device(args[0]):
         return NotImplemented
+    copied = wrap(host_array(args[0]))
+    if special[0] and (tracer := active_tracer.get()) is not None:
+        tracer.on_host_copy(args[0], copied)
+        return implementation(copied, *args[1:], **kwargs)
     with below_autograd():
-        return implementation(wrap(host_array(args[0])), *args[1:], **kwargs)
+        return implementation(copied, *args[1:], **kwargs)
 
 
 def _numpy(implementation: Implementation, on: device | None, args: Arguments, kwargs: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ from ...devices import CPU, device
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import Node, next_number
 from ...engine.tensor_interface import layer
-from ...modes import special
+from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
@@ -75,6 +75,8 @@ def transfer(x: Tensor, to: device, dtype: Any = None, memory_format: Any = None
                 runtime.copy_between(array, source)
     else:
         array = runtime.upload(resolve(a), to.index, blocking)
+    if special[0] and (tracer := active_tracer.get()) is not None:
+        tracer.on_transfer(converted, array)
     out: Tensor = wrap(array)
     if dtype is not None and dtype is not x.dtype:
         out = apply(REGISTRY["_to_copy"], [out], {"dtype": dtype, "memory_format": None})

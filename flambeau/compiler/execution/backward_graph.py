@@ -6,7 +6,7 @@ by the forward program and becomes the node's saved tensors.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class BackwardGraph:
         joint: the joint graph.
         name: the name in debug output.
         written: inputs that the forward program writes to.
+        make_program: makes a program of a graph and its targets.
 
     Attributes:
         saved: values of the forward program that backward needs, among them old contents of written inputs.
@@ -43,8 +44,9 @@ class BackwardGraph:
         program: the program.
     """
 
-    def __init__(self, joint: JointGraph, name: str, written: Collection[Value] = ()) -> None:
-        self.joint, self.name = joint, name
+    def __init__(self, joint: JointGraph, name: str, written: Collection[Value] = (),
+                 make_program: Callable[[Graph, list[Target]], Any] = Program) -> None:
+        self.joint, self.name, self._make_program = joint, name, make_program
         gradients = [v for v in joint.gradients if v is not None]
         saved, leaves = self._partition(gradients, joint.cotangents)
         # the old content of an input that the forward program overwrites must be saved
@@ -55,9 +57,9 @@ class BackwardGraph:
             (_SAVED, self.saved), (_COTANGENT, joint.cotangents), (_LEAF, self.leaves)) for i in range(len(values))]
         self.rebuilt: dict[Value, Value] = {}
         self.program = self._compile(self.rebuilt)
-        self._partial_programs: dict[frozenset[int], Program] = {}  # by results without a cotangent
+        self._partial_programs: dict[frozenset[int], Any] = {}  # by results without a cotangent
 
-    def _compile(self, rebuilt: dict[Value, Value], missing: frozenset[int] = frozenset()) -> Program:
+    def _compile(self, rebuilt: dict[Value, Value], missing: frozenset[int] = frozenset()) -> Any:
         """Compile the backward program; what depends on `missing` cotangents only is zero, as it is linear in them."""
         graph, joint = Graph(), self.joint
         for number, value in enumerate((*self.saved, *joint.cotangents, *self.leaves)):
@@ -65,8 +67,8 @@ class BackwardGraph:
         for value, depends in self._depends.items():
             if depends <= missing:
                 rebuilt[value] = graph.expand(graph.constant(np.zeros((), value.dtype)), value.shape)
-        return Program(graph, [Target(_dense(graph, _rebuild(graph, v, rebuilt)))
-                               for v in joint.gradients if v is not None])
+        return self._make_program(graph, [Target(_dense(graph, rebuild(graph, v, rebuilt)))
+                                          for v in joint.gradients if v is not None])
 
     @staticmethod
     def _partition(gradients: Sequence[Value], cotangents: Sequence[Value]) -> tuple[list[Value], list[Value]]:
@@ -96,6 +98,11 @@ class BackwardGraph:
                 (leaves if base.op == "input" else saved)[base] = None
         return list(saved), list(leaves)
 
+    def dense_cotangents(self, cotangents: Sequence[Any]) -> list[np.ndarray]:
+        """Return the cotangents as row-major arrays, zeros for those that are None."""
+        return [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
+                for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
+
     def run(self, saved: Sequence[np.ndarray], cotangents: Sequence[Any], leaves: Sequence[np.ndarray]) -> list[Any]:
         """Return the gradients of the inputs; None for inputs that get none, or only from cotangents that are None."""
         missing = frozenset([i for i, g in enumerate(cotangents) if g is None])
@@ -103,8 +110,7 @@ class BackwardGraph:
         if missing:
             known = self._partial_programs.get(missing)
             program = known or self._partial_programs.setdefault(missing, self._compile({}, missing))
-        dense = [np.zeros(leaf.shape, leaf.dtype) if g is None else np.ascontiguousarray(g)
-                 for g, leaf in zip(cotangents, self.joint.cotangents, strict=True)]
+        dense = self.dense_cotangents(cotangents)
         by_kind = (saved, dense, leaves)
         arrays = []
         for number in program.inputs:
@@ -158,7 +164,7 @@ def _dense(graph: Graph, value: Value) -> Value:
     return graph.copy(value) if value.op == "view" else value
 
 
-def _rebuild(graph: Graph, root: Value, rebuilt: dict[Value, Value]) -> Value:
+def rebuild(graph: Graph, root: Value, rebuilt: dict[Value, Value]) -> Value:
     """Copy a value to another graph, except for the operands that are in `rebuilt`."""
     stack = [root]
     while stack:
@@ -269,4 +275,4 @@ def attach_backward(outputs: list[Any], backward: BackwardGraph, saved: list[np.
             output._output_nr = number
 
 
-__all__ = ["BackwardGraph", "CompiledFunctionBackward", "attach_backward"]
+__all__ = ["BackwardGraph", "CompiledFunctionBackward", "attach_backward", "rebuild"]

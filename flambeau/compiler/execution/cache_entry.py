@@ -105,11 +105,12 @@ class CacheEntry:
             self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, record.free, strict=True)]
         self.name, self.libraries_before = name, code.library_count()
         written = {t.overwrites for t in trace.targets if t.overwrites is not None}
-        self.backward = None if trace.joint is None else BackwardGraph(trace.joint, f"{name} backward", written)
+        self.backward = None if trace.joint is None else self.make_backward(trace.joint, f"{name} backward", written)
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
         self._num_results = sum(t.overwrites is None for t in trace.targets)
-        self.program = Program(trace.graph, [*trace.targets, *handed_over],
-                               [(g.value, g.outcome) for g in trace.data_guards], trace.effects, trace.plan_key)
+        self.program = self.make_program(trace.graph, [*trace.targets, *handed_over],
+                                         [(g.value, g.outcome) for g in trace.data_guards], trace.effects,
+                                         trace.plan_key)
         trace.plan_key = self.program.cache_key
         self.donated = donated_buffers(trace, self.program)
         self.scalar_arrays: dict[int, np.ndarray] = {
@@ -127,6 +128,15 @@ class CacheEntry:
         self.freed_nodes = [FreedNode() for _ in trace.outputs]
         self.stub_source: str | None = None
         self.call_stub: tuple[Callable[..., Any] | None] | None = None
+
+    def make_program(self, graph: Any, targets: list[Target], conditions: list[tuple[Any, bool]],
+                     effects: Sequence[Any], plan_key: str | None) -> Program:
+        """Make the program; the arguments are those of `Program`."""
+        return Program(graph, targets, conditions, effects, plan_key)
+
+    def make_backward(self, joint: Any, name: str, written: Any) -> BackwardGraph:
+        """Make the backward program; the arguments are those of `BackwardGraph`."""
+        return BackwardGraph(joint, name, written)
 
     def _pin(self, before: Trace, now: Trace) -> None:
         new_pins: list[tuple[Any, Any, int] | None] = [

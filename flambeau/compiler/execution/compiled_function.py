@@ -19,7 +19,7 @@ from ..._tensor import Tensor
 from ...amp import state as autocast
 from ...backends.compiled.allocator import trim
 from ...engine.profiler_events import record_span
-from ...modes import active_autocasts, active_profilers, active_tracer, active_tracers, special
+from ...modes import active_autocasts, active_profilers, active_tracer, active_tracers, device_memory, special
 from ...runtime import debug_output
 from ...trees import tree_flatten
 from ..cache import program_cache, trace_cache
@@ -113,6 +113,7 @@ class CompiledFunction:
         self.records_provenance = False  # whether to trace with `ProvenanceTracer`
         self.split: SplitFunction | None = None  # the function in parts, once a trace has failed
         self._part_of = part_of
+        self._device_calls: Any = None
         compiled_functions.add(self)
 
     def __repr__(self) -> str:
@@ -138,8 +139,20 @@ class CompiledFunction:
         """Drop the call stub, so that the next call checks the policy."""
         self._call_stub = None
 
+    def _on_device(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call with tensors in a device's memory; NotImplemented if it has none."""
+        from ..on_devices.device_calls import DeviceCalls, device_of  # imported where a device is in use
+
+        device = device_of(args, kwargs, self.function)
+        if device is None or (not policy.is_default and policy.runs_eagerly):
+            return NotImplemented
+        if self._device_calls is None:
+            self._device_calls = DeviceCalls(self.function, self.fullgraph)
+        return self._device_calls(args, kwargs, device)
+
     def reset(self) -> None:
         """Drop all programs."""
+        self._device_calls = None
         self._signatures, self._call_stub, self._num_unstable, self.split = {}, None, 0, None
         self._families, self._instances, self._seen = {}, {}, {}
         self._num_instances = self._num_reused = 0
@@ -163,6 +176,8 @@ class CompiledFunction:
             result = stub(*args)
             if result is not GUARDS_FAILED:
                 return result
+        if self.enabled and device_memory.count and (result := self._on_device(args, kwargs)) is not NotImplemented:
+            return result
         if not self.enabled or (special[0] and (
                 special[0] != active_profilers[0] + active_tracers[0] + active_autocasts[0]
                 or active_tracer.get() is not None)):

@@ -10,11 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..._tensor import Tensor
 from ..._tensor.dispatch.gradient_edge import gradient_edge
-from ..._tensor.tensor import wrap
 from ...engine.api import gradients_of
 from ...engine.nodes.op_node import OpNode
 from ...ir.graph.value import Unsupported, Value
@@ -51,7 +48,7 @@ class JointGraph:
         self.cotangents: list[Value] = []
         seeds = []
         for output in outputs:
-            seed = wrap(np.ones(output._array.shape, output._array.dtype))
+            seed = tracer.ones_like(output)
             self.cotangents.append(tracer.add_input(seed).base)
             seeds.append(seed)
         _reject_hooks(outputs, inputs)

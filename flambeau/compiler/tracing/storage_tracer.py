@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._tensor.dispatch.interception import Interceptor
+from ..._tensor.tensor import wrap
 from ...backends.bit_views import BitView, bits_of, memory_of
 from ...engine.saved.version_counters import WRITES
 from ...ir.graph.value import Graph, Unsupported, Value
@@ -233,6 +234,18 @@ class StorageTracer(Interceptor):
         if a.__class__ is not np.ndarray:
             value, a = self._with_bits(value, a), memory_of(a)
         self.storages[id(aliasing.owner(a))].write(a, value)
+
+    def ones_like(self, tensor: Any) -> Any:
+        """Return a tensor of ones, which is no value of the graph yet, with the shape and dtype of another."""
+        return wrap(np.ones(tensor._array.shape, tensor._array.dtype))
+
+    def on_host_copy(self, source: Any, copy: Any) -> None:
+        """Called when Python reads the elements of a tensor in a device's memory, from a copy."""
+        self.graph_break("Python reads elements of a tensor on another device")
+
+    def on_transfer(self, source: Any, made: np.ndarray) -> None:
+        """Called when a tensor's elements were copied to another device."""
+        self.graph_break("a tensor is copied to another device")
 
     def on_view(self, tensor: Any) -> None:
         """Called when the function makes a view of memory that existed before the call."""

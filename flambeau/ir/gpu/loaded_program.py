@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
 from ...backends.cuda_devices.array import DeviceArray, device_array
 from ...codegen.gpu.launches import VECTOR
+from ..schedule.program import KernelCallback
 from .device_program import BoundLaunch, DeviceProgram
 
 
@@ -28,8 +31,8 @@ class LoadedProgram:
         self._overwritten = [program.plan.inputs.index(each.overwrites.attrs) for each in program.schedule.targets
                              if each.overwrites is not None]
 
-    def run(self, inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray] | None = None
-            ) -> list[DeviceArray] | None:
+    def run(self, inputs: Sequence[DeviceArray], outputs: Sequence[DeviceArray] | None = None,
+            callback: KernelCallback | None = None) -> list[DeviceArray] | None:
         """Launch the program on the device's current stream: the new arrays, or None where a data guard fails.
 
         The host waits for data guards only.
@@ -37,6 +40,7 @@ class LoadedProgram:
         Args:
             inputs: arrays in the order of `plan.inputs`, dense or spanning the input's memory.
             outputs: arrays to write, instead of new ones.
+            callback: called for each kernel, with times by the device's clock; the host then waits for each.
         """
         plan, runtime, device = self.program.plan, self.runtime, self.device
         results = [runtime.empty(device, shape, dtype) for shape, dtype in plan.output_specs] if outputs is None else (
@@ -48,17 +52,23 @@ class LoadedProgram:
         writes = [*(each for each in inputs if id(each) in written), *results, arena]
         guarded = self.program.guarded
         if self.program.guards:
-            self._launch(self.program.launches[:guarded], table, reads, writes)
+            self._launch(self.program.launches[:guarded], table, reads, writes, callback)
             if not self._guards_hold(table):
                 return None
         else:
             guarded = 0
-        self._launch(self.program.launches[guarded:], table, reads, writes)
+        self._launch(self.program.launches[guarded:], table, reads, writes, callback)
         return results
 
     def _launch(self, launches: Sequence[BoundLaunch], table: Sequence[Any], reads: Sequence[DeviceArray],
-                writes: Sequence[DeviceArray]) -> None:
-        if launches:
+                writes: Sequence[DeviceArray], callback: KernelCallback | None) -> None:
+        if callback is not None:
+            for kernel, group in [(key, [*each]) for key, each in groupby(launches, lambda each: each.kernel)]:
+                start = perf_counter_ns()
+                _, nanoseconds = self.runtime.timed(self.name, self.device, reads, writes,
+                                                    lambda group=group: self._start(group, table))
+                callback(kernel, start, start + nanoseconds)
+        elif launches:
             self.runtime.launch(self.name, self.device, reads, writes, lambda: self._start(launches, table))
 
     def _start(self, launches: Sequence[BoundLaunch], table: Sequence[Any]) -> None:

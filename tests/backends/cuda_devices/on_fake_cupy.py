@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import flambeau as torch
 from flambeau.backends.cuda_devices import cupy_kernels, install
 from flambeau.backends.cuda_devices.cupy_runtime import CupyRuntime
-from tests.backends.cuda_devices.fake_cupy import fake_cupy
+from tests.backends.cuda_devices import fake_cupy
+
+#: the module's code as that of a library: what compiled functions read of the user's code, they check in each call
+_LIBRARY: dict[str, Any] = {"__name__": "cupy"}
+exec(compile(Path(fake_cupy.__file__).read_text(), "<frozen cupy>", "exec"), _LIBRARY)
 
 
 @contextmanager
@@ -27,7 +32,7 @@ def cupy_devices(count: int = 1, memory: int = 1 << 30, ptx: bool = False) -> It
         kernels.update((each.name, each) for each in wanted)
         return original(wanted, architecture) if ptx else "\n".join(f".visible .entry {each.name}()" for each in wanted)
 
-    cupy = fake_cupy(kernels, count, memory)
+    cupy = _LIBRARY["fake_cupy"](kernels, count, memory)
     cupy_kernels.ptx.compile_kernels = compile_kernels
     before = install(CupyRuntime(cupy))
     try:

@@ -1,0 +1,123 @@
+"""Cache entries whose programs run on a device: arrays are `DeviceArray`s, programs launches of GPU kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...backends.cuda_devices import current_runtime
+from ...backends.cuda_devices.array import DeviceArray
+from ...backends.cuda_settings import NAMES
+from ...ir.gpu.runtime_program import RuntimeProgram
+from ...ir.graph.target import Target
+from ...ir.graph.value import Graph, Unsupported
+from ...ir.schedule.program import Program
+from ..execution.backward_graph import BackwardGraph, rebuild
+from ..execution.cache_entry import EMPTY, CacheEntry
+from ..guards.arguments import ArrayLayout
+from ..tracing.trace import Trace
+
+
+def _base_of(array: Any) -> Any:
+    """The array that stands for a whole block of memory, of which views are made."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class DeviceBackwardGraph(BackwardGraph):
+    """The backward program on a device."""
+
+    device = 0
+
+    def dense_cotangents(self, cotangents: Sequence[Any]) -> list[np.ndarray]:
+        """Return the cotangents as row-major arrays of the device, zeros for those that are None."""
+        runtime, found = current_runtime(), []
+        for g, leaf in zip(cotangents, self.joint.cotangents, strict=True):
+            if g is None:
+                g = runtime.upload(np.zeros((), leaf.dtype), self.device)
+                g = np.broadcast_to(g, leaf.shape, subok=True)
+            if not g.flags.c_contiguous:
+                dense = runtime.empty(self.device, g.shape, g.dtype)
+                runtime.copy_between(dense, g)
+                g = dense
+            found.append(g)
+        return found
+
+
+class DeviceCacheEntry(CacheEntry):
+    """A compiled trace on a device.
+
+    Args:
+        trace: the trace.
+        name: the name in profiles.
+        guards: on Python objects.
+        before: another trace that agrees.
+        record: of the guards of both.
+        device: the device's index.
+    """
+
+    def __init__(self, trace: Trace, name: str, guards: Any, before: Trace, record: Any, device: int) -> None:
+        self.device, self.name = device, name
+        self._host_inputs = {number for number, source in trace.sources.items()
+                             if source[0] == "tensor" and source[2].__class__ is not DeviceArray}
+        super().__init__(trace, name, guards, before, "", record)
+
+    def make_program(self, graph: Graph, targets: list[Target], conditions: list[tuple[Any, bool]],
+                     effects: Sequence[Any], plan_key: str | None) -> Any:
+        """Make the program of launches.
+
+        Raises:
+            Unsupported: something has no GPU kernel, or an array of the host is computed from the device's.
+        """
+        of_host = [each for each in targets
+                   if each.overwrites is not None and each.overwrites.attrs in self._host_inputs]
+        return RuntimeProgram(graph, [each for each in targets if each not in of_host], conditions, effects,
+                              current_runtime(), self.device, self.name, bool(NAMES["matmul"].allow_tf32),
+                              self._host_program(of_host) if of_host else None)
+
+    def _host_program(self, targets: list[Target]) -> Program:
+        """Make the program that writes arrays of the host."""
+        graph, rebuilt, stack = Graph(), {}, [each.value for each in targets]
+        stack += [each.overwrites for each in targets if each.overwrites is not None]
+        while stack:
+            value = stack.pop()
+            if value.op == "input" and value not in rebuilt:
+                if value.attrs not in self._host_inputs:
+                    raise Unsupported("an array of the host that is computed from the device's elements")
+                rebuilt[value] = graph.input(value.attrs, value.shape, value.dtype)
+            stack.extend(value.args)
+        return Program(graph, [Target(rebuild(graph, each.value, rebuilt), rebuilt[each.overwrites], each.region)
+                               for each in targets if each.overwrites is not None])
+
+    def make_backward(self, joint: Any, name: str, written: Any) -> BackwardGraph:
+        """Make the backward program of launches."""
+        made = DeviceBackwardGraph(joint, name, written, lambda graph, targets: self.make_program(
+            graph, targets, [], [], None))
+        made.device = self.device
+        return made
+
+    def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any], computed: Mapping[int, Any] = EMPTY
+                     ) -> list[np.ndarray] | None:
+        """Return the arrays of graph inputs; those of the host, numbers, are copied when the program runs."""
+        sources = self.trace.sources
+        if any(sources[number][0] == "memory of" for number in leaves):
+            return None
+        return super().input_arrays(leaves, arguments, computed)
+
+    def output_array(self, layout: ArrayLayout, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> np.ndarray:
+        """Return the array of a layout: a new array of the program, or a view of an input."""
+        if layout.array >= 0:
+            array: Any = new[layout.array]
+        else:
+            [array] = self.input_arrays([-1 - layout.array], arguments) or []
+        if array.dtype == layout.dtype and array.shape == layout.shape and array.strides == layout.strides and (
+                not layout.offset):
+            return array
+        return np.ndarray.__new__(DeviceArray, layout.shape, layout.dtype, _base_of(array),
+                                  array.byte_offset + layout.offset, layout.strides)
+
+
+__all__ = ["DeviceBackwardGraph", "DeviceCacheEntry"]

@@ -1,0 +1,71 @@
+"""Programs of compiled functions on a device: what `ir.schedule.program.Program` is on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...backends.cuda_devices.array import DeviceArray
+from ..graph.target import Target
+from ..graph.value import Graph, Value
+from ..schedule.program import KernelCallback, Program
+from .device_program import DeviceProgram
+from .families import GpuFamilies
+from .loaded_program import LoadedProgram
+
+
+class RuntimeProgram:
+    """A graph as launches on one device.
+
+    Args:
+        graph, targets, conditions, effects: as for `DeviceProgram`.
+        runtime: the runtime.
+        device: the device's index.
+        name: of its launches.
+        tf32: whether products of float32 may round factors to TF32.
+        on_host: the program that writes arrays of the host, such as counters of steps: from the host's arrays alone.
+
+    Attributes:
+        inputs: the numbers of the inputs, in the order in which `run` takes their arrays.
+        output_specs: shapes and dtypes of the new arrays.
+
+    Raises:
+        Unsupported: something has no GPU kernel.
+    """
+
+    #: what programs of the CPU have: a function that starts them, a segment, a key of the plan cache
+    start = single = cache_key = None
+
+    def __init__(self, graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
+                 effects: Sequence[Value], runtime: Any, device: int, name: str, tf32: bool = False,
+                 on_host: Program | None = None) -> None:
+        self.device_program = DeviceProgram(graph, targets, conditions, effects, GpuFamilies(tf32))
+        self.execution_plan, self.schedule = self.device_program.plan, self.device_program.schedule
+        self.output_specs = self.execution_plan.output_specs
+        self._on_host, own = on_host, self.execution_plan.inputs
+        self.inputs = own if on_host is None else [*own, *(each for each in on_host.inputs if each not in own)]
+        self._loaded = LoadedProgram(self.device_program, runtime, device, name)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[DeviceArray] | None = None,
+            callback: KernelCallback | None = None) -> list[DeviceArray] | None:
+        """Run the program: the new arrays, or None where a data guard fails.
+
+        Args:
+            inputs: arrays in the order of `inputs`; those of the host are copied to the device.
+            outputs: arrays to write, instead of new ones.
+            callback: called for each kernel, with times by the device's clock.
+        """
+        runtime, device = self._loaded.runtime, self._loaded.device
+        own = len(self.execution_plan.inputs)
+        operands = [each if each.__class__ is DeviceArray else runtime.upload(np.array(each), device, blocking=False)
+                    for each in inputs[:own]]
+        results = self._loaded.run(operands, outputs, callback)
+        if results is not None and self._on_host is not None:
+            by_number = dict(zip(self.inputs, inputs, strict=True))
+            self._on_host.run([by_number[number] for number in self._on_host.inputs])
+        return results
+
+
+__all__ = ["RuntimeProgram"]

@@ -1,0 +1,148 @@
+"""Compiled functions on a device: programs of GPU kernels, on the emulator, give what the CPU gives."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import flambeau as torch
+from flambeau import codegen
+from flambeau.compiler.errors import Unsupported
+from flambeau.nn import functional as F
+from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
+
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+
+
+@pytest.fixture(params=["fake", "cupy"])
+def device(request):
+    with torch.testing.fake_cuda() if request.param == "fake" else cupy_devices() as runtime:
+        yield runtime
+
+
+def programs(compiled: Any) -> int:
+    return 0 if compiled._device_calls is None else compiled._device_calls.num_programs
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return ((q @ k.transpose(-1, -2)) * 0.5).softmax(-1) @ v
+
+
+FUNCTIONS: list[tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = [
+    (lambda x, y: (x * y + 1).tanh() - y, ((3, 4), (4,))),
+    (lambda x: x.sum(0) + x.mean(0), ((5, 6),)),
+    (lambda x: F.softmax(x, -1) * F.log_softmax(x, -1), ((4, 7),)),
+    (lambda x, w, b: F.layer_norm(x, (6,), w, b), ((3, 6), (6,), (6,))),
+    (lambda x, w: F.gelu(x @ w), ((3, 4), (4, 5))),
+    (lambda x: F.cross_entropy(x, torch.tensor([0, 2, 1], device=x.device)), ((3, 4),)),
+    (attention, ((2, 3, 4), (2, 3, 4), (2, 3, 4))),
+    (lambda x, w: F.conv2d(x, w), ((1, 2, 5, 5), (3, 2, 3, 3))),
+    (lambda x: torch.cat([x.t(), x.t() * 2]).transpose(0, 1), ((3, 4),)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FUNCTIONS)))
+def test_functions_with_gradients(number):
+    with torch.testing.fake_cuda() if number % 3 else cupy_devices():
+        check_gradients(*FUNCTIONS[number])
+
+
+def check_gradients(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> None:
+    compiled = torch.compile(function, fullgraph=True)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        here = [torch.randn(*shape, requires_grad=True) for shape in shapes]
+        there = [x.detach().cuda().requires_grad_() for x in here]
+        expected, result = function(*here), compiled(*there)
+        torch.testing.assert_close(result.cpu(), expected, rtol=1e-4, atol=1e-5)
+        assert result.stride() == expected.stride()
+        g = torch.randn(expected.shape)
+        for a, b in zip(torch.autograd.grad(expected, here, g), torch.autograd.grad(result, there, g.cuda()),
+                        strict=True):
+            torch.testing.assert_close(b.cpu(), a, rtol=1e-3, atol=1e-4)
+    assert programs(compiled) == 1
+    assert type(result.grad_fn).__name__ == "CompiledFunctionBackward"
+
+
+def test_training_steps_are_one_program(device):
+    torch.manual_seed(0)
+    here = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.GELU(), torch.nn.Linear(8, 3))
+    there = copy.deepcopy(here).cuda()
+    x, y = torch.randn(4, 5), torch.tensor([0, 1, 2, 0])
+    losses: list[list[float]] = []
+    for model in (here, there):
+        updates = torch.optim.AdamW(model.parameters(), lr=0.1)
+
+        def step(x, y, model=model, updates=updates):
+            updates.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            updates.step()
+            return loss.detach()
+
+        compiled = torch.compile(step)
+        device = next(model.parameters()).device
+        losses.append([compiled(x.to(device), y.to(device)).item() for _ in range(5)])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert programs(compiled) == 1
+    for p, q in zip(here.parameters(), there.parameters(), strict=True):
+        torch.testing.assert_close(q.detach().cpu(), p.detach(), rtol=1e-3, atol=1e-4)
+
+
+def test_writes_views_and_branches(device):
+    def function(x, y):
+        x.mul_(2)
+        z = x[1:] + y[1:]
+        return (z if x.sum() > 0 else -z), z.t()
+
+    compiled = torch.compile(function)
+    for sign in (1, 1, 1, -1, -1, 1):
+        here, other = sign * torch.arange(6.).reshape(3, 2), torch.ones(3, 2)
+        there = here.cuda()
+        expected, result = function(here, other), compiled(there, other.cuda())
+        assert torch.equal(there.cpu(), here)
+        for a, b in zip(expected, result, strict=True):
+            assert torch.equal(a, b.cpu())
+            assert a.stride() == b.stride()
+    assert programs(compiled) >= 1
+
+
+def test_calls_without_kernels_run_eagerly(device):
+    def function(x):
+        return x.sort().values + 1
+
+    compiled = torch.compile(function)
+    x = torch.tensor([3., 1, 2], device="cuda")
+    assert [compiled(x).tolist() for _ in range(4)] == [[2, 3, 4]] * 4
+    assert not programs(compiled) or compiled._device_calls.reasons
+    strict = torch.compile(function, fullgraph=True)
+    with pytest.raises(Unsupported, match="cannot be compiled as one graph"):
+        for _ in range(3):
+            strict(x)
+
+
+def test_other_devices_and_shapes_are_other_programs():
+    with torch.testing.fake_cuda(2):
+        compiled = torch.compile(lambda x: x * 2 + 1)
+        for device in ("cuda:0", "cuda:1", "cpu"):
+            for size in (3, 5):
+                for _ in range(3):
+                    y = compiled(torch.ones(size, device=device))
+                    assert y.device == torch.device(device)
+                    assert y.tolist() == [3] * size
+        assert programs(compiled) == 4
+
+
+def test_kernels_are_profiled():
+    with torch.testing.fake_cuda():
+        compiled = torch.compile(lambda x: (x * 2 + 1).softmax(-1))
+        x = torch.ones(4, 4, device="cuda")
+        for _ in range(3):
+            compiled(x)
+        with torch.profiler.profile() as profile:
+            compiled(x)
+        assert any(each.key.startswith("compiled") or "softmax" in each.key or "<lambda>[" in each.key
+                   for each in profile.key_averages())
