@@ -37,22 +37,22 @@ def exp_parts(x: Real, low: Real | float = 0.0) -> tuple[Real, Integer]:
     return power_of_e(r), integer
 
 
-def clamp_to_range(x: Real, margin: float = 0.0) -> Real:
-    """x clamped to the range of exp, beyond which it is 0 or inf; NaN is unchanged."""
-    format_ = x.context.format
-    return clamp_min(clamp_max(x, format_.exp_high + margin), format_.exp_low - margin)
-
-
 def exp(x: Real) -> Real:
-    """e^x."""
-    p, n = exp_parts(clamp_to_range(x))
-    return ldexp(p, n)
+    """e^x.
+
+    Where it is 0 nothing is scaled: a product that underflows takes 200 cycles on Intel's processors, and a causal mask
+    has an underflow in every vector.
+    """
+    is_zero = x < x.context.format.exp_low
+    p, n = exp_parts(where(is_zero, 0.0, clamp_max(x, x.context.format.exp_high)))
+    return where(is_zero, 0.0, ldexp(p, n))
 
 
 def exp2(x: Real) -> Real:
     """2^x; its argument reduction is exact."""
     format_ = x.context.format
-    return exp2_in_range(clamp_min(clamp_max(x, format_.bias + 1.0), -format_.bias - format_.mantissa - 2.0))
+    is_zero = x < -format_.bias - format_.mantissa - 2.0
+    return where(is_zero, 0.0, exp2_in_range(where(is_zero, 0.0, clamp_max(x, format_.bias + 1.0))))
 
 
 def exp2_in_range(x: Real) -> Real:
