@@ -281,6 +281,11 @@ def set_default_tensor_type(t: Any, /) -> None:
                   "torch.set_default_dtype() and torch.set_default_device() as alternatives.", UserWarning,
                   stacklevel=2)
     name = t.rpartition(".")[2] if isinstance(t, str) else getattr(t, "__name__", "")
+    if t.startswith("torch.cuda.") if isinstance(t, str) else getattr(t, "__module__", "") == "torch.cuda":
+        from . import cuda  # which is imported when a program needs it
+
+        if not cuda.is_available():
+            raise TypeError(f"type torch.cuda.{name} not available. Torch not compiled with CUDA enabled.")
     dtype = next((d for d in dtypes.ALL if d.legacy == name), None)
     if dtype is None:
         raise TypeError("invalid type object: only floating-point types are supported as the default type")

@@ -137,8 +137,10 @@ def _storage_type(name: str) -> type:
             "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=2)
         raise AssertionError("Torch not compiled with CUDA enabled")
 
+    constructors = {each: staticmethod(refusing(RuntimeError, f"{each}: Not available for CUDA storage"))
+                    for each in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename")}
     return type(name, (), {"__new__": refuse, "__module__": "torch.cuda",
-                           "__doc__": "A storage of GPUs, which are absent."})
+                           "__doc__": "A storage of GPUs, which are absent.", **constructors})
 
 
 for _prefix, _dtype in (("BFloat16", dtypes.bfloat16), ("Bool", dtypes.bool_), ("Byte", dtypes.uint8),

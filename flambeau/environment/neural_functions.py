@@ -7,6 +7,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._tensor import functions as fn
+from .._tensor.neural.padding import refused
 from ..nn import functional as F
 from ..nn.functionals.resample import upsampled
 from ..nn.ntuple import ntuple
@@ -19,8 +20,13 @@ def _written(result: Tensor, out: Tensor | None) -> Tensor:
     return result if out is None else out.resize_(result.shape).copy_(result)
 
 
-def _padding(mode: str) -> Callable[..., Tensor]:
+def _padding(mode: str, rank: int) -> Callable[..., Tensor]:
     def pad(input: Tensor, padding: Any, *, out: Tensor | None = None) -> Tensor:
+        if len(padding) != 2 * rank:
+            found = f", but got: {len(padding)}" if mode == "reflect" else ""
+            raise RuntimeError(f"padding size is expected to be {2 * rank}{found}")
+        if input.dim() not in (rank + 1, rank + 2):
+            raise refused(input, rank)
         return _written(F.pad(input, padding, mode), out)
 
     return pad
@@ -129,7 +135,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "conv_depthwise3d": _convolution("conv_depthwise3d", 3, True),
     "slow_conv_transpose2d": _transposed_convolution("slow_conv_transpose2d", 2),
     "slow_conv_transpose3d": _transposed_convolution("slow_conv_transpose3d", 3),
-    **{f"{prefix}_pad{rank}d": _padding(mode) for rank in (1, 2, 3)
+    **{f"{prefix}_pad{rank}d": _padding(mode, rank) for rank in (1, 2, 3)
        for prefix, mode in (("reflection", "reflect"), ("replication", "replicate"))},
     **{f"upsample_nearest{rank}d": _upsampling("nearest", rank, False) for rank in (1, 2, 3)},
     **{f"_upsample_nearest_exact{rank}d": _upsampling("nearest-exact", rank, False) for rank in (1, 2, 3)},

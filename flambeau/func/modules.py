@@ -26,7 +26,7 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
 
     Raises:
         ValueError: an argument is not a dictionary, or a name is in several.
-        RuntimeError: names are missing or unknown, under `strict`.
+        RuntimeError: names are missing or unknown, under `strict`; the module is one of TorchScript or data parallel.
         TypeError: a value is not a tensor.
 
     >>> import flambeau as torch
@@ -35,6 +35,8 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
     tensor([2.])
     """
     tensors = _merged(parameter_and_buffer_dicts)
+    if refusal := getattr(module, "_refuses_stateless_calls", None):
+        raise RuntimeError(f"The stateless API can't be used with {refusal}")
     if args is None:
         args = ()
     elif not isinstance(args, tuple):
@@ -65,30 +67,54 @@ def reparametrized(module: Any, tensors: dict[str, Any], *, tie_weights: bool = 
 
     Parameters and buffers that the module assigns in the block are stored in `tensors`.
     """
-    own = dict(module.named_parameters(remove_duplicate=False))
-    own |= dict(module.named_buffers(remove_duplicate=False))
     values = dict(tensors)
-    if tie_weights:
-        values = _tied(own, values)
-    if strict:
-        _check_names(module, sorted(own.keys() - values), sorted(values.keys() - own))
-    swapped: list[tuple[dict[str, Any], str, str, Any]] = []
+    if tie_weights or strict:
+        own = dict(module.named_parameters(remove_duplicate=False))
+        own |= dict(module.named_buffers(remove_duplicate=False))
+        if tie_weights:
+            values = _tied(own, values)
+        if strict:
+            _check_names(module, sorted(own.keys() - values), sorted(values.keys() - own))
+    swapped: list[tuple[Any, str, str, Any]] = []
     try:
         for name, value in values.items():
-            owner = _owning_dict(module, name)
-            if owner is None:
-                continue
-            if not isinstance(value, Tensor):
-                raise TypeError(f"{value} is not an instance of torch.Tensor")
-            attribute = name.rpartition(".")[2]
-            swapped.append((owner, attribute, name, owner[attribute]))
-            owner[attribute] = value
+            owner, attribute = _owner(module, name), name.rpartition(".")[2]
+            swapped.append((owner, attribute, name, _swap(owner, attribute, value)))
         yield
     finally:
-        for owner, attribute, name, value in reversed(swapped):
+        for owner, attribute, name, before in reversed(swapped):
+            assigned = _swap(owner, attribute, before)
             if name in tensors:
-                tensors[name] = owner[attribute]
-            owner[attribute] = value
+                tensors[name] = assigned
+
+
+_MISSING: Any = object()
+
+
+def _swap(module: Any, attribute: str, value: Any) -> Any:
+    """Set a parameter, a buffer or an attribute, or remove it; what was there before.
+
+    Raises:
+        TypeError: the value, or the one before, is neither a tensor nor None.
+    """
+    if not isinstance(value, Tensor) and value is not None and value is not _MISSING:
+        raise TypeError(f"{value} is not an instance of torch.Tensor")
+    for owner in (module._parameters, module._buffers):
+        if attribute in owner:
+            before = owner[attribute]
+            if value is _MISSING:
+                del owner[attribute]
+            else:
+                owner[attribute] = value
+            return before
+    before = getattr(module, attribute, _MISSING)
+    if before is not _MISSING and before is not None and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{attribute}`: {before} is not an instance of torch.Tensor")
+    if value is not _MISSING:
+        setattr(module, attribute, value)
+    elif hasattr(module, attribute):
+        delattr(module, attribute)
+    return before
 
 
 def _tied(own: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
@@ -122,25 +148,20 @@ def _check_names(module: Any, missing: list[str], unknown: list[str]) -> None:
         raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:{message}")
 
 
-def _owning_dict(module: Any, name: str) -> dict[str, Any] | None:
-    """The dictionary in which a module keeps the parameter or buffer of this name; None where it has none.
+def _owner(module: Any, name: str) -> Any:
+    """The submodule that has the parameter, buffer or attribute of this name.
 
     Raises:
         AttributeError, TypeError: the name's path is not that of a submodule.
     """
-    path, _, attribute = name.rpartition(".")
+    path = name.rpartition(".")[0]
     for part in path.split(".") if path else ():
         if not hasattr(module, part):
             raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
-        child = getattr(module, part)
-        if not hasattr(child, "_parameters"):
-            raise TypeError(f"submodule `{path}`: {child} is not an instance of torch.nn.Module")
-        module = child
-    for owner in (module._parameters, module._buffers):
-        if attribute in owner:
-            found: dict[str, Any] = owner
-            return found
-    return None
+        module = getattr(module, part)
+        if not hasattr(module, "_parameters"):
+            raise TypeError(f"submodule `{path}`: {module} is not an instance of torch.nn.Module")
+    return module
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:

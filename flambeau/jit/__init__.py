@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ..runtime.futures import Future
+from ..runtime.futures import Future, check_futures
 from .interpreter import Error, TorchScriptUnsupported
 from .modifiers import (
     _copy_to_script_wrapper,
@@ -193,6 +193,7 @@ def wait(future: Future[Any]) -> Any:
     >>> torch.jit.wait(torch.jit.fork(abs, -1))
     1
     """
+    check_futures((future,))
     return future.wait()
 
 

@@ -186,6 +186,8 @@ class ScriptModule(Module):  # type: ignore[misc]
     True
     """
 
+    _refuses_stateless_calls = "Jitted modules"
+
     @property
     def code(self) -> str:
         """The TorchScript code: there is none."""

@@ -105,3 +105,19 @@ def test_resampled_images(operator, memory_format):
         return y.detach(), y.stride(), y.grad_fn.name(), x.grad, x.grad.stride()
 
     same(program)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_resampled_bytes(mode, antialias):
+    def program(torch):
+        results = []
+        for shape in ((2, 3, 8, 8), (1, 3, 8, 8), (2, 1, 8, 8)):
+            for memory_format in (torch.contiguous_format, torch.channels_last):
+                x = torch.full(shape, 7, dtype=torch.uint8).contiguous(memory_format=memory_format)
+                for size in (8, 5, (8, 5)):
+                    y = torch.nn.functional.interpolate(x, size=size, mode=mode, antialias=antialias)
+                    results.append((y.stride(), y.data_ptr() == x.data_ptr()))
+        return results
+
+    same(program)

@@ -33,6 +33,21 @@ PROGRAMS = {
         try: x.nonzero()
         except NotImplementedError: out.append("nonzero")
     """,
+    "beside tensors of the CPU": """
+        a, b, zero = torch.ones(2, 2), torch.ones(2, 2, device="meta"), torch.tensor(1.)
+        for f in (torch.add, torch.pow, torch.eq, torch.maximum, torch.atan2, torch.hypot, torch.clamp,
+                  lambda x, y: torch.cat([x, y]), lambda x, y: torch.stack([x, y]), lambda x, y: torch.mv(x, y[0]),
+                  lambda x, y: torch.dot(x[0], y[0]), lambda x, y: torch.where(x > 0, x, y), torch.dist,
+                  lambda x, y: torch.where(x > 0, y, y), lambda x, y: torch.lerp(x, x, y), torch.kron,
+                  lambda x, y: torch.addcmul(x, x, y), F.mse_loss, F.binary_cross_entropy, torch.outer,
+                  lambda x, y: x.masked_fill(y > 0, 1.), lambda x, y: torch.meshgrid(x[0], y[0], indexing="ij")):
+            for x, y in ((a, b), (b, a), (b, b)):
+                try: out.append(str(f(x, y)))
+                except RuntimeError as error: out.append(str(error))
+        for x, y in ((b, zero), (zero, b), (zero.to("meta"), zero), (a, zero.to("meta"))):
+            try: out.append(str(x + y))
+            except RuntimeError as error: out.append(str(error))
+    """,
     "writes": """
         x = torch.empty(2, 3, device="meta")
         state = torch.get_rng_state()

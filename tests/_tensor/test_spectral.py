@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau.backends.numpy import spectral
+from tests.autograd.differential import same
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
@@ -50,6 +53,7 @@ def test_narrow_dtypes_are_refused() -> None:
     (lambda x: torch.signal.windows.hann(-1), ValueError,
      "general_cosine requires non-negative window length, got M=-1"),
 ])
+@pytest.mark.filterwarnings("ignore:A window was not provided")
 def test_errors(call, error, text) -> None:
     with pytest.raises(error) as raised:
         call(torch.ones(2, 3, 4))
@@ -97,3 +101,27 @@ def test_transformed_dimensions_are_innermost(sizes, device):
     assert fft.irfft2(z, dim=(0, 2)).stride() == (2 * (c - 1), 2 * (c - 1) * a, 1)
     assert fft.fft(z.transpose(0, 1), dim=0).stride() == (1, b * c, b)
     assert fft.fft(z.transpose(0, 1), dim=2).stride() == (c, b * c, 1)
+
+
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+def test_frequencies_into_other_sizes(name):
+    def program(torch):
+        shapes, outs = ((), (3, 4), (0,), (5,)), []
+        for shape in shapes:
+            out = torch.empty(shape)
+            outs.append(getattr(torch.fft, name)(5, out=out) is out)
+            outs.append(out)
+        return outs
+
+    same(program)
+
+
+def test_a_missing_window_is_warned_of_once():
+    from flambeau.warning_location import given
+
+    given.clear()
+    with pytest.warns(UserWarning, match="A window was not provided. A rectangular window will be applied,which"):
+        torch.stft(torch.ones(20), 4, return_complex=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.stft(torch.ones(20), 4, return_complex=True)

@@ -17,7 +17,8 @@ except ImportError:
 
 
 #: warnings of PyTorch alone, and those that it gives once in a process
-_ONCE = ("torch.jit", "Using backward() with create_graph=True", "index_reduce() is in beta")
+_ONCE = ("torch.jit", "Using backward() with create_graph=True", "index_reduce() is in beta",
+         "A window was not provided", "stft with return_complex=False")
 
 
 def said(text: object) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flambeau
+from tests.autograd.differential import same
 
 pytorch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::FutureWarning")]
@@ -75,3 +76,52 @@ def test_functional_modules_are_pytorchs(name: str) -> None:
         assert result == expected
     else:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+class _Extra:
+    """Programs whose replacements are no tensors of the module, or whose module cannot be called so."""
+
+    @staticmethod
+    def absent_attribute(t):
+        class Adds(t.nn.Module):
+            def forward(self, x):
+                return x + self.extra
+
+        module = Adds()
+        return t.func.functional_call(module, {"extra": t.ones(1)}, t.ones(1)), hasattr(module, "extra")
+
+    @staticmethod
+    def plain_attribute(t):
+        module = t.nn.Linear(1, 1)
+        module.weight = t.nn.Parameter(t.full((1, 1), 2.))
+        module.scale = t.ones(1)
+        given = {"scale": t.zeros(1), "bias": None}
+        return t.func.functional_call(module, given, t.ones(1)), module.scale, module.bias is None, given
+
+    @staticmethod
+    def circular(t):
+        module = t.nn.Sequential(t.nn.Linear(1, 1))
+        module[0].parent = module
+        given = {"0.parent.0.weight": t.ones(1, 1), "0.bias": t.zeros(1)}
+        return t.func.functional_call(module, given, t.ones(1), tie_weights=False)
+
+    @staticmethod
+    def no_tensor(t):
+        return t.func.functional_call(t.nn.Linear(1, 1), {"weight": 3}, t.ones(1))
+
+    @staticmethod
+    def other_attribute(t):
+        return t.func.functional_call(t.nn.Linear(1, 1), {"in_features": t.ones(1)}, t.ones(1))
+
+    @staticmethod
+    def scripted(t):
+        return t.func.functional_call(t.jit.script(t.nn.Linear(1, 1)), {}, t.ones(1))
+
+    @staticmethod
+    def data_parallel(t):
+        return t.func.functional_call(t.nn.DataParallel(t.nn.Linear(1, 1)), {}, t.ones(1))
+
+
+@pytest.mark.parametrize("name", [name for name in vars(_Extra) if name[0] != "_"])
+def test_rare_replacements(name):
+    same(getattr(_Extra, name))

@@ -85,6 +85,8 @@ PROGRAMS = [
     *[f"o = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.); s = swa_utils.SWALR(o, 0.1, {how}); result = []\n"
       "for _ in range(6): o.step(); s.step(); result.append(s.get_last_lr())\nresult.append(s.state_dict())"
       for how in ("3", "4, 'linear'", "0", "anneal_strategy='cos'", "3, 'x'", "-1")],
+    ("rate = torch.tensor(0.5); o = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.); "
+     "s = swa_utils.SWALR(o, rate); rate.zero_(); result = o.param_groups[0]['swa_lr']"),
     "swa_utils.get_ema_avg_fn(1.5)", "swa_utils.get_ema_multi_avg_fn(-1)", "averaged(avg_fn=len, multi_avg_fn=len)",
     # optimizers
     *[f"result = trained(lambda p: torch.optim.Muon(p, {how}))" for how in (

@@ -472,3 +472,21 @@ def test_gradient_of_the_absolute_sum(layout):
         return x.grad
 
     assert outcome(flambeau, program) == outcome(pytorch, program)
+
+
+def test_products_with_more_dimensions_and_with_none() -> None:
+    """The number of elements, whether they are coalesced, and the values of products."""
+    def program(torch: Any) -> list[Any]:
+        number = torch.sparse_coo_tensor(torch.zeros(0, 1, dtype=torch.int64), torch.tensor([3.]), ())
+        pair = torch.sparse_coo_tensor(torch.zeros(0, 2, dtype=torch.int64), torch.tensor([1., 2.]), ())
+        x = torch.sparse_coo_tensor(torch.tensor([[0, 0, 1], [0, 0, 1]]), torch.arange(3.) + 1, (2, 2))
+        others = (number, pair, pair.coalesce(), x, torch.ones(3, 2, 2), torch.ones(2), torch.tensor(2.))
+        return [(z._nnz(), z.is_coalesced(), z._indices().tolist(), z.to_dense().tolist())
+                for y in (number, number.coalesce(), pair, x, x.coalesce()) for other in others
+                if other.layout is torch.strided or not (y.ndim and other.ndim) for z in _both_ways(y, other)]
+
+    assert program(flambeau) == program(pytorch)
+
+
+def _both_ways(x: Any, y: Any) -> tuple[Any, Any]:
+    return x * y, y * x

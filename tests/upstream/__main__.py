@@ -28,6 +28,7 @@ def _arguments() -> argparse.Namespace:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="a test file of PyTorch's")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose Class::test contains or matches this")
+    parser.add_argument("--names", metavar="FILE", help="only tests whose Class::test is a line of this file")
     parser.add_argument("--sample", type=float, default=1.0, metavar="P", help="only this part of the tests, by name")
     parser.add_argument("--seed", default="", metavar="S", help="draws another sample")
     parser.add_argument("--list-failures", action="store_true", help="names of failing tests, nothing else")
@@ -60,8 +61,14 @@ def main() -> int:
     module = load(arguments.file)
     for what in lost if arguments.verbose else [each for each in lost if each.startswith(f"{module.__name__}:")]:
         print(f"not loaded: {what}")
+    names = None
+    if arguments.names:
+        with open(arguments.names, encoding="utf-8") as lines:
+            names = frozenset(lines.read().split())
     for test in tests_of(module, arguments.k):
         name = f"{type(test).__name__}::{test._testMethodName}"
+        if names is not None and name not in names:
+            continue
         if zlib.crc32((arguments.seed + name).encode()) >= arguments.sample * 2 ** 32:
             continue
         if (reason := ledger.reason(f"{file}::{name}")) is not None:

@@ -33,6 +33,22 @@ def _wrap_or_write(name: str, array: np.ndarray, out: Any, device: Any, requires
     return wrap_new(array, device, requires_grad)
 
 
+def _warn_of_size(array: np.ndarray, out: Tensor) -> None:
+    """Warn of an `out=` tensor of another number of elements than the sequence, which is resized."""
+    if out._array.size:
+        warnings.warn(f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
+                      f"{out._array.size} which does not match the computed number of elements {array.size}. Note that "
+                      "this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
+                      f"shape ({array.size},).", UserWarning, stacklevel=user_stacklevel())
+
+
+def check_out_size(array: np.ndarray, out: Tensor) -> None:
+    """Make the size of an `out=` tensor that of a sequence, with a warning where it has elements."""
+    if out._array.size != array.size:
+        _warn_of_size(array, out)
+        resize_(out, array.shape)
+
+
 def _write_points(name: str, array: np.ndarray, out: Any, device: Any, requires_grad: bool,
                   dtype: dtype_type | None = None, warn: bool = False) -> Tensor:
     """A 1-d result; an `out=` tensor with as many elements keeps its shape and is filled in row-major order.
@@ -46,11 +62,8 @@ def _write_points(name: str, array: np.ndarray, out: Any, device: Any, requires_
     check_overlap(out._array)
     if out._array.size == array.size:
         return write_new_out(name, array.reshape(out._array.shape), out, dtype, requires_grad)
-    if warn and out._array.size:
-        warnings.warn(f"The number of elements in the out tensor of shape {list(out._array.shape)} is "
-                      f"{out._array.size} which does not match the computed number of elements {array.size}. Note that "
-                      "this may occur as a result of rounding error. The out tensor will be resized to a tensor of "
-                      f"shape ({array.size},).", UserWarning, stacklevel=user_stacklevel())
+    if warn:
+        _warn_of_size(array, out)
     flag, out._requires_grad = out._requires_grad, False  # which PyTorch does not ask for here
     try:
         resize_(out, array.shape)

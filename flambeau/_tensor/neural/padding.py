@@ -110,8 +110,13 @@ def _check_not_empty(input: Tensor, rank: int) -> None:
     """Raise on a dimension of size 0, if it is not a batch dimension."""
     shape = input.size()
     if 0 in shape[len(shape) - rank - 1:]:
-        raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and "
-                           f"other non-zero dimensions for input, but got: {list(shape)}")
+        raise refused(input, rank)
+
+
+def refused(input: Tensor, rank: int) -> RuntimeError:
+    """The error for an input of other dimensions than images and their batches have, or an empty one."""
+    return RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size and "
+                        f"other non-zero dimensions for input, but got: {list(input.size())}")
 
 
 def _check_widths(input: Tensor, dim: int, before: int, after: int, mode: str) -> None:

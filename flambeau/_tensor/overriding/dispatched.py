@@ -63,6 +63,11 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
 #: operators the shape of whose result depends on elements
 DATA_DEPENDENT = frozenset(("nonzero", "masked_select", "unique", "_unique2", "unique_dim", "unique_consecutive",
                             "argwhere", "bincount"))
+#: operators that are not elementwise and refuse meta tensors beside tensors of other devices
+_ON_ONE_DEVICE = frozenset(("cat", "stack", "mv", "dot", "dist", "mse_loss", "huber_loss", "smooth_l1_loss",
+                            "masked_fill", "binary_cross_entropy", "_batch_norm", "_layer_norm"))
+#: those whose second input says which device is expected
+_SECOND_FIRST = frozenset(("masked_fill", "binary_cross_entropy"))
 #: elements of inputs and results up to which a kernel without a rule for shapes runs on zeros
 _MOST_ZEROS = 1 << 24
 
@@ -78,6 +83,8 @@ def _on_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
     if op.name in DATA_DEPENDENT or op.forward.__name__ in DATA_DEPENDENT:
         raise NotImplementedError(f"aten::{op.name}: the shape of its result depends on elements, which meta tensors "
                                   "do not have")
+    if op.kind == ELEMENTWISE or op.name in _ON_ONE_DEVICE:
+        _check_devices(inputs[1::-1] if op.name in _SECOND_FIRST else inputs)
     token = no_dispatch.set(True)
     try:
         if op.kind != VIEW:
@@ -96,6 +103,22 @@ def _on_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
         if isinstance(out, Tensor):
             (mark_meta if out._base is not None else without_elements)(out)
     return result
+
+
+def _check_devices(inputs: Sequence[Any]) -> None:
+    """Refuse inputs of two devices; a tensor without dimensions on the CPU counts as a number.
+
+    Raises:
+        RuntimeError: there are two devices.
+    """
+    expected = None
+    for x in inputs:
+        if not isinstance(x, Tensor) or (not x._array.ndim and not is_meta(x)):
+            continue
+        if expected is None:
+            expected = x.device
+        elif x.device != expected:
+            raise RuntimeError(f"Tensor on device {x.device} is not on the expected device {expected}!")
 
 
 def _record_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any], found: list[Any]) -> Any:

@@ -366,6 +366,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if any(x._array.dtype != inputs[0]._array.dtype for x in inputs):
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if any(x.device != inputs[0].device for x in inputs):
+        raise RuntimeError("meshgrid expects all tensors to have the same device")
     for x in inputs:
         if x._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "

@@ -183,7 +183,8 @@ def _add_compressed(a: CompressedArray, b: CompressedArray, alpha: Any, to: np.d
 
 def mul(op: Any, x: Any, y: Any) -> Any:
     """The array of x * y, where at least one is sparse."""
-    if not is_sparse(x) or (not x._array.ndim and is_sparse(y)):
+    if not is_sparse(x) or (not x._array.ndim and is_sparse(y) and (
+            y._array.ndim or x._array.nnz < 2 <= y._array.nnz)):  # a number times what has more elements
         x, y = y, x
     a: Any = x._array
     if not isinstance(y, Tensor) or not y._array.ndim:
@@ -242,8 +243,7 @@ def _mul_dense(op: Any, a: CooArray, b: np.ndarray, to: np.dtype) -> Any:
     if b.ndim > a.ndim or np.broadcast_shapes(a.shape, b.shape) != a.shape:
         from .shape import broadcast_to
 
-        shape = np.broadcast_shapes(a.shape, b.shape)
-        a = broadcast_to(a, shape)
+        a = broadcast_to(coalesced(a) if b.ndim > a.ndim else a, np.broadcast_shapes(a.shape, b.shape))
     b = np.broadcast_to(b, a.shape)
     picked = b[tuple(a.indices)] if a.sparse_dim else np.broadcast_to(b, (a.nnz, *b.shape))
     return CooArray(a.indices.copy(), _multiply(op, a.values, picked, to), a.shape, a.coalesced)

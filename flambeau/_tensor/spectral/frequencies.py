@@ -7,6 +7,7 @@ from typing import Any
 from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
+from ..creation.sequences import check_out_size
 from ..dispatch.binding import write_out
 from ..tensor import Tensor
 from .arguments import check_input, one_dim
@@ -25,6 +26,7 @@ def _frequencies(name: str, n: int, d: float, out: Any, positions: Any, dtype: A
     result = fn.mul(fn.cat([fn.arange(*bounds, dtype=dtype, **options) for bounds in positions]), 1.0 / (n * d)
                     if n else 0.0)
     if out is not None:
+        check_out_size(result._array, out)
         return write_out(REGISTRY["mul"], result, out)
     return result.requires_grad_() if requires_grad else result
 

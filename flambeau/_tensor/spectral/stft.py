@@ -8,7 +8,7 @@ from typing import Any
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
-from ...warning_location import user_stacklevel
+from ...warning_location import user_stacklevel, warn_once
 from ..dispatch.apply import apply
 from ..neural.padding import pad as pad_input
 from ..tensor import Tensor
@@ -84,10 +84,16 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         width = int(n_fft // 2)
         padded = pad_input(extended, [width, width], pad_mode)
         input = padded.view(padded._array.shape[-ndim:])
+    if window is None:
+        warn_once("A window was not provided. A rectangular window will be applied,which is known to cause spectral "
+                  "leakage. Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce "
+                  "spectral leakage.To suppress this warning and use a rectangular window, explicitly set "
+                  "`window=torch.ones(n_fft, device=<device>)`.")
     hop = n_fft // 4 if hop_length is None else hop_length
     length = n_fft if win_length is None else win_length
     is_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
-    call = _described("stft", input, f"torch.{_type_name(input)}", window, n_fft=n_fft, hop_length=hop,
+    shown = f"CPU{input.dtype.scalar_name}Type" if input.dtype.is_complex else f"torch.{_type_name(input)}"
+    call = _described("stft", input, shown, window, n_fft=n_fft, hop_length=hop,
                       win_length=length, normalized=normalized, onesided=onesided, return_complex=return_complex,
                       align_to_window=align_to_window)
     if return_complex is None:
@@ -96,10 +102,9 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
                                "require that return_complex=True in a future PyTorch release.")
     if not return_complex:
-        warnings.warn("stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
-                      "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
-                      "still call torch.view_as_real on the complex output to recover the old return format.",
-                      UserWarning, stacklevel=user_stacklevel())
+        warn_once("stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
+                  "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
+                  "still call torch.view_as_real on the complex output to recover the old return format.")
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(call + ": expected a tensor of floating point or complex values")
     if input.dim() not in (1, 2):
@@ -168,10 +173,9 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     if window is None:
-        warnings.warn("A window was not provided. A rectangular window will be applied.Please provide the same window "
-                      "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
-                      "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.", UserWarning,
-                      stacklevel=user_stacklevel())
+        warn_once("A window was not provided. A rectangular window will be applied.Please provide the same window "
+                  "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
+                  "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.")
     hop = n_fft // 4 if hop_length is None else hop_length
     size = n_fft if win_length is None else win_length
     if not input.dtype.is_complex:

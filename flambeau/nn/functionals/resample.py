@@ -13,6 +13,8 @@ import numpy as np
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.overriding.other_objects import with_other_object
+from ...devices import channels_last, contiguous_format
+from ...kernels.memory_format import is_channels_last
 from ...ops.neural.upsampling_modes import UPSAMPLING
 from . import pooling
 
@@ -101,9 +103,11 @@ def upsampled(input: Tensor, sizes: list[int], factors: list[float | None], mode
         positions, taps = (_antialiased_taps if antialias else _taps)(n, sizes[i], factor, mode, align)
         steps.append((i - rank, n, positions, taps))
     if input.dtype.name == "uint8" and not mode.startswith("nearest"):
+        result = input
         for dim, _, positions, taps in steps:
-            input = _resample_bytes(input, 2 + rank + dim, positions, taps)
-        return input
+            result = _resample_bytes(result, 2 + rank + dim, positions, taps)
+        kept = channels_last if is_channels_last(input.shape, input.stride()) else contiguous_format
+        return result.clone(memory_format=kept) if result is input else result.contiguous(memory_format=kept)
     return getattr(fn, UPSAMPLING[mode, rank, antialias])(input, steps=tuple([
         (dim, n, tuple(map(tuple, positions)), tuple(map(tuple, taps)) if len(taps) > 1 else None)
         for dim, n, positions, taps in steps]))

@@ -32,6 +32,8 @@ class DataParallel(Module):
     (flambeau.Size([4, 3]), ['module.weight', 'module.bias'])
     """
 
+    _refuses_stateless_calls = "nn.DataParallel module"
+
     def __init__(self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None,
                  dim: int = 0) -> None:
         super().__init__()

@@ -46,8 +46,8 @@ def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """
     groups = optimizer.param_groups
     if not isinstance(value, list | tuple):
-        return [value] * len(groups)
-    if len(value) != len(groups):
+        value = [value] * len(groups)
+    elif len(value) != len(groups):
         raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} "
                          f"values, param_groups has {len(groups)}.")
     return [copy_value(v) for v in value]
