@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
 
         result = getattr(Tensor, name, None)
         if result is not None:
-            result = another_function(result, name)
+            result = another_function(result, name, name)
         elif "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
             result = inplace_function(REGISTRY[name[:-1]])
         if result is not None:

@@ -6,6 +6,7 @@ stale: its `grad_fn` is regenerated on access, as an `as_strided` of the base. T
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class CopySlices(Node):
             self.fn.release_variables()
             self.fn = None
 
-    def visible_edges(self) -> list[int] | None:
+    def visible_edges(self) -> Sequence[int | None] | None:
         return self.drawn
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:

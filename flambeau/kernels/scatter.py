@@ -59,6 +59,8 @@ def scatter_reduce(target: np.ndarray, axis: int, index: np.ndarray, source: np.
     Raises:
         RuntimeError: an index is negative or too large.
     """
+    if reduction not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduction}")
     target_, index, source = np.atleast_1d(target), np.atleast_1d(index), np.atleast_1d(source)
     source = source[tuple(slice(length) for length in index.shape)]
     if not index.size:

@@ -278,7 +278,7 @@ FUNCTIONS: dict[str, str] = {
         sub subtract true_divide
     """,
     "pointwise.comparison": "allclose equal isclose isneginf isposinf signbit",
-    "pointwise.complex": "imag is_conj is_neg real resolve_conj resolve_neg",
+    "pointwise.complex": "conj_physical imag is_conj is_neg real resolve_conj resolve_neg",
     "pointwise.selection": "clamp clip where",
     "reduction.finite_differences": "gradient vander",
     "reduction.ordering": """

@@ -14,6 +14,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from ..overriding.entry_points import another_function
+from ..tensor import Tensor
 
 #: functions of several overloads, some whose errors name what is missing, and those that read attributes of what they
 #: are given or convert it; none of the smallest, which a Python frame would slow down
@@ -67,10 +68,11 @@ GUARDED_METHODS = (
     "normal_", "orgqr", "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prelu", "prod", "qr", "random_",
     "repeat_interleave", "resize_", "resize_as_", "resize_as_sparse_", "rot90", "round", "round_", "scatter",
     "scatter_", "set_", "signbit", "slice_inverse", "slogdet", "smm", "sort", "sparse_mask", "split_with_sizes",
-    "sspaddmm", "std", "subtract", "subtract_", "sum_to_size", "svd", "swapaxes_", "swapdims_", "take_along_dim",
-    "tensor_split", "tile", "to_dense", "to_padded_tensor", "to_sparse", "to_sparse_bsc", "to_sparse_bsr",
-    "to_sparse_csc", "to_sparse_csr", "triangular_solve", "true_divide", "true_divide_", "type_as", "uniform_",
-    "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "var", "vsplit", "where", "xpu",
+    "squeeze_", "sspaddmm", "std", "subtract", "subtract_", "sum_to_size", "svd", "swapaxes_", "swapdims_", "t_",
+    "take_along_dim", "tensor_split", "tile", "to_dense", "to_padded_tensor", "to_sparse", "to_sparse_bsc",
+    "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "transpose_", "triangular_solve", "true_divide",
+    "true_divide_", "type_as", "uniform_", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
+    "unsqueeze_", "var", "vsplit", "where", "xpu",
 )
 
 
@@ -109,11 +111,37 @@ def _template(n_free: int) -> CodeType:
     return code
 
 
-def _unfit_call(names: tuple[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
-    """PyTorch's error for a call whose arguments fit no signature; None if they fit one."""
+def _unfit_call(names: tuple[str, str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+    """PyTorch's error for a call that failed: its arguments fit no signature, or what it writes to may not be written.
+
+    None if that is not why it failed.
+    """
     from .messages import METHOD, explained
 
-    return explained(*names, args[1:] if names[0] == METHOD else args, kwargs)
+    space, name = names
+    error = explained(space, name, args[1:] if space == METHOD else args, kwargs)
+    if error is not None:
+        return error
+    if name.endswith("_") and args and name not in _UNCHECKED:
+        return refused_write(args)
+    return None
+
+
+#: in-place functions that do not look whether autograd permits a write, or look at something else before
+_UNCHECKED = ("resize_", "resize_as_")
+
+
+def refused_write(args: Sequence[Any]) -> RuntimeError | None:
+    """The error of an in-place call whose first argument may not be written to, which is found before all others."""
+    from ..dispatch.write_checks import check_writable, is_tracked
+
+    if not isinstance(args[0], Tensor):
+        return None
+    try:
+        check_writable(args[0], is_tracked(args))
+    except RuntimeError as error:
+        return error
+    return None
 
 
 def guard(function: FunctionType, space: str, name: str) -> None:
@@ -176,6 +204,7 @@ def without_out(function: FunctionType, name: str) -> FunctionType:
 
 def _refusing_out(general: Any, name: str) -> Any:
     """The function behind a method's fast path: it raises PyTorch's error for `out=`."""
+    @functools.wraps(general)
     def refuse(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("out") is None:
             return general(*args, **kwargs)

@@ -28,7 +28,16 @@ from ..shape.copying import resize_
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, set_requires_grad
 from ..tracer_notifications import notify_created, notify_overwritten
-from .from_data import fill_new, legacy_constructor, makes_meta, parse_sizes, tensor, to_array, wrap_new
+from .from_data import (
+    fill_new,
+    legacy_constructor,
+    makes_meta,
+    parse_sizes,
+    refuse_pinned,
+    tensor,
+    to_array,
+    wrap_new,
+)
 
 __all__ = ["empty", "empty_like", "empty_permuted", "empty_strided", "full", "full_like", "ones", "ones_like", "zeros",
            "zeros_like"]
@@ -137,6 +146,8 @@ def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     if layout is not None and layout is not strided:
         _check_layout(layout, out)
         return _sparse(layout, _size_argument(args, size, "zeros"), "zeros", dtype, requires_grad)
@@ -154,6 +165,8 @@ def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | 
     >>> torch.ones(2)
     tensor([1., 1.])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     if layout is not None and layout is not strided:
         raise RuntimeError("full(...) is not implemented for sparse layout")
     return _filled(1, _size_argument(args, size, "ones"), "ones", dtype, device, requires_grad, out)
@@ -171,6 +184,8 @@ def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
     >>> torch.empty(2, 3).shape
     flambeau.Size([2, 3])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     size_args = _size_argument(args, size, "empty")
     if not size_args:
         raise TypeError('empty() missing 1 required positional arguments: "size"')
@@ -219,6 +234,8 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
     >>> torch.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
+    if pin_memory:
+        refuse_pinned()
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
@@ -239,6 +256,8 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     >>> torch.empty_permuted((2, 3), (1, 0)).stride()
     (1, 2)
     """
+    if pin_memory:
+        refuse_pinned()
     size, order = tuple(size), tuple(physical_layout)
     if len(size) != len(order):
         raise RuntimeError("Number of dimensions in the tensor input does not match the length of the physical "
@@ -263,6 +282,8 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
     >>> torch.full((2,), 7)
     tensor([7, 7])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     if layout is not None and layout is not strided:
@@ -323,6 +344,8 @@ def zeros_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     >>> torch.zeros_like(torch.tensor([1, 2]))
     tensor([0, 0])
     """
+    if pin_memory:
+        refuse_pinned()
     return _like(input, 0, dtype, device, requires_grad, memory_format, layout)
 
 
@@ -334,6 +357,8 @@ def ones_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = N
     >>> torch.ones_like(torch.tensor([1, 2]))
     tensor([1, 1])
     """
+    if pin_memory:
+        refuse_pinned()
     return _like(input, 1, dtype, device, requires_grad, memory_format, layout)
 
 
@@ -345,6 +370,8 @@ def empty_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     >>> torch.empty_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
+    if pin_memory:
+        refuse_pinned()
     return _like(input, None, dtype, device, requires_grad, memory_format, layout)
 
 
@@ -357,6 +384,8 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None
     >>> torch.full_like(torch.ones(2), 7)
     tensor([7., 7.])
     """
+    if pin_memory:
+        refuse_pinned()
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     elif fill_value is None:
@@ -375,6 +404,11 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
     dtype = named.pop("dtype", None) or self.dtype
     device, requires_grad = named.pop("device", None), named.pop("requires_grad", False)
     layout = named.pop("layout", None) or self.layout
+    if named:
+        if named.pop("pin_memory", False):
+            refuse_pinned()
+        for key in named:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
     if layout is not strided:
         if fill:
             raise not_implemented("fill_.Scalar", layout)
@@ -451,6 +485,8 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | No
     >>> torch.tensor([1]).new_full((2,), 7)
     tensor([7, 7])
     """
+    if pin_memory:
+        refuse_pinned()
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     if size.__class__ is int:
@@ -459,7 +495,7 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | No
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, device: Any = None,
-               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+               requires_grad: bool = False, layout: Any = None) -> Tensor:
     """A tensor with a copy of `data`, with this tensor's dtype, or `dtype`.
 
     >>> import flambeau as torch

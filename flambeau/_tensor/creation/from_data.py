@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -360,6 +360,12 @@ def _of_sequences(data: Any, dtype: dtype_type | None) -> np.ndarray:
     return _of_scalars(numbers, set(map(type, numbers)), shape, dtype)
 
 
+def refuse_pinned() -> NoReturn:
+    """Raise PyTorch's error for memory that is to be pinned for a device where none is."""
+    raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
+                       "available on this system.")
+
+
 def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: Any = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:
     """A new tensor with a copy of `data`.
@@ -379,6 +385,8 @@ def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
     tensor([[1, 2],
             [3, 4]])
     """
+    if pin_memory:
+        refuse_pinned()
     if data is NOT_GIVEN:
         raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if isinstance(data, Tensor):
@@ -466,6 +474,8 @@ def scalar_tensor(s: Any, *, dtype: dtype_type | None = None, layout: Any = None
     >>> torch.scalar_tensor(2)
     tensor(2.)
     """
+    if pin_memory:
+        refuse_pinned()
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "scalar_tensor")
     return wrap_new(scalar_array(s, dtype or dtypes.get_default_dtype()), device, requires_grad)

@@ -28,13 +28,13 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
-from ..dispatch.inplace import apply_inplace
+from ..dispatch.inplace import apply_inplace, record_underived
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write, warn_of_resize
 from ..meta import reserved
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_overwritten
 from .constants import empty_like, with_flag
-from .from_data import makes_meta, parse_sizes, wrap_new
+from .from_data import makes_meta, parse_sizes, refuse_pinned, wrap_new
 
 __all__ = ["Generator", "_sample_dirichlet", "_standard_gamma", "bernoulli", "binomial", "default_generator",
            "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "poisson", "rand",
@@ -315,6 +315,10 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
         else:
             out._array = array if special[0] else in_memory_of(out._array, array)
         out._bump_version()
+        if not called:  # PyTorch resizes it, then draws
+            out._bump_version()
+        elif out._requires_grad:
+            record_underived(called, None, out)
         if special[0]:
             notify_overwritten(out, array, out._array is array)
         return with_flag(out, requires_grad) if called or requires_grad else out
@@ -376,6 +380,8 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     >>> torch.rand(2)
     tensor([0.4963, 0.7682])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     shape = _size(size, kwargs, "rand")
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "rand")
@@ -403,6 +409,8 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     >>> torch.randn(2)
     tensor([-1.8744, -0.9937])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     shape = _size(size, kwargs, "randn")
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randn")
@@ -429,6 +437,8 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
     >>> torch.randint(10, (3,))
     tensor([4, 9, 3])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     arguments = list(args)
     size = kwargs.pop("size", None)
     if size is None:
@@ -464,6 +474,8 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     >>> torch.randperm(4)
     tensor([0, 1, 3, 2])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if dtype is not None:
@@ -495,7 +507,7 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
         operator: ATen's name of what fills the array; only `normal_` fills the values of a compressed sparse one.
         over: the samples are for the input itself, in place: use its strides.
     """
-    a = input._array if not device_memory.count else handlers.kernel_view(input)._array
+    a = input._array if not device_memory.count else handlers.stand_in(input)
     if isinstance(a, SparseArray):
         if operator != "normal_" or isinstance(a, CooArray):
             raise not_implemented(operator, a.layout)
@@ -521,6 +533,8 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     >>> torch.rand_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
+    if pin_memory:
+        refuse_pinned()
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "rand_like")
     d = dtype or input.dtype
@@ -542,6 +556,8 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     >>> torch.randn_like(torch.ones(2, 3)).shape
     flambeau.Size([2, 3])
     """
+    if pin_memory:
+        refuse_pinned()
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randn_like")
     d = dtype or input.dtype
@@ -563,6 +579,8 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     >>> torch.randint_like(torch.ones(2), 1)
     tensor([0., 0.])
     """
+    if pin_memory:
+        refuse_pinned()
     if low is None or high is None:
         low, high = 0, low if high is None else high
         if high is None:
@@ -589,6 +607,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     >>> torch.normal(torch.zeros(3), 1.).shape
     flambeau.Size([3])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     if size is not None:
         shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "normal")
         d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())

@@ -17,7 +17,7 @@ from ..dispatch.write_checks import check_overlap
 from ..shape.copying import resize_
 from ..tensor import Tensor
 from .constants import write_new_out
-from .from_data import wrap_new
+from .from_data import refuse_pinned, wrap_new
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
 
@@ -116,6 +116,8 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     >>> torch.arange(1, 7, 2)
     tensor([1, 3, 5])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     if start is None:
         start = 0
     elif end is None:
@@ -159,6 +161,8 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     ...     torch.range(1, 3)
     tensor([1., 2., 3.])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
                   "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
                   "[start, end).",
@@ -226,6 +230,8 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_
     >>> torch.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     start, end, steps = _item(start), _item(end), _item(steps)
     dtype = _points_dtype(start, end, out, dtype, "linspace")
     array = dtypes.cast(_linear_points(start, end, steps, dtype, "linspace"), dtype.numpy)
@@ -246,6 +252,8 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     >>> torch.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     start, end, steps, base = _item(start), _item(end), _item(steps), _item(base)
     dtype = _points_dtype(start, end, out, dtype, "logspace")
     points = _linear_points(start, end, steps, dtype, "logspace")
@@ -262,6 +270,8 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
     tensor([[1., 0.],
             [0., 1.]])
     """
+    if pin_memory and out is None:
+        refuse_pinned()
     if n < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {n}")
     if m is not None and m < 0:

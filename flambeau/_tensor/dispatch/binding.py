@@ -19,7 +19,7 @@ from ...kernels.memory_format import layouts_seen, with_preserved_strides
 from ...modes import device_memory, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
 from ...shapes import broadcast_shapes
-from ..argument_errors.guards import NOT_GIVEN
+from ..argument_errors.guards import NOT_GIVEN, refused_write
 from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.out_argument import compute_into_out
@@ -320,7 +320,7 @@ def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any]
         return
     if op.exact_out and d is not out.dtype:
         raise RuntimeError(_unequal_dtypes(op.exact_out, d, out.dtype, 0))
-    if op.differentiable and not dtypes.can_cast(d, out.dtype):
+    if not dtypes.can_cast(d, out.dtype) and op.name not in _COMPARISONS:
         raise RuntimeError(f"result type {d.scalar_name} can't be cast to the desired output type "
                            f"{out.dtype.scalar_name}")
     shape = reduce(broadcast_shapes, (x._array.shape for x in inputs if isinstance(x, Tensor)))
@@ -517,6 +517,8 @@ def public_function(op: Op) -> Callable[..., Any]:
                 call, op.operator_method = binary(op, call)
         else:
             call = parameter_function(op, call)
+                if op.inputs != ("input", "other"):
+                    call.__code__ = call.__code__.replace(co_varnames=(*op.inputs, *call.__code__.co_varnames[2:]))
         call.__doc__, call.__module__ = op.doc, _FUNCTIONS  # where pickles look it up
         with _lock:  # threads get one function
             call = op.call = op.call or call
@@ -569,8 +571,8 @@ def inplace_function(op: Op) -> Callable[..., Any]:
         try:
             return apply_inplace(op, inputs, params)
         except Exception:  # PyTorch parses all arguments before it looks at any
-            if (unfit := _unfit(op, args, kwargs, "_")) is not None:
-                raise unfit from None
+            if (refused := _unfit(op, args, kwargs, "_") or refused_write(inputs)) is not None:
+                raise refused from None
             raise
 
     call.__name__ = call.__qualname__ = op.name + "_"

@@ -65,6 +65,8 @@ def rebase_history(x: Tensor, node: Any) -> None:
     x._requires_grad = True
     x._hooks = None
     x._view_version = -1  # stale: regenerated from the base on access
+    if x._retains_grad:
+        x.grad_fn  # noqa: B018  # which takes `retain_grad` from the old node, to which an operand may lead
 
 
 def set_history(x: Tensor, node: Any) -> None:
@@ -101,6 +103,8 @@ def record_underived(name: str, result: Tensor | None, out: Tensor) -> None:
     set_history(out, node)
 
 
+#: operators that PyTorch's autograd does not see: their in-place variants may write to leaves, whose nodes stay
+_UNRECORDED = frozenset(("logical_and", "logical_not", "logical_or", "logical_xor"))
 #: operators that refuse a 0-d source for its shape first
 _SHAPES_FIRST = ("index_add", "index_reduce")
 
@@ -143,7 +147,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                 check_writable(inputs[0], tracked)
                 return _run_inplace(op, inputs, params, write, tracked)
         target = inputs[0]
-        tracked = is_tracked(inputs)
+        tracked = op.name not in _UNRECORDED and is_tracked(inputs)
         check_writable(target, tracked)
         if tracked:
             for x in inputs:

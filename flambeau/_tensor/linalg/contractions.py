@@ -13,8 +13,10 @@ from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, public_function, write_out
+from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
 from .einsum import _permuted, _shape, _viewed
@@ -32,6 +34,7 @@ def _check_vector(function: str, name: str, x: Tensor) -> None:
         raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {x._array.ndim}-D")
 
 
+@repeated
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The outer product of two vectors, out[i, j] = input[i] · vec2[j].
 
@@ -162,6 +165,8 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = N
             raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
                                f"{v.dtype.scalar_name}")
     if x._array.ndim == 1 and y._array.ndim == 1:
+        if out is not None:
+            check_records_nothing("vdot", (x, y), (out,))
         result = fn.vdot(x, y)
     else:
         result = fn.sum(fn.mul(fn.conj(x), y), dim)

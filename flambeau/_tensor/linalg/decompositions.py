@@ -172,6 +172,8 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     tensor([[2.]])
     """
     warn_once(_CHOLESKY)
+    if not input._array.size and out is None:
+        return layer.functions.empty_like(input)
     check_matrices("cholesky", input, square=True)
     factor, info = apply(REGISTRY["linalg_cholesky_ex"], [input], {"upper": upper})
     failure = _first_failure(info)
@@ -259,6 +261,7 @@ def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.linalg.eigvals(torch.tensor([[2.]]))
     tensor([2.+0.j])
     """
+    check_matrices("linalg.eigvals", A, square=True)
     return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out, "linalg_eig", "torch.linalg.eigvals", "eigenvalues")
 
 
@@ -296,7 +299,9 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     tensor([5.])
     """
     fn = layer.functions
-    check_matrices("linalg.svd", input)
+    if input._array.ndim < 2:
+        raise RuntimeError("linalg.svd: input should have at least 2 dimensions, but has "
+                           f"{input._array.ndim} dimensions instead")
     check_floating("linalg.svd", input, low=True)
     u, s, vh = apply(REGISTRY["linalg_svd"], [input], {"full_matrices": not some})
     v = fn.conj(fn.transpose(vh, -2, -1)).resolve_conj() if input.dtype.is_complex else fn.transpose(vh, -2, -1)

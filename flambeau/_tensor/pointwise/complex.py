@@ -12,10 +12,11 @@ from ...engine.tensor_interface import layer
 from ...modes import dispatch_in_use, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..dispatch.binding import public_function
 from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 
-__all__ = ["imag", "is_conj", "is_neg", "real", "resolve_conj", "resolve_neg"]
+__all__ = ["conj_physical", "imag", "is_conj", "is_neg", "real", "resolve_conj", "resolve_neg"]
 
 
 def _component(input: Tensor, index: int) -> Tensor:
@@ -85,6 +86,18 @@ def _computed_conj(input: Tensor) -> Tensor:
     tensor([1.-2.j])
     """
     return apply(REGISTRY["conj"], [input]) if dtypes.is_complex(input._array.dtype) else input
+
+
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The complex conjugate, computed at once; a real tensor itself.
+
+    >>> import flambeau as torch
+    >>> torch.conj_physical(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    if out is None and not dtypes.is_complex(input._array.dtype):
+        return input
+    return public_function(REGISTRY["conj_physical"])(input, out=out)
 
 
 def resolve_conj(input: Tensor) -> Tensor:

@@ -228,7 +228,7 @@ def isin(elements: Any, test_elements: Any = None, *, assume_unique: bool = Fals
                         + "".join(f" * ({first}, {second}, *, bool assume_unique = False, bool invert = False)\n"
                                   for first, second in _ISIN))
     if out is not None and out.dtype.name != "bool":
-        raise RuntimeError(f"Expected out tensor to have dtype bool, but got {_c_name(out)} instead")
+        raise RuntimeError(f"Expected out tensor to have dtype bool, but got {dtypes.C_NAMES[out.dtype.name]} instead")
     result = apply(REGISTRY["_isin"], [elements, test_elements], {"assume_unique": assume_unique, "invert": invert})
     return result if out is None else write_out(REGISTRY["_isin"], result, out)
 

@@ -26,6 +26,7 @@ from ...backends.numpy.memory import (
 from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name, not_implemented
 from ...dtypes import dtype as dtype_type
+from ...engine.grad_mode import grad_mode
 from ...kernels.memory_format import with_preserved_strides
 from ...modes import active_tracer, filled_memory, inference, special
 from ...ops.declare import REGISTRY
@@ -213,9 +214,10 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
     try:
         a = input._array
-        if memory_format is None and a.__class__ is np.ndarray and a.flags.c_contiguous and a.size <= COPIES[0] and (
-                1 not in a.shape):
-            return _clone(input, a.copy())
+        if memory_format is None and a.__class__ is np.ndarray and a.size <= COPIES[0]:
+            array = a.__copy__()  # in the order of `a`, and quicker than `copy`
+            if array.strides == a.strides:
+                return _clone(input, array)
         return _clone(input, copy_as(a, memory_format))
     except SparseAccess:
         return apply(REGISTRY["clone"], [input], {"memory_format": memory_format})
@@ -298,7 +300,13 @@ def detach_copy(input: Tensor) -> Tensor:
     """
     if special[0] and not isinstance(input._array, np.ndarray):
         return clone(input.detach())
-    return wrap(input._array.copy())
+    result = wrap(input._array.copy())
+    if input._requires_grad and grad_mode.get():
+        from ...engine.nodes.unsupported_derivatives import NotImplemented
+
+        result._requires_grad = True
+        result._node = NotImplemented("derivative for aten::detach_copy is not implemented", (input,))
+    return result
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
@@ -440,7 +448,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
     """
     if isinstance(value, Tensor):
         if value._array.ndim:
-            raise RuntimeError(f"fill only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value._array.ndim} "
                                "dimensions.")
         return apply(REGISTRY["_fill_tensor"], [input, value])
     check_scalar_fits(value, input.dtype)

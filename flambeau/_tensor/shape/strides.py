@@ -185,7 +185,7 @@ def numel(input: Tensor) -> int:
         return int(with_other_object(error, numel, (input,)))
 
 
-def size(self: Tensor, dim: int | None = None) -> Any:
+def size(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> Any:
     """The shape, or the size of one dimension.
 
     >>> import flambeau as torch
@@ -193,7 +193,9 @@ def size(self: Tensor, dim: int | None = None) -> Any:
     3
     """
     if dim is None:
-        return self.shape
+        if axis is None:
+            return self.shape
+        dim = axis
     shape = self._array.shape
     if not shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")

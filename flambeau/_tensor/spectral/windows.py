@@ -8,6 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...devices import strided
 from ...engine.tensor_interface import layer
+from ..creation.from_data import refuse_pinned
 from ..tensor import Tensor
 
 __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"]
@@ -70,6 +71,8 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None,
     >>> torch.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
+    if pin_memory:
+        refuse_pinned()
     return _cosine_window("hann_window", window_length, periodic, 0.5, 0.5,
                           {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout})
 
@@ -87,6 +90,8 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
     >>> torch.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
+    if pin_memory:
+        refuse_pinned()
     return _cosine_window("hamming_window", window_length, periodic, alpha, beta,
                           {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout})
 
@@ -103,6 +108,8 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
     >>> torch.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
+    if pin_memory:
+        refuse_pinned()
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout}
     window, length = _positions("bartlett_window", window_length, periodic, options)
     if window is not None:
@@ -123,6 +130,8 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
     >>> torch.blackman_window(4, dtype=torch.float64).abs()
     tensor([0.0000, 0.3400, 1.0000, 0.3400], dtype=flambeau.float64)
     """
+    if pin_memory:
+        refuse_pinned()
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout}
     window, length = _positions("blackman_window", window_length, periodic, options)
     if window is not None:
@@ -145,6 +154,8 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     >>> torch.kaiser_window(4, beta=1.)
     tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
+    if pin_memory:
+        refuse_pinned()
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout}
     window, length = _positions("kaiser_window", window_length, periodic, options)
     if window is not None:

@@ -125,10 +125,13 @@ class Node(metaclass=NodeType):
         numbers = self.edge_outputs or (0,) * len(self.edges)
         visible = self.visible_edges()
         edges = tuple(zip([None if node is None else node.public() for node in self.edges], numbers, strict=True))
-        return edges if visible is None else tuple(edges[i] for i in visible)
+        return edges if visible is None else tuple((None, 0) if i is None else edges[i] for i in visible)
 
-    def visible_edges(self) -> list[int] | None:
-        """The inputs that have an edge in `next_functions` (indices and masks have none); None for all."""
+    def visible_edges(self) -> Sequence[int | None] | None:
+        """The inputs that have an edge in `next_functions` (indices and masks have none); None for all.
+
+        None among them stands for an input that the operator lacks and PyTorch's has.
+        """
         return None
 
     def public(self) -> Node:

@@ -111,8 +111,10 @@ class OpNode(Node):
             self.__class__ = cls
         return self
 
-    def visible_edges(self) -> list[int] | None:
+    def visible_edges(self) -> Sequence[int | None] | None:
         op = self.op
+        if op.node == "ClampBackward0" and len(self.edges) == 2:  # of one bound, which has the name of its operator
+            return (0, 1, None) if op.inputs[1] == "min" else (0, None, 1)
         if op.node == "torch::autograd::NotImplemented":  # it has edges to what requires grad
             return [i for i, edge in enumerate(self.edges) if edge is not None] or [0]
         if not op.nondifferentiable_inputs:

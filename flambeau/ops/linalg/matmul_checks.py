@@ -104,9 +104,21 @@ def check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
                                f"{y.dtype.scalar_name}")
 
 
+def _check_last_sizes(batch1: Any, batch2: Any) -> None:
+    """Raise for batches of less than three dimensions: their sizes are read before anything else is checked."""
+    for x, dim in ((batch1, 1), (batch2, 2)):
+        n = len(x.shape)
+        if n <= dim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+                             if n else f"Dimension specified as {dim} but tensor has no dimensions")
+
+
 def check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
     """Raise PyTorch's error unless the inputs of `baddbmm` have the right dimensions, sizes and dtypes."""
-    size = (batch1.shape[0], batch1.shape[1], batch2.shape[-1]) if len(batch1.shape) > 2 else batch1.shape[:1]
+    if not batch1.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    _check_last_sizes(batch1, batch2)
+    size = (batch1.shape[0], batch1.shape[1], batch2.shape[-1])
     if len(batch1.shape) == 3 and len(batch2.shape) == 3:
         _check_expands(input, size)
     check_bmm(batch1, batch2, "baddbmm")
@@ -118,6 +130,7 @@ def check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
 
 def check_addbmm(input: Any, batch1: Any, batch2: Any) -> None:
     """Raise PyTorch's error unless the inputs of `addbmm` have the right dimensions, sizes and dtypes."""
+    _check_last_sizes(batch1, batch2)
     for name, x in (("batch1", batch1), ("batch2", batch2)):
         if len(x.shape) != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
