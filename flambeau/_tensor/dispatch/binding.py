@@ -515,10 +515,10 @@ def public_function(op: Op) -> Callable[..., Any]:
                 call = unary(op, call)
             elif len(op.inputs) == 2:
                 call, op.operator_method = binary(op, call)
-        else:
-            call = parameter_function(op, call)
                 if op.inputs != ("input", "other"):
                     call.__code__ = call.__code__.replace(co_varnames=(*op.inputs, *call.__code__.co_varnames[2:]))
+        else:
+            call = parameter_function(op, call)
         call.__doc__, call.__module__ = op.doc, _FUNCTIONS  # where pickles look it up
         with _lock:  # threads get one function
             call = op.call = op.call or call
