@@ -14,6 +14,7 @@ from ..tensor import Tensor, wrap
 from .calls import HANDLERS, Implementation
 from .execution import as_device_tensors, kernel_view, launch, on_device
 from .generators import check_generator, default_generator
+from .transfers import host_array
 
 
 def _fill(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -25,6 +26,11 @@ def _fill(implementation: Implementation, on: device | None, args: tuple[Any, ..
     return implementation(*args, **{**kwargs, "generator": default_generator(x._device.index)})
 
 
+def _on_host(x: Any) -> Any:
+    """A value with a copy in the host's memory in place of a tensor in the device's."""
+    return wrap(host_array(x)) if on_device(x) else x
+
+
 def _sample(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of tensors of parameters: its numbers are drawn by the generator of their device."""
     if on is None:
@@ -34,9 +40,10 @@ def _sample(implementation: Implementation, on: device | None, args: tuple[Any, 
     out = given.pop("out", None)
     if given.get("generator") is None and not any(hasattr(x, "get_offset") for x in args):
         given["generator"] = default_generator(on.index)
-    operands = [kernel_view(x) for x in args]
+    show = kernel_view if current_runtime().computes_on_host else _on_host
+    operands = [show(x) for x in args]
     result = launch("sample", on, [*args, *kwargs.values()], lambda: implementation(
-        *operands, **{name: kernel_view(value) for name, value in given.items()}))
+        *operands, **{name: show(value) for name, value in given.items()}))
     made = as_device_tensors([result], on, args)[0]
     differentiable = next((x for x in args if isinstance(x, Tensor) and x._requires_grad), None)
     if differentiable is not None and grad_mode.get() and made._array.dtype.kind in "fV":

@@ -128,10 +128,22 @@ def _computed(op: Op, inputs: Sequence[Any], params: dict[str, Any], on: device,
     if op.check is not None:
         op.check(*inputs)
     operands, given = kernel_view(list(inputs)), {name: kernel_view(value) for name, value in params.items()}
+    lists = {name: len(value) for name, value in given.items() if value.__class__ is list}
+    filled: dict[str, int] = {}
+
+    def kernel() -> list[Any]:
+        """The results, then what the kernel keeps for the backward pass, in the parameters that are lists."""
+        named = {name: list(value) if name in lists else value for name, value in given.items()}
+        result = compute(op, operands, named, on.index or 0,
+                         lambda own, params: _apply_operator(op, own, params, None, None, False))
+        found = list(result) if op.n_outputs != 1 or isinstance(result, (list, tuple)) else [result]
+        for name, count in lists.items():
+            filled[name] = len(named[name]) - count
+            found += named[name][count:]
+        return found
+
     try:
-        result = launch(op.name, on, values, lambda: compute(
-            op, operands, given, on.index or 0,
-            lambda own, named: _apply_operator(op, own, named, None, None, False)))
+        results = launch(op.name, on, values, kernel)
     except (IndexError, RuntimeError) as error:
         if not runtime.is_asserted(op.name, error):
             raise
@@ -140,11 +152,14 @@ def _computed(op: Op, inputs: Sequence[Any], params: dict[str, Any], on: device,
             raise
         runtime.fail(on.index)
         return [wrap(runtime.empty(on.index, each.shape, each.dtype)) for each in found]
-    results = result if op.n_outputs != 1 or isinstance(result, (list, tuple)) else [result]
-    for name, value in given.items():  # `saved`: what the kernel keeps for the backward pass
-        if value.__class__ is list and len(value) != len(params[name]):
-            params[name].extend(_kept(value[len(params[name]):], on, values))
-    return as_device_tensors(results, on, values)
+    numbers = [i for i, each in enumerate(results) if isinstance(each, (np.ndarray, Tensor))]
+    made = dict(zip(numbers, as_device_tensors([results[i] for i in numbers], on, values), strict=True))
+    outs = [made.get(i, each) for i, each in enumerate(results)]
+    end = len(outs)
+    for name, count in reversed(filled.items()):
+        params[name].extend(x._array if isinstance(x, Tensor) else x for x in outs[end - count:end])
+        end -= count
+    return outs[:end]
 
 
 def _views(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any] | None:
@@ -153,12 +168,6 @@ def _views(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any] |
         result = kernel_of(op)(*[x._array if isinstance(x, Tensor) else x for x in inputs], **params)
     arrays = list(result) if op.n_outputs != 1 or isinstance(result, (list, tuple)) else [result]
     return [wrap(each) for each in arrays] if all(each.__class__ is DeviceArray for each in arrays) else None
-
-
-def _kept(arrays: list[Any], on: device, values: list[Any]) -> list[Any]:
-    """What a kernel keeps for the backward pass, in the device's memory."""
-    return [each if not isinstance(each, np.ndarray) else as_device_tensors([each], on, values)[0]._array
-            for each in arrays]
 
 
 def _metadata(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -232,9 +241,15 @@ def write_out_on_device(op: Op, result: Tensor, out: Tensor) -> None:
         grad_mode.reset(grad)
 
 
+def stand_in(x: Tensor) -> np.ndarray:
+    """A tensor's array; of one in a device's memory, an array of the host with its shape, strides and dtype."""
+    return x._array.view(np.ndarray) if x._array.__class__ is DeviceArray else x._array
+
+
 _COPY = REGISTRY["_copy"]
 handlers.as_launch, handlers.write_out_on_device = as_launch, write_out_on_device
 handlers.run_on_device, handlers.write_on_device = run_on_device, write_on_device
+handlers.stand_in = stand_in
 handlers.kernel_view, handlers.copy_on_device = kernel_view, copy_before_write
 
 __all__ = ["as_device_tensors", "as_launch", "below_autograd", "copy_before_write", "device_arrays",

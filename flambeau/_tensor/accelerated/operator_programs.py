@@ -166,7 +166,7 @@ def kept_number(number: np.ndarray, device: int) -> DeviceArray:
     key = device, number.dtype.str, number.dtype.names, number.shape, number.tobytes()
     found = _numbers.get(key)
     if found is None:
-        found = _numbers[key] = current_runtime().upload(np.ascontiguousarray(number), device)
+        found = _numbers[key] = current_runtime().constant(np.ascontiguousarray(number), device)
         if len(_numbers) > MAX_NUMBERS:
             _numbers.popitem(last=False)
     return found

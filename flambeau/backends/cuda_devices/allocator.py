@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +110,7 @@ class CachingAllocator:
         self._segments: list[_Segment] = []
         self._free: dict[tuple[str, int], list[_Block]] = {}
         self.fraction = 1.0
+        self.kept: Counter[int] = Counter()  # pools of graphs, whose memory stays: replays use it
         self.empty_statistics()
 
     def empty_statistics(self) -> None:
@@ -257,7 +258,7 @@ class CachingAllocator:
     def _empty(self) -> None:
         for segment in list(self._segments):
             first = segment.first
-            if first.free and first.after is None:
+            if first.free and first.after is None and not self.kept[first.stream]:
                 self._segments.remove(segment)
                 self._free[segment.pool, first.stream].remove(first)
                 self._release(segment.memory)

@@ -38,6 +38,16 @@ class GpuMemory:
         self.device, self.address, self.size = device, at, size
 
 
+class _ForeignStream:
+    """A stream that another library has made, by CUDA's protocol of streams."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
 class _Point:
     """A recorded event."""
 
@@ -59,8 +69,10 @@ class CupyRuntime(Runtime):
         super().__init__(self.api.getDeviceCount())
         self._lock = threading.RLock()
         self._streams: dict[int, Any] = {}
+        self._made = 0
         self._properties = [self._read_properties(i) for i in range(self.count)]
         self._kernels = [Kernels(cupy, architecture_of(each.major, each.minor)) for each in self._properties]
+        self._captured: dict[int, list[np.ndarray]] = {}  # by stream, what the copies of its graph read
         self._staged: list[tuple[Any, Any]] = []  # buffers of the host that copies under way read or write, and events
 
     # ----- devices -----
@@ -149,19 +161,24 @@ class CupyRuntime(Runtime):
             return
         with self._on(device) as stream:
             if not blocking:  # the caller may write to its memory before the copy has been made
-                source = self._kept(source, stream)
+                source = self._kept(source, device)
             self.api.memcpyAsync(self._at(target), address(source), source.nbytes, self.api.memcpyHostToDevice,
                                  stream.ptr)
             if blocking:
                 stream.synchronize()
-            else:
-                self._staged[-1] = self._staged[-1][0], stream.record()
+            elif not self._captured:
+                with self._lock:
+                    self._staged.append((source, stream.record()))
 
-    def _kept(self, source: np.ndarray, stream: Any) -> np.ndarray:
-        """The array, kept until the copy that reads it is done; those of earlier copies are let go."""
-        with self._lock:
-            self._staged = [(array, event) for array, event in self._staged if event is None or not event.done]
-            self._staged.append((source, None))
+    def _kept(self, source: np.ndarray, device: int) -> np.ndarray:
+        """The array, kept until the copy that reads it is done, or with the graph that the copy is part of."""
+        captured = self._captured.get(self.current_stream(device))
+        if captured is not None:
+            source = np.array(source)
+            captured.append(source)
+        elif not self._captured:
+            with self._lock:
+                self._staged = [(array, event) for array, event in self._staged if not event.done]
         return source
 
     def copy_to_host(self, target: np.ndarray, source: DeviceArray, blocking: bool) -> None:
@@ -218,14 +235,20 @@ class CupyRuntime(Runtime):
     # ----- streams -----
 
     def _stream(self, device: int, stream: int) -> Any:
-        return self._streams[stream] if stream else self.cuda.Stream.null
+        if not stream:
+            return self.cuda.Stream.null
+        found = self._streams.get(stream)
+        if found is None:  # the handle of a stream of another library
+            found = self._streams[stream] = self.cuda.Stream.from_external(_ForeignStream(stream))
+        return found
 
     def new_stream(self, device: int, priority: int) -> int:
         """A stream of a GPU, which does not wait for the default stream."""
         with self.cuda.Device(device):
             made = self.cuda.Stream(non_blocking=True, priority=priority)
         with self._lock:
-            number = len(self._streams) + 1
+            self._made += 1
+            number = self._made
             self._streams[number] = made
         return number
 
@@ -334,12 +357,17 @@ class CupyRuntime(Runtime):
     def begin_capture(self, device: int, stream: int) -> None:
         """Record the launches of a stream from now on instead of running them."""
         with self._on(device, stream) as its:
+            if not stream:
+                raise device_error("operation not permitted when stream is capturing")
             its.begin_capture(self.api.streamCaptureModeRelaxed)
+        self._captured[stream] = []
 
     def end_capture(self, device: int, stream: int) -> Any:
-        """End the recording of a stream: a CUDA graph."""
+        """End the recording of a stream: a CUDA graph, and the arrays of the host that it reads."""
+        kept = self._captured.pop(stream)
         with self._on(device, stream) as its:
-            return its.end_capture()
+            graph = its.end_capture()
+        return graph, kept
 
     def is_capturing(self, device: int, stream: int) -> bool:
         """Whether the launches of a stream are recorded."""
@@ -349,7 +377,7 @@ class CupyRuntime(Runtime):
     def replay(self, device: int, stream: int, graph: Any) -> None:
         """Launch a CUDA graph on a stream."""
         with self._on(device, stream) as its:
-            graph.launch(its)
+            graph[0].launch(its)
 
 
 def _same_order(a: np.ndarray, b: np.ndarray) -> bool:

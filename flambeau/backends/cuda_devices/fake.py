@@ -23,7 +23,9 @@ from ...kernels.memory_format import is_dense
 from ..numpy.memory import address, owner
 from . import emulated
 from .array import DeviceArray, device_array
-from .errors import StreamRaceError
+from .captured_launches import CapturedLaunches
+from .emulated import memory_of
+from .errors import StreamRaceError, device_error
 from .runtime import AddressTable, Place, Product, Properties, Runtime
 
 _PATTERN = 0xA5
@@ -85,6 +87,7 @@ class FakeRuntime(Runtime):
         self._host: dict[int, _Clock] = {}  # of threads: what they have synchronized with
         self._numbers: dict[int, int] = {}
         self._streams: dict[int, int] = {}  # stream -> device
+        self._capturing: dict[int, CapturedLaunches] = {}
         self._default = [self._add_stream(i) for i in range(count)]
 
     # ----- devices -----
@@ -191,6 +194,9 @@ class FakeRuntime(Runtime):
             new = self.empty(device, array.shape, array.dtype, strides)
             np.copyto(self.operand(new), array)
             adopted.append(new)
+        captured = self._capturing.get(self.stream_id(device))
+        if captured is not None:
+            captured.adopt(adopted, {id(each.memory) for each in operands})
         return adopted
 
     # ----- streams -----
@@ -224,6 +230,8 @@ class FakeRuntime(Runtime):
         host = self._of_host()
         for each, its in self._streams.items():
             if its == device and (stream is None or each == self._its(device, stream)):
+                if each in self._capturing:
+                    raise device_error("operation not permitted when stream is capturing")
                 host.join(self._clocks[each])
         self.meet_error(device)
 
@@ -271,6 +279,9 @@ class FakeRuntime(Runtime):
         """
         self.check(device)
         stream = self.stream_id(device)
+        captured = self._capturing.get(stream)
+        if captured is not None:
+            return captured.record(name, reads, writes, kernel)
         with self._lock:
             clock = self._clocks[stream]
             clock.join(self._of_host())
@@ -281,6 +292,34 @@ class FakeRuntime(Runtime):
                 self._note(name, stream, number, clock, each, True)
             clock[stream] = number
         return kernel()
+
+    def begin_capture(self, device: int, stream: int) -> None:
+        """Record the launches of a stream from now on: what they write is undone."""
+        its = self._its(device, stream)
+        if its == self._default[device]:
+            raise device_error("operation not permitted when stream is capturing")
+        self._capturing[its] = CapturedLaunches(self.operand)
+
+    def end_capture(self, device: int, stream: int) -> CapturedLaunches:
+        """End the recording of a stream; the memory of results is filled with a pattern until they are replayed."""
+        captured = self._capturing.pop(self._its(device, stream))
+        for array in captured.results():
+            memory_of(array.memory).fill(_PATTERN)
+        return captured
+
+    def is_capturing(self, device: int, stream: int) -> bool:
+        """Whether the launches of a stream are recorded."""
+        return self._its(device, stream) in self._capturing
+
+    def replay(self, device: int, stream: int, graph: CapturedLaunches) -> None:
+        """Run recorded launches on a stream."""
+        before = self.current_stream(device)
+        self.set_stream(device, stream)
+        try:
+            for each in graph.launches:
+                self.launch(each.name, device, each.reads, [*each.writes, *each.adopted], each.run)
+        finally:
+            self.set_stream(device, before)
 
     def timed(self, name: str, device: int, reads: Sequence[DeviceArray], writes: Sequence[DeviceArray],
               kernel: Callable[[], Any]) -> tuple[Any, int]:

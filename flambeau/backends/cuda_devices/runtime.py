@@ -123,6 +123,9 @@ class Runtime:
     def __init__(self, count: int) -> None:
         self.count = count
         self.current = _Current()
+        #: (device, stream) -> the pool, in place of the stream's own, that memory comes from while it is captured
+        self.pools: dict[tuple[int, int], int] = {}
+        self._for_constants: dict[int, int] = {}
         self._errors: list[str | None] = [None] * count  # assertions that failed
         self._found = [False] * count  # whether a synchronization has met the error
         self.allocators = [
@@ -162,7 +165,19 @@ class Runtime:
     def allocate(self, device: int, nbytes: int) -> DeviceMemory:
         """A block of memory of a device, for its current stream."""
         self.check(device)
-        return self.allocators[device].allocate(nbytes, self.current_stream(device))
+        stream = self.current_stream(device)
+        return self.allocators[device].allocate(nbytes, self.pools.get((device, stream), stream))
+
+    def constant(self, array: np.ndarray, device: int) -> DeviceArray:
+        """A copy of an array on a device that all streams may read; it may be made while a stream is captured."""
+        before = self.current_stream(device)
+        if device not in self._for_constants:
+            self._for_constants[device] = self.new_stream(device, 0)
+        self.set_stream(device, self._for_constants[device])
+        try:
+            return self.upload(array, device)
+        finally:
+            self.set_stream(device, before)
 
     def empty(self, device: int, shape: Sequence[int], dtype: np.dtype, strides: Sequence[int] | None = None
               ) -> DeviceArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...accelerators.absent import refusing
 from ...accelerators.streams import Event as _Event
 from ...accelerators.streams import Stream as _Stream
 from ...backends.cuda_devices import current_runtime
@@ -216,8 +215,5 @@ StreamContext.__module__ = "torch.cuda"
 NAMES: dict[str, Any] = {each.__name__: each for each in (
     Stream, ExternalStream, Event, StreamContext, current_stream, default_stream, set_stream, stream,
     get_stream_from_external)}
-NAMES["is_current_stream_capturing"] = lambda: False
-NAMES["graph_pool_handle"] = NAMES["make_graphed_callables"] = refusing(
-    NotImplementedError, "CUDA graphs of eager launches are not supported. Call the function itself")
 
 __all__ = ["NAMES", "Event", "ExternalStream", "Stream", "StreamContext"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,19 @@ from ...backends.cuda_devices.array import DeviceArray, device_array
 from ...codegen.gpu.launches import VECTOR
 from ..schedule.program import KernelCallback
 from .device_program import BoundLaunch, DeviceProgram
+
+#: launches from which on a CUDA graph is worth its capture; graphs that a program keeps
+_FEWEST, _MOST_GRAPHS = 2, 8
+#: instead of a graph: the addresses came once
+_SEEN = object()
+
+
+class _Fixed(NamedTuple):
+    """A block of memory that a graph uses without keeping it from being freed: whoever replays it has the memory."""
+
+    segment: Any
+    offset: int
+    nbytes: int
 
 
 class LoadedProgram:
@@ -27,7 +40,9 @@ class LoadedProgram:
 
     def __init__(self, program: DeviceProgram, runtime: Any, device: int, name: str = "program") -> None:
         self.program, self.runtime, self.device, self.name = program, runtime, device, name
-        self._constants = [runtime.upload(np.ascontiguousarray(each), device) for each in program.plan.constants]
+        self._graphs: dict[Any, Any] = {}  # by the addresses of the table, the latest last
+        self._stream: int | None = None
+        self._constants = [runtime.constant(np.ascontiguousarray(each), device) for each in program.plan.constants]
         self._overwritten = [program.plan.inputs.index(each.overwrites.attrs) for each in program.schedule.targets
                              if each.overwrites is not None]
 
@@ -68,8 +83,47 @@ class LoadedProgram:
                 _, nanoseconds = self.runtime.timed(self.name, self.device, reads, writes,
                                                     lambda group=group: self._start(group, table))
                 callback(kernel, start, start + nanoseconds)
-        elif launches:
-            self.runtime.launch(self.name, self.device, reads, writes, lambda: self._start(launches, table))
+        elif len(launches) < _FEWEST or self.runtime.is_capturing(self.device, self.runtime.current_stream(
+                self.device)):
+            if launches:
+                self.runtime.launch(self.name, self.device, reads, writes, lambda: self._start(launches, table))
+        else:
+            self._launch_graph(launches, table, reads, writes)
+
+    def _launch_graph(self, launches: Sequence[BoundLaunch], table: Sequence[Any], reads: Sequence[DeviceArray],
+                      writes: Sequence[DeviceArray]) -> None:
+        """Launch a CUDA graph of the launches, which is captured when the same addresses come a second time."""
+        runtime, device = self.runtime, self.device
+        key = (len(launches), *[0 if memory.segment is None else memory.segment.address + memory.offset + offset
+                                  for memory, offset in table])
+        graph = self._graphs.pop(key, None)
+        if graph is None:
+            graph = _SEEN
+            runtime.launch(self.name, device, reads, writes, lambda: self._start(launches, table))
+        else:
+            if graph is _SEEN:
+                graph = self._capture(launches, [(_Fixed(memory.segment, memory.offset, memory.nbytes), offset)
+                                                 for memory, offset in table])
+            stream = runtime.current_stream(device)
+            runtime.launch(self.name, device, reads, writes, lambda: runtime.replay(device, stream, graph))
+        self._graphs[key] = graph
+        if len(self._graphs) > _MOST_GRAPHS:
+            del self._graphs[next(iter(self._graphs))]
+
+    def _capture(self, launches: Sequence[BoundLaunch], table: Sequence[Any]) -> Any:
+        """Capture the launches on a stream of their own: nothing is run or allocated."""
+        runtime, device = self.runtime, self.device
+        before = runtime.current_stream(device)
+        stream = runtime.new_stream(device, 0) if self._stream is None else self._stream
+        self._stream = stream
+        runtime.begin_capture(device, stream)
+        runtime.set_stream(device, stream)
+        try:
+            runtime.launch(self.name, device, (), (), lambda: self._start(launches, table))
+        finally:
+            runtime.set_stream(device, before)
+            graph = runtime.end_capture(device, stream)
+        return graph
 
     def _start(self, launches: Sequence[BoundLaunch], table: Sequence[Any]) -> None:
         for bound in launches:

@@ -24,6 +24,7 @@ _ROOTS = {
     "stream": "cupy.cuda.Stream", "its": "cupy.cuda.Stream",
     "event": "cupy.cuda.Event", "point.event": "cupy.cuda.Event", "module": "cupy.cuda.Module",
     "function": "cupy.cuda.Function", "graph": "cupy.cuda.Graph",
+    "graph[0]": "cupy.cuda.Graph", "self.cuda.Stream": "cupy.cuda.Stream",
 }
 #: where the sources define what is in a namespace
 _FILES = {

@@ -226,6 +226,14 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
             state.next_address += 16
             self.ptr, self._before = 0 if null else state.next_address, []
 
+        @classmethod
+        def from_external(cls, obj):
+            version, ptr = obj.__cuda_stream__()
+            assert version == 0
+            stream = cls()
+            stream.ptr, stream.device_id = ptr, -1
+            return stream
+
         def __enter__(self):
             assert self.device_id in (-1, state.device)
             self._before.append(state.stream.get(state.device, Stream.null))
