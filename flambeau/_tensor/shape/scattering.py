@@ -180,9 +180,9 @@ def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool, 
 
 def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool,
                     out: Any) -> Tensor:
-    if reduce not in ("add", "multiply"):
     if dim.__class__ is int:
         wrap_dim(dim, input._array.ndim)
+    if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     from ..dispatch.array_kernels import arrays
 
