@@ -17,6 +17,7 @@ from typing import Any
 from ._tensor import Tensor
 from ._tensor.overriding import entry_points, protocol
 from ._tensor.overriding.ignored import IGNORED
+from .modes import special
 from .nn import functional, init
 from .ops.aten import OpOverload, OpOverloadPacket
 from .ops.declare import REGISTRY
@@ -363,12 +364,14 @@ protocol.set_plain(TorchFunctionMode)
 
 def _push_mode(mode: Any) -> None:
     protocol.function_modes.set((*protocol.function_modes.get(), mode))
+    special[0] += 1  # programs do not call modes
     entry_points.begin_use()
 
 
 def _pop_mode() -> Any:
     modes = protocol.function_modes.get()
     protocol.function_modes.set(modes[:-1])
+    special[0] -= 1
     entry_points.end_use()
     return modes[-1]
 

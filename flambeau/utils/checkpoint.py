@@ -289,9 +289,11 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             "more details on the differences between the two variants.", UserWarning, stacklevel=2)
         use_reentrant = True
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
-    if special[0] and active_tracer.get() is not None and context_fn is noop_context_fn and not (
-            use_reentrant and kwargs):
-        return function(*args, **kwargs)  # a compiled program plans its memory itself
+    if special[0] and (tracer := active_tracer.get()) is not None and context_fn is noop_context_fn and not (
+            use_reentrant and kwargs):  # a compiled program plans its memory itself
+        was_run, result = tracer.run_once(function, args, kwargs)
+        if was_run:
+            return result
     if not use_reentrant:
         return _checkpoint_non_reentrant(
             function, args, kwargs, preserve_rng_state=preserve_rng_state, context_fn=context_fn,

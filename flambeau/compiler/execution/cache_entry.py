@@ -98,7 +98,7 @@ class CacheEntry:
     def __init__(self, trace: Trace, name: str, guards: list[Guard], before: Trace, trace_key: str,
                  record: TraceRecord) -> None:
         self.trace, self.trace_key, self.record = trace, trace_key, record
-        trace.guard_set = None
+        trace.guard_set, trace.shared_containers = None, ()
         self.pins: list[tuple[Any, Any, int] | None] = []
         self._pin(before, trace)
         if record.free:

@@ -29,7 +29,7 @@ from ..errors import ConstraintViolationError, FailOnRecompileLimitHit, Recompil
 from ..guards.guard import CHANGING
 from ..guards.guard_set import GuardSet
 from ..guards.object_kinds import is_traversable
-from ..splitting.part_results import held_elsewhere
+from ..splitting.part_results import held_elsewhere, mutable_containers, shared_containers
 from ..splitting.split_function import SplitFunction, resolve
 from ..stance import compiled_functions, policy
 from ..tracing.break_frames import BreakFrame
@@ -582,7 +582,13 @@ class CompiledFunction:
                     tracer.graph_break("a container among the arguments is changed")
                 if self._part_of is not None and (held := held_elsewhere(result, tracer.frame_hook.objects)):
                     tracer.graph_break(held)
+                shared = shared_containers(result, tracer.frame_hook.objects)
+                if shared and not {*mutable_containers((args, kwargs))}.isdisjoint(map(id, shared)):
+                    tracer.graph_break("a container among the arguments is returned")
+                elif len({*map(id, shared)}) < len(shared):
+                    tracer.graph_break("a container is returned twice")
                 trace = Trace(tracer, tensors, result)
+                trace.shared_containers = shared
             trace.provenance = tracer.provenance(trace)
             tracer.release()
             if any(entry.relax_pins(trace) for entry in cache.entries) or self._relax_template(cache, leaves, trace):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import types
 from typing import Any
@@ -17,6 +18,8 @@ from ..tracing.frame_hook import is_stdlib_file
 PACKAGE = __name__.partition(".")[0]
 #: types whose objects are compared by value
 CONSTANT_TYPES = (bool, int, float, complex, str, bytes, type(None))
+_IMMUTABLE_TYPES = (*CONSTANT_TYPES, range, slice, frozenset, np.generic, np.dtype, type(Ellipsis), re.Pattern)
+_IMMUTABLE_MODULES = frozenset({PACKAGE, "fractions", "decimal", "datetime", "pathlib"})
 #: packages whose attributes are assumed not to change
 _STABLE_PACKAGES = frozenset({PACKAGE, "numpy", "llvmlite", *sys.stdlib_module_names})
 #: Py_TPFLAGS_HEAPTYPE: the class is written in Python
@@ -31,6 +34,11 @@ def is_range_or_slice(x: Any) -> bool:
     if x.__class__ is slice:
         return all(part is None or part.__class__ is int for part in (x.start, x.stop, x.step))
     return x.__class__ is range
+
+
+def is_immutable(x: Any) -> bool:
+    """Whether an object never changes, so that a replay may return the same instead of an equal one."""
+    return isinstance(x, _IMMUTABLE_TYPES) or module_of(type(x)).partition(".")[0] in _IMMUTABLE_MODULES
 
 
 @functools.lru_cache(4096)
@@ -67,5 +75,5 @@ def is_traversable(thing: Any) -> bool:
         module in sys.modules or isinstance(getattr(thing, "__dict__", None), dict))
 
 
-__all__ = ["CONSTANT_TYPES", "HEAP_TYPE_FLAG", "LRU_CACHE", "PACKAGE", "is_namespace_class", "is_package_module",
-           "is_range_or_slice", "is_stable_module", "is_traversable"]
+__all__ = ["CONSTANT_TYPES", "HEAP_TYPE_FLAG", "LRU_CACHE", "PACKAGE", "is_immutable", "is_namespace_class",
+           "is_package_module", "is_range_or_slice", "is_stable_module", "is_traversable"]

@@ -1,18 +1,18 @@
-"""Results of parts: what a part returns must be its own, since a replay makes containers anew."""
+"""Containers in results: a replay makes them anew, so they may not be known elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..._tensor import Tensor
 from ...config import module_of
-from ...trees import is_container
+from ...trees import container_functions, is_container
 from ..guards.object_kinds import CONSTANT_TYPES, PACKAGE
 
 _VALUES = (*CONSTANT_TYPES, Tensor, range, slice, np.generic, np.dtype, frozenset, type, types.FunctionType,
@@ -53,6 +53,49 @@ def _check(x: Any, is_shared: bool, recorded: Collection[int]) -> str | None:
     return None
 
 
+def shared_containers(result: Any, recorded: Collection[int]) -> list[Any]:
+    """Return the mutable containers in a result that other objects refer to, too.
+
+    Args:
+        result: what a function returned, which one variable of the caller holds.
+        recorded: identities of objects that the frame hook refers to.
+    """
+    count = sys.getrefcount(result) - (id(result) in recorded)
+    found: list[Any] = []
+    _add_shared(result, count > _HELD_BY_CALLER, recorded, found)
+    return found
+
+
+def _add_shared(x: Any, is_shared: bool, recorded: Collection[int], found: list[Any]) -> None:
+    if isinstance(x, tuple):
+        entries: Any = x
+    elif not is_container(x):
+        return
+    elif is_shared or type(x) not in (list, deque, *_DICTIONARIES):
+        found.append(x)
+        return
+    else:
+        entries = x.values() if type(x) in _DICTIONARIES else x
+    for each in entries:
+        count = sys.getrefcount(each) - (id(each) in recorded)
+        _add_shared(each, count > _HELD_BY_CONTAINER, recorded, found)
+
+
+def mutable_containers(x: Any) -> Iterator[int]:
+    """Yield the identities of the mutable containers in a tree.
+
+    >>> inner = []
+    >>> list(mutable_containers((inner, 1))) == [id(inner)]
+    True
+    """
+    if is_container(x):
+        if not isinstance(x, tuple):
+            yield id(x)
+        for each in x.values() if isinstance(x, dict) else container_functions(type(x))[0](x)[0] if (
+                not isinstance(x, tuple)) else x:
+            yield from mutable_containers(each)
+
+
 def _held_by_caller(result: Any) -> int:
     return sys.getrefcount(result)
 
@@ -69,4 +112,4 @@ def _references() -> tuple[int, int]:
 
 _HELD_BY_CALLER, _HELD_BY_CONTAINER = _references()
 
-__all__ = ["held_elsewhere"]
+__all__ = ["held_elsewhere", "mutable_containers", "shared_containers"]

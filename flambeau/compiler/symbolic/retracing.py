@@ -1,8 +1,8 @@
 """Retracing: a compiled function is traced once more, for arguments of other sizes, without lasting effects.
 
 The function runs on copies of its arguments that have other sizes, and on other numbers. Everything outside of it that
-it writes to is known from an earlier trace, and is restored afterwards; a write to anything else ends the retrace
-before it happens.
+it writes to is known from an earlier trace, and is restored afterwards; a write to anything else, a side effect, and
+user code that did not run then end the retrace before they happen.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from ...shapes import Size, as_size
 from ...trees import tree_flatten, tree_unflatten
 from ..guards.guard import Guard
 from ..tracing.aliasing import memory_order, owner
+from ..tracing.frame_hook import SideEffect
+from ..tracing.speculation import known_codes, random_states
 from ..tracing.trace import Trace
 from ..tracing.tracer import Tracer
 from .formulas import NotSymbolic
@@ -73,7 +75,7 @@ class _RetracingTracer(Tracer):
             self._check_write(inputs[0])
         for name, param in params.items():  # kernels see plain numbers
             params[name] = plain(param)
-        return None
+        return super().intercept(op, inputs, params, in_place)
 
     def on_running_average(self, average: Any, value: np.ndarray, momentum: float, factor: float) -> None:
         self._check_write(average)
@@ -205,6 +207,9 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
         written = stack.enter_context(_preserved(trace, tensors))
         tracer = _RetracingTracer(written | {id(owner(x._array)) for i, x in enumerate(tensors) if i in shapes}, reads)
         tracer.needs_independent_results = needs_independent_results
+        tracer.frame_hook.known_codes = known_codes(function, trace, python_guards)
+        for restore in random_states():
+            stack.callback(restore)
         try:
             with recorded_reads(), tracer, autocast.own_cache():
                 tracer.bind_arguments(tensors)
@@ -214,7 +219,7 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
                     tracer.graph_break("a container among the arguments is changed")
                 result = _with_plain_numbers(result, reads.returned)
                 retraced = _RetracedTrace(tracer, tensors, result)
-        except (Exception, _UnexpectedWrite, TooManyDecisions) as error:
+        except (Exception, _UnexpectedWrite, SideEffect, TooManyDecisions) as error:
             raise NotSymbolic(f"the function fails for shapes {[*shapes.values()]} and numbers "
                               f"{[value for _, value in numbers.values()]}: {type(error).__name__}: {error}") from None
         finally:

@@ -50,7 +50,8 @@ _IMPORTING = "<frozen importlib"
 _EFFECT_NAMES = frozenset({
     "print", "input", "open", "breakpoint", "write", "writelines", "read", "readline", "readlines", "readinto", "seek",
     "truncate", "random", "getrandbits", "seed", "setstate", "sample", "system", "mkdir", "remove", "unlink", "rename",
-    "rmdir", "replace", "putenv", "unsetenv", "urandom", "fork_exec", "send", "sendall", "recv"})
+    "rmdir", "replace", "putenv", "unsetenv", "urandom", "fork_exec", "send", "sendall", "recv", "warn",
+    "warn_explicit"})
 _SYSTEM_MODULES = frozenset({"posix", "nt", "_posixsubprocess", "_winapi"})
 #: modules of pure C functions, and classes with pure methods: the result depends on the arguments only
 _PURE_MODULES = frozenset({
@@ -112,6 +113,10 @@ def is_user_code(code: types.CodeType) -> bool:
     return id(code) in _code_kinds and _code_kinds[id(code)][1] == _USER
 
 
+class SideEffect(BaseException):
+    """Raised before a side effect of code that must not have any; no handler of user code may stop it."""
+
+
 class _GarbageCollectorPause:
     """Disables the garbage collector while any hook is on: finalizers do not belong to the traced function."""
 
@@ -145,7 +150,10 @@ class FrameHook:
         external_call: the first call whose result or effect may differ in another process (a C function that is not
             pure, a warning); None if there was none. Such programs are not stored in the persistent cache.
         effect_frames, external_frames: the stack at the first side effect, and at the first such call.
+        known_codes: identities of the only user code that may run now, without side effects; None for any.
     """
+
+    known_codes: set[int] | None = None
 
     def __init__(self) -> None:
         self.codes: dict[int, tuple[types.CodeType, dict[str, Any] | None]] = {}
@@ -160,7 +168,7 @@ class FrameHook:
 
     def start(self) -> None:
         """Begin recording."""
-        self._state = _global_state()
+        self._state = global_state()
         _gc_pause.begin()
         self._outer_profiler = outer = sys.getprofile()
         if outer is not None and not callable(outer):  # cProfile's
@@ -180,7 +188,7 @@ class FrameHook:
             outer.enable()
         else:
             sys.setprofile(outer)
-        for before, after, effect in zip(self._state, _global_state(), _STATE_EFFECTS, strict=True):
+        for before, after, effect in zip(self._state, global_state(), _STATE_EFFECTS, strict=True):
             if before != after and self.effect is None:
                 self.effect = effect if not self.codes else f"{effect} ({self._first_line()})"
 
@@ -219,6 +227,8 @@ class FrameHook:
                         code.co_name != "<module>"):
                     self._finder = frame  # a user's import finder, not the function
                     return
+                if self.known_codes is not None and id(code) not in self.known_codes:
+                    raise SideEffect(f"{code.co_name} may have one")
                 if id(code) not in self.codes:
                     self.codes[id(code)] = code, frame.f_globals
                 self._note_arguments(frame, code)
@@ -231,7 +241,7 @@ class FrameHook:
             name = arg.__name__
             if self.external_call is None and (name == "warn" or _kind_of(frame) != _INTERNAL) and not _is_pure(arg):
                 self._note_external_call(frame, arg)
-            if name in _EFFECT_NAMES and self.effect is None:
+            if name in _EFFECT_NAMES and (self.effect is None or self.known_codes is not None):
                 self._note_effect_call(frame, arg)
 
     def _is_called(self, frame: Any) -> bool:
@@ -263,7 +273,11 @@ class FrameHook:
     def _note_effect_call(self, frame: Any, function: Any) -> None:
         """Record a call of a C function whose name is in `_EFFECT_NAMES`, if it has side effects."""
         name, of = function.__name__, function.__self__
-        if of is builtins or (isinstance(of, types.ModuleType) and of.__name__ in _SYSTEM_MODULES):
+        if name.startswith("warn"):
+            if getattr(of, "__name__", None) != "_warnings":
+                return
+            effect = "a warning is issued"
+        elif of is builtins or (isinstance(of, types.ModuleType) and of.__name__ in _SYSTEM_MODULES):
             effect = f"{name}() has a side effect, which a program does not repeat"
         elif isinstance(of, io.IOBase):
             effect = "a file is read or written"
@@ -283,6 +297,8 @@ class FrameHook:
                 return
             is_imported |= name.startswith(_IMPORTING)
             above = above.f_back
+        if self.known_codes is not None and above is not None:
+            raise SideEffect(effect)
         if self.effect is None and above is not None:
             self.effect = f"{effect} ({above.f_code.co_filename}:{above.f_lineno})"
             self.effect_frames = break_frames(frame)
@@ -302,7 +318,7 @@ _STATE_EFFECTS = ("grad mode stays switched", "inference mode stays switched", "
                   "Python's random numbers are drawn", "NumPy's random numbers are drawn")
 
 
-def _global_state() -> tuple[Any, ...]:
+def global_state() -> tuple[Any, ...]:
     """Return the global state that a call must leave unchanged, in the order of `_STATE_EFFECTS`."""
     return (grad_mode.get(), inference.get(), dtypes.get_default_dtype(), random.getstate(), _numpy_random_state())
 
@@ -315,4 +331,5 @@ def _numpy_random_state() -> tuple[Any, ...] | None:
     return name, np.asarray(keys).tobytes(), *rest
 
 
-__all__ = ["FrameHook", "is_internal_frame", "is_own_function", "is_stdlib_file", "is_user_code"]
+__all__ = ["FrameHook", "SideEffect", "global_state", "is_internal_frame", "is_own_function", "is_stdlib_file",
+           "is_user_code"]

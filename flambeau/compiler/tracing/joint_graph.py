@@ -16,6 +16,7 @@ from ...engine.api import gradients_of
 from ...engine.nodes.op_node import OpNode
 from ...ir.graph.value import Unsupported, Value
 from .aliasing import memory_order
+from .speculation import user_code_of, without_effects
 
 
 class JointGraph:
@@ -53,7 +54,8 @@ class JointGraph:
             seeds.append(seed)
         _reject_hooks(outputs, inputs)
         last_draw = tracer.last_draw
-        with _without_hooks(inputs):
+        roots = user_code_of(outputs, {gradient_edge(x) for x in inputs})
+        with _without_hooks(inputs), without_effects(tracer, roots):
             gradients = gradients_of(outputs, inputs, seeds, True, False, True, False, stops_at_inputs=True)
         if tracer.failure is not None:
             raise Unsupported(tracer.failure)

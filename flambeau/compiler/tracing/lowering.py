@@ -42,11 +42,10 @@ def _lower_dynamic_shape(tracer: OperatorTracer, op: Any, inputs: Sequence[Any],
     return tracer.trace_extern_call(op, inputs, params, outs, "")
 
 
-_DYNAMIC_SHAPES = ("nonzero", "_nonzero", "argwhere", "masked_select", "_unique_all", "_unique_dim",
-                  "_unique_consecutive", "unique_all", "unique_dim", "unique_consecutive", "bincount",
-                  "repeat_interleave")
+_DYNAMIC_SHAPES = ("_nonzero", "argwhere", "masked_select", "_unique_all", "_unique_dim", "_unique_consecutive",
+                   "bincount")
 
-LOWERED: dict[str, Rule] = dict.fromkeys(_DYNAMIC_SHAPES, _lower_dynamic_shape) | {
+LOWERED: dict[str, Rule] = dict.fromkeys([REGISTRY[key].name for key in _DYNAMIC_SHAPES], _lower_dynamic_shape) | {
     op.name: _lower_random_fill for op in map(REGISTRY.__getitem__, OPERATORS["shape.random"].split())
     if "values" in op.params}
 

@@ -7,7 +7,7 @@ something changes from call to call that is not an argument, and the call cannot
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import is_
 from typing import Any
 
@@ -30,6 +30,7 @@ from ..guards.tensor_state import are_hooked, state_objects
 from . import aliasing
 from .joint_graph import JointGraph, depend_on_each_other, inputs_of
 from .provenance import Provenance
+from .speculation import packed_values
 from .storage_tracer import hook_state
 from .tracer import Tracer
 
@@ -73,12 +74,16 @@ class Trace:
         written_leaves: numbers of the inputs that are written to.
         initial_state: zeros that optimizers made as initial state.
         guard_set: guards on globals, attributes, closures; None once a cache entry has taken them.
+        shared_containers: mutable containers in the result that other objects refer to, until a cache entry is made.
+        codes: the code that ran, by identity; None for a trace of an earlier process.
         provenance: lines and names of IR values, if they were recorded.
         plan_key: the key of the program's plan in the persistent cache, once there is one.
     """
 
     provenance: Provenance | None = None
     plan_key: str | None = None
+    shared_containers: Sequence[Any] = ()
+    codes: Mapping[int, Any] | None = None
 
     def __init__(self, tracer: Tracer, arguments: Sequence[Any], result: Any) -> None:
         self.graph: Graph = tracer.graph
@@ -176,6 +181,7 @@ class Trace:
         """Collect guards on Python objects, and fail on side effects and changes of optimizers' state."""
         hook = self._tracer.frame_hook
         hook.stop()
+        self.codes = hook.codes
         if self.failure is None and hook.effect is not None:
             self.failure, self.retry_cost = hook.effect, SIDE_EFFECT_COST
         initial = set(map(id, self._tracer.initial_state))
@@ -246,6 +252,9 @@ class Trace:
                 extra = node.extra if isinstance(node, AccumulateGrad) else None
                 if extra is not None and (extra.pre_hooks or extra.post_hooks):
                     raise Unsupported("a hook on an AccumulateGrad node")
+                continue
+            if packed_values(node):  # reading them calls user code
+                stack.extend(node.edges)
                 continue
             try:
                 node.check_saved()

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...ir.graph.value import Value
 from ..guards.arguments import OutputTensor
+from ..guards.object_kinds import is_immutable
 from .trace import Trace
 
 
@@ -35,6 +36,8 @@ def difference(trace_a: Trace, trace_b: Trace) -> str | None:
         return "another branch was taken"
     if not _same_results(trace_a.outputs, trace_b.outputs) or trace_a.tree != trace_b.tree:
         return "another kind of result was returned"
+    if not {*map(id, trace_a.shared_containers)}.isdisjoint(map(id, trace_b.shared_containers)):
+        return "a container that outlives the call is returned"
     if (trace_a.joint is None) != (trace_b.joint is None) or (
             trace_a.joint is not None and trace_b.joint is not None
             and [_n(v) for v in trace_a.joint.gradients] != [_n(v) for v in trace_b.joint.gradients]):
@@ -111,7 +114,8 @@ def _same_results(x: Sequence[tuple], y: Sequence[tuple]) -> bool:
             if not a[1].same(b[1]):
                 return False
         elif a[0] == "constant":
-            if a[1] is not b[1] and not (type(a[1]) is type(b[1]) and bool(a[1] == b[1])):
+            if a[1] is not b[1] and not (type(a[1]) is type(b[1]) and is_immutable(a[1])
+                                         and bool(a[1] == b[1])):
                 return False
         elif a[1:] != b[1:]:
             return False

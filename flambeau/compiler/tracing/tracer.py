@@ -29,6 +29,7 @@ from .extern_calls import OperatorCall, RandomDraw
 from .frame_hook import FrameHook, is_own_function
 from .lowering import LOWERED
 from .optimizer_updates import UpdateNamespace, ValueCell
+from .speculation import run_once
 from .storage_tracer import StorageTracer, user_location
 from .symbolic_scalars import SymbolicParamGroup, SymbolicScalar, concrete
 
@@ -61,9 +62,11 @@ class Tracer(StorageTracer):
         frame_hook: what Python code ran, and its side effects.
         needs_independent_results: whether no differentiable result may be computed from another one: they are results
             of one node, which a gradient with respect to a result does not see.
+        check_write: called before a tensor is written to; None outside of speculation (`speculation.py`).
     """
 
     needs_independent_results = False
+    check_write: Callable[[Any], None] | None = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,6 +109,11 @@ class Tracer(StorageTracer):
             table.clear()
 
     # ----- interception of operators -----
+
+    def intercept(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> Any:
+        if in_place and self.check_write is not None:
+            self.check_write(inputs[0])
+        return None
 
     def before_kernel(self, rule: Callable[..., Any]) -> None:
         if is_own_function(rule):
@@ -299,6 +307,10 @@ class Tracer(StorageTracer):
             except Unsupported as error:
                 self.graph_break(str(error))
 
+    def run_once(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[bool, Any]:
+        """Call a function that eager code runs twice (`speculation.run_once`)."""
+        return run_once(self, function, args, kwargs)
+
     # ----- data read by Python -----
 
     def on_truth(self, tensor: Any, outcome: bool) -> None:
@@ -335,6 +347,8 @@ class Tracer(StorageTracer):
 
     def on_running_average(self, average: Any, value: np.ndarray, momentum: float, factor: float) -> None:
         """Called before batch norm's update: average = (1 - momentum) · average + momentum · factor · value."""
+        if self.check_write is not None:
+            self.check_write(average)
         if self.failure is not None:
             return
         try:
