@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..tracing import aliasing
 from ..tracing.aliasing import Storage
 from ..tracing.storage_tracer import LiftedInput
 from ..tracing.tracer import Tracer
+from .narrow_operators import lowered
 
 #: what an array of numbers that the function reads from outside is: arrays of the host of more elements are refused
 _MOST_HOST_ELEMENTS = 1
@@ -72,6 +74,11 @@ class DeviceTracer(Tracer):
             value = self.graph.expand(value, a.shape)
         self.value_of(target)
         self.storages[id(aliasing.owner(a))].write(a, value)
+
+    def lower(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Value]:
+        """Return the IR values of an operator's results; products and attention of narrow dtypes as GPUs compute them."""
+        found = lowered(self.graph, op, inputs, params, self.value_of)
+        return super().lower(op, inputs, params, outs) if found is None else found
 
     def ones_like(self, tensor: Any) -> Any:
         """Return a tensor of ones on the device, which is no value of the graph yet."""

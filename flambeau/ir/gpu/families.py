@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from ...codegen.gpu import convolution, elementwise, indexing, philox, pooling, scan
+from ...codegen.gpu.attention import flash
 from ...codegen.gpu.launches import DeviceLaunch
 from ...codegen.gpu.matmul import matmul
 from ...codegen.gpu.rows import reduction, rows
@@ -53,9 +54,16 @@ def _philox(outputs: list[Spec], inputs: list[Spec], draw: int) -> list[DeviceLa
     return philox.uniform(outputs[0], inputs[0], draw)
 
 
+def _flash_attention(outputs: list[Spec], inputs: list[Spec], scale: float, causal: bool) -> list[DeviceLaunch]:
+    out, lse = outputs
+    query, key, value = inputs
+    return flash.forward(out, lse, query, key, value, scale, causal)
+
+
 _EXTERN: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "take": _take, "put": _put, "max_pool": _max_pool, "max_pool_gradient": _max_pool_gradient, "avg_pool": _avg_pool,
     "avg_pool_gradient": _avg_pool_gradient, "scan": _scan, "philox": _philox,
+    "flash_attention": _flash_attention,
 }
 
 

@@ -92,6 +92,32 @@ def test_training_steps_are_one_program(device):
         torch.testing.assert_close(q.detach().cpu(), p.detach(), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_narrow_products_and_attention(causal):
+    def function(q, k, v, w, b):
+        heads = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return F.linear(heads.transpose(1, 2).flatten(2), w, b)
+
+    with torch.testing.fake_cuda():
+        torch.manual_seed(0)
+        shapes = ((1, 2, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8), (4, 16), (4,))
+        here = [torch.randn(*shape).to(torch.bfloat16).requires_grad_() for shape in shapes]
+        there = [x.detach().cuda().requires_grad_() for x in here]
+        compiled = torch.compile(function, fullgraph=True)
+        expected = function(*here)
+        g = torch.ones_like(expected)
+        gradients = torch.autograd.grad(expected, here, g)
+        for _ in range(3):
+            result = compiled(*there)
+            found = torch.autograd.grad(result, there, g.cuda())
+        entry, = next(iter(compiled._device_calls._signatures.values())).entries
+        families = {each.launch.kernel.family for each in entry.program.device_program.launches}
+        assert {"attention", "matmul"} <= {each.partition("_")[0] for each in families}
+        torch.testing.assert_close(result.cpu(), expected, rtol=3e-2, atol=3e-2)
+        for a, b in zip(gradients, found, strict=True):
+            torch.testing.assert_close(b.cpu(), a, rtol=6e-2, atol=6e-2)
+
+
 def test_writes_views_and_branches(device):
     def function(x, y):
         x.mul_(2)
