@@ -92,3 +92,23 @@ def test_shapes_of_tensors_without_dimensions(dtype):
              "unflatten(0, (1, -1))", "mv(torch.ones(3))", "narrow(0, 0, 1)",
              "unfold(0, 1, 1)", "broadcast_to(())", "roll(1)", "flip(0)")
     _compare(f"torch.ones({shape}, dtype=torch.{dtype}).{call}" for shape in ("()", "3") for call in calls)
+
+
+_KEYS = ("1", "-2", "n(0)", "n(1)", "1:", "::2", "-1:9:2", "2:1:3", "::-1", "::0", "...", "None", "(0,)", "(n(1),)")
+
+
+@pytest.mark.parametrize("shape", ["()", "3", "2, 0", "1, 3", "4, 2, 3"])
+def test_basic_keys(shape):
+    keys = [*_KEYS, *(f"{a}, {b}" for a, b in itertools.product(_KEYS[:-2], repeat=2))]
+    for code in ("(lambda x: x[{}])(torch.ones({}).cumsum(-1))",
+                 "(lambda x: (x[{}].grad_fn.name(), x.is_contiguous()))(torch.ones({}, requires_grad=True))",
+                 "(lambda x: (x.__setitem__({}, 7.0), x)[1])(torch.ones({}))"):
+        calls = [code.format(key if "set" not in code else _written_out(key), shape) for key in keys]
+        _compare(f"(lambda n: {call})(torch.tensor(0).numpy().dtype.type)" for call in calls)
+
+
+def _written_out(key):
+    """The key as an expression outside brackets."""
+    parts = [f"slice({', '.join(part or 'None' for part in each.split(':'))})" if ":" in each else each
+             for each in key.split(", ")]
+    return f"({', '.join(parts)})" if len(parts) > 1 else parts[0]

@@ -100,6 +100,9 @@ def _slice_dim(x: Tensor, dim: int, key: slice, always: bool = False) -> Tensor:
         raise ValueError("step must be greater than zero")
     if not a.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if dim >= a.ndim:  # after more than one `...`
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], "
+                         f"but got {dim})")
     if not always and step == 1 and not start and (end is None or end >= a.shape[dim]):
         return x
     if special[0]:
@@ -173,8 +176,6 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
     n = x._array.ndim
     names = _count_indexed_dims(key)
     if names > n:
-        if n == 0 and len(key) == 1 and isinstance(key[0], int):
-            raise _no_dimension(key[0])
         raise IndexError(f"too many indices for tensor of dimension {n}")
     result = x
     indices: list[Tensor | None] = []
@@ -205,11 +206,11 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
         else:
             if not isinstance(obj, Tensor):
                 if isinstance(obj, np.generic) and obj.dtype.kind in "iu":
-                    result = _select_dim(result, dim, int(obj))
+                    result = _select_named(result, dim, int(obj), position)
                     continue
                 if not isinstance(obj, np.ndarray) and not _is_sequence(obj):
                     if hasattr(obj, "__index__"):
-                        result = _select_dim(result, dim, obj.__index__())
+                        result = _select_named(result, dim, obj.__index__(), position)
                         continue
                     raise IndexError(_NOT_AN_INDEX.format(type(obj).__name__))
                 obj = _as_index(obj)
@@ -305,7 +306,8 @@ def _basic_part(result: Tensor, dim: int, rest: tuple[Any, ...], skipped: int) -
 
 def _select_named(result: Tensor, dim: int, index: int, position: int) -> Tensor:
     """`_select_dim`, whose error names the position in the key."""
-    size = result._array.shape[dim]
+    shape = result._array.shape
+    size = shape[dim] if dim < len(shape) else 0  # behind all dimensions: after more than one `...`
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {position} with size {size}")
     return _select_dim(result, dim, index)
@@ -331,7 +333,8 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         if kind is tuple:
             for obj in key:
                 k = obj.__class__
-                if k is int or obj is Ellipsis or (k is slice and obj.step is None):
+                if k is int or obj is Ellipsis or (k is slice and ((step := obj.step) is None or (
+                        step.__class__ is int and step > 0))):
                     continue
                 if obj is None:
                     dim = _only_new_axis(key, a.ndim)
@@ -351,11 +354,11 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                             return _alias(self, array)
                         view_steps = _view_steps_of(a.shape, key)
                         return view_chain(self, array, view_steps) if view_steps else _alias(self, array)
-        elif kind is slice:
-            start, end = key.start, key.stop
-            if start.__class__ is int and end.__class__ is int and key.step is None and start > 0 and (
-                    a.__class__ is np.ndarray and a.ndim):
-                return _slice(self, a[key], a.shape, 0, start, end, 1)
+        elif kind is slice and a.__class__ is np.ndarray and a.ndim:
+            start, end, step = key.start, key.stop, key.step
+            if (start is None or start.__class__ is int) and (end is None or end.__class__ is int) and (
+                    step is None or (step.__class__ is int and step > 0)):
+                return _slice(self, a[key], a.shape, 0, start, end, 1 if step is None else step)
         elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
             index = key._array
             if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get():
@@ -371,6 +374,8 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
         return unsqueeze(self, 0)
     if key is Ellipsis:
         return _alias_of(self)
+    if not a.ndim and (kind is int or isinstance(key, np.integer)):
+        raise _no_dimension(int(key))
     result, indices = _resolve(self, _as_tuple(key))
     if indices:
         return apply(REGISTRY["_index"], [result, *indices])
@@ -399,7 +404,7 @@ _INT64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 
 
 def _view_steps_of(shape: tuple[int, ...], key: tuple[Any, ...]) -> list[ViewStep]:
-    """The chain of views of a key of ints, slices and `...`."""
+    """The chain of views of a key of ints, slices with positive steps and `...`."""
     view_steps: list[ViewStep] = []
     dim = 0
     for obj in key:
@@ -408,10 +413,10 @@ def _view_steps_of(shape: tuple[int, ...], key: tuple[Any, ...]) -> list[ViewSte
             view_steps.append((*_SELECT, (shape, dim, obj)))
             shape = (*shape[:dim], *shape[dim + 1:])
         elif kind is slice:
-            if obj.start or (obj.stop is not None and obj.stop < shape[dim]):
-                first, last, _ = slice(obj.start, obj.stop).indices(shape[dim])
-                view_steps.append((*_SLICE, (shape, dim, obj.start, obj.stop, 1)))
-                shape = (*shape[:dim], max(last - first, 0), *shape[dim + 1:])
+            step = 1 if obj.step is None else obj.step
+            if obj.start or step != 1 or (obj.stop is not None and obj.stop < shape[dim]):
+                view_steps.append((*_SLICE, (shape, dim, obj.start, obj.stop, step)))
+                shape = (*shape[:dim], len(range(*obj.indices(shape[dim]))), *shape[dim + 1:])
             dim += 1
         else:  # ...
             dim = len(shape) - sum(1 for k in key[key.index(obj) + 1:] if k is not Ellipsis)
@@ -524,7 +529,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
         if key:
             _assign(unsqueeze(self, 0), value)
         return
-    if key.__class__ is int:
+    if key.__class__ is int or (not self._array.ndim and isinstance(key, np.integer)):
         result: Tensor = __getitem__(self, key)
         indices: list[Tensor | None] = []
     elif key.__class__ is slice:

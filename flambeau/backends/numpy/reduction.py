@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import isinf, prod
 from typing import Any
 
@@ -19,6 +20,7 @@ _multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 _INT64, _F32 = np.dtype(np.int64), np.dtype(np.float32)
+_CACHED_ROWS = 256  # the positions of more rows are computed anew
 
 
 # ----- products --------------------------------------------------------------------------
@@ -153,6 +155,16 @@ def _arg_extremum(name: str) -> Any:
     return arg_extremum
 
 
+def _row_starts(rows: int, n: int) -> Any:
+    """The positions of the first elements of rows of `n` elements, as a column."""
+    starts = np.arange(0, rows * n, n).reshape(-1, 1)
+    starts.flags.writeable = False
+    return starts
+
+
+_few_row_starts = lru_cache(256)(_row_starts)
+
+
 def flat_positions(shape: tuple[int, ...], axis: int, index: Any) -> Any:
     """Return the flat row-major positions of elements given by their index along one axis.
 
@@ -165,7 +177,8 @@ def flat_positions(shape: tuple[int, ...], axis: int, index: Any) -> Any:
         return index.reshape(-1)
     count = index.size // (outer * inner)
     if inner == 1:
-        return (index.reshape(outer, count) + np.arange(0, outer * n, n).reshape(-1, 1)).reshape(-1)
+        starts = _few_row_starts(outer, n) if outer <= _CACHED_ROWS else _row_starts(outer, n)
+        return (index.reshape(outer, count) + starts).reshape(-1)
     flat = index.reshape(outer, count, inner) * inner + np.arange(inner)
     if outer > 1:
         flat += np.arange(0, outer * n * inner, n * inner).reshape(-1, 1, 1)

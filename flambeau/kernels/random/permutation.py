@@ -6,6 +6,8 @@ the permutation is computed from all z by sorting, which is faster in NumPy.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ...dtypes import BFLOAT16
@@ -51,6 +53,14 @@ def _check(n: int, dtype: np.dtype) -> None:
         raise RuntimeError(f"n cannot be greater than {limit + 1} for {name} type.")
 
 
+def _sizes_left(n: int) -> np.ndarray:
+    """How many elements each step of a shuffle of `n` chooses from: n ... 2."""
+    return np.arange(n, 1, -1, dtype=np.uint32)
+
+
+_few_sizes_left = lru_cache(64)(_sizes_left)
+
+
 def _shuffle(engine: Engine, n: int) -> np.ndarray:
     if n < 2:
         return np.arange(n)
@@ -59,13 +69,14 @@ def _shuffle(engine: Engine, n: int) -> np.ndarray:
         shuffled = shuffle(words)
         if shuffled is not None:
             return shuffled
-    words %= np.arange(n, 1, -1, dtype=np.uint32)
     if n <= _SMALL:
+        words %= _few_sizes_left(n)
         order = list(range(n))
         for i, step in enumerate(words.tolist()):
             z = i + step
             order[i], order[z] = order[z], order[i]
         return np.array(order, dtype=np.int64)
+    words %= _sizes_left(n)
     return _from_swaps(words.astype(np.int64) + np.arange(n - 1), n)
 
 
