@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flambeau.codegen.matmul import matmul
+from flambeau.codegen.matmul import dot, matmul
 from flambeau.codegen.matmul import plan as matmul_plan
 from flambeau.codegen.scalar import scalar_ir as e
 from flambeau.kernels import threads as limits
@@ -127,6 +127,16 @@ def test_packing_of_a_right_operand_with_contiguous_columns(dtype, n, k):
     for m in (3, 40):
         a, b = random(m, k, dtype=dtype), wide[:, 1:-2].T
         close(product(a, b), a, b)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_large_right_operand_and_few_rows(dtype, rows):
+    a, b = random(rows, 1001, dtype=dtype), random(601, 1001, dtype=dtype, seed=1).T
+    assert b.nbytes > dot.FAR_BYTES
+    close(product(a, b), a, b)
+    few = np.ascontiguousarray(b[:, 64:130].T).T
+    np.testing.assert_array_equal(product(a, b)[:, 64:130], product(a, few))
 
 
 @pytest.mark.parametrize("batches", [((48,), (48,)), ((4, 3), (3,)), ((5,), ()), ((), (5,)), ((2, 1, 3), (4, 1))])

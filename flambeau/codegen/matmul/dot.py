@@ -20,6 +20,9 @@ from .plan import Plan
 
 #: columns whose sums are stored in a tile before the epilogue runs, and most rows of A
 BLOCK, ROWS = 64, 64
+#: bytes of B from which it is read from memory: then by several long sequences of addresses, which a core reads faster
+#: than several short ones that follow each other
+FAR_BYTES = 1 << 21
 #: tile, its row pitch in bytes, A, its row stride, B, its column stride, K, rows, columns
 _SUMS = ir.FunctionType(VOID, [POINTER, I64, POINTER, I64, POINTER, I64, I64, I64, I64])
 
@@ -29,31 +32,40 @@ def generate(dtype: np.dtype) -> str:
     module = ir.Module("dot")
     shape, size = register_blocking(dtype), dtype.itemsize
     # at most as many columns as a vector has lanes
-    single, several = (_emit_sums(module, dtype, high, min(wide, shape.lanes)) for high, wide in ((1, 8), (4, 4)))
+    functions = [[_emit_sums(module, dtype, high, min(wide, shape.lanes), spread) for spread in (False, True)]
+                 for high, wide in ((1, 8), (4, 4))]
     pitch = i64(BLOCK * size)
     with region_loop(module, "body") as (builder, p, region):
         tile = stack_buffer(builder, ROWS * BLOCK * size)
         epilogue = builder.inttoptr(p[Plan.EPILOGUE], POINTER)
         start = builder.mul(region.start, i64(shape.lanes))
+        is_far = builder.icmp_signed(">", builder.mul(builder.mul(p[Plan.N], p[Plan.K]), i64(size)), i64(FAR_BYTES))
         stop = smaller(builder, builder.add(start, builder.mul(region.vectors, i64(shape.lanes))), p[Plan.N])
         with loop(builder, start, stop, BLOCK) as column:
             columns = smaller(builder, i64(BLOCK), builder.sub(stop, column))
+            spreads = builder.and_(is_far, builder.icmp_signed("==", columns, i64(BLOCK)))
             right = at(builder, region.b, builder.mul(column, p[Plan.B_COLUMN]))
             with builder.if_else(builder.icmp_signed("==", region.rows, i64(1))) as (one_row, several_rows):
-                for block, sums in ((one_row, single), (several_rows, several)):
-                    with block:
-                        builder.call(sums, [tile, pitch, region.a, p[Plan.A_ROW], right, p[Plan.B_COLUMN], p[Plan.K],
-                                            region.rows, columns])
+                for block, pair in zip((one_row, several_rows), functions, strict=True):
+                    with block, builder.if_else(spreads) as (yes, no):
+                        for branch, sums in zip((no, yes), pair, strict=True):
+                            with branch:
+                                builder.call(sums, [tile, pitch, region.a, p[Plan.A_ROW], right, p[Plan.B_COLUMN],
+                                                    p[Plan.K], region.rows, columns])
             builder.call(FunctionPointer(epilogue, EPILOGUE), [
                 tile, pitch, region.bases, region.strides, region.row, column, region.rows, columns])
     return str(module)
 
 
-def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int) -> ir.Function:
-    """Emit the function that accumulates over K, `high` rows and `wide` columns at a time."""
+def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int, spread: bool) -> ir.Function:
+    """Emit the function that accumulates over K, `high` rows and `wide` columns at a time.
+
+    Args:
+        spread: whether these columns are spread over the block, of `BLOCK` columns, instead of being adjacent.
+    """
     shape, size, kind = register_blocking(dtype), dtype.itemsize, memory_type(dtype)
     lanes = shape.lanes
-    function = ir.Function(module, _SUMS, f"sums.{high}.{wide}")
+    function = ir.Function(module, _SUMS, f"sums.{high}.{wide}.{'spread' if spread else 'adjacent'}")
     function.linkage = "internal"
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     tile, pitch, a, by_row, b, by_column, depth, rows, columns = function.args
@@ -79,8 +91,10 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int) -> ir.F
             updated += [fmuladd(builder, value, other, sums[i * wide + j]) for j, other in enumerate(b_values)]
         return updated
 
-    with loop(builder, i64(0), columns, wide) as column, loop(builder, i64(0), rows, high) as row:
-        across = [smaller(builder, builder.add(column, i64(j)), last_column) for j in range(wide)]
+    step = BLOCK // wide if spread else 1
+    first_columns = (i64(0), i64(step)) if spread else (i64(0), columns, wide)
+    with loop(builder, *first_columns) as column, loop(builder, i64(0), rows, high) as row:
+        across = [smaller(builder, builder.add(column, i64(j * step)), last_column) for j in range(wide)]
         down = [smaller(builder, builder.add(row, i64(i)), last_row) for i in range(high)]
         left = [at(builder, a, builder.mul(i, by_row)) for i in down]
         right = [at(builder, b, builder.mul(j, by_column)) for j in across]
@@ -106,7 +120,13 @@ def _emit_sums(module: ir.Module, dtype: np.dtype, high: int, wide: int) -> ir.F
         # sums beyond the last column are stored, too: the tile's rows are whole vectors, and the epilogue ignores them
         for i, each in enumerate(down):
             result = _horizontal_sums(builder, merged[i * wide:(i + 1) * wide])
-            builder.store(result, at(builder, corner, builder.mul(each, pitch)), align=size)
+            place = at(builder, corner, builder.mul(each, pitch))
+            if not spread:
+                builder.store(result, place, align=size)
+                continue
+            for j in range(wide):
+                one = builder.extract_element(result, ir.Constant(I32, j))
+                builder.store(one, at(builder, place, j * step * size), align=size)
     builder.ret_void()
     return function
 
