@@ -31,11 +31,12 @@ def checked(seed: int) -> tuple[list[str], Disagreement | None]:
     return program, decided(program, compare(run(program, here), steps), steps, here, there)
 
 
-def explained(seed: int, program: list[str], found: Disagreement, shorten: bool = True) -> str:
-    """What to print of a disagreement: the program, as short as it can be, and both sides."""
+def explained(seed: int, program: list[str], found: Disagreement, shorten: bool = True,
+              command: str = "tests.random_programs") -> str:
+    """What to print of a disagreement: the program, as short as it can be, both sides, and how to run it again."""
     said = f"seed {seed}: {found}"
     if shorten:
         program, found = shrunk(program, found, *libraries())
         said = f"seed {seed}, shortened:\n" + "\n".join("    " + line for text in program for line in text.split("\n"))
         said += f"\n  {found}"
-    return said + f"\n  again: python -m tests.random_programs --replay {seed}\n"
+    return said + f"\n  again: python -m {command} --replay {seed}\n"

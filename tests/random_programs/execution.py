@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .observation import observe, snapshot
+from .observation import described, observe, snapshot
 from .prelude import PRELUDE
 
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
@@ -80,7 +80,7 @@ class Session:
         self.births: dict[str, tuple[Any, int]] = {}  # by name: a weak reference, the first version
         self.names: dict[str, Any] = dict(_Prelude.of(library))
         self.names |= {"look": self._look, "enter": self._enter, "leave": self._leave, "fail": _fail,
-                       "safe": _safe}
+                       "safe": _safe, "described": described}
 
     def run(self, text: str) -> Step:
         """Run one statement; its error is part of what it did."""
@@ -129,9 +129,11 @@ class Session:
         for name, x in self.tensors().items():
             known = self.births.get(name)
             if (known is None or known[0]() is not x) and x.is_floating_point() and (
-                    x._base is None and not x.is_inference() and x.dtype.itemsize > 2):
+                    x._base is None and x.dtype.itemsize > 2):
                 step = 1e-13 if x.dtype.itemsize == 8 else 1e-6
-                x.data.add_(self.library.tensor(step * self.noise.uniform(-1, 1, tuple(x.shape)), dtype=x.dtype))
+                with self.library.inference_mode(x.is_inference()):
+                    change = self.library.tensor(step * self.noise.uniform(-1, 1, tuple(x.shape)), dtype=x.dtype)
+                    (x if x.is_inference() else x.data).add_(change)
 
     def _note_births(self) -> None:
         """Note the versions that tensors are born with: how often gradients were written to before does not matter."""

@@ -63,6 +63,8 @@ def _of_tensor(x: Any, names: dict[int, str], recorded: Recorded, birth: int) ->
 def array_of(x: Any) -> np.ndarray:
     """A tensor's values now."""
     x = x.detach()
+    if x.is_meta:
+        return np.zeros(())
     if hasattr(x, "resolve_conj"):
         x = x.resolve_conj().resolve_neg()
     if str(x.dtype).endswith("bfloat16"):  # NumPy has no such dtype
@@ -77,6 +79,23 @@ def snapshot(value: Any) -> Any:
     if hasattr(value, "detach"):
         return {"value": array_of(value), "requires_grad": value.requires_grad, "shape": tuple(value.shape)}
     return value
+
+
+def described(value: Any) -> Any:
+    """All that a call's result shows: types, dtypes, strides, values, nodes."""
+    if isinstance(value, (tuple, list)):
+        return [type(value).__name__, *[described(v) for v in value]]
+    if hasattr(value, "untyped_storage"):
+        if not str(value.layout).endswith("strided"):
+            return ["sparse", described(value.to_dense())]
+        strides = [s for s, n in zip(value.stride(), value.shape, strict=True) if n > 1] if value.numel() else []
+        return {"dtype": str(value.dtype).rpartition(".")[2], "shape": tuple(value.shape), "device": str(value.device),
+                "strides": tuple(strides), "value": None if value.is_meta else array_of(value),
+                "requires_grad": value.requires_grad, "view": value._is_view(),
+                "node": value.grad_fn.name() if value.grad_fn is not None else None}
+    if isinstance(value, (float, complex)) and not isinstance(value, bool):
+        return np.asarray(value)
+    return repr(value).replace("flambeau.", "torch.")
 
 
 def drawn(node: Any, names: dict[int, str], recorded: Recorded) -> list[Any] | None:

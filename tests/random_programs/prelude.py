@@ -157,4 +157,45 @@ class Failing(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         raise ValueError("no gradient today")
+
+def given(shape, dtype, seed, low=-2, high=3, grad=False, how=""):  # a tensor of numbers, made the same way everywhere
+    import numpy as np
+    if how == "permuted":
+        shape = shape[::-1]
+    size, draw = int(np.prod(shape)), np.random.default_rng(seed)
+    dtype = getattr(torch, dtype)
+    if dtype.is_complex:
+        values = np.round(draw.uniform(low, high, size), 2) + 1j * np.round(draw.uniform(low, high, size), 2)
+    elif dtype.is_floating_point:
+        values = np.round(draw.uniform(low, high, size), 2)
+    else:
+        values = draw.integers(low, high, size) % (2 if dtype is torch.bool else 256)
+    with torch.inference_mode(how == "inference"):
+        x = torch.tensor(values.tolist(), dtype=torch.float64 if dtype.is_floating_point else None)
+        x = (x.to(torch.uint8) if dtype in (torch.int8, torch.uint8) else x).to(dtype).reshape(shape)
+        if grad and how != "inference":
+            x.requires_grad_()
+        if how == "permuted":
+            x = x.permute(tuple(range(x.ndim))[::-1])
+        elif how == "expanded":
+            x = x.detach()[:1].expand(x.shape) if x.ndim else x.detach().expand(2)
+        elif how == "stepped":
+            x = x[..., ::2] if x.ndim else x
+        elif how == "view":
+            x = x[...]
+        elif how == "offset":
+            x = x[1:] if x.ndim else x
+    return x
+
+def differentiated(result, inputs, twice):  # the gradients of a result, and theirs
+    results = [r for r in (result if isinstance(result, (list, tuple)) else [result])
+               if isinstance(r, torch.Tensor) and r.requires_grad]
+    if not results:
+        return None
+    grads = torch.autograd.grad([r.abs().sum() if r.is_complex() else (r * 1.5).sum() for r in results], inputs,
+                                create_graph=twice, allow_unused=True)
+    kept = [g for g in grads if g is not None and g.requires_grad]
+    if not twice or not kept:
+        return list(grads)
+    return list(grads), list(torch.autograd.grad([(g * g.conj()).real.sum() for g in kept], inputs, allow_unused=True))
 '''

@@ -17,6 +17,60 @@ pytestmark = [
 
 #: statements, each of which assigns `r` and is a program by itself after its topic's first lines
 FOUND = {
+    "all arguments are parsed before any is looked at": """
+        x, i, c = torch.ones(2, 3), torch.tensor([0, 1]), torch.ones(2, 3, requires_grad=True)
+        r = x.exp(out=x)
+        r = x.add(1, out=x)
+        r = x.sum(0, out=x)
+        r = x.kron(x, out=x)
+        r = x.max(x, out=x)
+        r = x.flip((2, 2), out=x)
+        r = x.arctan(out=x)
+        r = x.as_strided(3, 1)
+        r = torch.linalg.eigh([1], UPLO=3)
+        r = torch.index_put(True, -1, x)
+        r = torch.acosh_(...)
+        r = torch.log1p_(x, [1])
+        r = torch.fft.rfft2(x, slice(1), [1.0])
+        r = x.uniform_(to=slice(1))
+        r = x.new_zeros(2, wrong=1)
+        r = x.new_tensor([1], pin_memory=True)
+        r = x.squeeze_("a")
+        r = torch.special.chebyshev_polynomial_u(x[0], n=x[0]), torch.heaviside(x, values=x), x.size(axis=1)
+        r = c.index_fill_(9, i, x)
+        r = c[:1].cumsum_(9)
+        r = c.addmm_(x, x)
+        r = torch.ones(3, 3, requires_grad=True).logical_or_(torch.ones(3)).logical_not_()
+        r = torch.zeros(2, pin_memory=True)
+        r = torch.rand(2, pin_memory=True)
+        r = torch.eye(2, pin_memory=True)
+        r = torch.special.bessel_j0(x.to(torch.complex64), out=x.to(torch.int8))
+        r = torch.isin(x, x, out=x.to(torch.uint8))
+        r = torch.addbmm(x, x, x)
+        r = torch.baddbmm(x, x, x)
+        r = torch.svd(x[0, 0])
+        r = torch.linalg.eigvals(x)
+        r = torch.ones(2).scatter_reduce_(0, i, torch.ones(2), "add")
+        r = torch.ones(2).scatter(3, i, torch.ones(2), reduce="amax")
+        r = torch.linalg.vecdot(x[0], x[0], out=torch.tensor(1.0, requires_grad=True))
+    """,
+    "edges of what has one bound, no derivative, or itself as an operand": """
+        x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3)
+        r = torch.clamp(x, y), torch.clamp(x, max=y)
+        r = torch.floor_divide(x, y), torch.heaviside(y, x)
+        r = torch.detach_copy(x)
+        r = torch.conj_physical(y) is y
+        with torch.no_grad(): z = x[:]; torch.floor_divide(z, 2, out=y); r = y
+        o = x * 2; torch.rand(2, 3, out=o); r = o
+        b = x * 2; v = b[0].view(3); v.retain_grad(); v += v; b.sum().backward(); r = v.grad
+    """,
+    "strides in dimensions of size 1": """
+        x = torch.ones(1, 4).T; y = torch.ones(4, 1); z = torch.arange(4.0).view(1, 4, 1).movedim(0, -1)
+        r = torch.where(x > y.T, x, y.T)
+        r = (z.contiguous() * 3).to(torch.int8) + torch.ones(1, 4, 1)
+        r = torch.ones(1, 2).T.mT.expand(2, 2) + torch.ones(2, 1)
+        r = torch.func.vmap(lambda t: torch.outer(t, t), out_dims=-1)(y[:1]).clone() > torch.ones(2, 1)
+    """,
     "conversions warn by the grad mode that was asked for": """
         x = torch.ones(1, requires_grad=True); enter(torch.inference_mode())
         r = float(x)

@@ -180,6 +180,8 @@ def _scatter_call(args: tuple[Any, ...], kwargs: dict[str, Any], inplace: bool, 
 
 def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce: str, inplace: bool,
                     out: Any) -> Tensor:
+    if isinstance(source, Tensor):
+        warn_once(_DEPRECATED_REDUCE)
     if dim.__class__ is int:
         wrap_dim(dim, input._array.ndim)
     if reduce not in ("add", "multiply"):
@@ -193,7 +195,6 @@ def _scatter_reduce(input: Tensor, dim: int, index: Tensor, source: Any, reduce:
     if isinstance(source, Tensor):
         if inplace:
             check_overlap(input._array, source._array, disjoint=True)
-        warn_once(_DEPRECATED_REDUCE)
         value = resolve(source._array)
     result = arrays.scatter_reduce(resolve(input._array), index._array, value, dim,
                                    "sum" if reduce == "add" else "prod")
