@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := flambeau-demo
 
-.PHONY: help demo test quick test-cuda smoke lint bench docs docs-pictures package clean
+.PHONY: help demo test quick test-cuda sanitize-cuda smoke lint bench bench-cuda docs docs-pictures package clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,7 +13,9 @@ help:
 	@echo "make test    every test (compared with PyTorch if it is installed)"
 	@echo "make quick   the tests nearest to what changed, within two minutes"
 	@echo "make smoke   the tests that take seconds"
-	@echo "make test-cuda the tests of GPU kernels, on a GPU"
+	@echo "make test-cuda the tests of GPU kernels and devices, and all operators' records, on a GPU"
+	@echo "make sanitize-cuda the tests of GPU kernels under NVIDIA's compute-sanitizer, on a GPU"
+	@echo "make bench-cuda timings compared with PyTorch and jax on a GPU, written to benchmarks/results_gpu.md"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   timings compared with PyTorch and jax, written to benchmarks/results.md"
 	@echo "make docs    the manual, in docs/_build/html"
@@ -57,9 +59,22 @@ test: $(VENV)/.has-test
 quick: $(VENV)/.has-test
 	$(BIN)/python -m tests.quick --jobs $(JOBS) $(if $(BASE),--base $(BASE)) $(ARGS)
 
-# The tests of GPU kernels on the first GPU, not on the emulator: needs NVIDIA's driver.
-test-cuda: $(VENV)/.has-test
-	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m pytest -q tests/codegen/gpu tests/ir/gpu $(ARGS)
+# The tests of GPU kernels on the first GPU, not on the emulator; devices through CuPy, not the module of the tests; then
+# all records. Needs NVIDIA's driver; the extra is cuda13 for CUDA 13.
+CUDA := cuda
+test-cuda: $(VENV)/.has-test $(VENV)/.has-$(CUDA)
+	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m pytest -q tests/codegen/gpu tests/ir/gpu tests/backends/cuda_devices tests/cuda \
+	    tests/compiler/on_devices $(ARGS)
+	for dtype in float32 bfloat16 float64 complex64; do \
+	    FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m tests.backends.cuda_devices.operators $$dtype || exit 1; \
+	done
+
+# Out-of-bounds and misaligned accesses, races in shared memory, memory that is read before it is written, and barriers.
+sanitize-cuda: $(VENV)/.has-test
+	for tool in memcheck racecheck initcheck synccheck; do \
+	    FLAMBEAU_TEST_CUDA=1 compute-sanitizer --tool $$tool --error-exitcode 1 \
+	        $(BIN)/python -m pytest -q tests/codegen/gpu tests/ir/gpu $(ARGS) || exit 1; \
+	done
 
 smoke: $(VENV)/.has-test
 	$(BIN)/python -m pytest -q -m smoke $$(grep -rl --include='test_*.py' mark.smoke tests) $(ARGS)
@@ -72,6 +87,9 @@ lint: $(VENV)/.has-dev
 EXTRA := bench
 bench: $(VENV)/.has-$(EXTRA)
 	$(BIN)/python benchmarks/bench.py --write benchmarks/results.md $(ARGS)
+
+bench-cuda: $(VENV)/.has-bench $(VENV)/.has-$(CUDA)
+	$(BIN)/python -m benchmarks.gpu --write benchmarks/results_gpu.md $(ARGS)
 
 docs: $(VENV)/.has-docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html

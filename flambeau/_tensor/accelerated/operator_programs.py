@@ -25,6 +25,7 @@ from ...ir.graph.value import Graph, Unsupported, Value
 from ...ir.lowering.namespace import lower_operator
 from ...ops.declare import VIEW, Op
 from ..dispatch.promotion import promoted_operands, round_params, round_scalar, scalar_operand
+from ..overriding.dispatch import no_dispatch
 from ..shape.inference import Metadata, _unchecked, _unit, infer
 from ..tensor import Tensor
 
@@ -244,9 +245,7 @@ def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any], graph: Grap
               first: int) -> tuple[list[Any], list[Callable[[Any], np.ndarray]],
                                                 np.dtype | None]:
     """The operands as IR values in the dtype that is computed in, the numbers among them, and the narrow dtype."""
-    units = [_unit(x, 1) if isinstance(x, Tensor) else x for x in inputs]
-    with no_grad():
-        computed, narrow = promoted_operands(_unchecked(op), units, params)
+    computed, narrow = promoted_dtypes(op, inputs, params)
     values: list[Any] = []
     numbers: list[Callable[[Any], np.ndarray]] = []
     for x, a in zip(inputs, computed, strict=True):
@@ -269,6 +268,17 @@ def _operands(op: Op, inputs: Sequence[Any], params: dict[str, Any], graph: Grap
         else:
             values.append(a)
     return values, numbers, narrow
+
+
+def promoted_dtypes(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], np.dtype | None]:
+    """Arrays of one element in the dtypes that an operator computes in, and the narrow dtype of its results."""
+    units = [_unit(x, 1) if isinstance(x, Tensor) else x for x in inputs]
+    token = no_dispatch.set(True)
+    try:
+        with no_grad():
+            return promoted_operands(_unchecked(op), units, params)
+    finally:
+        no_dispatch.reset(token)
 
 
 def _lowered_param(value: Any, views: dict[int, Value]) -> Any:
@@ -322,4 +332,4 @@ def _written(graph: Graph, value: Value, leaves: list[Value], target: DeviceArra
                            list(program.plan.inputs), numbers, [], [])
 
 
-__all__ = ["OperatorProgram", "clear", "kept_number", "refusals", "run"]
+__all__ = ["OperatorProgram", "clear", "kept_number", "promoted_dtypes", "refusals", "run"]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..._tensor.accelerated.operator_programs import promoted_dtypes
 from ..._tensor.tensor import wrap
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
-from ...ir.graph.value import Unsupported, Value
+from ...dtypes import NARROW
+from ...engine.grad_mode import no_grad
+from ...ir.graph.value import FLOAT32, Unsupported, Value
 from ..tracing import aliasing
 from ..tracing.aliasing import Storage
+from ..tracing.optimizer_updates import UpdateNamespace, ValueCell
 from ..tracing.storage_tracer import LiftedInput
+from ..tracing.symbolic_scalars import concrete
 from ..tracing.tracer import Tracer
 from .narrow_operators import lowered
 
@@ -75,10 +80,47 @@ class DeviceTracer(Tracer):
         self.value_of(target)
         self.storages[id(aliasing.owner(a))].write(a, value)
 
+    def promoted(self, op: Any, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], np.dtype | None]:
+        """Return operands in the dtypes that an operator computes in, of which only dtypes are read."""
+        return promoted_dtypes(op, inputs, params)
+
+    def trace_update(self, rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
+                     differentiable: bool) -> tuple:
+        """Called before an update rule, which computes in float32 for tensors of narrow dtypes."""
+        tensors = (param, grad, *state)
+        if differentiable or self.failure is not None or param._array.dtype not in NARROW or any(
+                t is not None and t._array.dtype not in (param._array.dtype, FLOAT32) for t in tensors):
+            return super().trace_update(rule, param, grad, state, scalars, differentiable)
+        self.frame_hook.pause()
+        try:
+            before = [None if t is None else self.graph.cast(self.value_of(t), FLOAT32) for t in tensors]
+            cells = [None if value is None else ValueCell(value) for value in before]
+            rule(UpdateNamespace(self.graph), *cells, *scalars)
+        except (Unsupported, AttributeError, TypeError) as error:
+            self.graph_break(f"{rule.__module__.rpartition('.')[2]}'s rule: {error}")
+            return tuple(map(concrete, scalars))
+        finally:
+            self.frame_hook.resume()
+        for tensor in (param, *state):
+            if tensor is not None:
+                self.on_version_bump(tensor)
+        for tensor, cell, old in zip(tensors, cells, before, strict=True):
+            if cell is not None and cell.value is not old:
+                self.write(tensor, cell.value)
+        return tuple(map(concrete, scalars))
+
     def lower(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Value]:
-        """Return the IR values of an operator's results; products and attention of narrow dtypes as GPUs compute them."""
+        """Return the IR values of an operator's results; narrow products and attention as GPUs compute them."""
         found = lowered(self.graph, op, inputs, params, self.value_of)
         return super().lower(op, inputs, params, outs) if found is None else found
+
+    def advance_step(self, step: Any) -> Any:
+        """Increment a step counter; one in the device's memory, which the host must read, breaks the graph."""
+        if step._array.__class__ is not DeviceArray:
+            return super().advance_step(step)
+        self.graph_break("an optimizer's counter of steps is in the device's memory")
+        with no_grad():
+            return step.add_(1).item()
 
     def ones_like(self, tensor: Any) -> Any:
         """Return a tensor of ones on the device, which is no value of the graph yet."""

@@ -205,7 +205,7 @@ class Tracer(StorageTracer):
     def trace_declaration(self, op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Value]:
         """Run an operator's declaration on IR values."""
         run_params, output_params = self._lower_params(params)
-        arrays, narrow = promoted_operands(op, inputs, params)
+        arrays, narrow = self.promoted(op, inputs, params)
         values: list[Any] = []
         for x, a in zip(inputs, arrays, strict=True):
             if isinstance(x, Tensor):
@@ -228,6 +228,10 @@ class Tracer(StorageTracer):
         if narrow is not None:
             results = [self.graph.cast(v, narrow) if v.dtype == np.float32 else v for v in results]
         return results
+
+    def promoted(self, op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[list[Any], np.dtype | None]:
+        """Return operands in the dtypes that an operator computes in, and the narrow dtype of its results, if any."""
+        return promoted_operands(op, inputs, params)
 
     def _lower_params(self, params: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, list[Any]]]]:
         """Replace arrays among the parameters by IR values.

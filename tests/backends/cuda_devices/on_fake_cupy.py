@@ -1,10 +1,15 @@
-"""`cupy_devices`: CUDA devices of the runtime on CuPy, with the module of `fake_cupy` in its place."""
+"""`cupy_devices`: CUDA devices of the runtime on CuPy, with the module of `fake_cupy` in its place.
+
+With FLAMBEAU_TEST_CUDA=1 they are the GPUs of the machine.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import flambeau as torch
@@ -19,12 +24,21 @@ exec(compile(Path(fake_cupy.__file__).read_text(), "<frozen cupy>", "exec"), _LI
 
 @contextmanager
 def cupy_devices(count: int = 1, memory: int = 1 << 30, ptx: bool = False) -> Iterator[Any]:
-    """A block with the runtime's devices; yields the module.
+    """A block with the runtime's devices; yields the module, whose `state` tells what was done (on a GPU: None).
 
     Args:
         ptx: whether LLVM generates kernels' PTX; without it modules have entry points only.
     """
     assert torch.testing is not None
+    if os.environ.get("FLAMBEAU_TEST_CUDA") == "1":
+        import cupy as found
+
+        before = install(CupyRuntime(found))
+        try:
+            yield SimpleNamespace(cuda=found.cuda, state=None)
+        finally:
+            install(before)
+        return
     kernels: dict[str, Any] = {}
     original = cupy_kernels.ptx.compile_kernels
 

@@ -63,6 +63,9 @@ def test_the_fake_has_cupys_signatures():
 
 def test_a_gpu_is_available(cupy):
     assert torch.cuda.is_available()
+    if cupy.state is None:
+        assert torch.cuda.get_device_capability() >= (8, 0)
+        return
     assert torch.cuda.device_count() == 2
     assert torch.cuda.get_device_name(1) == "fake GPU"
     assert torch.cuda.get_device_capability() == (8, 0)
@@ -76,7 +79,8 @@ def test_copies(cupy):
         there = each.cuda()
         assert there.is_cuda
         assert torch.equal(there.cpu(), each)
-        assert torch.equal(there.to("cuda:1").cpu(), each)
+        if torch.cuda.device_count() > 1:
+            assert torch.equal(there.to("cuda:1").cpu(), each)
         assert torch.equal(each.to("cuda", non_blocking=True).cpu(), each)
     y = x.cuda().t()
     y[0] = torch.ones(3)
@@ -95,8 +99,8 @@ def test_memory_is_counted(cupy):
     assert torch.cuda.memory_allocated() == before
     torch.cuda.empty_cache()
     with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
-        torch.empty(1 << 31, device="cuda")
-    assert torch.cuda.mem_get_info()[1] == 1 << 30
+        torch.empty(1 << 36, device="cuda")
+    assert torch.cuda.mem_get_info()[1] == (1 << 30) or cupy.state is None
 
 
 def test_streams_and_events(cupy):
@@ -104,7 +108,8 @@ def test_streams_and_events(cupy):
     with torch.cuda.stream(side):
         x = torch.ones(3, device="cuda") + 1
         event.record()
-    assert not event.query()
+    assert cupy.state is None or not event.query()
+    event.synchronize()
     assert event.query()
     torch.cuda.current_stream().wait_event(event)
     end = torch.cuda.Event(enable_timing=True)
@@ -133,7 +138,7 @@ def test_errors_are_raised_at_synchronization(cupy):
 def test_ptx_is_loaded_with_packed_arguments():
     with cupy_devices(ptx=True) as cupy:
         assert (torch.ones(1000, device="cuda") * 2).sum().item() == 2000
-        assert {grid for _, grid, *_ in cupy.state.launched} >= {(1, 1, 1)}
+        assert cupy.state is None or {grid for _, grid, *_ in cupy.state.launched} >= {(1, 1, 1)}
     b = KernelBuilder("scaled", 32)
     array, factor, count = b.buffer("float32"), b.scalar("float16"), b.scalar("int64")
     b.store(array, b.thread, b.load(array, b.thread))
@@ -169,7 +174,7 @@ def test_products(cupy, dtype):
                                  torch.addmm(c.cuda(), x[0].cuda(), y[0].cuda(), beta=2, alpha=3))):
                 torch.testing.assert_close(there.cpu(), here, rtol=1e-2, atol=1e-2)
     assert not host_copies.computed.get("mm")
-    if dtype is torch.float32:
+    if dtype is torch.float32 and cupy.state is not None:
         assert {each[-1] for each in cupy.state.products} == {68}
         torch.backends.cuda.matmul.allow_tf32 = True
         try:
@@ -197,7 +202,7 @@ def test_a_training_step_needs_no_kernel_of_the_host(cupy):
     for p, q in zip(here.parameters(), there.parameters(), strict=True):
         torch.testing.assert_close(q.cpu(), p, rtol=2e-3, atol=2e-4)
     assert not host_copies.computed
-    assert cupy.state.launched
+    assert cupy.state is None or cupy.state.launched
 
 
 def test_out_of_range_indices_are_assertions(cupy):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import flambeau as torch
+from benchmarks.gpt2 import training_step
 from flambeau import codegen
 from flambeau.compiler.errors import Unsupported
 from flambeau.nn import functional as F
@@ -116,6 +118,20 @@ def test_narrow_products_and_attention(causal):
         torch.testing.assert_close(result.cpu(), expected, rtol=3e-2, atol=3e-2)
         for a, b in zip(gradients, found, strict=True):
             torch.testing.assert_close(b.cpu(), a, rtol=6e-2, atol=6e-2)
+
+
+def test_a_language_model_in_bfloat16_is_one_program():
+    losses = []
+    for compiles in (False, True):
+        with torch.testing.fake_cuda():
+            made: list[Any] = []
+            library = SimpleNamespace(**{**vars(torch), "compile": lambda f, made=made: made.append(
+                torch.compile(f, fullgraph=True)) or made[0], "nn": torch.nn, "optim": torch.optim})
+            run = training_step(library, compiles, True)
+            losses.append([run().item() for _ in range(4)])
+    assert losses[1] == pytest.approx(losses[0], rel=5e-3)
+    assert losses[1][-1] < losses[1][0]
+    assert programs(made[0]) == 1
 
 
 def test_writes_views_and_branches(device):
