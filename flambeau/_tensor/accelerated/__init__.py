@@ -8,6 +8,6 @@ While there is a runtime, operators take the path that asks handlers (`overridin
 from __future__ import annotations
 
 from ...backends.cuda_devices import current_runtime, resolve
-from . import calls, draws, execution, factories, generators, reads, transfers, updates  # noqa: F401
+from . import calls, dlpack, draws, execution, factories, generators, reads, transfers, updates  # noqa: F401
 
 __all__ = ["current_runtime", "resolve"]

@@ -123,6 +123,10 @@ class CupyRuntime(Runtime):
                 raise MemoryError from None
             raise device_error(str(error).partition(": ")[2]) from None
 
+    def foreign(self, device: int, address: int, nbytes: int) -> GpuMemory:
+        """Memory that another library has allocated."""
+        return GpuMemory(device, address, nbytes)
+
     def release(self, memory: GpuMemory) -> None:
         """Give memory back, after all that uses it."""
         with self.cuda.Device(memory.device):

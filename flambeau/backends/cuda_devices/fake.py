@@ -11,9 +11,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,12 @@ class FakeRuntime(Runtime):
             raise MemoryError
         self._used[device] += size
         return HostMemory(device, size)
+
+    def foreign(self, device: int, address: int, nbytes: int) -> Any:
+        """Memory that another library has allocated: the host's."""
+        data = np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8) if nbytes else np.empty(
+            0, np.uint8)
+        return SimpleNamespace(device=device, data=data, address=address)
 
     def release(self, memory: HostMemory) -> None:
         """Give memory back."""

@@ -262,6 +262,14 @@ class Runtime:
         """Run recorded launches on a stream."""
         raise NotImplementedError
 
+    def foreign(self, device: int, address: int, nbytes: int) -> Any:
+        """Memory of a device that another library has allocated, as what `malloc` returns."""
+        raise NotImplementedError
+
+    def stream_address(self, device: int, stream: int) -> int:
+        """The number by which other libraries know a stream."""
+        return stream
+
     def pinned(self, nbytes: int) -> np.ndarray:
         """Bytes of the host that a device copies from and to while the host goes on."""
         return np.empty(nbytes, np.uint8)
