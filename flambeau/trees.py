@@ -93,6 +93,8 @@ class TreeSpec:
     __slots__ = ("_children", "context", "make", "num_leaves", "type")
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec], make: Any = None) -> None:
+        if type is namedtuple:  # PyTorch's name of the kind, whose class is the context
+            type = context
         if make is None and type is not None:
             container = _CONTAINERS.get(type)
             make = container[1] if container is not None else _NAMED[1] if hasattr(type, "_fields") else None

@@ -16,10 +16,11 @@ from ..warning_location import user_stacklevel
 from .dispatch.batched_tensor import BatchedTensor, detach_batched
 from .dispatch.promotion import result_type as promoted_type
 from .meta import is_meta, mark_meta
+from .overriding.dispatch import is_wrapper
 from .overriding.other_objects import with_other_object
 from .overriding.protocol import OVERRIDES, kind_of
 from .shape.lazy_clones import make_writable
-from .tensor import INFERENCE, Tensor, wrap
+from .tensor import INFERENCE, Tensor, slots_of, wrap
 from .tracer_notifications import notify_read
 
 __all__ = ["detach", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
@@ -269,6 +270,8 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     import copy
 
+    if is_wrapper(self):
+        return _copy_of_wrapper(self, memo)
     if kind_of(type(self)) == OVERRIDES and type(self.new_empty([])) is not type(self):
         raise RuntimeError("The default implementation of __deepcopy__() for non-wrapper subclasses only works for "
                            "subclass types that implement new_empty() and for which that function returns another "
@@ -306,10 +309,48 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         out._inference, out._counter = True, INFERENCE
     if self._grad is not None:
         out._grad = copy.deepcopy(self._grad, memo)
-    for name, value in self.__dict__.items():
-        if name not in TRANSIENT:
-            out.__dict__[name] = copy.deepcopy(value, memo)
+    _copy_attributes(self, out, memo)
     return mark_meta(out) if is_meta(self) else out
+
+
+def _copy_of_wrapper(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A copy of a tensor without memory of its own: its class clones it, and its attributes are copied.
+
+    Raises:
+        RuntimeError: the clone is of another class.
+    """
+    import copy
+
+    token = grad_mode.set(False)
+    try:
+        out = self.clone()
+    finally:
+        grad_mode.reset(token)
+    if type(out) is not type(self):
+        raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for "
+                           "subclass types that implement clone() and for which cloning returns another instance of the same "
+                           "subclass. You should either properly implement clone() for your subclass or override "
+                           "__deepcopy__() if it is intended behavior for clone() to return an instance of a different "
+                           "type.")
+    memo[id(self)] = out
+    if self._requires_grad:
+        out.requires_grad_()
+    if self._grad is not None:
+        out._grad = copy.deepcopy(self._grad, memo)
+    _copy_attributes(self, out, memo)
+    return out
+
+
+def _copy_attributes(source: Tensor, target: Tensor, memo: dict[int, Any]) -> None:
+    """Copy what a program stored in a tensor's dictionary, and in the slots of its class."""
+    import copy
+
+    if type(source) is not Tensor:
+        for name, value in slots_of(source).items():
+            setattr(target, name, copy.deepcopy(value, memo))
+    for name, value in source.__dict__.items():
+        if name not in TRANSIENT:
+            target.__dict__[name] = copy.deepcopy(value, memo)
 
 
 #: attributes of graph and views, which copies do not get

@@ -112,11 +112,18 @@ class Stat:
 
     def __init__(self, name: str, aggregations: list[Aggregation], window_size: timedelta,
                  max_samples: int | None = None) -> None:
-        self.name, self._aggregations, self._max = name, aggregations, max_samples
-        self._window = window_size.total_seconds()
+        self.name, self._max = name, max_samples
+        self._aggregations = [each for each in _ORDER if each in aggregations]
+        self._length = window_size.total_seconds()
+        self._window = self._current_window()
         self._values: list[float] = []
-        self._start = time.monotonic()
+        self._ended = False  # whether the window has its number of values already
+        self._last = self._results()
         self._lock = threading.Lock()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_lock"):
+            self._log()
 
     @property
     def count(self) -> int:
@@ -124,28 +131,43 @@ class Stat:
         return len(self._values)
 
     def add(self, v: float) -> None:
-        """Add a value."""
+        """Add a value; it is dropped if the window has its number of values already."""
         with self._lock:
-            if time.monotonic() - self._start >= self._window:
-                self._end()
-            self._values.append(v)
+            if (window := self._current_window()) != self._window:
+                self._log()
+                self._window, self._ended = window, False
+            if self._ended:
+                return
+            self._values.append(float(v))
             if self._max is not None and len(self._values) >= self._max:
-                self._end()
+                self._log()
+                self._ended = True
 
     def get(self) -> dict[Aggregation, float]:
-        """The statistics of the current window."""
+        """The statistics of the last window that was logged, zeros before."""
+        return dict(self._last)
+
+    def _current_window(self) -> int:
+        return int(time.monotonic() // self._length) if self._length else 0
+
+    def _results(self) -> dict[Aggregation, float]:
         values = self._values
-        results: dict[Aggregation, Any] = {
-            Aggregation.VALUE: values[-1] if values else 0.0, Aggregation.COUNT: float(len(values)),
-            Aggregation.MEAN: sum(values) / len(values) if values else 0.0, Aggregation.SUM: float(sum(values)),
+        results = {
+            Aggregation.COUNT: float(len(values)), Aggregation.SUM: float(sum(values)),
+            Aggregation.MEAN: sum(values) / len(values) if values else 0.0,
             Aggregation.MAX: max(values, default=0.0), Aggregation.MIN: min(values, default=0.0)}
         return {each: results[each] for each in self._aggregations}
 
-    def _end(self) -> None:
+    def _log(self) -> None:
         if self._values:
+            self._last = self._results()
             log_event(Event("torch.monitor.Stat", datetime.now(), {
-                f"{self.name}.{each.name.lower()}": value for each, value in self.get().items()}))
-        self._values, self._start = [], time.monotonic()
+                f"{self.name}.{each.name.lower()}": value for each, value in self._last.items()}))
+        self._values = []
+
+
+#: the statistics that are computed, in the order of an event's data
+_ORDER = (Aggregation.COUNT, Aggregation.SUM, Aggregation.MAX, Aggregation.MEAN, Aggregation.MIN)
 
 
 class TensorboardEventHandler:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ..utils._pytree import register_pytree_node
+from ..utils.pytrees.paths import keyed_flattens
 
 _ADVICE = """\
 If you are attempting to modify the kwargs or args of a torch.fx.Node object,
@@ -55,9 +56,11 @@ class immutable_dict(dict):
 
 
 register_pytree_node(immutable_list, lambda x: (list(x), None), lambda items, _: immutable_list(items),
-                     serialized_type_name="torch.fx.immutable_collections.immutable_list")
+                     serialized_type_name="torch.fx.immutable_collections.immutable_list",
+                     flatten_with_keys_fn=keyed_flattens[list])
 register_pytree_node(immutable_dict, lambda x: (list(x.values()), list(x)),
                      lambda values, keys: immutable_dict(zip(keys, values, strict=True)),
-                     serialized_type_name="torch.fx.immutable_collections.immutable_dict")
+                     serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+                     flatten_with_keys_fn=keyed_flattens[dict])
 
 __all__ = ["immutable_dict", "immutable_list"]

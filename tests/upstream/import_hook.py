@@ -143,11 +143,19 @@ def _extend_extension(module: ModuleType) -> None:
     """Names that `torch._C` lacks here are taken from the stub, whose other names are placeholders."""
     own, stub = vars(module)["__getattr__"], importlib.import_module(f"{__package__}.stubs.torch_c")
 
+    asked: set[str] = set()
+
     def get(name: str) -> object:
         try:
             return own(name)
         except AttributeError:
-            return getattr(stub, name)
+            if name in asked:  # the stub imports it as a module, and the import looks it up here
+                raise
+            asked.add(name)
+            try:
+                return getattr(stub, name)
+            finally:
+                asked.discard(name)
 
     vars(module)["__getattr__"] = get
 

@@ -162,3 +162,31 @@ def test_sizes_are_containers() -> None:
         flambeau.vmap(lambda x: x.shape)(flambeau.ones(2, 3))
     compiled = flambeau.compile(lambda x: (x + 1, x.shape))
     assert {type(compiled(flambeau.ones(2))[1]) for _ in range(3)} == {flambeau.Size}
+
+
+def test_kinds_of_named_tuples_and_immutable_containers():
+    def program(trees, immutable):
+        leaves, spec = trees.tree_flatten(Point(1, 2))
+        made = trees.TreeSpec(namedtuple, Point, [trees.tree_structure(0), trees.tree_structure(0)])
+        containers = immutable.immutable_list([1, 2]), immutable.immutable_dict(a=1)
+        return leaves, spec == made, trees.tree_unflatten([3, 4], made), [
+            trees.keystr(path) for path, _ in trees.tree_flatten_with_path(containers)[0]]
+
+    from torch.fx import immutable_collections as original
+
+    assert program(ours, flambeau.fx.immutable_collections) == program(theirs, original)
+
+
+def test_the_deprecated_registration_overwrites():
+    class Node:
+        pass
+
+    arguments = (Node, lambda node: ([], None), lambda children, _: Node())
+    for trees in (ours, theirs):
+        with pytest.warns(FutureWarning, match="_register_pytree_node` is deprecated"):
+            trees._register_pytree_node(*arguments)
+        with pytest.warns() as caught:
+            trees._register_pytree_node(*arguments)
+        assert [str(each.message) for each in caught if each.category is UserWarning] == [
+            f"{Node} is already registered as pytree node. Overwriting the previous registration."]
+        trees._deregister_pytree_node(Node)

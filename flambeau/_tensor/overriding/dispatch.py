@@ -21,7 +21,11 @@ class _DisabledDispatch:
     __name__ = "_disabled_torch_dispatch_impl"
 
     def __call__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or {}))
+        token = no_dispatch.set(True)
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            no_dispatch.reset(token)
 
 
 DISABLED_DISPATCH = _DisabledDispatch()

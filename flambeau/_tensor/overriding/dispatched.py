@@ -42,6 +42,8 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
         result = [result[i] for i in positions]
         result = result[0] if op.n_outputs == 1 else result
     outs = list(result) if isinstance(result, (tuple, list)) else [result]
+    if op.n_outputs == 1 and len(outs) == 1 and outs[0] is not None and not isinstance(outs[0], Tensor):
+        raise RuntimeError(f"Unable to cast {outs[0]} to Tensor")
     tensors = [x for x in inputs if isinstance(x, Tensor)]
     outs = [_fresh(out, tensors) if isinstance(out, Tensor) else out for out in outs]
     if op.kind == VIEW:

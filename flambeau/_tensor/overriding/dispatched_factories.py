@@ -140,7 +140,10 @@ def _detached(implementation: Implementation, args: tuple[Any, ...], kwargs: dic
     if not _has_handler(args):
         made = implementation(*args, **kwargs)
         return mark_meta(made) if is_meta(args[0]) else made
-    return ask(aten_overload("detach", "default"), handling_inputs(args), args[:1], {})
+    made = ask(aten_overload("detach", "default"), handling_inputs(args), args[:1], {})
+    if made is not None and not isinstance(made, Tensor):
+        raise RuntimeError(f"Unable to cast {made} to Tensor")
+    return made
 
 
 def _compared(name: str) -> Any:

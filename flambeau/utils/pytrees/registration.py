@@ -74,6 +74,10 @@ def _register_pytree_node(cls: type[Any], flatten_fn: Any, unflatten_fn: Any, to
     if to_str_fn is not None or maybe_from_str_fn is not None:
         warnings.warn("`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use `to_dumpable_context` and "
                       "`from_dumpable_context` instead.", FutureWarning, stacklevel=2)
+    if cls in SUPPORTED_NODES:
+        warnings.warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.",
+                      UserWarning, stacklevel=2)
+        _deregister_pytree_node(cls)
     register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
 
 
