@@ -57,6 +57,7 @@ test: $(VENV)/.has-test
 
 # Changed against BASE (default: the branch's upstream, else HEAD).
 quick: $(VENV)/.has-test
+	$(BIN)/python -m tests.lazy_modules --write
 	$(BIN)/python -m tests.quick --jobs $(JOBS) $(if $(BASE),--base $(BASE)) $(ARGS)
 
 # The tests of GPU kernels on the first GPU, not on the emulator; devices through CuPy, not the module of the tests; then
@@ -77,6 +78,7 @@ sanitize-cuda: $(VENV)/.has-test
 	done
 
 smoke: $(VENV)/.has-test
+	$(BIN)/python -m tests.lazy_modules --write
 	$(BIN)/python -m pytest -q -m smoke $$(grep -rl --include='test_*.py' mark.smoke tests) $(ARGS)
 
 lint: $(VENV)/.has-dev
