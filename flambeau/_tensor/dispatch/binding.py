@@ -17,12 +17,14 @@ from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import has_sparse
 from ...kernels.memory_format import layouts_seen, with_preserved_strides
 from ...modes import device_memory, special
-from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, Op
+from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import NOT_GIVEN, refused_write
 from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
 from ..fastpath.by_arity import binary, unary
+from ..fastpath.known_views import known_views
 from ..fastpath.out_argument import compute_into_out
+from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import parameter_function
 from ..overriding.dispatch import is_on_accelerator
 from ..overriding.entry_points import note_foreign
@@ -507,7 +509,7 @@ def public_function(op: Op) -> Callable[..., Any]:
     """An operator's public function: with a fast path where its declaration allows one. Cached in `op.call`."""
     call = op.call
     if call is None:
-        call = general_function(op)
+        call = general = general_function(op)
         if (op.kind == ELEMENTWISE and not op.params and not op.variadic and not op.n_optional
                 and not op.scalar_overloads and op.n_outputs == 1 and not op.unpromoted
                 and not op.unsupported_dtypes.keys() & {"float32", "float64"}):
@@ -519,6 +521,10 @@ def public_function(op: Op) -> Callable[..., Any]:
                     call.__code__ = call.__code__.replace(co_varnames=(*op.inputs, *call.__code__.co_varnames[2:]))
         else:
             call = parameter_function(op, call)
+        if call is general and op.kind not in (VIEW, COMPOSITE) and op.n_outputs < 3 and not op.variadic:
+            call = repeated(call)
+        elif op.kind == VIEW and len(op.inputs) == 1 and not op.variadic:
+            call = known_views(call)
         call.__doc__, call.__module__ = op.doc, _FUNCTIONS  # where pickles look it up
         with _lock:  # threads get one function
             call = op.call = op.call or call

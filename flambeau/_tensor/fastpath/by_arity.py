@@ -34,6 +34,7 @@ from ..overriding.entry_points import note_foreign
 from ..overriding.protocol import OVERRIDES, kind_of
 from ..tensor import INFERENCE, Tensor
 from .inside_transforms import NEVER, binary_inside, unary_inside
+from .repeated_layouts import MOST, SMALL_KERNELS, Launches, launch_by
 from .without_promotion import without_promotion_if_any
 
 ndarray = np.ndarray
@@ -69,6 +70,7 @@ class _ScalarArrays(dict):
 _float32s, _float64s = _ScalarArrays(F32), _ScalarArrays(F64)
 
 
+_NO_LAUNCHES: dict[Any, Any] = {}
 #: larger than the size of any array
 _NO_LIMIT = 1 << 62
 
@@ -112,15 +114,16 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     if op.kind != ELEMENTWISE:
         return _both_unary(op, general, kernel_of(op), plan.run, None, general)
     kernel, limit = _compiled_kernel(op)
-    large = _both_unary(op, general, kernel, kernel_rule, None, general)
+    launches = None if isinstance(kernel_of(op), np.ufunc) else Launches()
+    large = _both_unary(op, general, kernel, kernel_rule, None, general, launches)
     limited_kernel = LIMITED.get(op.name)
     if limited_kernel is None or kernel_of(op) is not getattr(arrays, op.name):
-        return _both_unary(op, general, kernel_of(op), plan.run, limit, large)
+        return _both_unary(op, general, kernel_of(op), plan.run, limit, large, launches)
 
     def above_limit(input: Any) -> Any:
         return large(input) if input._array.size > limit[0] else general(input)
 
-    return _both_unary(op, general, limited_kernel, plan.run, None, above_limit)
+    return _both_unary(op, general, limited_kernel, plan.run, None, above_limit, launches)
 
 
 #: the names of this module for fast paths inside transforms, where `special` is `NEVER`
@@ -141,7 +144,7 @@ def _both_unary(op: Op, general: Callable[..., Any], *options: Any) -> Callable[
 
 
 def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run: Any, limit: list[int] | None,
-           fallback: Callable[..., Any]) -> Callable[..., Any]:
+           fallback: Callable[..., Any], launches: Launches | None = None) -> Callable[..., Any]:
     """`unary` with a given kernel.
 
     Args:
@@ -149,7 +152,11 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
         run: the inlined rule of its node.
         limit: [the largest size that the kernel handles]; None: it raises RuntimeError for larger arrays.
         fallback: the function for larger arrays.
+        launches: the launches of layouts that came again and again; None: NumPy computes the operator in one pass.
     """
+    single, double = (_NO_LAUNCHES, _NO_LAUNCHES) if launches is None else (launches.single, launches.double)
+    find_single, find_double = single.get, double.get
+    threshold = threshold_of(op.name)
     scalar = _SCALAR.get(op.name) if limit is not None else None
     plan = plan_of(op, 1, 1)
     saves_input, saves_out = bool(plan.saved_inputs), bool(plan.saved_outputs)
@@ -165,8 +172,13 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             return general(input)
         if dt is not F32 and dt is not F64:
             return general(input)
+        launch: Any = False
         try:
-            if limit is None:
+            if launches is not None and SMALL_KERNELS[0] and a.size <= MOST:
+                launch = (find_single if dt is F32 else find_double)((a.shape, a.strides))
+            if launch:
+                r = launch(a)
+            elif limit is None:
                 r = quietly(kernel, a)
             elif scalar is not None and not a.ndim:
                 r = quietly(scalar, a[()])
@@ -178,6 +190,8 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             return fallback(input) if limit is None else general(input)
         if type(r) is not ndarray:
             r = asarray(r)
+        if launch is None and launches is not None:
+            launches.consider(dt, (a.shape, a.strides), (a,), r, launch_by, op, [a], {})
         if layouts_seen[0] and (layouts_seen[0] > 1 or not a.flags.c_contiguous) and 1 in r.shape:
             r = in_elementwise_layout(r, (a,))
         result = new(Tensor)
@@ -200,7 +214,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
             node.n_edges = 1
             node.edge_outputs = (input._output_nr,) if input._output_nr else None
             node.plan = plan
-            node.run = run
+            node.run = kernel_rule if launch and a.size > threshold[0] else run
             node.consts = (a.shape,) if shape_only else ()
             node.extra = node.outputs = node.fix = node.versions = None
             node.seq = next_number()

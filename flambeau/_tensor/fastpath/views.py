@@ -5,13 +5,16 @@ They do what `apply` does for a view operator, or for a copy of one input.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.rules.inlined_rules import plan_of
+from ...modes import active_transforms, inference_used, transform_stack
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import REGISTRY, Op
 from ..dispatch.gradient_edge import gradient_edge
@@ -20,6 +23,7 @@ from ..dtype_views import view_steps_to
 from ..tensor import INFERENCE, Tensor, wrap
 from ..untracked_views import register_view
 
+new, reference = object.__new__, weakref.ref
 _enabled, _inferring = grad_mode.get, inference.get
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -43,8 +47,16 @@ def view_function(key: str, *names: str) -> Callable[..., Tensor]:
     op, plan = plan_with_constants(key, *names)
 
     def make(source: Tensor, array: np.ndarray, *consts: Any) -> Tensor:
-        out: Tensor = wrap(array)
-        counter = source._counter
+        out: Any = new(Tensor)  # `wrap`, inlined
+        out._array = array
+        out._requires_grad = False
+        out._node = out._grad = out._base = out._accumulator = None
+        out._output_nr = 0
+        if active_transforms[0]:
+            out._transform_depth = len(transform_stack.get())
+        if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0]:
+            LARGE_SEEN[0] = True
+        counter: Any = source._counter
         if counter is None:
             counter = source._counter = [0]
         out._counter = counter
@@ -70,14 +82,18 @@ def view_function(key: str, *names: str) -> Callable[..., Tensor]:
                 record_unary(out, edge, source._output_nr, op, plan, consts, source)
                 return out
         else:
-            out._creation = "inference" if _inferring() or source._creation == "inference" else "no_grad"
+            out._creation = "inference" if source._creation == "inference" or (
+                inference_used[0] and _inferring()) else "no_grad"
         if source._inference:  # an alias made outside inference mode
             out._base, out._creation, out._inference, out._counter = None, None, True, INFERENCE
             return out
         out._requires_grad = out._base._requires_grad
         dt = array.dtype
         if dt is _F32 or dt is _F64 or dt.kind in "fcV":  # others never require gradients
-            register_view(out, counter)
+            if 1 < len(counter) <= counter[1]:
+                counter.append(reference(out))
+            else:
+                register_view(out, counter)
         return out
 
     return make
@@ -120,14 +136,20 @@ def copy_function(key: str) -> Callable[[Tensor, np.ndarray], Tensor]:
     op, plan = plan_with_constants(key)
 
     def make(source: Tensor, array: np.ndarray) -> Tensor:
-        out: Tensor = wrap(array)
+        out: Any = new(Tensor)  # `wrap`, but for what a copy cannot be: the first large tensor
+        out._array = array
+        out._requires_grad = False
+        out._node = out._grad = out._counter = out._base = out._accumulator = None
+        out._output_nr = 0
+        if active_transforms[0]:
+            out._transform_depth = len(transform_stack.get())
         if source._requires_grad and _enabled():
             if array.dtype.kind in "fcV":
                 edge = source._node
                 if edge is None or source._base is not None:
                     edge = gradient_edge(source)
                 record_unary(out, edge, source._output_nr, op, plan, (), source)
-        elif _inferring():
+        elif inference_used[0] and _inferring():
             out._inference, out._counter = True, INFERENCE
         return out
 

@@ -80,7 +80,7 @@ class _Conversion:
             self.numbers = _NUMBERS.setdefault((compute, rounded_to), _Numbers(compute, rounded_to))
 
 
-def _conversion(op: Op, kinds: Sequence[Any]) -> _Conversion | None:
+def conversion_of(op: Op, kinds: Sequence[Any]) -> _Conversion | None:
     """What operands of these dtypes and number classes need; None: the general path.
 
     Args:
@@ -162,7 +162,7 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
         try:
             conversion = conversions[key]
         except KeyError:
-            conversion = conversions[key] = _conversion(op, kinds)
+            conversion = conversions[key] = conversion_of(op, kinds)
         if conversion is None:
             return None
         narrow = conversion.narrow

@@ -16,6 +16,7 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, public_function, write_out
+from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
 from .einsum import _permuted, _shape, _viewed
@@ -33,6 +34,7 @@ def _check_vector(function: str, name: str, x: Tensor) -> None:
         raise RuntimeError(f"{function}: Expected 1-D argument {name}, but got {x._array.ndim}-D")
 
 
+@repeated
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The outer product of two vectors, out[i, j] = input[i] · vec2[j].
 

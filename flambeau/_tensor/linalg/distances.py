@@ -7,6 +7,7 @@ from typing import Any
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
 
@@ -16,6 +17,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "dono
 MATMUL_MIN_ROWS = 25  # above this number a matmul is faster
 
 
+@repeated
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norm distance of each row of `x1` to each row of `x2`.

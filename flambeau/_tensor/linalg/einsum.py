@@ -17,6 +17,7 @@ from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.graph_recording import as_view
+from ..fastpath.repeated_calls import repeated
 from ..overriding.entry_points import handler_arguments
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor, wrap
@@ -130,6 +131,7 @@ def _written(labels: list[int]) -> str:
 handler_arguments["torch.einsum"] = _arguments_for_handlers
 
 
+@repeated
 def einsum(*args: Any) -> Tensor:
     """The product of the operands, summed over the labels that are not in the output (Einstein notation).
 

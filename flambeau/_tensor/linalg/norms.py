@@ -20,6 +20,7 @@ from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, write_out
 from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
+from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..reduction.dims import dims
 from ..sparse_methods import implementation as sparse_implementation
@@ -253,6 +254,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
         "ord": p, "dim": max(x1._array.ndim, x2._array.ndim) - 1, "keepdim": keepdim})
 
 
+@repeated
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """x1 · x2 / (max(‖x1‖, eps) · max(‖x2‖, eps)) along `dim`.
 

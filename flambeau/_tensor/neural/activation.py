@@ -14,6 +14,7 @@ from ..creation.constants import empty
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.handlers import handlers, host_elements
+from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_read
 
@@ -53,6 +54,7 @@ def relu6(input: Tensor) -> Tensor:
     return public_function(REGISTRY["hardtanh"])(input, min_val=0.0, max_val=6.0)
 
 
+@repeated
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x where x > 0, else weight · x.
 

@@ -12,6 +12,7 @@ from ...ops.declare import REGISTRY
 from ...ops.neural.convolution import geometry_of
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
+from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor
 
 __all__ = [
@@ -50,11 +51,12 @@ def _check_complex(input: Tensor, weight: Tensor) -> None:
         raise RuntimeError(f"Input type (CPU{input.dtype.scalar_name}Type) and weight type ({kind}) should be the same")
 
 
-def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    if bias is not None and bias._array.dtype != input._array.dtype:
+def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
+    fits = weight._array.dtype == input._array.dtype
+    if bias is not None and bias._array.dtype != input._array.dtype and (fits or not transposed):
         raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) "
                            "should be the same")
-    if weight._array.dtype != input._array.dtype:
+    if not fits:
         raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}")
 
 
@@ -154,7 +156,7 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
                            f"of size: {list(x)}")
     _check_complex(input, weight)
     _check(name, (1, *x) if unbatched else x, w, bias, params)
-    _check_types(input, weight, bias)
+    _check_types(input, weight, bias, "transpose" in name)
     if unbatched:
         input = apply(REGISTRY["unsqueeze"], [input], {"dim": 0})
     out = apply(_convolution, [input, weight, bias], params)
@@ -290,6 +292,7 @@ def _window_counts(size: Any, params: dict[str, Any]) -> list[int]:
         size, params["padding"], params["dilation"], params["kernel_size"], params["stride"], strict=True)]
 
 
+@repeated
 def unfolded(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """`nn.functional.unfold`: the sliding windows of (N, C, H, W) or (C, H, W) as columns, (N, C · kernel, windows).
 

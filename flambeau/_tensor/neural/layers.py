@@ -22,6 +22,7 @@ from ..creation.random import bernoulli_array
 from ..dispatch.apply import apply
 from ..dispatch.batched_tensor import active_levels
 from ..dispatch.handlers import handlers
+from ..fastpath.repeated_calls import repeated
 from ..linalg.matmul import matmul
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
@@ -35,6 +36,7 @@ __all__ = ["alpha_dropout", "alpha_dropout_", "dropout", "dropout_", "embedding"
 # ----- embeddings ------------------------------------------------------------------------
 
 
+@repeated
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Tensor:
     """The rows of `weight` at `indices`.
@@ -200,6 +202,7 @@ def _fits_one_node(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Non
         x.strides[-1] == x.itemsize or x.shape[-1] == 1 for x in (q, k, v))
 
 
+@repeated
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False) -> Tensor:

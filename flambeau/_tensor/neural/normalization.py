@@ -15,8 +15,10 @@ from ...engine.tensor_interface import layer
 from ...kernels.memory_format import is_channels_last
 from ...modes import active_tracer, device_memory, lazy_storages, special
 from ...ops.declare import REGISTRY
+from ...warning_location import warn_once
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
+from ..fastpath.repeated_calls import observing, repeated
 from ..overriding.dispatch import is_on_accelerator
 from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor, wrap
@@ -237,6 +239,7 @@ def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bia
         "normalized_shape": normalized, "eps": eps, "saved": statistics}), statistics
 
 
+@repeated
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:
     """(x - mean) / √(var + eps) · weight + bias, over the last dimensions.
@@ -285,6 +288,7 @@ def _statistic(out: Any, a: np.ndarray, size: tuple[int, ...]) -> Tensor:
 _EPSILON = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float32, np.float64)}
 
 
+@repeated
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:
     """x / √(mean(x²) + eps) · weight, over the last dimensions.
@@ -300,6 +304,9 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     _check_normalized(input, normalized, {"weight": weight}, "")
     fn = layer.functions
     x = input
+    if weight is not None and weight._array.dtype != x._array.dtype:
+        warn_once(f"Mismatch dtype between input and weight: input dtype = {dtypes.C_NAMES[x.dtype.name]}, weight dtype = "
+                  f"{dtypes.C_NAMES[weight.dtype.name]}, Cannot dispatch to fused implementation.")
     narrow = x._array.dtype in dtypes.NARROW
     if narrow:
         x = x.to(dtypes.float32)
@@ -310,7 +317,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
         eps = _EPSILON.get(x._array.dtype) or dtypes.finfo(x.dtype.to_real()).eps
     elif isinstance(eps, np.generic):  # a number, whose dtype does not count
         eps = eps.item()
-    if not special[0] and supported and (weight is None or weight._array.dtype is x._array.dtype) and (
+    if special[0] == observing[0] and supported and (weight is None or weight._array.dtype is x._array.dtype) and (
             not grad_mode.get() or not (x._requires_grad or (weight is not None and weight._requires_grad))):
         out = apply(REGISTRY["_rms_norm"], [x, weight], {"normalized_shape": normalized, "eps": eps})
         return out.to(input.dtype) if narrow else out
@@ -333,6 +340,7 @@ def _group_norm(input: Tensor, group: int, weight: Tensor | None, bias: Tensor |
     return out, statistics
 
 
+@repeated
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:
     """(x - mean) / √(var + eps) · weight + bias, over each sample and group of channels.

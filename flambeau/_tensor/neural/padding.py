@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, special
+from ..fastpath.repeated_calls import repeated
 from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 
@@ -18,6 +19,7 @@ Supported combinations for non-constant padding:
   - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"""
 
 
+@repeated
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Pad the last dimensions of a tensor.
 

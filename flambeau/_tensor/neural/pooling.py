@@ -14,6 +14,7 @@ from ...warning_location import alert_not_deterministic
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import row_major
 from ..dispatch.binding import write_out
+from ..fastpath.repeated_calls import repeated
 from ..tensor import INFERENCE, Tensor, wrap
 
 __all__ = [
@@ -153,7 +154,8 @@ def _max_pool_functions(rank: int) -> tuple[Any, Any]:
              ceil_mode: bool = False) -> Tensor:
         return _max_pool(rank, name, input, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
-    return pool, with_indices
+    pool.__name__ = pool.__qualname__ = name
+    return repeated(pool), with_indices
 
 
 max_pool2d, max_pool2d_with_indices = _max_pool_functions(2)
@@ -354,7 +356,7 @@ def _avg_pool_function(rank: int) -> Any:
     return pool
 
 
-avg_pool2d, avg_pool3d = _avg_pool_function(2), _avg_pool_function(3)
+avg_pool2d, avg_pool3d = repeated(_avg_pool_function(2)), repeated(_avg_pool_function(3))
 
 
 def _adaptive_avg(rank: int) -> Any:

@@ -15,6 +15,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.promotion import result_type
+from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
 
@@ -162,7 +163,7 @@ def _scaled_operands(name: str) -> tuple[Any, Any]:
     call.__name__ = call.__qualname__ = name
     write.__name__ = write.__qualname__ = name + "_"
     call.__doc__, write.__doc__ = op.doc, f"`{name}`, in place."
-    return call, write
+    return repeated(call), write
 
 
 addcmul, _addcmul_in_place = _scaled_operands("addcmul")

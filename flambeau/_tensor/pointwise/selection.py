@@ -14,11 +14,13 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function, write_out
+from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor
 
 __all__ = ["clamp", "clip", "where"]
 
 
+@repeated
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """`input` where the condition is true, else `other`; with the condition alone, `nonzero(as_tuple=True)`.
 
@@ -87,6 +89,7 @@ def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]
     return "_clamp_scalars", [], {"min": min, "max": max}
 
 
+@repeated
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """The input limited to [min, max]; either bound may be omitted or a tensor.
 

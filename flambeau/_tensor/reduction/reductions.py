@@ -15,6 +15,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import public_function, resize_out, write_out
 from ..fastpath.by_arity import unary
+from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import positional_parameters, values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor
@@ -254,7 +255,7 @@ def _over_dims(name: str, default: Any) -> Any:
 
 amax = _over_dims("amax", ())
 amin = _over_dims("amin", ())
-_all, _any = _over_dims("all", None), _over_dims("any", None)
+_all, _any = repeated(_over_dims("all", None)), repeated(_over_dims("any", None))
 _MISSING = object()
 _logsumexp = _over_dims("logsumexp", None)
 

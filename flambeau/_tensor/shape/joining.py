@@ -26,6 +26,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
 from ..dispatch.binding import public_function
 from ..dispatch.handlers import handlers, host_elements
+from ..fastpath.known_views import known_views
 from ..parameter import Parameter
 from ..stream_printing import stream_text
 from ..tensor import Tensor, wrap
@@ -112,6 +113,7 @@ def _chunks(input: Tensor, chunks: int, dim: int, one: str, sizes: str) -> Any:
     return tuple(apply(REGISTRY[one], [input], {"split_size": size, "dim": dim}))
 
 
+@known_views
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """At most `chunks` views of equal size along a dimension; the last may be smaller.
 

@@ -20,6 +20,7 @@ from ..argument_errors.guards import NOT_GIVEN, refused
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
+from ..fastpath.known_views import known_views
 from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
 from ..overriding.dispatch import is_on_accelerator
@@ -39,6 +40,7 @@ _unsqueeze = view_function("unsqueeze", "input_shape")
 _squeeze_all = view_function("_squeeze_all", "input_shape")
 _squeeze_dim = view_function("_squeeze_dim", "input_shape")
 _squeeze_dims = view_function("_squeeze_dims", "input_shape")
+_INTS = frozenset((int,))
 _viewed = public_function(REGISTRY["view"])
 _transposed = public_function(REGISTRY["transpose"])
 _permuted = public_function(REGISTRY["permute"])
@@ -204,9 +206,20 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     flambeau.Size([2, 15])
     """
     try:
-        shape = input._array.shape
+        a = input._array
+        shape = a.shape
     except AttributeError as error:
         return with_other_object(error, flatten, (input, start_dim, end_dim))
+    n = len(shape)
+    if start_dim.__class__ is int and 0 <= start_dim < n - 1 and end_dim == -1 and a.flags.c_contiguous and (
+            1 not in shape) and a.size and not special[0] and end_dim.__class__ is int:
+        return _view(input, a.reshape(*shape[:start_dim], -1), shape)
+    return _flattened(input, start_dim, end_dim)
+
+
+@known_views
+def _flattened(input: Tensor, start_dim: int, end_dim: int) -> Tensor:
+    shape = input._array.shape
     n = len(shape)
     try:
         first, last = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
@@ -322,7 +335,12 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
             raise _unfit_dim("unsqueeze", input, dim)
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim.__index__()})
     try:
-        return _unsqueeze(input, with_axis(a, dim if dim >= 0 else dim + n + 1), a.shape)
+        shape = a.shape
+        if dim < 0:
+            dim += n + 1
+        if 1 not in shape and a.flags.c_contiguous:
+            return _unsqueeze(input, a.reshape(*shape[:dim], 1, *shape[dim:]), shape)
+        return _unsqueeze(input, with_axis(a, dim), shape)
     except SparseAccess:
         return apply(REGISTRY["unsqueeze"], [input], {"dim": dim})
 
@@ -393,6 +411,14 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
         dims = (named["dims"],)
     elif not dims:
         raise TypeError('permute() missing 1 required positional arguments: "dims"')
+    elif len(dims) > 1 and not special[0] and _INTS.issuperset(map(type, dims)):
+        try:
+            view = input._array.transpose(dims)
+            if not layouts_seen[0] or (layouts_seen[0] == 1 and 1 in view.shape):
+                note_layout(view)
+            return _permute(input, view, dims)
+        except (ValueError, SparseAccess, AttributeError):
+            pass  # the general path raises PyTorch's error
     order = _int_args(dims, "permute", "dims")
     if not special[0] or beside_levels(input):
         try:
@@ -563,6 +589,7 @@ def _matrix_hermitian(self: Tensor) -> Tensor:
 # ----- expansion -------------------------------------------------------------------------
 
 
+@known_views
 def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
     """A view with dimensions of size 1 expanded to the given sizes; -1 keeps a size.
 

@@ -24,6 +24,7 @@ from ..dispatch.binding import bind, inplace_function, public_function, write_ou
 from ..dispatch.handlers import host_elements
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_no_overlap, check_overlap, check_writable, is_tracked, prepare_write
+from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten, notify_read
 from .indexing import (
@@ -236,6 +237,7 @@ def _without_derivative(input: Tensor, result: Tensor, inplace: bool, out: Any, 
     return result
 
 
+@repeated
 def scatter(*args: Any, **kwargs: Any) -> Tensor:
     """The input with `src`, a tensor or scalar, written at the index along a dimension.
 
@@ -246,6 +248,7 @@ def scatter(*args: Any, **kwargs: Any) -> Tensor:
     return _scatter_call(args, kwargs, False, False)
 
 
+@repeated
 def _scatter_method(*args: Any, **kwargs: Any) -> Tensor:
     return _scatter_call(args, kwargs, False, True)
 
@@ -296,7 +299,7 @@ def _index_fill_function(inplace: bool, method: bool) -> Any:
     return call
 
 
-index_fill = _index_fill_function(False, False)
+index_fill = repeated(_index_fill_function(False, False))
 index_fill.__name__ = index_fill.__qualname__ = "index_fill"
 index_fill.__doc__ = """The input with `value` in the slices `index` of a dimension.
 
@@ -320,7 +323,7 @@ index_fill_.__doc__ = """`index_fill`, in place.
     """
 
 
-_index_fill_method = _index_fill_function(False, True)
+_index_fill_method = repeated(_index_fill_function(False, True))
 _index_fill_method.__name__ = _index_fill_method.__qualname__ = "index_fill"
 _index_fill_method.__doc__ = index_fill.__doc__
 
@@ -369,6 +372,7 @@ def _overwrite_expanded(op: Op, inputs: list[Any], params: dict[str, Any]) -> Te
     return overwrite(op, inputs, params, compute)
 
 
+@repeated
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
     """The elements at `indices` along `dim`, with broadcasting; without `dim`, of the flattened input.
 

@@ -18,6 +18,7 @@ from ..dispatch.graph_recording import record
 from ..dispatch.inplace import set_history
 from ..dispatch.interception import notify_operator
 from ..dispatch.write_checks import check_writable, is_tracked
+from ..fastpath.known_views import known_views
 from ..overriding.other_objects import with_other_object
 from ..sparse_methods import implementation as sparse_implementation
 from ..storage import storage_offset as storage_offset_of
@@ -32,6 +33,7 @@ __all__ = ["as_strided", "as_strided_copy", "as_strided_scatter", "is_same_size"
 # ----- views by strides ----------------------------------------------------------------------
 
 
+@known_views
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` slices from `start` on along dimension `dim`, a view.
 

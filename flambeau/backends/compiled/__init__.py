@@ -45,7 +45,7 @@ _operators: list[Operators | None] = []
 def enable_kernels() -> bool:
     """Prepare compiled kernels: whether there are any. The allocator serves large arrays from then on."""
     from ... import codegen
-    from .thresholds import lower_threshold
+    from .thresholds import allow_small_kernels, lower_threshold
 
     LARGE_SEEN[0] = True
     if not codegen.available():
@@ -56,6 +56,9 @@ def enable_kernels() -> bool:
     allocator()
     if has_fma():
         lower_threshold("float32 updates", 0)
+        lower_threshold("normal numbers", 0)  # of the same bits
+    lower_threshold("grid samples", 0)
+    allow_small_kernels()
     return True
 
 

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ from ...codegen.scalar.scalar_ir import FLOAT32
 from ...runtime import thread_pool
 from .elementwise import ElementwiseKernel
 from .gradients import Gradients
-from .launching import new_array
+from .launching import Plan, new_array
 from .tracing.declarations import Formula, FormulaCache, operand_elements, rounded_result, split_scalars
-from .tracing.namespace import ExpressionNamespace
+from .tracing.namespace import ExpressionNamespace, RoundedNamespace
 from .tracing.scalars import ScalarParameters
 from .tracing.symbolic_elements import Trace, Untraceable
 
@@ -38,17 +39,48 @@ def _no_scalars(*_: Any) -> tuple[Any, ...]:
     return ()
 
 
+def _launch_function(plan: Plan, arrays: Sequence[np.ndarray], constant: Sequence[bool],
+                     scalars: Sequence[Any]) -> Callable[..., np.ndarray]:
+    """The function of the arrays that are not constant that runs a plan of one row-major result.
+
+    It keeps the plan, which owns what its entry point reads.
+    """
+    pool, empty, enter, (shape, dtype, _) = thread_pool.pool, np.empty, plan.enter, plan.outs[0]
+    if not any(constant):
+        if len(arrays) == 1:
+            return lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a, *scalars)
+        return lambda *given, _plan=plan: enter(pool(), empty(shape, dtype), *given, *scalars)
+    if len(arrays) == 2 and constant[1]:
+        fixed = arrays[1]
+        return lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a, fixed, *scalars)
+
+    def launch(*given: np.ndarray, _plan: Plan = plan) -> np.ndarray:
+        rest = iter(given)
+        operands = [x if fixed else next(rest) for x, fixed in zip(arrays, constant, strict=True)]
+        result: np.ndarray = enter(pool(), empty(shape, dtype), *operands, *scalars)
+        return result
+
+    return launch
+
+
 class Operators:
     """The kernels of declared operators.
 
     Args:
         registry: the operators by name.
+        rounded: whether transcendental functions of float32 are computed in double and rounded.
     """
 
-    def __init__(self, registry: dict[str, Any]) -> None:
-        self.xp = ExpressionNamespace(registry)
+    def __init__(self, registry: dict[str, Any], rounded: bool = False) -> None:
+        self.registry = registry
+        self.xp = RoundedNamespace(registry) if rounded else ExpressionNamespace(registry)
         self.gradients = Gradients(self.xp)
         self._forwards: dict[Any, FormulaCache] = {}
+
+    @cached_property
+    def rounded(self) -> Operators:
+        """The kernels that have NumPy's bits on small arrays."""
+        return Operators(self.registry, rounded=True)
 
     def forwards(self, op: Any) -> FormulaCache:
         """The traced formulas of an operator's forward."""
@@ -114,6 +146,29 @@ class Operators:
             return None
         formula.runner.run_into([out], arrays, scalars)
         return out
+
+    def launch(self, op: Any, arrays: Sequence[np.ndarray], params: dict[str, Any], compute: np.dtype | None = None,
+               constant: Sequence[bool] = ()) -> Callable[..., np.ndarray] | None:
+        """A function of arrays of these layouts that launches an operator's kernel; None where there is none, or its
+        result is not row-major.
+
+        Args:
+            compute: the dtype that the arrays are promoted to; None: they have one dtype.
+            constant: which arrays the function does not take, as they are always these.
+        """
+        dtypes = [x.dtype for x in arrays]
+        if compute is not None and dtypes.count(compute) == len(dtypes):
+            compute = None
+        formula = self.kernel_for(op, dtypes, params, compute)
+        if formula is None or not formula.runner.direct_scalars:
+            return None
+        scalars = () if formula.scalar_values is None else formula.scalar_values(*split_scalars(params)[2])
+        runner = formula.runner
+        runner(arrays, scalars)
+        plan = runner.plans.plans.get(tuple([each for x in arrays for each in (x.shape, x.strides)]))
+        if plan is None or plan.enter is None or plan.scratch or len(plan.outs) != 1 or plan.outs[0][2] is not None:
+            return None
+        return _launch_function(plan, arrays, constant or [False] * len(arrays), scalars)
 
     def unary_with_parameters(self, op: Any) -> Callable[[np.ndarray, tuple[Any, ...]], Any]:
         """A fast function of an array and a tuple of all parameters, for an operator of one input.

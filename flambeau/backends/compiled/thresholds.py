@@ -69,6 +69,11 @@ MIN_ELEMENTS = [_DEFAULT]
 #: [whether an array larger than that was seen]: until then fast paths skip the size check. NumPy computes what they
 #: miss, to the same bits.
 LARGE_SEEN = [False]
+#: [whether kernels may run on smaller arrays, too, of layouts that come again and again]: once kernels are loaded, and
+#: while nobody has set the thresholds
+SMALL_KERNELS = [False]
+_loaded = False
+_set_depth = 0
 _override = os.environ.get("FLAMBEAU_KERNELS_FROM", "")
 
 
@@ -97,8 +102,23 @@ def lower_threshold(name: str, elements: int) -> None:
             saved[name] = min(saved[name], elements)
 
 
+def allow_small_kernels() -> None:
+    """Let kernels run on small arrays from now on: kernels are loaded."""
+    global _loaded
+    with _lock:
+        _loaded = True
+        SMALL_KERNELS[0] = not _set_depth
+
+
+def _count_setters(change: int) -> None:
+    global _set_depth
+    _set_depth += change
+    SMALL_KERNELS[0] = _loaded and not _set_depth
+
+
 def set_thresholds(elements: int) -> dict[str, int]:
     """Run all operators on kernels from `elements` elements on; return the previous thresholds."""
+    _count_setters(1)
     before = {name: threshold[0] for name, threshold in _THRESHOLDS.items()}
     before |= {"": MIN_ELEMENTS[0], "once": SINGLE_USE[0]}
     for threshold in (MIN_ELEMENTS, SINGLE_USE, *_THRESHOLDS.values()):
@@ -109,6 +129,7 @@ def set_thresholds(elements: int) -> dict[str, int]:
 
 def restore_thresholds(before: dict[str, int]) -> None:
     """Restore the thresholds that `set_thresholds` returned."""
+    _count_setters(-1)
     MIN_ELEMENTS[0], SINGLE_USE[0] = before[""], before["once"]
     for name, threshold in _THRESHOLDS.items():
         threshold[0] = before.get(name, _DEFAULT)
@@ -139,5 +160,6 @@ if _override:
 __all__ = ["ARG_REDUCTIONS", "CASTS", "CONCATENATIONS", "COPIES", "FLOAT32_UPDATES", "FOURIER", "GRID_SAMPLES",
            "INDEXING", "LARGE_SEEN", "MASKING", "MIN_ELEMENTS", "NARROW_CASTS", "NORMALS", "OPTIMIZER_UPDATES",
            "PERMUTED_COPIES", "RANDOM_WORDS", "RECURRENT_STEPS", "REDUCTIONS", "RESAMPLING", "SCANS", "SINGLE_USE",
-           "SPARSE_PRODUCTS", "SUMS", "TOP_K", "TRIANGULAR_SYSTEMS", "lower_threshold", "pause_kernels",
-           "restore_thresholds", "resume_kernels", "set_thresholds", "threshold_of"]
+           "SMALL_KERNELS", "SPARSE_PRODUCTS", "SUMS", "TOP_K", "TRIANGULAR_SYSTEMS", "allow_small_kernels",
+           "lower_threshold", "pause_kernels", "restore_thresholds", "resume_kernels", "set_thresholds",
+           "threshold_of"]

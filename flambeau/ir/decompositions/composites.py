@@ -8,13 +8,17 @@ traces its declaration over IR values once per shapes and parameters, and runs t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import codegen
 from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
+from ...backends.special_functions import ROUNDED
+from ...dtypes import float32, float64
 from ...errstate import run_quietly
+from ...ops.declare import REGISTRY
 from ...runtime import debug_output
 from ..unsupported import Unsupported
 from .attention_blocks import by_blocks
@@ -34,6 +38,16 @@ DECOMPOSED_OPERATORS: dict[str, int] = dict.fromkeys((
     "mse_loss", "binary_cross_entropy", "soft_margin_loss"), 4096) | dict.fromkeys((
     "glu", "_glu_backward", "_rms_norm", "binary_cross_entropy_with_logits", "_bce_with_logits_backward",
      "smooth_l1_loss", "huber_loss"), 1024)
+#: primitives that are computed in float64 where float32 arrays are small, and the most elements of these: NumPy and
+#: programs then have the same bits
+_IN_DOUBLE = frozenset((
+    "softmax", "log_softmax", "logsumexp", "var", "std", "layer_norm", "group_norm"))
+#: the same where results are reduced
+_REDUCED_IN_DOUBLE = frozenset((
+    "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
+#: the same for declarations whose transcendental functions alone are computed in float64
+_ROUNDED = frozenset(("glu",))
+IN_DOUBLE = 1024
 #: the most cached programs of one primitive
 MAX_PROGRAMS = 256
 #: the largest arena, in bytes, that a program retains between runs: there may be a program for every sequence length
@@ -44,6 +58,7 @@ _KEY_TYPES = frozenset((int, float, bool, str, tuple))
 #: returned where there is no program
 NO_RESULT: Any = object()
 empty = np.empty
+F32, F64 = float32.numpy, float64.numpy
 
 
 class _CachedProgram:
@@ -100,7 +115,13 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
     """A primitive with programs for arrays of at least `least` elements; for C-contiguous ones only if `rows`."""
     fallback: Callable[..., Any] | None = None
     is_attention = name == "scaled_dot_product_attention"
+    in_double, reduced = name in _IN_DOUBLE, name in _REDUCED_IN_DOUBLE
     programs = ProgramCache(f"operator {name}", lambda xp: getattr(xp, name))
+    rounded = name in _ROUNDED
+    launches = ProgramCache(f"operator {name} in double", (
+        lambda xp: partial(REGISTRY[name].forward, _Rounded(xp))) if rounded else (
+        lambda xp: lambda *args, **params: _in_double(getattr(xp, name), partial(_cast, xp, F32, float64), partial(
+            _cast, xp, F64, float32), args, params)))
 
     def run(*args: Any, **params: Any) -> Any:
         nonlocal fallback
@@ -112,10 +133,68 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
                 return match_layout(result, x) if is_attention else result
         if fallback is None:
             fallback = lookup(name)
+        if (in_double or (reduced and params.get("reduction") != "none")) and x.__class__ is np.ndarray and (
+                x.dtype is F32 and x.size <= IN_DOUBLE and not _converts(name, args, params)):
+            return _in_double(fallback, _widened, _narrowed, args, params)
         return fallback(*args, **params)
 
+    def launch(args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
+        if not codegen.available() or args[0].dtype is not F32:
+            return None
+        if args[0].size <= IN_DOUBLE and args[0].size < least:
+            if not (in_double or rounded or (reduced and params.get("reduction") != "none")) or _converts(
+                    name, args, params):
+                return None
+            return launches.launch(args, params)
+        return programs.launch(args, params) if args[0].size >= least else None
+
+    run.launch = launch  # type: ignore[attr-defined]
     run.__name__ = run.__qualname__ = name
     return by_blocks(run) if is_attention else run
+
+
+def _in_double(function: Callable[..., Any], widened: Callable[[Any], Any], narrowed: Callable[[Any], Any],
+               args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """A call with the float32 arrays among its arguments in float64, and its results, also those in lists, rounded."""
+    result = narrowed(function(*map(widened, args), **params))
+    for values in (*args, *params.values()):
+        if values.__class__ is list:
+            values[:] = [narrowed(each) for each in values]
+    return result
+
+
+def _widened(x: Any) -> Any:
+    return x.astype(F64) if x.__class__ is np.ndarray and x.dtype is F32 else x
+
+
+def _narrowed(x: Any) -> Any:
+    return x.astype(F32)
+
+
+def _cast(xp: Any, source: np.dtype, dtype: Any, x: Any) -> Any:
+    return xp.to(x, dtype) if getattr(x, "dtype", None) == source else x
+
+
+def _converts(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Whether a softmax converts its input to another dtype."""
+    if name not in ("softmax", "log_softmax"):
+        return False
+    dtype = params["dtype"] if "dtype" in params else args[2] if len(args) > 2 else None
+    return dtype is not None
+
+
+class _Rounded:
+    """A namespace whose transcendental functions of float32 are computed in float64 and rounded."""
+
+    def __init__(self, xp: Any) -> None:
+        self._xp = xp
+
+    def __getattr__(self, name: str) -> Any:
+        xp = self._xp
+        function = getattr(xp, name)
+        if name not in ROUNDED:
+            return function
+        return lambda x: xp.to(function(xp.to(x, float64)), float32)
 
 
 def _is_noncontiguous(x: Any) -> bool:
@@ -163,6 +242,39 @@ class ProgramCache:
         for i, indices in cached.list_outputs:
             values[i][:] = [outputs[k] for k in indices]
         return _restructure(cached.result, outputs)
+
+    def launch(self, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
+        """The function of the arrays among these arguments that runs their program in one call; None: there is none."""
+        key = _key([*args, *params.values()], params)[0]
+        if self.run(args, params) is NO_RESULT:
+            return None
+        cached = self.programs[key]
+        if cached is None or not cached.in_order:
+            return None
+        program = cached.program
+        start: Any = program.start
+        if start is None or program.single.shares:
+            return None
+        from ...runtime.launch import allocate_aligned
+        from ...runtime.thread_pool import pool
+
+        first = cached.result if cached.result.__class__ is int else cached.result[0]
+        if first != 0:
+            return None
+        # the program holds the GIL while it runs, so that its arena is used by one call at a time
+        memory, arena = allocate_aligned(program.execution_plan.arena)
+        owners = memory, program  # of what `start` reads and writes
+        (shape, dtype), *others = program.output_specs
+        if len(program.inputs) == 1 and not others and not program.execution_plan.steps_before_conditions:
+            return lambda a, _owners=owners: start(pool(), arena, a, empty(shape, dtype))
+
+        def launch(*arrays: np.ndarray, _owners: Any = owners) -> Any:
+            result, threads = empty(shape, dtype), pool()
+            if start(threads, arena, *arrays, result, *[empty(*each) for each in others]) is threads:
+                return None  # a condition does not hold
+            return result
+
+        return launch
 
     def _build(self, args: Sequence[Any], params: dict[str, Any],
                arrays: Sequence[np.ndarray]) -> _CachedProgram | None:

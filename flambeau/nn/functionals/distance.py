@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.linalg.norms import cosine_similarity, pairwise_distance
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
 
 
+@repeated
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
               out: Tensor | None = None) -> Tensor:
     """Normalize to unit norm: x / max(‖x‖ₚ, eps) along `dim`.

@@ -7,6 +7,7 @@ import warnings
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
+from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import can_cast, promote_types
 from ...dtypes import dtype as dtype_type
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 
+@repeated
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Squared error: (input - target)².
@@ -43,6 +45,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
     return _weighted_reduction(fn.mse_loss(input, target, reduction="none"), weight, input, reduction)
 
 
+@repeated
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Absolute error: |input - target|.
@@ -172,6 +175,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
         return with_other_object(error, nll_loss, (input, target, weight), name="nll_loss_nd")
 
 
+@repeated
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
                   size_average: bool | None = None, ignore_index: int = -100, reduce: bool | None = None,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
@@ -264,6 +268,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     return loss.to(target.dtype)
 
 
+@repeated
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Kullback-Leibler divergence: target · (log target - input).
@@ -287,9 +292,9 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
                       "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
                       stacklevel=2)
     try:
-        for kind in ("complex", "integral"):
-            if any(x.is_complex() if kind == "complex" else not x.is_floating_point() for x in (input, target)):
-                raise RuntimeError(f"kl_div: {kind.capitalize()} inputs not supported.")
+        if not (input.is_floating_point() and target.is_floating_point()):
+            kind = "Complex" if input.is_complex() or target.is_complex() else "Integral"
+            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     except AttributeError as error:
         return with_other_object(error, kl_div, (input, target))
     loss = target.exp() * (target - input) if log_target else fn.xlogy(target, target) - target * input

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.dispatch.apply import apply
+from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...ops.declare import REGISTRY
 from .distance import pairwise_distance
@@ -38,6 +39,7 @@ def _from_number(number: float, x: Tensor) -> Tensor:
 # ----- losses -----
 
 
+@repeated
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Hinge embedding loss: input where target = 1, max(0, margin - input) where target = -1.
@@ -134,6 +136,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     return reduce_loss(similar + dissimilar, reduction)
 
 
+@repeated
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
@@ -231,7 +234,8 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     tensor(0.6931)
     """
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
-    return fn.soft_margin_loss(input, target, reduction=reduction)
+    result = fn.soft_margin_loss(input, target, reduction=reduction)
+    return result if result.dtype is input.dtype else result.to(input.dtype)  # the losses are written into such a tensor
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...devices import channels_last, contiguous_format
 from ...kernels.memory_format import is_channels_last
@@ -27,6 +28,7 @@ RANK_OF_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 
 
+@repeated
 def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
                 antialias: bool = False) -> Tensor:
@@ -343,6 +345,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
+@repeated
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Rearrange channels into pixels: (..., C·r², H, W) to (..., C, H·r, W·r).
 

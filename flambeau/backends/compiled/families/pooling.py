@@ -111,6 +111,38 @@ def _run(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...], geo
     return finished
 
 
+def max_pool_launch(x: ndarray, positions: tuple[int, ...], *geometry: tuple[int, ...]) -> Callable[..., Any] | None:
+    """The function of an array of this layout, row-major, that gives the maxima of its windows; None: there is none."""
+    return _launch(_max_launches, x, positions, geometry)
+
+
+def avg_pool_launch(x: ndarray, positions: tuple[int, ...], *geometry: Any) -> Callable[..., Any] | None:
+    """The same for the means of windows."""
+    return _launch(_avg_launches, x, positions, geometry)
+
+
+def _launch(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...],
+            geometry: tuple[Any, ...]) -> Callable[..., Any] | None:
+    rank = len(spatial)
+    kernels = _kernels() if 1 <= rank <= 3 and x.size and prod(spatial) and x.dtype.char in "fd" else None
+    if kernels is None or not x.flags.c_contiguous:
+        return None
+    from ....runtime.launch import ALIGNMENT
+    from ....runtime.thread_pool import pool
+
+    lead, dtype = x.shape[:x.ndim - rank], x.dtype
+    images = (1, prod(lead)) if len(lead) < 2 else (prod(lead[:-1]), lead[-1])
+    operand = x.reshape(*images, *x.shape[x.ndim - rank:])
+    plan = kernels._plan(launches, (((*images, *spatial), dtype),), False, (operand,), geometry)
+    if plan.enter is None:
+        return None
+    enter, shape, empty = plan.enter, (*lead, *spatial), np.empty
+    if not plan.scratch:
+        return lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a)  # which owns what `enter` reads
+    scratch, byte = plan.scratch + ALIGNMENT, np.dtype(np.uint8)
+    return lambda a, _plan=plan: enter(pool(), empty(scratch, byte), empty(shape, dtype), a)
+
+
 def keeps_channels_last(x: ndarray, rank: int, is_average: bool) -> bool:
     """Whether pooling `rank` dimensions of `x` gives a channels-last result."""
     return x.ndim == rank + 2 and (rank == 2 or (rank == 3 and not is_average)) and channels_last(x)
@@ -249,5 +281,5 @@ def _gradient_size(gy: ndarray, spatial: tuple[int, ...]) -> int:
 
 
 __all__ = ["MIN_ELEMENTS", "PoolingKernels", "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool",
-           "avg_pool", "avg_pool_backward", "keeps_channels_last", "match_channels_last", "max_pool",
-           "scatter_planes"]
+           "avg_pool", "avg_pool_backward", "avg_pool_launch", "keeps_channels_last", "match_channels_last", "max_pool",
+           "max_pool_launch", "scatter_planes"]

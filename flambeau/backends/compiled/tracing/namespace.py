@@ -15,7 +15,7 @@ import numpy as np
 from .... import dtypes
 from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import BOOL, FLOAT32, FLOAT64, Node
-from ...special_functions import SPECIAL
+from ...special_functions import ROUNDED, SPECIAL
 from .scalars import Scalar
 from .symbolic_elements import SymbolicElement, Untraceable, binary, floating, promoted_dtype, trace_of
 
@@ -348,4 +348,26 @@ class ExpressionNamespace:
         return bound
 
 
-__all__ = ["FUNCTIONS", "ExpressionNamespace"]
+def _rounded(name: str) -> Callable[[SymbolicElement], SymbolicElement]:
+    function = FUNCTIONS[name]
+
+    def rounded(x: SymbolicElement) -> SymbolicElement:
+        if x.dtype != FLOAT32:
+            return function(x)
+        wide = function(_element_of(x, scalar_ir.cast(x.node, FLOAT64)))
+        return _element_of(x, scalar_ir.cast(wide.node, FLOAT32))
+
+    return rounded
+
+
+class RoundedNamespace(ExpressionNamespace):
+    """`ExpressionNamespace` whose transcendental functions of float32 are computed in double and rounded: NumPy's bits
+    on small arrays.
+    """
+
+    def __init__(self, registry: dict[str, Any]) -> None:
+        super().__init__(registry)
+        self.__dict__.update((name, _rounded(name)) for name in ROUNDED)
+
+
+__all__ = ["FUNCTIONS", "ExpressionNamespace", "RoundedNamespace"]

@@ -1,0 +1,144 @@
+"""Views of layouts that are known: shape, strides and offset of an earlier view of the same layout and arguments."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...backends.numpy.memory import address
+from ...engine.grad_mode import grad_mode, inference
+from ...modes import active_transforms, special
+from ..parameter import Parameter
+from ..tensor import INFERENCE, Tensor
+from ..untracked_views import register_view
+
+ndarray = np.ndarray
+new, reference = object.__new__, weakref.ref
+_grad_enabled, _inferring = grad_mode.get, inference.get
+_INTS = frozenset((int,))
+#: the most layouts of one function
+LAYOUTS = 512
+
+
+def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function (tensor, *ints) -> view or tuple of views, with the views of known layouts made at once.
+
+    Tensors that require gradients take the function itself, which records them.
+    """
+    known: dict[Any, Any] = {}
+    find = known.get
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs or special[0] or not args:
+            return function(*args, **kwargs)
+        source = args[0]
+        kind = source.__class__
+        if kind is not Tensor and kind is not Parameter:
+            return function(*args)
+        a = source._array
+        if a.__class__ is not ndarray or (source._requires_grad and _grad_enabled()):
+            return function(*args)
+        rest = args[1:]
+        key = (a.shape, a.strides, *rest, a.itemsize)
+        try:
+            makers = find(key)
+        except TypeError:
+            return function(*args)
+        if makers is None or source._counter is INFERENCE or source._view_steps is not None or (
+                active_transforms[0]) or (
+                source._inference or not _INTS.issuperset(map(type, rest))):
+            result = function(*args)
+            if _INTS.issuperset(map(type, rest)):
+                if len(known) >= LAYOUTS:
+                    known.clear()
+                made = _makers(source, result)
+                if made:
+                    known[key] = made
+            return result
+        if makers.__class__ is tuple:
+            return tuple([_view(source, make(a), True) for make in makers])
+        return _view(source, makers(a), False)
+
+    return call
+
+
+def _view(source: Tensor, array: ndarray, multi: bool) -> Tensor:
+    """`as_view` of a tensor without gradients, outside inference mode's tensors."""
+    out: Any = new(Tensor)
+    out._array = array
+    out._output_nr = 0
+    out._node = out._grad = out._accumulator = None
+    counter: Any = source._counter
+    if counter is None:
+        counter = source._counter = [0]
+    out._counter = counter
+    base = source._base
+    out._base = source if base is None else base
+    if counter[0]:
+        out._view_version = counter[0]
+    if not _grad_enabled():
+        out._creation = "inference" if _inferring() or source._creation == "inference" else "no_grad"
+    elif multi:
+        out._creation = "inference" if source._creation == "inference" else "multi"
+    elif base is not None and source._creation is not None:
+        out._creation = source._creation
+    out._requires_grad = out._base._requires_grad
+    if 1 < len(counter) <= counter[1]:
+        counter.append(reference(out))
+    else:
+        register_view(out, counter)
+    return out
+
+
+def _makers(source: Tensor, result: Any) -> Any:
+    """The functions of an array of the source's layout that give these views' arrays; None where there is none."""
+    if result.__class__ is tuple:
+        makers = [_maker(source, each) for each in result]
+        return tuple(makers) if makers and None not in makers else None
+    return _maker(source, result)
+
+
+def _maker(source: Tensor, view: Any) -> Callable[[ndarray], ndarray] | None:
+    a, array = source._array, view._array if isinstance(view, Tensor) else None
+    if array is None or view is source or array.__class__ is not ndarray or array.dtype is not a.dtype or (
+            not array.size) or (view._base is not (source if source._base is None else source._base)):
+        return None
+    shape, strides, offset = array.shape, array.strides, address(array) - address(a)
+    if not a.flags.c_contiguous and not a.flags.f_contiguous:
+        return None
+    if not offset and array.size == a.size:
+        try:
+            reshaped = a.reshape(shape)
+        except ValueError:
+            reshaped = a
+        if reshaped.shape == shape and reshaped.strides == strides and address(reshaped) == address(a):
+            return lambda x: x.reshape(shape)
+    slices = _slices(a, array, offset)
+    if slices is not None:
+        return lambda x: x[slices]
+    return lambda x: ndarray(shape, x.dtype, x, offset, strides)
+
+
+def _slices(a: ndarray, view: ndarray, offset: int) -> tuple[slice, ...] | None:
+    """The slices of a row-major array that give a view; None where there are none."""
+    if view.ndim != a.ndim or not a.flags.c_contiguous:
+        return None
+    slices = []
+    for n, length, step, stride in zip(a.shape, view.shape, a.strides, view.strides, strict=True):
+        if step != stride:
+            return None
+        start, offset = divmod(offset, step)
+        if start + length > n:
+            return None
+        slices.append(slice(start, start + length))
+    picked = tuple(slices)
+    return picked if not offset and a[picked].shape == view.shape and a[picked].strides == view.strides and (
+        address(a[picked]) == address(view)) else None
+
+
+__all__ = ["known_views"]

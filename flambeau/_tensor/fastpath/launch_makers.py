@@ -1,0 +1,170 @@
+"""Launches of operators for arrays of given layouts: functions of the arrays that compute a result in a call or two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled import compiled_operators
+from ...backends.compiled.thresholds import SCANS, threshold_of
+from ...ops.declare import ELEMENTWISE, REGISTRY, Op
+from ..dispatch.array_kernels import arrays, kernel_of
+from .index_launches import INDEX_MAKERS
+from .without_promotion import conversion_of
+
+ndarray = np.ndarray
+asarray, concatenate, zeros = np.asarray, np.concatenate, np.zeros
+F64 = np.dtype(np.float64)
+Launch = Callable[..., Any] | None
+
+#: operators that are one composite with their parameters by position
+_COMPOSITES = {"_layer_norm": "layer_norm", "_group_norm": "group_norm"}
+#: operators whose results are elements of their input, and zeros; the most elements that are picked by index
+REARRANGING = dict.fromkeys(("roll", "flip", "rot90", "repeat", "tril", "triu", "diag_embed"), 256)
+REARRANGING |= dict.fromkeys((
+    "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
+    "replication_pad1d", "replication_pad2d", "replication_pad3d", "im2col", "_upsample_nearest1d",
+    "_upsample_nearest2d", "_upsample_nearest3d"), 8192)
+
+
+def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
+    """The function of the arrays among an operator's inputs, in order, that computes its result; None: there is none.
+
+    Args:
+        inputs: arrays, numbers, None.
+        params: all parameters.
+    """
+    if op.kind == ELEMENTWISE:
+        return elementwise_launch(op, inputs, params)
+    make = _MAKERS.get(op.name)
+    if make is not None:
+        launch: Launch = make(*inputs, **params)
+        return launch
+    if op.name in REARRANGING:
+        return _picking(op, inputs[0], params)
+    make = getattr(getattr(arrays, _COMPOSITES.get(op.name, op.name), None), "launch", None)
+    if make is None:
+        return None
+    if op.name in _COMPOSITES:  # by position
+        launch = make((*inputs, *params.values()), {})
+    else:
+        launch = make(inputs, params)
+    return launch
+
+
+def elementwise_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
+    """The launch of an elementwise operator's kernel, numbers among its inputs as 0-d arrays."""
+    kernels = compiled_operators(REGISTRY)
+    if kernels is None:
+        return None
+    constant = [x.__class__ is not ndarray for x in inputs]
+    compute, operands = None, list(inputs)
+    if len(operands) > 1:
+        conversion = conversion_of(op, [
+            x.__class__ if fixed else x.dtype for x, fixed in zip(inputs, constant, strict=True)])
+        if conversion is None or conversion.narrow is not None or (conversion.numbers is None and any(constant)):
+            return None
+        numbers: Any = conversion.numbers
+        compute = conversion.compute
+        operands = [numbers[x] if fixed else x for x, fixed in zip(inputs, constant, strict=True)]
+    if max(x.size for x in operands) <= threshold_of(op.name)[0]:
+        kernels = kernels.rounded
+    return kernels.launch(op, operands, params, compute, constant)
+
+
+def _picking(op: Op, a: ndarray, params: dict[str, Any]) -> Launch:
+    """The launch that picks the elements of an operator's result."""
+    most = REARRANGING[op.name]
+    if a.size > most or a.dtype.kind != "f":
+        return None
+    found = kernel_of(op)(np.arange(1, a.size + 1, dtype=a.dtype).reshape(a.shape), **params)
+    if found.__class__ is not ndarray or found.size > most:
+        return None
+    index = found.astype(np.int64) - 1
+    if index.size and index.min() < 0:  # zeros
+        index[index < 0] = a.size
+        zero = np.zeros(1, a.dtype)
+        return lambda x: concatenate((x.reshape(-1), zero)).take(index, mode="clip")
+    return lambda x: x.take(index, mode="clip")
+
+
+def _trace(a: ndarray) -> Launch:
+    return lambda x: asarray(x.trace())
+
+
+def _masked_fill(a: ndarray, mask: ndarray, value: Any) -> Launch:
+    where = elementwise_launch(REGISTRY["where"], [mask, value, a], {})
+    return None if where is None else lambda x, chosen: where(chosen, x)
+
+
+def _scan(ufunc: Any) -> Callable[..., Launch]:
+    accumulate = ufunc.accumulate
+
+    def make(a: ndarray, dim: int, dtype: Any = None) -> Launch:
+        if dtype is not None or a.dtype.kind != "f" or not a.ndim or a.size > SCANS[0]:
+            return None
+        return lambda x: accumulate(x, dim, F64).astype(x.dtype)
+
+    return make
+
+
+def _logical(ufunc: Any) -> Callable[..., Launch]:
+    reduce = ufunc.reduce
+
+    def make(a: ndarray, dim: Any, keepdim: bool) -> Launch:
+        if a.dtype.kind not in "bfi" or not a.ndim or (dim is not None and dim.__class__ is not int):
+            return None
+        return lambda x: asarray(reduce(x, dim, None, None, keepdim))
+
+    return make
+
+
+def _constant_pad(a: ndarray, pad: tuple[int, ...], value: Any) -> Launch:
+    if min(pad, default=-1) < 0 or a.dtype.kind != "f" or value.__class__ not in (int, float):
+        return None
+    kept = len(a.shape) - len(pad) // 2
+    widths = [(0, 0)] * kept + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    shape = tuple(n + before + after for n, (before, after) in zip(a.shape, widths, strict=True))
+    inside = tuple(slice(before, before + n) for n, (before, _) in zip(a.shape, widths, strict=True))
+    dtype = a.dtype
+
+    def launch(x: ndarray) -> ndarray:
+        result = zeros(shape, dtype)
+        if value:
+            result.fill(value)
+        result[inside] = x
+        return result
+
+    return launch
+
+
+def _max_pool(a: ndarray, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+              saved: Any = None) -> Launch:
+    from ...backends.compiled.families.pooling import max_pool_launch
+    from ...kernels.pooling import pool_output_size
+
+    spatial = a.shape[a.ndim - len(kernel_size):]
+    positions = pool_output_size(spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool_launch(a, positions, kernel_size, stride, padding, dilation)
+
+
+def _avg_pool(a: ndarray, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+              divisor_override: int | None) -> Launch:
+    from ...backends.compiled.families.pooling import avg_pool_launch
+    from ...kernels.pooling import pool_output_size
+
+    spatial = a.shape[a.ndim - len(kernel_size):]
+    positions = pool_output_size(spatial, kernel_size, stride, padding, (1,) * len(kernel_size), ceil_mode)
+    return avg_pool_launch(a, positions, kernel_size, stride, padding, bool(count_include_pad), divisor_override or 0)
+
+
+_MAKERS: dict[str, Callable[..., Launch]] = {
+    **INDEX_MAKERS, "trace": _trace, "any": _logical(np.logical_or), "all": _logical(np.logical_and),
+    "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
+    "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
+    "_avg_pool3d": _avg_pool,
+}
+
+__all__ = ["REARRANGING", "elementwise_launch", "launch_of"]

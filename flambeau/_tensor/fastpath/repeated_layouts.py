@@ -1,0 +1,118 @@
+"""Launches for small arrays whose layouts come again and again: one call in place of the passes of NumPy.
+
+Planning a launch takes as long as some tens of small calls, so that calls are counted first. A launch is used once its
+results had the bits, dtype and strides of NumPy's several times: results do not depend on how often an operator was
+called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled.thresholds import SMALL_KERNELS
+from ...ops.declare import Op
+from ...shapes import contiguous_strides
+
+ndarray = np.ndarray
+F32 = np.dtype(np.float32)
+F64 = np.dtype(np.float64)
+
+#: the most elements of the arrays that launches are kept for
+MOST = 16384
+#: calls with one layout before its launch is planned, and calls that compare its results
+CALLS, PROOFS = 24, 4
+#: operators with positional parameters that have launches of their own
+SCANS = frozenset(("cumsum", "cumprod"))
+#: the most layouts of one operator
+LAYOUTS = 256
+
+
+class Launches:
+    """The launches of one operator by layout.
+
+    Attributes:
+        single, double: float32's and float64's, functions of arrays by key; False where NumPy computes the operator.
+    """
+
+    __slots__ = ("_candidates", "_counts", "double", "single")
+
+    def __init__(self) -> None:
+        self.single: dict[Any, Any] = {}
+        self.double: dict[Any, Any] = {}
+        self._counts: dict[Any, int] = {}
+        self._candidates: dict[Any, Any] = {}
+
+    def count(self, key: Hashable) -> int:
+        """How many calls of a layout were counted."""
+        return self._counts.get((F32.char, key), 0)
+
+    def consider(self, dtype: np.dtype, key: Hashable, arrays: tuple[ndarray, ...], result: Any,
+                 make: Callable[..., Any], *arguments: Any) -> None:
+        """Count a call that NumPy computed; plan, compare and at last keep the launch of its layout.
+
+        Args:
+            key: the layouts and parameters.
+            make: (*arguments) -> the function of the arrays, or None.
+        """
+        counts, counted = self._counts, (dtype.char, key)
+        count = counts.get(counted, 0) + 1
+        if count < CALLS:
+            if len(counts) >= 4 * LAYOUTS:
+                counts.clear()
+            counts[counted] = count
+            return
+        launch = self._candidates.pop(counted, None)
+        if launch is None and _are_row_major(result) and all(a.__class__ is ndarray and a.size for a in arrays):
+            launch = make(*arguments)
+        if launch is None or not _same((launch[0] if launch.__class__ is tuple else launch)(*arrays), result):
+            launch = False
+        elif count < CALLS + PROOFS:
+            counts[counted] = count
+            self._candidates[counted] = launch
+            return
+        kept = self.single if dtype is F32 else self.double
+        if len(kept) >= LAYOUTS:
+            kept.clear()
+        kept[key] = launch
+        counts.pop(counted, None)
+
+
+def _are_row_major(result: Any) -> bool:
+    """Whether a result, or each of several, is an array in PyTorch's row-major order."""
+    if result.__class__ is tuple:
+        return all(map(_are_row_major, result))
+    return result.__class__ is ndarray and bool(result.size) and result.strides == tuple([
+        step * result.itemsize for step in contiguous_strides(result.shape)])
+
+
+def _same(found: Any, expected: Any) -> bool:
+    if expected.__class__ is tuple:
+        return found.__class__ is tuple and len(found) == len(expected) and all(map(_same, found, expected))
+    return (found.__class__ is ndarray and found.dtype is expected.dtype and found.shape == expected.shape
+            and found.strides == expected.strides and bool(found.tobytes() == expected.tobytes()))
+
+
+def launch_by(op: Op, inputs: list[Any], params: dict[str, Any]) -> Any:
+    """The launch of an operator (`launch_makers.launch_of`)."""
+    from .launch_makers import launch_of
+
+    return launch_of(op, inputs, params)
+
+
+def consider_with_parameters(launches: Launches, op: Op, key: Hashable, a: ndarray, result: Any,
+                             params: dict[str, Any]) -> None:
+    """Consider the launch of an operator with one input and parameters."""
+    values = {name: params[name] if name in params else op.defaults[name] for name in op.params}
+    launches.consider(a.dtype, key, (a,), result, _with_values, op, a, values)
+
+
+def _with_values(op: Op, a: ndarray, values: dict[str, Any]) -> Any:
+    launch = launch_by(op, [a], values)
+    return None if launch is None else (launch, tuple(values.values()))
+
+
+__all__ = ["CALLS", "F32", "F64", "LAYOUTS", "MOST", "PROOFS", "SCANS", "SMALL_KERNELS", "Launches",
+           "consider_with_parameters", "launch_by"]
