@@ -58,8 +58,10 @@ MAX_PART_TRACES = 4
 #: signatures of programs that were made from templates, and bytes of their arenas, which programs keep; the least
 #: recently used are dropped
 MAX_INSTANCES, MAX_ARENAS = 64, 1 << 28
-#: programs made from templates, from which on a size that was never seen before runs eagerly, if few came again
-MAX_NEW_SIZES = 24
+#: programs made from templates, from which on a new size runs eagerly at first, if sizes came again less often
+MAX_NEW_SIZES, CALLS_PER_SIZE = 24, 8
+#: templates from which on a size that none serves runs eagerly, if each of them served less calls than this
+MAX_TEMPLATES, CALLS_PER_TEMPLATE = 8, 8
 #: signatures that are remembered in that case
 MAX_SEEN = 1024
 #: calls that may initialize something before a program of the persistent cache is replayed
@@ -104,8 +106,9 @@ class CompiledFunction:
         self._signatures: dict[Any, SignatureCache] = {}
         self._families: dict[Any, ShapeFamily] = {}
         self._instances: dict[Any, SignatureCache] = {}  # of templates, the least recently used first
-        self._seen: dict[Any, None] = {}  # signatures that templates serve once they come again
+        self._seen: dict[Any, float] = {}  # seconds of eager calls of signatures that have no program yet
         self._num_instances = self._num_reused = 0
+        self._seconds_of_instances = 0.0
         self._lock = threading.RLock()
         self._call_stub: Callable[..., Any] | None = None
         self._num_programs = 0
@@ -156,6 +159,7 @@ class CompiledFunction:
         self._signatures, self._call_stub, self._num_unstable, self.split = {}, None, 0, None
         self._families, self._instances, self._seen = {}, {}, {}
         self._num_instances = self._num_reused = 0
+        self._seconds_of_instances = 0.0
 
     @property
     def _title(self) -> str:
@@ -193,7 +197,7 @@ class CompiledFunction:
         if cache is None and self._families:
             cache = self._instance(key, arguments)
             if cache is None and key in self._seen:
-                return self.function(*args, **kwargs)
+                return self._run_new_size(key, args, kwargs)
         if cache is None:
             if self.split is not None and self.split.is_ready and not self.fullgraph:
                 return self._call_split(args, kwargs)  # parts check their own arguments
@@ -205,7 +209,11 @@ class CompiledFunction:
             if self._signatures and debug_output.is_enabled("recompiles"):
                 debug_output.show(f"{self._title}: new signature\n  "
                                   f"{signature_difference([*self._signatures][-1], key)}")
-            if self._families and self._make_template(key, arguments, args, kwargs):
+            family = self._families.get(family_key(key)) if self._families else None
+            if family is not None and MAX_TEMPLATES <= family.num_templates > family.num_served / CALLS_PER_TEMPLATE:
+                return self._run_new_size(key, args, kwargs)  # each call is beyond the template of the one before
+            if family is not None and self._make_template(key, arguments, args, kwargs):
+                family.num_templates += 1
                 return self(*args, **kwargs)
             unstable = [x for x in arguments if not is_static_argument(x)]
             if len(self._signatures) >= (self.limit or policy.recompile_limit) or (
@@ -276,8 +284,8 @@ class CompiledFunction:
     def _instance(self, key: tuple, arguments: list[Any]) -> SignatureCache | None:
         """Return the cache of a signature whose program a template gives.
 
-        None if there is no such template; also, with the signature in `_seen`, if most sizes do not come again, for
-        then making programs takes longer than running them saves.
+        None if there is no such template; also, with the signature in `_seen`, if most sizes do not come again often,
+        and calls of this one have not yet taken as long eagerly as making its program takes.
         """
         family = self._families.get(family_key(key))
         free = [] if family is None or self.check else family.free_arguments()
@@ -287,19 +295,23 @@ class CompiledFunction:
                 self._instances[instance_key] = cache
                 if cache.matches(arguments) and cache.entries[0].computed_inputs(arguments) is not None:
                     self._num_reused += 1
+                    if family is not None:
+                        family.num_served += 1
                     return cache
         if family is None or not policy.is_default:
             return None
         with self._lock:
             try:
-                if self._num_instances >= MAX_NEW_SIZES and self._num_reused < self._num_instances and (
-                        key not in self._seen and family.serves(arguments)):
-                    if len(self._seen) >= MAX_SEEN:
-                        del self._seen[next(iter(self._seen))]
-                    self._seen[key] = None
+                if self._num_instances >= MAX_NEW_SIZES and (
+                        self._num_reused < CALLS_PER_SIZE * self._num_instances
+                        and self._seen.get(key, 0.0) * self._num_instances < self._seconds_of_instances
+                        and family.serves(arguments)):
+                    self._seen.setdefault(key, 0.0)
                     return None
                 self._seen.pop(key, None)
+                started = perf_counter()
                 entry = family.instance(arguments, self._next_program_name, self.check)
+                self._seconds_of_instances += perf_counter() - started
             except Exception as error:
                 self._warn_internal_error("has no program for other sizes", error)
                 return None
@@ -313,7 +325,18 @@ class CompiledFunction:
             size -= sum(each.arena_bytes for each in dropped.entries)
         self._instances[without_values(key, entry.free_arguments)] = cache
         self._num_instances += 1
+        family.num_served += 1
         return cache
+
+    def _run_new_size(self, key: tuple, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Run a call eagerly, and record how long calls of its signature took in all."""
+        started = perf_counter()
+        result = self.function(*args, **kwargs)
+        seconds = self._seen.pop(key, 0.0) + perf_counter() - started
+        if len(self._seen) >= MAX_SEEN:
+            self._seen.pop(next(iter(self._seen)), None)
+        self._seen[key] = seconds
+        return result
 
     def _expect_trace(self, cache: SignatureCache, arguments: list[Any], args: tuple, kwargs: dict[str, Any]) -> None:
         """Let the first trace of a call agree with that of a call with other sizes or numbers, if it does the same."""

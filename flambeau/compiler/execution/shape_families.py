@@ -85,6 +85,7 @@ class ShapeFamily:
         reason: why, the last time.
         pending: the last traced call without an entry: its trace, the layouts of its tensors, and its numbers.
         expected: what `agreeing_trace` returned last, and all fields of its template but the entry.
+        num_templates, num_served: how many templates were made for calls, and how many calls they served.
     """
 
     def __init__(self) -> None:
@@ -95,6 +96,7 @@ class ShapeFamily:
         self.expected: tuple[Trace, tuple[Any, ...]] | None = None
         self.failures: dict[tuple[Places, bool], int] = {}
         self.reason = ""
+        self.num_templates = self.num_served = 0
 
     def add(self, entry: CacheEntry, layouts: Layouts, numbers: Numbers, seconds: float) -> None:
         """Add the entry of a traced call, with the layouts of its tensors and its numbers, which took so long."""

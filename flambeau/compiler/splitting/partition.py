@@ -23,6 +23,8 @@ _COMPOUND = (*_LOOPS, ast.If, ast.With, ast.Try, ast.Match)
 _COMPUTING = (ast.Call, ast.BinOp, ast.AugAssign, ast.Subscript, ast.Compare, ast.USub, ast.Invert)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global,
                 ast.Nonlocal, ast.Delete)
+#: what a nested function may not contain to be a part
+_NOT_IN_CLOSURES = (*_DEFINITIONS, ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.GeneratorExp)
 #: conditions that call only these stay in the driver
 _CHEAP_FUNCTIONS = frozenset({"len", "isinstance", "hasattr", "getattr", "callable", "type", "int", "bool", "range",
                               "id", "issubclass"})
@@ -234,9 +236,11 @@ class Partition:
             made, bound_after = self._with(node, context, bound)
         elif isinstance(node, ast.Try) and not is_whole:
             made, bound_after = self._try(node, context, bound)
+        elif isinstance(node, ast.FunctionDef) and not is_whole and self._is_closure(node, bound):
+            made, bound_after = self._closure(node, item.key), bound | {node.name}
         else:
-            made = self._hoister.dispatching(node) if isinstance(node, (*_COMPOUND, ast.AugAssign)) and (
-                item.kind != PYTHON) else node
+            dispatches = isinstance(node, (*_COMPOUND, ast.AugAssign)) or item.key in self._decisions.python
+            made = self._hoister.dispatching(node) if dispatches and item.kind != PYTHON else node
             names = Names([node])
             bound_after = self._after_simple(node, names, bound)
         driver.append(made)
@@ -312,6 +316,35 @@ class Partition:
         bound_after = bound if node.handlers else orelse_bound
         return self._made(node, body=body or [ast.Pass()], handlers=handlers, orelse=orelse, finalbody=finalbody), (
             bound_after)
+
+    # ----- nested functions -----
+
+    def _is_closure(self, node: ast.FunctionDef, bound: set[str]) -> bool:
+        """Whether the body of a nested function may be a part: it only reads variables, which have one value each."""
+        inner = [each for statement in node.body for each in ast.walk(statement)]
+        if node.decorator_list or node.args.vararg is not None or node.args.kwarg is not None or (
+                self._hoister.has_break(node)) or any(isinstance(each, _NOT_IN_CLOSURES) for each in inner):
+            return False
+        read = self._read_by(node)
+        return read <= self._constant and read <= bound and any(
+            isinstance(each, ast.Call) for each in inner) and not any(
+                isinstance(each, ast.Name) and each.id in ("super", "locals", "vars", "eval", "exec", "__class__")
+                for each in inner)
+
+    def _read_by(self, node: ast.FunctionDef) -> frozenset[str]:
+        """Return the variables of the function that a nested function reads."""
+        own = Names(node.body).stores | {x.arg for x in _parameters_of(node)}
+        return frozenset((Names(node.body).loads - own) & self._source.local_names)
+
+    def _closure(self, node: ast.FunctionDef, key: str) -> ast.FunctionDef:
+        """Return a nested function that calls its body, which is a part."""
+        parameters = [*(x.arg for x in _parameters_of(node)), *sorted(self._read_by(node))]
+        arguments = ast.arguments([], [ast.arg(x) for x in parameters], None, [], [], None, [])
+        name = f"__part_{len(self.parts)}__"
+        self.parts.append(PartSource(name, self._function(arguments, list(node.body), node), (key,), [node]))
+        call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(x, ast.Load()) for x in parameters], [])
+        made: ast.FunctionDef = self._made(node, body=[_locate(ast.Return(call), node.body[0])])
+        return made
 
     # ----- parts -----
 
@@ -390,6 +423,10 @@ class Partition:
         for name, value in fields.items():
             setattr(made, name, value)
         return made
+
+
+def _parameters_of(node: ast.FunctionDef) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
 
 
 def _locate(node: Any, at: ast.AST) -> Any:

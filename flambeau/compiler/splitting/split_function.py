@@ -7,6 +7,7 @@ function that the driver calls at a break, and that broke there, is split too.
 from __future__ import annotations
 
 import ast
+import inspect
 import threading
 import types
 import warnings
@@ -17,7 +18,7 @@ from typing import Any
 from ...nn import Module
 from ...nn.modules.base.hooks import GLOBAL_HOOKS
 from ..tracing.break_frames import BreakFrame
-from ..tracing.frame_hook import is_user_code
+from ..tracing.frame_hook import is_own_function, is_stdlib_file, is_user_code
 from ..tracing.provenance import place_of
 from .hoisting import DISPATCH, Break
 from .partition import UNBOUND, Decisions, Partition, PartSource
@@ -25,6 +26,8 @@ from .source import CannotSplit, FunctionSource, Position
 
 #: function objects of one code that are split; closures that are made anew in each call are not
 MAX_FUNCTIONS_OF_CODE = 8
+#: flags of the code of generators and coroutines
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 #: how often a function is divided
 MAX_DIVISIONS = 200
 
@@ -59,6 +62,7 @@ class SplitFunction:
                  compile_module: Callable[[Any], Any] | None = None) -> None:
         self.function, self._make_part, self._compile_module = function, make_part, compile_module
         self._modules: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._callees: weakref.WeakKeyDictionary[types.FunctionType, Any] = weakref.WeakKeyDictionary()
         self.called: dict[int, SplitFunction] = {} if called is None else called
         self.parts: dict[str, tuple[PartSource, Any]] = {}
         self.reasons: dict[int, str] = {}
@@ -252,7 +256,25 @@ class SplitFunction:
             split = self.called.get(id(found[0])) or self._split_called(found[0])
             if split is not None:
                 return split(*found[1], *args, **kwargs)
+        elif found is not None and (made := self._compiled_callee(found[0])) is not None:
+            return made(*found[1], *args, **kwargs)
         return function(*args, **kwargs)
+
+    def _compiled_callee(self, function: types.FunctionType) -> Any:
+        """Compile a user's function that the driver calls where no graph broke; None for one that runs in Python."""
+        if function in self._callees:
+            return self._callees[function]
+        code = function.__code__
+        with _lock:
+            own = self.function.__code__
+            if self._compile_module is None or self.inspects_gradients or code.co_flags & _SUSPENDS:
+                return None
+            if code is own or code in own.co_consts or is_own_function(function) or is_stdlib_file(code.co_filename):
+                return None  # nested functions, which are made in each call, have parts
+            if sum(each.__code__ is code for each in self._callees) >= MAX_FUNCTIONS_OF_CODE:
+                return None
+            made = self._callees[function] = self._compile_module(function)
+            return made
 
     def _split_called(self, function: types.FunctionType) -> SplitFunction | None:
         """Return the split form of a function that is called at a break; None for closures made in each call."""

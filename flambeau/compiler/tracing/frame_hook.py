@@ -274,8 +274,8 @@ class FrameHook:
         """Record a call of a C function whose name is in `_EFFECT_NAMES`, if it has side effects."""
         name, of = function.__name__, function.__self__
         if name.startswith("warn"):
-            if getattr(of, "__name__", None) != "_warnings":
-                return
+            if getattr(of, "__name__", None) != "_warnings" or _kind_of(frame) == _INTERNAL:
+                return  # PyTorch's programs do not repeat warnings of operators either
             effect = "a warning is issued"
         elif of is builtins or (isinstance(of, types.ModuleType) and of.__name__ in _SYSTEM_MODULES):
             effect = f"{name}() has a side effect, which a program does not repeat"
