@@ -54,25 +54,34 @@ _api = ctypes.pythonapi
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _api.PyCapsule_New.restype, _api.PyCapsule_New.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p,
                                                                              _Destructor)
-_is_valid, _pointer, _set_name = (ctypes.PYFUNCTYPE(*each) for each in (
-    (ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p), (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p),
-    (ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)))
-_is_valid, _pointer, _set_name = (kind((name, _api)) for kind, name in (
-    (_is_valid, "PyCapsule_IsValid"), (_pointer, "PyCapsule_GetPointer"), (_set_name, "PyCapsule_SetName")))
+
+
+
+def _function(name: str, result: Any) -> Any:
+    """A function of Python's API that takes the address of a capsule and a name."""
+    kind: Any = ctypes.PYFUNCTYPE(result, ctypes.c_void_p, ctypes.c_char_p)
+    return kind((name, _api))
+
+
+_is_valid, _pointer, _set_name = (_function(name, result) for name, result in (
+    ("PyCapsule_IsValid", ctypes.c_int), ("PyCapsule_GetPointer", ctypes.c_void_p),
+    ("PyCapsule_SetName", ctypes.c_int)))
 #: address of an exported structure -> what must live until its consumer deletes it
 _exported: dict[int, Any] = {}
 
 
-@_Deleter
-def _delete(address: int) -> None:
+def _forget(address: int) -> None:
+    """Let go of an exported structure, which its consumer has deleted."""
     _exported.pop(address, None)
 
 
-@_Destructor
-def _destroy(capsule: int) -> None:
+def _forget_unused(capsule: int) -> None:
     """Delete what a capsule has that nobody has consumed."""
     if _is_valid(capsule, b"dltensor"):
         _exported.pop(_pointer(capsule, b"dltensor"), None)
+
+
+_delete, _destroy = _Deleter(_forget), _Destructor(_forget_unused)
 
 
 def _export(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -161,7 +170,7 @@ def _array_of(capsule: Any) -> DeviceArray | None:
         if not _is_valid(id(capsule), name):
             continue
         address = _pointer(id(capsule), name)
-        managed: Any = kind.from_address(address)  # type: ignore[attr-defined]
+        managed: Any = kind.from_address(address)
         tensor = managed.tensor
         if tensor.device_type != _CUDA:
             return None

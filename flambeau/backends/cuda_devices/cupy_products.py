@@ -37,6 +37,7 @@ def multiply(cuda: Any, product: Product, address_of: Callable[[Place], int]) ->
     if product.tf32 and product.dtype == np.float32:
         precision = "CUBLAS_COMPUTE_32F_FAST_TF32"
     element, compute = getattr(cuda.runtime, kind), getattr(blas, precision)
+    result = element if product.out is None else getattr(cuda.runtime, _TYPES[product.out][0])
     alpha, beta = np.array(product.alpha, numbers), np.array(product.beta, numbers)
     operation = [blas.CUBLAS_OP_T if each else blas.CUBLAS_OP_N for each in product.transposed]
     a, b, c = (address_of(each) for each in (product.a, product.b, product.c))
@@ -44,11 +45,11 @@ def multiply(cuda: Any, product: Product, address_of: Callable[[Place], int]) ->
     if product.batch == 1:
         blas.gemmEx(handle, operation[1], operation[0], product.n, product.m, product.k, alpha.ctypes.data,
                     b, element, product.rows[1], a, element, product.rows[0], beta.ctypes.data,
-                    c, element, product.rows[2], compute, blas.CUBLAS_GEMM_DEFAULT)
+                    c, result, product.rows[2], compute, blas.CUBLAS_GEMM_DEFAULT)
         return
     blas.gemmStridedBatchedEx(handle, operation[1], operation[0], product.n, product.m, product.k, alpha.ctypes.data,
                               b, element, product.rows[1], product.steps[1], a, element, product.rows[0],
-                              product.steps[0], beta.ctypes.data, c, element, product.rows[2], product.steps[2],
+                              product.steps[0], beta.ctypes.data, c, result, product.rows[2], product.steps[2],
                               product.batch, compute, blas.CUBLAS_GEMM_DEFAULT)
 
 

@@ -56,25 +56,28 @@ def run_kernel(kernel: Kernel, grid: tuple[int, int, int], places: Sequence[Plac
 
 def multiply(product: Product) -> None:
     """Compute a batch of products in the precision of the elements, float32 for narrow ones."""
-    def matrices(place: Place, rows: int, columns: int, row: int, step: int, transposed: bool) -> np.ndarray:
-        view = elements_at(place, product.dtype)
-        size = product.dtype.itemsize
+    made = product.dtype if product.out is None else product.out
+
+    def matrices(place: Place, rows: int, columns: int, row: int, step: int, transposed: bool, dtype: np.dtype
+                 ) -> np.ndarray:
+        view = elements_at(place, dtype)
+        size = dtype.itemsize
         strides = (step * size, size, row * size) if transposed else (step * size, row * size, size)
         return np.lib.stride_tricks.as_strided(view.memory[view.origin:], (product.batch, rows, columns), strides)
 
     m, n, k = product.m, product.n, product.k
-    a = matrices(product.a, m, k, product.rows[0], product.steps[0], product.transposed[0])
-    b = matrices(product.b, k, n, product.rows[1], product.steps[1], product.transposed[1])
-    c = matrices(product.c, m, n, product.rows[2], product.steps[2], False)
+    a = matrices(product.a, m, k, product.rows[0], product.steps[0], product.transposed[0], product.dtype)
+    b = matrices(product.b, k, n, product.rows[1], product.steps[1], product.transposed[1], product.dtype)
+    c = matrices(product.c, m, n, product.rows[2], product.steps[2], False, made)
     if product.dtype in NARROW:
         a, b = widen(np.ascontiguousarray(a)), widen(np.ascontiguousarray(b))
     result = np.matmul(a, b)
     if product.alpha != 1:
         result = result * result.dtype.type(product.alpha)
     if product.beta:
-        old = widen(np.ascontiguousarray(c)) if product.dtype in NARROW else c
+        old = widen(np.ascontiguousarray(c)) if made in NARROW else c
         result = result + result.dtype.type(product.beta) * old
-    c[...] = cast(result, product.dtype) if product.dtype == BFLOAT16 else result
+    c[...] = cast(result, made) if made == BFLOAT16 else result
 
 
 __all__ = ["elements_at", "memory_of", "multiply", "run_kernel"]

@@ -115,8 +115,8 @@ class FakeRuntime(Runtime):
 
     def foreign(self, device: int, address: int, nbytes: int) -> Any:
         """Memory that another library has allocated: the host's."""
-        data = np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8) if nbytes else np.empty(
-            0, np.uint8)
+        whole: Any = (ctypes.c_uint8 * nbytes).from_address(address) if nbytes else b""
+        data = np.frombuffer(whole, np.uint8)
         return SimpleNamespace(device=device, data=data, address=address)
 
     def release(self, memory: HostMemory) -> None:

@@ -45,13 +45,14 @@ class Product(NamedTuple):
 
     Attributes:
         a, b, c: where the first elements are.
-        dtype: of all elements.
+        dtype: of the elements.
         m, n, k: A has m rows and k columns, B has n columns.
         transposed: whether A, and whether B, is stored column by column.
         rows: the distances of neighbouring rows of A, B and C (columns, where they are stored so), in elements.
         steps: the distances of neighbouring matrices, in elements.
         batch: the number of matrices.
         tf32: whether float32 factors may be rounded to TF32.
+        out: the dtype of C: float32 for narrow factors; None: that of the factors.
     """
 
     a: Place
@@ -68,6 +69,7 @@ class Product(NamedTuple):
     alpha: complex = 1.0
     beta: complex = 0.0
     tf32: bool = False
+    out: np.dtype | None = None
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ import numpy as np
 from ...codegen.gpu.emulation import emulator
 from ...codegen.gpu.emulation.emulator import View
 from ...codegen.gpu.kernel_ir import Kernel
-from ...codegen.gpu.launches import VECTOR, DeviceLaunch
+from ...codegen.gpu.launches import VECTOR
 from ...codegen.gpu.nvptx import ptx
 from ...codegen.gpu.statements import Buffer
 from ...runtime import launch
@@ -40,6 +40,7 @@ from ..schedule.execution_plan import build_execution_plan
 from ..schedule.scheduler import Schedule
 from ..schedule.steps import ExecutionPlan, Step
 from .families import GpuFamilies
+from .library_products import ProductLaunch
 from .narrow_products import narrow_products
 
 
@@ -52,7 +53,7 @@ class BoundLaunch(NamedTuple):
         kernel: the number of the kernel in the schedule; that of deferred copies follows the last one.
     """
 
-    launch: DeviceLaunch
+    launch: Any  # DeviceLaunch or ProductLaunch
     operands: list[tuple[int, int]]
     kernel: int
 
@@ -111,6 +112,8 @@ class DeviceProgram:
         """The distinct kernels, variants for memory that is not aligned included."""
         found: dict[str, Kernel] = {}
         for each in self.launches:
+            if isinstance(each.launch, ProductLaunch):
+                continue
             for one in (each.launch, each.launch.unaligned):
                 if one is not None:
                     found.setdefault(one.kernel.name, one.kernel)

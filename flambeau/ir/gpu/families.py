@@ -15,6 +15,7 @@ from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Unsupported
 from ..kernels.families import KernelFamilies
+from . import library_products
 
 
 def _take(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[DeviceLaunch]:
@@ -72,18 +73,22 @@ class GpuFamilies(KernelFamilies):
 
     Args:
         tf32: whether products of float32 may take the tensor cores, which round factors to 10 bits of mantissa.
+        library: whether products are cuBLAS's where it applies.
     """
 
     elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)
 
-    def __init__(self, tf32: bool = False) -> None:
-        self.tf32 = tf32
+    def __init__(self, tf32: bool = False, library: bool = False) -> None:
+        self.tf32, self.library = tf32, library
 
     def matmul(self, outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec],  # type: ignore[override]
                epilogue: Sequence[Node] | None) -> list[Any]:
         """Matrix products with an epilogue."""
+        found = library_products.launches(outputs, a, b, extras, epilogue, self.tf32) if self.library else None
+        if found is not None:
+            return found
         return list(matmul.launches(outputs, a, b, extras, epilogue, self.tf32))
 
     @staticmethod

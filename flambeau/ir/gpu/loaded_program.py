@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...backends.cuda_devices.array import DeviceArray, device_array
+from ...backends.cuda_devices.runtime import Product
 from ...codegen.gpu.launches import VECTOR
 from ..schedule.program import KernelCallback
 from .device_program import BoundLaunch, DeviceProgram
+from .library_products import ProductLaunch
 
 #: launches from which on a CUDA graph is worth its capture; graphs that a program keeps
 _FEWEST, _MOST_GRAPHS = 2, 8
@@ -129,6 +131,12 @@ class LoadedProgram:
         for bound in launches:
             chosen = bound.launch
             places = [(table[entry][0], table[entry][1] + offset) for entry, offset in bound.operands]
+            if isinstance(chosen, ProductLaunch):
+                out, a, b = (places[each] for each in (chosen.out, chosen.a, chosen.b))
+                self.runtime.multiply(Product(a, b, out, chosen.dtype, chosen.m, chosen.n, chosen.k,
+                                              chosen.transposed, chosen.rows, chosen.steps, chosen.batch,
+                                              tf32=chosen.tf32, out=chosen.out_dtype))
+                continue
             if chosen.unaligned is not None and any((memory.offset + offset) % VECTOR for memory, offset in places):
                 chosen = chosen.unaligned
             self.runtime.run_kernel(chosen.kernel, chosen.grid, [

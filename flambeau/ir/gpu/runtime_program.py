@@ -41,7 +41,7 @@ class RuntimeProgram:
     def __init__(self, graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
                  effects: Sequence[Value], runtime: Any, device: int, name: str, tf32: bool = False,
                  on_host: Program | None = None) -> None:
-        self.device_program = DeviceProgram(graph, targets, conditions, effects, GpuFamilies(tf32))
+        self.device_program = DeviceProgram(graph, targets, conditions, effects, GpuFamilies(tf32, library=True))
         self.execution_plan, self.schedule = self.device_program.plan, self.device_program.schedule
         self.output_specs = self.execution_plan.output_specs
         self._on_host, own = on_host, self.execution_plan.inputs

@@ -358,14 +358,14 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
     types = {2: np.dtype("f2"), 14: BFLOAT16, 0: np.dtype("f4"), 1: np.dtype("f8"), 4: np.dtype("c8"),
              5: np.dtype("c16")}
 
-    def gemm(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, ldb, strideB, beta, C, ldc, strideC,
-             batchCount):
+    def gemm(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, ldb, strideB, beta, C, Ctype, ldc,
+             strideC, batchCount):
         dtype = types[Atype]
         number = np.dtype({"f2": "f4", "V2": "f4"}.get(dtype.str[1:], dtype.str))
         factors = [np.ctypeslib.as_array((ctypes.c_uint8 * number.itemsize).from_address(each)).view(number)[0].copy()
                    for each in (alpha, beta)]
 
-        def column_major(address, rows, columns, leading, step):
+        def column_major(address, rows, columns, leading, step, dtype=dtype):
             size = dtype.itemsize
             assert leading >= max(rows, 1)
             span = ((batchCount - 1) * step + (columns - 1) * leading + rows) * size
@@ -375,29 +375,33 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         def work():
             a = column_major(A, *((m, k) if transa == 0 else (k, m)), lda, strideA)
             b = column_major(B, *((k, n) if transb == 0 else (n, k)), ldb, strideB)
-            c = column_major(C, m, n, ldc, strideC)
+            made = types[Ctype]
+            c = column_major(C, m, n, ldc, strideC, made)
             x, y = (np.swapaxes(each, 1, 2) if t else each for each, t in ((a, transa), (b, transb)))
             wide = widen if dtype == BFLOAT16 else lambda each: each.astype(number)
             result = factors[0] * np.matmul(wide(np.ascontiguousarray(x)), wide(np.ascontiguousarray(y)))
             if factors[1]:
                 result = result + factors[1] * wide(np.ascontiguousarray(c))
-            c[...] = cast(result, dtype) if dtype == BFLOAT16 else result
+            c[...] = cast(result, made) if made == BFLOAT16 else result
 
         submit(current_stream().ptr, work)
 
     def gemmEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, computeType,
                algo):
         assert handle == 42
-        assert Atype == Btype == Ctype
+        assert Atype == Btype
+        assert Ctype in (Atype, 0)
         state.products.append((m, n, k, 1, computeType))
-        gemm(transa, transb, m, n, k, alpha, A, Atype, lda, 0, B, ldb, 0, beta, C, ldc, 0, 1)
+        gemm(transa, transb, m, n, k, alpha, A, Atype, lda, 0, B, ldb, 0, beta, C, Ctype, ldc, 0, 1)
 
     def gemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB,
                              beta, C, Ctype, ldc, strideC, batchCount, computeType, algo):
         assert handle == 42
-        assert Atype == Btype == Ctype
+        assert Atype == Btype
+        assert Ctype in (Atype, 0)
         state.products.append((m, n, k, batchCount, computeType))
-        gemm(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, ldb, strideB, beta, C, ldc, strideC, batchCount)
+        gemm(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, ldb, strideB, beta, C, Ctype, ldc, strideC,
+             batchCount)
 
     cublas = SimpleNamespace(gemmEx=gemmEx, gemmStridedBatchedEx=gemmStridedBatchedEx, CUBLAS_OP_N=0, CUBLAS_OP_T=1,
                              CUBLAS_GEMM_DEFAULT=-1, CUBLAS_COMPUTE_32F=68, CUBLAS_COMPUTE_32F_FAST_TF32=77,

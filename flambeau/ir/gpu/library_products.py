@@ -1,0 +1,104 @@
+"""Products of programs that a library computes (cuBLAS), with their epilogue as an elementwise kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...codegen.gpu import elementwise
+from ...codegen.gpu.launches import Argument, DeviceLaunch
+from ...codegen.scalar.scalar_ir import Node
+from ...dtypes import NARROW
+from ...runtime.launch import Spec
+
+#: the smallest K from which a product and its epilogue are two kernels: the sums pass through memory
+_DEEP = 128
+
+
+class ProductLaunch(NamedTuple):
+    """A launch of the library's.
+
+    Attributes:
+        out, a, b: the operands that are the result and the factors.
+        out_dtype: of the result.
+        dtype, m, n, k, transposed, rows, steps, batch, tf32: as for `backends.cuda_devices.runtime.Product`.
+    """
+
+    out: int
+    a: int
+    b: int
+    out_dtype: np.dtype
+    dtype: np.dtype
+    m: int
+    n: int
+    k: int
+    transposed: tuple[bool, bool]
+    rows: tuple[int, int, int]
+    steps: tuple[int, int, int]
+    batch: int
+    tf32: bool
+    scratch: int = 0
+    unaligned: None = None
+
+
+def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], epilogue: Sequence[Node] | None,
+             tf32: bool) -> list[Any] | None:
+    """The launches of a product; None where the library does not apply, or a fused epilogue is worth more.
+
+    The operands are the outputs, the factors, the extras and scratch memory. An epilogue that is more than a rounding
+    reads the product, in float32 or float64, from scratch memory.
+
+    >>> square = Spec.dense((8, 8), np.dtype(np.float32))
+    >>> [one] = launches([square], square, square, [], None, False)
+    >>> one.m, one.transposed
+    (8, (False, False))
+    """
+    nodes, count = list(epilogue or ()), len(outputs)
+    plain = count == 1 and not extras and outputs[0].dtype == a.dtype and (not nodes or nodes[0].op == "input" or (
+        nodes[0].op == "cast" and nodes[0].args[0].op == "input" and nodes[0].dtype == a.dtype))
+    sums = np.dtype(np.float32) if a.dtype in NARROW else a.dtype
+    if not plain and (a.shape[-1] < _DEEP or not nodes):
+        return None
+    target = outputs[0] if plain else Spec.dense(outputs[0].shape, sums)
+    matrices = [_matrices(each) for each in (target, a, b)]
+    batch = target.shape[0] if len(target.shape) == 3 else 1
+    if any(each is None for each in matrices) or len({len(each.shape) for each in (target, a, b)}) != 1 or (
+            len(a.shape) == 3 and not a.shape[0] == b.shape[0] == batch):
+        return None
+    out, x, y = (each for each in matrices if each is not None)
+    if out[0]:
+        return None
+    scratch = 0 if plain else target.size * sums.itemsize
+    place = count + 2 + len(extras)
+    made: list[Any] = [ProductLaunch(0 if plain else place, count, count + 1, target.dtype, a.dtype, a.shape[-2],
+                                     b.shape[-1], a.shape[-1], (x[0], y[0]), (x[1], y[1], out[1]),
+                                     (x[2], y[2], out[2]), batch, tf32, scratch)]
+    if not plain:
+        operands = [*range(count), place, *range(count + 2, place)]
+        made += [_with_operands(each, operands) for each in elementwise.launches(nodes, outputs, [target, *extras])]
+    return made
+
+
+def _with_operands(launch: DeviceLaunch, operands: Sequence[int]) -> DeviceLaunch:
+    """A launch whose arguments are these operands."""
+    unaligned = None if launch.unaligned is None else _with_operands(launch.unaligned, operands)
+    return launch._replace(arguments=tuple(map(Argument, operands)), unaligned=unaligned)
+
+
+def _matrices(spec: Spec) -> tuple[bool, int, int] | None:
+    """Whether matrices are stored column by column, the distance of rows (or columns), and of matrices."""
+    if len(spec.shape) not in (2, 3) or not spec.size:
+        return None
+    strides = [each // spec.dtype.itemsize for each in spec.strides]
+    (rows, columns), (down, across) = spec.shape[-2:], strides[-2:]
+    step = strides[0] if len(strides) == 3 else 0
+    if (columns == 1 or across == 1) and (rows == 1 or down >= columns):
+        return False, columns if rows == 1 else down, step
+    if (rows == 1 or down == 1) and (columns == 1 or across >= rows):
+        return True, rows if columns == 1 else across, step
+    return None
+
+
+__all__ = ["ProductLaunch", "launches"]
