@@ -2,7 +2,7 @@
 
     python -m tests.packages                          # all packages
     python -m tests.packages einops gpytorch
-    python -m tests.packages transformers --fraction 0.2 -k "not generate"
+    python -m tests.packages transformers --fraction 0.2 --seed two -k "not generate"
     python -m tests.packages einops --only flambeau --failures
 
 Passed on PyTorch is the measure: the last column is the share of those tests that pass on flambeau, too. Sources are
@@ -35,6 +35,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sources", type=Path, help="the packages' sources (WORK/sources)")
     parser.add_argument("--only", choices=("flambeau", "pytorch"), help="run in one environment")
     parser.add_argument("--fraction", type=float, default=1.0, help="the fraction of the tests to run (%(default)s)")
+    parser.add_argument("--seed", default="", metavar="TEXT", help="another text samples other tests of that fraction")
     parser.add_argument("-k", metavar="EXPRESSION", help="pytest's selection of tests")
     parser.add_argument("-n", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (%(default)s)")
     parser.add_argument("--timeout", type=int, default=120, metavar="S",
@@ -88,8 +89,8 @@ def _compare(suite: Suite, work: Path, sources: Path, arguments: argparse.Namesp
             if not arguments.no_install:
                 environment.make()
                 environment.install_package(suite, source)
-            environment.test(suite, source, outcomes[name], fraction=arguments.fraction, processes=arguments.n,
-                             timeout=arguments.timeout, select=arguments.k,
+            environment.test(suite, source, outcomes[name], fraction=arguments.fraction, seed=arguments.seed,
+                             processes=arguments.n, timeout=arguments.timeout, select=arguments.k,
                              log=outcomes[name].with_suffix(".log"))
     return Comparison(suite.name, read(outcomes["pytorch"]), read(outcomes["flambeau"]))
 

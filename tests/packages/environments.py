@@ -41,7 +41,7 @@ class Environment:
 
     def install(self, *requirements: str) -> None:
         """Install with pip; its output is shown if it fails."""
-        command = [self.python, "-m", "pip", "install", "-q", *requirements]
+        command = [str(self.python), "-m", "pip", "install", "-q", *requirements]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"pip could not install {' '.join(requirements)}:\n{done.stdout[-4000:]}")
@@ -54,16 +54,17 @@ class Environment:
             self.install(str(source / suite.package))
         self.install(*RUNNER)  # a package may have asked for others
 
-    def test(self, suite: Suite, source: Path, outcomes: Path, *, fraction: float, processes: int, timeout: int,
-             select: str | None, log: Path) -> int:
+    def test(self, suite: Suite, source: Path, outcomes: Path, *, fraction: float, seed: str, processes: int,
+             timeout: int, select: str | None, log: Path) -> int:
         """Run the tests of a package; outcomes are appended to a file. The exit status of pytest."""
         command = [str(self.python), "-m", "pytest", "-p", "outcomes", "-p", "no:cacheprovider", "-q",
                    f"--timeout={timeout}", "-n", str(processes), "--max-worker-restart=200",
                    "--continue-on-collection-errors",  # files that need other packages are lost, not the run
                    *suite.options_with(select), *suite.tests]
         environment = {**os.environ, **dict(suite.environment), "OUTCOMES_FILE": str(outcomes),
-                       "OUTCOMES_FRACTION": str(fraction), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0",
-                       "PYTHONPATH": str(Path(__file__).parent), "VIRTUAL_ENV": str(self.folder),
+                       "OUTCOMES_FRACTION": str(fraction), "OUTCOMES_SEED": seed,
+                       "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "PYTHONPATH": str(Path(__file__).parent),
+                       "VIRTUAL_ENV": str(self.folder),
                        "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
         with log.open("w", encoding="utf-8") as file:
             return subprocess.run(command, cwd=source, env=environment, stdout=file, stderr=subprocess.STDOUT,

@@ -60,9 +60,11 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Keep a fraction of the tests: the same ones in both environments, whatever their order."""
+    """Keep a fraction of the tests: the same ones in both environments, whatever their order; a seed gives others."""
     limit = float(os.environ.get("OUTCOMES_FRACTION", "1")) * 2 ** 32
-    kept = [item for item in items if int.from_bytes(hashlib.sha256(item.nodeid.encode()).digest()[:4], "big") < limit]
+    seed = os.environ.get("OUTCOMES_SEED", "")
+    kept = [item for item in items
+            if int.from_bytes(hashlib.sha256((seed + item.nodeid).encode()).digest()[:4], "big") < limit]
     if len(kept) < len(items):
         chosen = {id(item) for item in kept}
         config.hook.pytest_deselected(items=[item for item in items if id(item) not in chosen])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...modes import active_tracer, special
@@ -42,26 +42,30 @@ def attach_outputs(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Se
     Raises:
         RuntimeError: the tensors marked or saved do not match those returned (PyTorch's texts).
     """
-    dirty = _dirty_ids(node, inputs, outputs, executable)
-    nondifferentiable = {id(x) for x in node.non_differentiable}
+    dirty: Collection[int] = ()
+    nondifferentiable: Collection[int] = ()
+    if node.dirty_tensors or node.non_differentiable:
+        dirty = _dirty_ids(node, inputs, outputs, executable)
+        nondifferentiable = {id(x) for x in node.non_differentiable}
     if has_setup_context:
         _check_saved(node, inputs, outputs, dirty)
-    node._metas = tuple((x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in outputs)
+    node._metas = tuple([(x._array.shape, x._array.dtype) if isinstance(x, Tensor) else None for x in outputs])
     node.outputs = node._metas if len(outputs) > 1 else None  # type: ignore[assignment]
     node._live = []
     results: list[Any] = []
     for number, out in enumerate(outputs):
-        live = (executable and isinstance(out, Tensor) and id(out) not in nondifferentiable
-                and out._array.dtype.kind in "fcV")
-        node._live.append(live)
         if not isinstance(out, Tensor):
+            node._live.append(False)
             results.append(out)
-        elif id(out) in dirty and id(out) in inputs:
+            continue
+        live = executable and id(out) not in nondifferentiable and out._array.dtype.kind in "fcV"
+        node._live.append(live)
+        if id(out) in dirty and id(out) in inputs:
             n_tensors = sum(isinstance(x, Tensor) for x in outputs)
             results.append(_dirty_output(node, inputs[id(out)], number, live, n_tensors))
         else:
             results.append(_other_output(node, out, inputs.get(id(out)), number, live))
-    if sum(node._live) > 1:
+    if len(results) > 1 and sum(node._live) > 1:
         for out in results:
             if isinstance(out, Tensor) and out._base is not None and id(out) not in dirty:
                 out._creation = "multi"
@@ -90,7 +94,8 @@ def _dirty_ids(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequen
     return {id(x) for x in node.dirty_tensors}
 
 
-def _check_saved(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any], dirty: set[int]) -> None:
+def _check_saved(node: FunctionNode, inputs: Mapping[int, Tensor], outputs: Sequence[Any],
+                 dirty: Collection[int]) -> None:
     saved = {id(x) for x in (*node.to_save, *node.saved_for_forward) if x is not None}
     if any(id(x) in saved and id(x) in inputs and id(x) not in dirty for x in outputs):
         raise RuntimeError(_SAVED_UNCHANGED_INPUT)

@@ -7,9 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...engine.anomaly_mode import Anomaly, store_traceback
-from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import NodeType, next_number
-from ...modes import active_transforms, dispatch_in_use, forward_mode, special, transform_stack
+from ...modes import (
+    active_transforms,
+    dispatch_in_use,
+    forward_mode,
+    grad_mode,
+    inference,
+    requested_grad_mode,
+    special,
+    transform_stack,
+)
 from ..overriding.dispatch import hold_handlers
 from ..tensor import Tensor
 from .custom_node import FunctionNode
@@ -31,17 +39,29 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     has_setup_context = cls.setup_context is not node._function_class.setup_context
     if has_setup_context:
         args, kwargs = _bind_defaults(cls.forward, args, kwargs)
-    tensors = [(i, x) for i, x in enumerate(args) if isinstance(x, Tensor)]
-    node.needs_input_grad = tuple(isinstance(x, Tensor) and x._requires_grad for x in args)
-    executable = grad_mode.get() and any(node.needs_input_grad)
-    node.edges = tuple(gradient_edge(x) if x._requires_grad and executable else None for _, x in tensors)
-    numbers = tuple(x._output_nr for _, x in tensors)
-    node.edge_outputs = numbers if any(numbers) else None
+    needs: list[bool] = []
+    tensors: list[Tensor] = []
+    positions: list[int] = []
+    for i, x in enumerate(args):
+        if isinstance(x, Tensor):
+            needs.append(x._requires_grad)
+            tensors.append(x)
+            positions.append(i)
+        else:
+            needs.append(False)
+    node.needs_input_grad = tuple(needs)
+    executable = grad_mode.get() and True in needs
+    if executable:
+        node.edges = tuple([gradient_edge(x) if x._requires_grad else None for x in tensors])
+        numbers = tuple([x._output_nr for x in tensors])
+        node.edge_outputs = numbers if any(numbers) else None
+    else:
+        node.edges, node.edge_outputs = (None,) * len(tensors), None
     node.extra = node.outputs = node.run = None
     node.seq = next_number()
-    node._positions = tuple(i for i, _ in tensors)
+    node._positions = tuple(positions)
     node._n_args = len(args)
-    node._input_metas = tuple((x._array.shape, None if x._grad_type is None else x._array.dtype) for _, x in tensors)
+    node._input_metas = tuple([(x._array.shape, None if x._grad_type is None else x._array.dtype) for x in tensors])
     if Anomaly.enabled and executable:
         store_traceback(node)
     forward_args = args
@@ -50,14 +70,19 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         levels = tangent_levels(args)
         if levels:
             forward_args = _strip_tangents(args, levels[0])
-    with no_grad(), forward_mode_disabled():
+    recording = requested_grad_mode if inference.get() else grad_mode
+    recording_before, forward_mode_before = recording.set(False), forward_mode.set(False)
+    try:  # operators inside record nothing and push no tangents: the Function's `jvp` does
         if has_setup_context:
             output = cls.forward(*forward_args, **kwargs)
             cls.setup_context(node, forward_args, output)
         else:
             output = cls.forward(node, *forward_args, **kwargs)
+    finally:
+        forward_mode.reset(forward_mode_before)
+        recording.reset(recording_before)
     single = not isinstance(output, tuple)
-    input_tensors = {id(p): x for p, x in zip(forward_args, args, strict=True) if isinstance(x, Tensor)}
+    input_tensors = {id(forward_args[i]): x for i, x in zip(positions, tensors, strict=True)}
     outputs = attach_outputs(node, input_tensors, [output] if single else output, executable, has_setup_context)
     if executable:
         node.save_tensors(outputs)
@@ -71,16 +96,6 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
             hold_handlers(node, (*args, *outputs))
         notify_custom_function(node, args, outputs)
     return outputs[0] if single else tuple(outputs)
-
-
-class forward_mode_disabled:
-    """A block without forward mode: inside `forward` operators push no tangents, the Function's `jvp` does."""
-
-    def __enter__(self) -> None:
-        self._token = forward_mode.set(False)
-
-    def __exit__(self, *exception: object) -> None:
-        forward_mode.reset(self._token)
 
 
 def _node_class(cls: Any) -> Any:
