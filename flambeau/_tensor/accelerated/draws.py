@@ -105,6 +105,15 @@ def dropout(x: Tensor, p: float) -> Tensor:
     return out
 
 
+def host_parameters(generator: Any, x: Tensor) -> tuple[Any, Any]:
+    """A generator, or the default one of a tensor's device, and the tensor's elements in the host's memory."""
+    if not on_device(x):
+        return generator, x._array
+    check_generator(generator, x._device)
+    return default_generator(x._device.index) if generator is None else generator, host_array(x)
+
+
+handlers.host_parameters = host_parameters
 HANDLERS.update({
     **{f"torch.Tensor.{name}": _fill for name in ("uniform_", "normal_", "bernoulli_", "exponential_", "random_",
                                                   "cauchy_", "geometric_", "log_normal_")},

@@ -697,6 +697,11 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return apply(REGISTRY["_not_differentiable"], [count, prob], {"value": values, "of": "binomial"})
 
 
+def _generator_and_array(generator: Generator | None, input: Tensor) -> tuple[Generator | None, np.ndarray]:
+    """The generator that draws for a tensor, None for the default one, and its elements, on the host."""
+    return (generator, input._array) if not device_memory.count else handlers.host_parameters(generator, input)
+
+
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Samples of gamma distributions of the concentrations `input` and rate 1, differentiable by `input`.
 
@@ -707,7 +712,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda alpha: _standard_gamma(alpha, generator), [input])
     with _lock:
-        values = _sample(kernels.standard_gamma, generator, input._array)
+        values = _sample(kernels.standard_gamma, *_generator_and_array(generator, input))
     return apply(REGISTRY["_standard_gamma"], [input], {"values": values})
 
 
@@ -721,7 +726,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda alpha: _sample_dirichlet(alpha, generator), [input])
     with _lock:
-        values = _sample(kernels.dirichlet, generator, input._array)
+        values = _sample(kernels.dirichlet, *_generator_and_array(generator, input))
     return apply(REGISTRY["_not_differentiable"], [input], {"value": values, "of": "_sample_dirichlet"})
 
 

@@ -27,6 +27,7 @@ class Handlers:
     copy_between_devices: Callable[..., None]  # the same in place
     download: Callable[..., Any]  # the array of a tensor's elements in the host's memory
     kernel_view: Callable[..., Any]  # a tensor as kernels see it (`accelerated.execution`)
+    host_parameters: Callable[..., Any]  # a generator, or that of the tensor's device, and its elements on the host
     stand_in: Callable[..., Any]  # a tensor's array, or one of the host with its layout
     as_launch: Callable[..., Any]  # a function of arrays as one launch, which writes to some of its arguments
     write_out_on_device: Callable[..., None]  # a result into an `out=` tensor, of which one is on a device

@@ -384,3 +384,17 @@ def test_compiled_functions_run_eagerly():
         assert function(x).item() == pytest.approx((x * weight).sin().sum().item())
     function(x).backward()
     assert weight.grad.is_cuda
+
+
+def test_gamma_and_dirichlet_draws():
+    a = torch.tensor([0.5, 2.0, 3.0], device="cuda", requires_grad=True)
+    torch.manual_seed(1)
+    first = torch._standard_gamma(a)
+    torch.manual_seed(1)
+    assert torch.equal(torch._standard_gamma(a).detach().cpu(), first.detach().cpu())
+    first.sum().backward()
+    assert first.is_cuda
+    assert a.grad.is_cuda
+    x = torch.distributions.Dirichlet(a.detach()).sample()
+    assert x.is_cuda
+    assert x.sum().item() == pytest.approx(1)
