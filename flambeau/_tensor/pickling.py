@@ -21,6 +21,7 @@ from ..exception_wrapper import KeyErrorMessage as KeyErrorMessage
 from ..modes import device_memory
 from ..shapes import contiguous_strides
 from .memory import TRANSIENT, _check_has_storage, _warn_of_hooks
+from .meta import is_meta, mark_meta, reserved
 from .parameter import Parameter
 from .sparse_methods import implementation as sparse_implementation
 from .storage import TypedStorage, UntypedStorage
@@ -33,6 +34,8 @@ def rebuild_call(x: Tensor) -> tuple[Any, tuple[Any, ...]]:
     """The rebuild function of a tensor and its arguments, without class and attributes."""
     if isinstance(x._array, SparseArray):
         return _rebuild_sparse_tensor, sparse_implementation("likes", "rebuild_arguments")(x)
+    if is_meta(x):
+        return _rebuild_meta_tensor_no_storage, (x.dtype, tuple(x.shape), x.stride(), x._requires_grad)
     _check_has_storage(x)
     _warn_of_hooks(x)
     a = memory_of(x._array)
@@ -231,7 +234,15 @@ def check_sparse_tensors() -> None:
 
 
 _rebuild_nested_tensor = _unsupported("nested")
-_rebuild_meta_tensor_no_storage = _unsupported("meta")
+
+
+def _rebuild_meta_tensor_no_storage(dtype: dtypes.dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    """A meta tensor."""
+    out: Tensor = mark_meta(wrap(reserved(tuple(size), dtype.numpy, tuple(stride))))
+    out._requires_grad = requires_grad
+    return out
+
+
 _rebuild_wrapper_subclass = _unsupported("wrapper")
 
 #: the rebuild functions that `torch.load` permits with `weights_only=True`

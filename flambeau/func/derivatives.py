@@ -181,6 +181,8 @@ def detach_aux(aux: Any, outer: bool) -> Any:
 
 def make_grad_input(x: Tensor, frame: Transform) -> Any:
     """The input of a new graph for `x`, connected to the outer graph of `x` if it has one; grad mode is on."""
+    if x._array.dtype.kind not in "fcV":
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
     levels = active_levels()
     if levels and x.__class__ is not BatchedTensor and not x._requires_grad and beside_levels(x):
         inner = set_requires_grad(repeated(x, levels))
@@ -473,6 +475,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         return outside_inference_mode(linearize, func, *primals)
     leaves, spec = tree_flatten(primals)
     require_tensors(leaves)
+    for x in leaves:
+        if x._array.dtype.kind not in "fcV":
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype}")
     grad_enabled = grad_mode.get()
     with enable_grad(), transform("grad") as frame:
         inner = [make_grad_input(x, frame) for x in leaves]

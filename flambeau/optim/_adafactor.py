@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import dtypes
+from .._tensor import Tensor
 from .._tensor import functions as fn
 from .optimizer import FirstOrder, check_lr, new_step, zeros_like
 from .update_rules import advance_step, scalar_operand, scalar_value
@@ -65,7 +66,10 @@ class Adafactor(FirstOrder):
     def __init__(self, params: Iterable[Any], lr: Any = 1e-2, beta2_decay: float = -0.8,
                  eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
                  foreach: bool | None = None, maximize: bool = False) -> None:
-        check_lr(lr)
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not lr >= 0.0:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
         if not beta2_decay <= 0.0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
         if eps[0] is not None and not eps[0] >= 0.0:
@@ -84,6 +88,7 @@ class Adafactor(FirstOrder):
         group_eps1, eps2 = group["eps"]
         for param, grad, state in self._params_with_grad(group):
             if param.is_complex():
+                del self.state[param]
                 raise RuntimeError("Adafactor does not support complex parameters")
             if not state:
                 state["step"] = new_step()

@@ -227,10 +227,11 @@ class Optimizer:
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         indices: dict[int, int] = {}
-        groups = []
+        groups: list[dict[str, Any]] = []
+        start = 0
         for group in self.param_groups:
-            for param in group["params"]:
-                indices.setdefault(id(param), len(indices))
+            indices.update({id(param): i for i, param in enumerate(group["params"], start) if id(param) not in indices})
+            start += len(group["params"])
             packed = {key: value for key, value in group.items() if key != "params"}
             packed["params"] = [indices[id(param)] for param in group["params"]]
             groups.append(packed)
@@ -401,6 +402,9 @@ class FirstOrder(Optimizer):
             token = set_state(IGNORE)
             try:
                 for group in self.param_groups:
+                    if group.get("capturable") or group.get("fused") or (
+                            group.get("foreach") and group.get("differentiable")):
+                        check_unsupported(type(self).__name__, group)
                     self._update(_traced_group(self, group) if special[0] else group)
             finally:
                 reset_state(token)
@@ -484,6 +488,43 @@ def check_fused(params: Optimizer, fused: bool | None, foreach: bool | None, dif
         raise RuntimeError("`fused` does not support `differentiable`")
     if foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+#: optimizers whose foreach step refuses `differentiable` before it looks for gradients, and those that take it
+_REFUSE_FIRST, _TAKE_DIFFERENTIABLE = ("Adadelta", "Adagrad", "Adamax"), ("SGD", "Adafactor")
+_CAPTURED = {"ASGD": "params, mus, etas, and state_steps", "NAdam": "params, mu_products and state_steps"}
+_FUSED_DEVICES = "['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone']"
+
+
+def check_unsupported(kind: str, group: dict[str, Any]) -> None:
+    """Check options that PyTorch looks at in a step: those of graphs of devices, of fused and of foreach kernels.
+
+    Args:
+        kind: the optimizer's name.
+
+    Raises:
+        RuntimeError: `fused` with parameters that are not real floating-point numbers.
+        AssertionError: `foreach` with `differentiable`, or `capturable` on the CPU, outside of `torch.compile`.
+    """
+    live = [param for param in group["params"] if param._grad is not None]
+    if group.get("fused"):
+        for param in live:
+            if not param.is_floating_point():
+                raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported "
+                                   f"devices: {_FUSED_DEVICES} but {param.dtype} and {param.device.type}")
+    foreach = group.get("foreach") and group.get("differentiable") and kind not in _TAKE_DIFFERENTIABLE
+    if foreach and kind in _REFUSE_FIRST:
+        raise AssertionError("_foreach ops don't support autograd")
+    captured = group.get("capturable") and active_tracer.get() is None and any(p.device.type == "cpu" for p in live)
+    if foreach and live and not (captured and kind in ("Adam", "AdamW")):
+        raise AssertionError("_foreach ops don't support autograd")
+    if captured:
+        named = _CAPTURED.get(kind, "params and state_steps")
+        if kind == "NAdam" and group.get("foreach"):
+            named = "params, mu_products, and state_steps"
+        last = "" if group.get("foreach") else ", 'xla'"
+        raise AssertionError(f"If capturable=True, {named} must be on supported devices: ['cuda', 'xpu', 'hpu', "
+                             f"'privateuseone'{last}].")
 
 
 def descent_gradient(xp: Any, grad: Any, maximize: bool) -> Any:

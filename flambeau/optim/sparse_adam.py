@@ -61,6 +61,8 @@ class SparseAdam(FirstOrder):
         params, grads, averages, squares, steps = [], [], [], [], []
         for param, grad, state in self._params_with_grad(group):
             if not grad.is_sparse:
+                if not state:
+                    del self.state[param]
                 raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
             if not state:
                 state["step"] = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import copysign
 from types import NoneType
 from typing import Any
 
@@ -124,7 +125,7 @@ def _filled(fill: Any, size: tuple[Any, ...], name: str, dtype: dtype_type | Non
     elif fill is None and filled_memory[0]:
         array = empty_array(shape, d.numpy)
         fill_uninitialized(array)
-    elif fill is None or (fill == 0 and not isinstance(fill, complex)):
+    elif fill is None or (fill == 0 and not isinstance(fill, complex) and copysign(1, fill) > 0):
         array = np.zeros(shape, d.numpy)
     else:
         array = empty_array(shape, d.numpy)

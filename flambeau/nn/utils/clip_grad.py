@@ -144,6 +144,9 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: Any,
     """
     with no_grad():
         clip_value = float(clip_value)
-        for p in [parameters] if isinstance(parameters, Tensor) else parameters:
-            if p.grad is not None:
-                p.grad.clamp_(min=-clip_value, max=clip_value)
+        grads = [p.grad for p in ([parameters] if isinstance(parameters, Tensor) else parameters) if p.grad is not None]
+        if not grads:
+            raise RuntimeError("Expected !nested_tensorlist[0].empty() to be true, but got false.  (Could this error "
+                               "message be improved?  If so, please report an enhancement request to PyTorch.)")
+        for grad in grads:
+            grad.clamp_(min=-clip_value, max=clip_value)

@@ -286,7 +286,10 @@ def _check_soft_margin(input, target):
     if target.dtype.name == "bool":
         raise neg.unsupported_dtypes["bool"]
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.scalar_name}")
+        computed = target.dtype if target.dtype.is_floating_point or target.dtype.is_complex else (
+            dtypes.get_default_dtype())
+        raise RuntimeError(f"result type {computed.scalar_name} can't be cast to the desired output type "
+                           f"{input.dtype.scalar_name}")
     shape = broadcast_shapes(input.shape, target.shape)
     if shape != input.shape:
         raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")

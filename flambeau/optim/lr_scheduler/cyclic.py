@@ -104,6 +104,7 @@ class CyclicLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             check_momentum(optimizer)
+            self.use_beta1 = "betas" in optimizer.defaults
             self.base_momentums = per_group("base_momentum", optimizer, base_momentum)
             self.max_momentums = per_group("max_momentum", optimizer, max_momentum)
             self.use_beta1 = init_momentum(optimizer, self.base_momentums, self.max_momentums, last_epoch == -1)
