@@ -83,6 +83,13 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         return OptimizedModule(model, compiled(inner, fullgraph, recompile_limit, check, compiles, dynamic))
     if isinstance(model, CompiledFunction):
         model = model.function
+    if isinstance(model, type):  # its instances are called, not the class
+        name = "forward" if issubclass(model, Module) else "__call__"
+        if name == "forward" or any(name in each.__dict__ for each in model.__mro__):
+            method = getattr(model, name)
+            method = method.function if isinstance(method, CompiledFunction) else method
+            setattr(model, name, compiled(method, fullgraph, recompile_limit, check, compiles, dynamic))
+        return model
     return compiled(model, fullgraph, recompile_limit, check, compiles, dynamic)
 
 

@@ -95,3 +95,32 @@ def test_invalid_arguments():
         torch.compile(3)
     with pytest.raises(RuntimeError, match="Unrecognized mode=quick, should be one of: default, lite"):
         torch.compile(model(), mode="quick")
+
+
+def test_classes():
+    """A compiled class is itself; calls of its instances are compiled."""
+    @torch.compile
+    class Scale(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            return (x * self.weight).sin()
+
+    @torch.compile
+    class Add:
+        def __call__(self, x):
+            return x.exp() + 1
+
+    class Negative(Scale):
+        def forward(self, x):
+            return -super().forward(x)
+
+    for cls, expected in ((Scale, lambda x: x.sin()), (Negative, lambda x: -x.sin()), (Add, lambda x: x.exp() + 1)):
+        instance = cls()
+        for i in range(4):
+            same(instance(numbers(2, seed=i)).detach(), expected(numbers(2, seed=i)))
+    assert isinstance(Negative(), Scale)
+    assert programs(Scale.__dict__["forward"]) == 2
+    assert programs(Add.__dict__["__call__"]) == 1

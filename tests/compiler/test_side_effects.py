@@ -292,3 +292,10 @@ def test_closures_of_functions_with_breaks_are_compiled():
                          for _ in range(5)])
     same(*reversed(outcomes), tolerance=1e-3)
     assert [programs(part) for _, part in made.split.parts.values()] == [1]
+
+
+def test_whole_graphs_have_no_effects():
+    """`fullgraph=True` raises at the first call."""
+    made = torch.compile(lambda x: [print("effect"), x][1], fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="print"):
+        made(numbers(2))

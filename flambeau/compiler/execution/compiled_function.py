@@ -392,9 +392,9 @@ class CompiledFunction:
         if not policy.fails_on_recompile:
             return self.function(*args, **kwargs)
         code = getattr(self.function, "__code__", None)
-        where = "" if code is None else f" filename: {code.co_filename!r}, line number: {code.co_firstlineno},"
-        raise RuntimeError(f"Detected recompile when torch.compile stance is {policy.stance!r}.{where} function name: "
-                           f"{self._title!r}: a call with this signature was not compiled before the stance was set")
+        file, line = ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
+        raise RuntimeError(f"Detected recompile when torch.compile stance is {policy.stance!r}. filename: {file!r}, "
+                           f"function name: {self._title!r}, line number: {line}")
 
     def _limit_reached(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Run a call with one more signature than `recompile_limit` allows."""
@@ -646,7 +646,9 @@ class CompiledFunction:
                     cache.skip_reason, cache.pending_traces = cache.mismatch, []
             else:
                 frames = tracer.break_frames or tracer.frame_hook.effect_frames
-                cost = MAX_TRACES if self._part_of is not None and frames else trace.retry_cost
+                is_effect = tracer.frame_hook.effect is not None and trace.failure is tracer.frame_hook.effect
+                cost = MAX_TRACES if (self._part_of is not None and frames) or (
+                    self.fullgraph and is_effect) else trace.retry_cost
                 cache.num_traces, cache.mismatch = cache.num_traces + cost, trace.failure
                 if cache.num_traces >= MAX_TRACES:
                     cache.skip_reason, cache.pending_traces = trace.failure, []
