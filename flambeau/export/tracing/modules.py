@@ -8,7 +8,8 @@ from typing import Any
 import flambeau as torch
 
 from ...nn.modules import rnn
-from .lowerings import METADATA, overload
+from .calls import overload
+from .lowerings import METADATA
 
 _NAMES = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 
