@@ -10,14 +10,12 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ...dtypes import NARROW
-from ...ir.graph.extern_kernels import ExternKernel
-from ...ir.graph.value import FLOAT32, Graph, Unsupported, Value
+from ...ir.gpu.attention_products import WIDEST_HEADS, attention_kernel
+from ...ir.graph.value import FLOAT32, Graph, Value
 from ...ops.declare import Op
 
 #: products -> the position of the first factor; before it, what is added
 _FACTORS = {"mm": 0, "bmm": 0, "linear_nobias": 0, "addmm": 1, "baddbmm": 1}
-#: the widest heads of the flash kernel
-_WIDEST_HEADS = 128
 
 
 def lowered(graph: Graph, op: Op, inputs: Sequence[Any], params: dict[str, Any], value_of: Callable[[Any], Value]
@@ -54,17 +52,11 @@ def _attention(graph: Graph, inputs: Sequence[Any], params: dict[str, Any], valu
     shapes = [x._array.shape for x in (query, key, value)]
     if any(each is not None for each in mask) or any(len(each) != 4 or not all(each) for each in shapes) or (
             shapes[1] != shapes[2] or shapes[0][:2] != shapes[1][:2] or shapes[0][3] != shapes[1][3]) or (
-            shapes[0][3] > _WIDEST_HEADS):
+            shapes[0][3] > WIDEST_HEADS):
         return None
-    kernel = ExternKernel("flash_attention", _on_devices_only,
-                          {"scale": float(params["scale"]), "causal": bool(params["is_causal"])})
-    out, _ = graph.extern(kernel, [value_of(x) for x in (query, key, value)],
+    out, _ = graph.extern(attention_kernel(params["scale"], params["is_causal"]), [value_of(x) for x in (query, key, value)],
                           [(shapes[0], query._array.dtype), (shapes[0][:3], FLOAT32)])
     return [out]
-
-
-def _on_devices_only(outputs: Any, inputs: Any, **params: Any) -> Any:
-    raise Unsupported("flash attention has kernels for GPUs only")
 
 
 __all__ = ["lowered"]

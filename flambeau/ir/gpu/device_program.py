@@ -39,6 +39,7 @@ from ..kernels.pointwise import FALLBACK
 from ..schedule.execution_plan import build_execution_plan
 from ..schedule.scheduler import Schedule
 from ..schedule.steps import ExecutionPlan, Step
+from .attention_products import attention_products
 from .families import GpuFamilies
 from .library_products import ProductLaunch
 from .narrow_products import narrow_products
@@ -82,8 +83,10 @@ class DeviceProgram:
 
     def __init__(self, graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]] = (),
                  effects: Sequence[Value] = (), families: GpuFamilies | None = None) -> None:
-        replacements = narrow_products(graph, [*(each.value for each in targets), *(value for value, _ in conditions),
-                                               *effects])
+        outputs = [*(each.value for each in targets), *(value for value, _ in conditions), *effects]
+        narrow = narrow_products(graph, outputs)
+        fused = attention_products(graph, [narrow[each] for each in outputs])
+        replacements = {each: fused[narrow[each]] for each in outputs}
         self.schedule = Schedule(graph, [each._replace(value=replacements[each.value]) for each in targets],
                                  [(replacements[value], outcome) for value, outcome in conditions],
                                  [replacements[value] for value in effects], families=families or GpuFamilies())

@@ -15,6 +15,7 @@ from flambeau.codegen.gpu.launches import DeviceLaunch
 from flambeau.compiler.errors import Unsupported
 from flambeau.ir.gpu.library_products import ProductLaunch
 from flambeau.nn import functional as F
+from flambeau.trees import tree_flatten
 from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
@@ -112,6 +113,25 @@ def test_products_are_the_librarys(device, dtype):
     products = [each.launch for each in entry.program.device_program.launches
                 if isinstance(each.launch, ProductLaunch)]
     assert sorted(bool(each.scratch) for each in products) == [False, True]
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 8), (1, 2, 5, 8)])
+def test_products_with_a_softmax_between_them_are_attention(shape):
+    with torch.testing.fake_cuda():
+        torch.manual_seed(0)
+        here = [torch.randn(*shape).to(torch.bfloat16) for _ in range(3)]
+        for function, is_flash in ((attention, True), (lambda *x: (attention(*x), (x[0] @ x[1].mT).sum()), False)):
+            compiled = torch.compile(function, fullgraph=True)
+            for _ in range(3):
+                result = compiled(*(x.cuda() for x in here))
+            expected = function(*here)
+            torch.testing.assert_close(tree_flatten(result)[0][0].cpu(), tree_flatten(expected)[0][0], rtol=3e-2,
+                                       atol=3e-2)
+            entry, = next(iter(compiled._device_calls._signatures.values())).entries
+            launches = [each.launch for each in entry.program.device_program.launches]
+            assert is_flash == any(each.kernel.family.startswith("attention") for each in launches
+                                   if isinstance(each, DeviceLaunch))
+            assert not is_flash or len(launches) <= 2
 
 
 @pytest.mark.parametrize("causal", [False, True])
