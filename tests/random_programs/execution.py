@@ -80,7 +80,7 @@ class Session:
         self.births: dict[str, tuple[Any, int]] = {}  # by name: a weak reference, the first version
         self.names: dict[str, Any] = dict(_Prelude.of(library))
         self.names |= {"look": self._look, "enter": self._enter, "leave": self._leave, "fail": _fail,
-                       "safe": _safe, "described": described}
+                       "safe": _safe, "described": described, "plain": plain}
 
     def run(self, text: str) -> Step:
         """Run one statement; its error is part of what it did."""
