@@ -28,8 +28,8 @@ def _convolution(n: int, transposed: bool = False) -> Callable[[random.Random], 
 
 def _pooling(kind: str, n: int) -> Callable[[random.Random], tuple[str, tuple[int, ...]]]:
     def make(r: random.Random) -> tuple[str, tuple[int, ...]]:
-        own: dict[str, tuple[str, ...]] = {"ceil_mode": BOOL} | ({"return_indices": BOOL, "dilation": ("1", "2")} if kind == "Max" else {
-            "count_include_pad": BOOL})
+        own: dict[str, tuple[str, ...]] = {"ceil_mode": BOOL}
+        own |= {"return_indices": BOOL, "dilation": ("1", "2")} if kind == "Max" else {"count_include_pad": BOOL}
         if kind == "Avg" and n > 1:
             own["divisor_override"] = ("1", "3", "0")
         options = options_of(r, 0.35, stride=("1", "2", "None", "0"), padding=("0", "1", "2"), **own)

@@ -25,6 +25,7 @@ from ...modes import device_memory, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
@@ -63,6 +64,8 @@ class Generator:
         d = devices.device(device)
         self._engine: Any = None
         self._philox = d.type == "cuda"
+        if device.__class__ is int and devices.cuda_resolver[0](d) is None:
+            raise RuntimeError("Cannot access accelerator device when none is available.")
         if self._philox:
             found = devices.cuda_resolver[0](d)
             if found is None:
@@ -81,6 +84,8 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Set the seed and return the generator."""
+        if not isinstance(seed, (int, np.integer)) or seed.__class__ is bool:
+            raise RuntimeError(f"manual_seed expected a long, but got {type_name(seed)}")
         with _lock:
             self.engine.seed(_seed(seed))
         return self
@@ -113,7 +118,9 @@ class Generator:
             TypeError: not a uint8 tensor.
             RuntimeError: the size is wrong.
         """
-        if not isinstance(new_state, Tensor) or new_state._array.dtype != np.uint8:
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type_name(new_state)}")
+        if new_state._array.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         with _lock:
             if self._philox:
@@ -125,6 +132,16 @@ class Generator:
                 return self
             self.engine.set_state(new_state._array)
         return self
+
+    def graphsafe_get_state(self) -> Generator:
+        """Only generators of devices that record graphs have such states.
+
+        Raises:
+            NotImplementedError: this is none.
+        """
+        if not self._philox:
+            raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+        return self.clone_state()
 
     def clone_state(self) -> Generator:
         """A new generator with the same state."""
@@ -183,6 +200,7 @@ def manual_seed(seed: int) -> Generator:
     >>> torch.rand(2)
     tensor([0.4963, 0.7682])
     """
+    seed = int(seed)
     for each in device_generators[0]():
         each.manual_seed(seed)
     seeded[0] = True

@@ -134,6 +134,9 @@ class SobolEngine:
         """
         dtype = dtypes.get_default_dtype() if dtype is None else dtype
         scale = 2.0 ** -self.MAXBIT
+        steps = n - 1 if self.num_generated == 0 else n
+        if steps < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {steps}: [{steps}, {self.dimension}]")
         if self.num_generated == 0:
             points = self._steps(n - 1)
             array = np.concatenate([self._first_point._array.astype(np.float64), points * scale])

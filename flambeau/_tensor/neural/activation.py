@@ -14,6 +14,7 @@ from ..creation.constants import empty
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.handlers import handlers, host_elements
+from ..dispatch.promotion import check_dtype_supported
 from ..fastpath.repeated_calls import repeated
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_read
@@ -96,8 +97,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
     """The slopes: sampled in memory order where x ≤ 0, 1 elsewhere; zeros in evaluation mode."""
     if lower > upper:
-        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got lower: {lower:g} and "
-                           f"upper: {upper:g}")
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     a = input._array
     if not training:
         zeros = np.zeros(a.shape, a.dtype)
@@ -126,9 +126,10 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     tensor([-0.2292,  2.0000])
     """
     lower, upper = float(lower), float(upper)
+    op, params = REGISTRY["_rrelu_with_noise"], {"lower": lower, "upper": upper, "training": training}
+    check_dtype_supported(op, input.dtype, [input], params)  # before numbers are drawn
     noise = _rrelu_noise(input, lower, upper, training)
-    return apply(REGISTRY["_rrelu_with_noise"], [input, noise],
-                 {"lower": lower, "upper": upper, "training": training})
+    return apply(op, [input, noise], params)
 
 
 def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
