@@ -54,7 +54,8 @@ def _attention(graph: Graph, inputs: Sequence[Any], params: dict[str, Any], valu
             shapes[1] != shapes[2] or shapes[0][:2] != shapes[1][:2] or shapes[0][3] != shapes[1][3]) or (
             shapes[0][3] > WIDEST_HEADS):
         return None
-    out, _ = graph.extern(attention_kernel(params["scale"], params["is_causal"]), [value_of(x) for x in (query, key, value)],
+    out, _ = graph.extern(attention_kernel(params["scale"], params["is_causal"]),
+                          [value_of(x) for x in (query, key, value)],
                           [(shapes[0], query._array.dtype), (shapes[0][:3], FLOAT32)])
     return [out]
 
