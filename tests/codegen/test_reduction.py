@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flambeau as fb
 from flambeau import dtypes
 from flambeau.codegen.rows import reduction
 from flambeau.codegen.scalar import scalar_ir as e
@@ -228,3 +229,16 @@ def test_invalid_arguments_raise():
         reduction.kernel(X, "sum", F32, 2)(random(3, 4))
     with pytest.raises(TypeError, match="float64"):
         reduction.kernel(X, "sum", F32)(np.zeros(3))
+
+
+@pytest.mark.parametrize("shape", [(3000,), (64, 33, 17), (2, 1500)])
+def test_sums_of_bfloat16_have_the_bits_of_widened_ones(shape):
+    x = fb.tensor(np.random.default_rng(0).standard_normal(shape).astype(np.float32)).bfloat16()
+    for each in (x, x[..., ::2], x.transpose(0, -1)):
+        dims = itertools.product(range(-x.ndim, x.ndim), (False, True))
+        for options in ({}, *({"dim": dim, "keepdim": keepdim} for dim, keepdim in dims)):
+            found, expected = each.sum(**options), each.float().sum(**options).bfloat16()
+            assert found.shape == expected.shape
+            np.testing.assert_array_equal(found._array, expected._array)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        x.sum(5)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import bfloat16_products
+from ... import dtypes
+from . import bfloat16_products, reduce_arrays
+from .thresholds import NARROW_CASTS
 
 
 def _mm(values: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -30,7 +32,18 @@ def _addmm(values: Sequence[Any], params: dict[str, Any]) -> Any:
     return None if kernels is None else kernels.mm(x, y, bias)
 
 
-NARROW_KERNELS: dict[str, Callable[[Sequence[Any], dict[str, Any]], Any]] = {"mm": _mm, "bmm": _bmm, "addmm": _addmm}
+def _sum(values: Sequence[Any], params: dict[str, Any]) -> Any:
+    [x] = values
+    dim = params.get("dim")
+    if x.dtype != dtypes.BFLOAT16 or x.size <= NARROW_CASTS[0] or params.get("dtype") is not None or (
+            dim is not None and (dim.__class__ is not int or not -x.ndim <= dim < x.ndim)):
+        return None
+    sums = reduce_arrays(("sum",), "", (x,), dim, params.get("keepdim", False))
+    return None if sums is None else dtypes.cast(sums[0], dtypes.BFLOAT16)
+
+
+NARROW_KERNELS: dict[str, Callable[[Sequence[Any], dict[str, Any]], Any]] = {
+    "mm": _mm, "bmm": _bmm, "addmm": _addmm, "sum": _sum}
 #: operators whose gradients, of this input and those after it, are products, scaled by 1 or by a factor
 PRODUCT_RULES = {"mm": 0, "bmm": 0, "addmm": 1}
 

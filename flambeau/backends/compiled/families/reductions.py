@@ -10,6 +10,7 @@ import numpy as np
 
 from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import Node
+from ....dtypes import BFLOAT16
 from ....runtime.thread_pool import pool
 from ....shapes import wrap_dims
 from ..launching import Plan
@@ -20,7 +21,7 @@ empty = np.empty
 
 #: the reduced expressions, of one array or of two that broadcast
 _ELEMENT_FUNCTIONS: dict[str, Callable[..., Node]] = {
-    "": lambda x: x,
+    "": lambda x: scalar_ir.to_opmath(x) if x.dtype == BFLOAT16 else x,
     "abs": lambda x: abs(scalar_ir.to_opmath(x)),
     "squares": lambda x: scalar_ir.to_opmath(x) * scalar_ir.to_opmath(x),
     "nonzero": lambda x: scalar_ir.ne(scalar_ir.to_opmath(x), False if x.dtype == scalar_ir.BOOL else 0),
