@@ -15,7 +15,7 @@ class NamedResult(tuple):
     """A tuple whose fields have names, printed as PyTorch prints its return types."""
 
     __slots__ = ()
-    _fields: tuple[str, ...] = ()
+    __match_args__: tuple[str, ...] = ()
     n_fields = 0
 
     def __new__(cls, iterable: Any = (), /, dict: Any = {}) -> NamedResult:  # noqa: B006
@@ -29,7 +29,7 @@ class NamedResult(tuple):
         return result
 
     def __repr__(self) -> str:
-        lines = ",\n".join(f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True))
+        lines = ",\n".join(f"{name}={value!r}" for name, value in zip(self.__match_args__, self, strict=True))
         return f"{config.module_name}.return_types.{type(self).__name__}(\n{lines})"
 
     def __reduce__(self) -> Any:
@@ -72,11 +72,12 @@ def result_class(name: str, fields: tuple[str, ...]) -> type:
     """The named tuple class of this name and these fields, cached."""
     result = _made.get(name)
     if result is None:
-        members: dict[str, Any] = {"__slots__": (), "_fields": fields, "n_fields": len(fields),
+        members: dict[str, Any] = {"__slots__": (), "__match_args__": fields, "n_fields": len(fields),
                                    "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
         for i, field in enumerate(fields):
             members[field] = property(itemgetter(i))
         result = _made[name] = config.made(type(name, (NamedResult,), members))
+        pytree_register_structseq(result)
     return result
 
 

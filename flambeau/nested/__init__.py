@@ -15,6 +15,7 @@ from ._internal.nested_tensor import (
     Structure,
     jagged_from_list,
     jagged_from_tensor_and_lengths,
+    known,
     nested_of,
 )
 from ._internal.strided import StridedNestedTensor
@@ -140,7 +141,7 @@ def nested_tensor_from_jagged(values: Tensor, offsets: Tensor | None = None, len
         jagged_dim = 1
     elif jagged_dim < 1:
         raise ValueError(f"Expected jagged_dim >=1, but got {jagged_dim}.")
-    return nested_of(values, Structure(offsets, lengths, jagged_dim))
+    return nested_of(values, known(Structure(offsets, lengths, jagged_dim), min_seqlen, max_seqlen))
 
 
 def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor,

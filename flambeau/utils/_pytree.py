@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from types import UnionType
 from typing import Any
 
+from .._tensor.return_types import NamedResult
 from ..trees import (
     LEAF,
     TreeSpec,
@@ -180,7 +181,9 @@ def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
 
 
 def is_structseq_class(cls: type) -> bool:
-    """Whether a class is one of C's named tuples, such as `time.struct_time`."""
+    """Whether a class is one of C's named tuples, such as `time.struct_time`, or a type of named results."""
+    if isinstance(cls, type) and issubclass(cls, NamedResult):
+        return cls is not NamedResult
     return (isinstance(cls, type) and cls.__bases__ == (tuple,)
             and all(isinstance(getattr(cls, name, None), int) for name in (
                 "n_fields", "n_sequence_fields", "n_unnamed_fields"))

@@ -52,6 +52,12 @@ narrow(torch.arange(24.).reshape(3, 4, 2), 1, torch.tensor([0, 1, 2]), torch.ten
 
 SHAPES = """
 nt.shape
+nt.__tensor_flatten__()
+(nt.__tensor_flatten__()[0], nt._get_max_seqlen(), nt.__tensor_flatten__()[0], (nt * 2)._maybe_max_seqlen)
+type(nt).__tensor_unflatten__({n: getattr(nt, n) for n in nt.__tensor_flatten__()[0]}, nt.__tensor_flatten__()[1], 0, 0)
+from_jagged(torch.ones(3, 4), torch.tensor([0, 1, 3]), max_seqlen=2).__tensor_flatten__()
+from_jagged(torch.ones(3, 4), torch.tensor([0, 1, 3]), lengths=torch.tensor([1, 1])).__tensor_flatten__()
+from_jagged(torch.ones(3, 4), torch.tensor([0, 1, 3]), min_seqlen=1)._min_seqlen_tensor
 nt.is_contiguous()
 nt.unbind()
 nt.unbind(1)

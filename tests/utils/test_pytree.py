@@ -12,6 +12,7 @@ import pytest
 import flambeau
 import flambeau.utils._pytree as ours
 
+pytorch = pytest.importorskip("torch")
 theirs = pytest.importorskip("torch.utils._pytree")
 
 Point = namedtuple("Point", "x y")
@@ -190,3 +191,14 @@ def test_the_deprecated_registration_overwrites():
         assert [str(each.message) for each in caught if each.category is UserWarning] == [
             f"{Node} is already registered as pytree node. Overwriting the previous registration."]
         trees._deregister_pytree_node(Node)
+
+
+@pytest.mark.parametrize(("p", "torch"), [(ours, flambeau), (theirs, pytorch)], ids=["ours", "theirs"])
+def test_named_results_are_struct_sequences(p: Any, torch: Any) -> None:
+    result = torch.max(torch.ones(2, 2), 0)
+    assert p.is_structseq(result)
+    assert not p.is_namedtuple(result)
+    assert not hasattr(result, "_fields")
+    assert type(result).__match_args__ == ("values", "indices")
+    paths, _ = p.tree_flatten_with_path(result)
+    assert [path for path, _ in paths] == [(p.SequenceKey(0),), (p.SequenceKey(1),)]

@@ -35,21 +35,23 @@ class Structure:
         offsets: (B + 1,), the beginnings of the components along the ragged dimension, and the end of the last.
         lengths: (B,), their sizes, where there are holes between them; else None.
         ragged_idx: the ragged dimension of the nested tensor.
+        extremes: the smallest and the largest size as far as a program gave them or asked for them, by name.
     """
 
-    __slots__ = ("_gather", "_sizes", "lengths", "offsets", "ragged_idx")
+    __slots__ = ("_gather", "_sizes", "extremes", "lengths", "offsets", "ragged_idx")
 
     def __init__(self, offsets: Tensor, lengths: Tensor | None, ragged_idx: int) -> None:
         self.offsets, self.lengths, self.ragged_idx = offsets, lengths, ragged_idx
         self._sizes: list[int] | None = None
         self._gather: tuple[Tensor, Tensor] | None = None
+        self.extremes: dict[str, int] = {}
 
     def at(self, ragged_idx: int) -> Structure:
         """The same components, along another dimension."""
         if ragged_idx == self.ragged_idx:
             return self
         other = Structure(self.offsets, self.lengths, ragged_idx)
-        other._sizes, other._gather = self._sizes, self._gather
+        other._sizes, other._gather, other.extremes = self._sizes, self._gather, self.extremes
         return other
 
     @property
@@ -106,12 +108,14 @@ class NestedTensor(Tensor):
 
     @staticmethod
     def __new__(cls, values: Tensor, offsets: Tensor, *, lengths: Tensor | None = None, requires_grad: bool = False,
-                _ragged_idx: int = 1, **metadata: Any) -> NestedTensor:
+                _ragged_idx: int = 1, _metadata_cache: dict[str, Any] | None = None) -> NestedTensor:
         if offsets is None:
             raise AssertionError("offsets must be provided")
         if offsets.ndim != 1:
             raise AssertionError("offsets must be 1D")
-        return make(values, Structure(offsets, lengths, _ragged_idx), requires_grad)
+        structure = Structure(offsets, lengths, _ragged_idx)
+        structure.extremes.update((name, value.shape[0]) for name, value in (_metadata_cache or {}).items())
+        return make(values, structure, requires_grad)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -213,13 +217,40 @@ class NestedTensor(Tensor):
         return self._structure.ragged_idx
 
     def _get_max_seqlen(self) -> int:
-        return max(self._structure.sizes, default=0)
+        extremes = self._structure.extremes
+        if "max_seqlen" not in extremes:
+            extremes["max_seqlen"] = max(self._structure.sizes, default=0)
+        return extremes["max_seqlen"]
 
     def _get_min_seqlen(self) -> int:
-        return min(self._structure.sizes, default=0)
+        extremes = self._structure.extremes
+        if "min_seqlen" not in extremes:
+            extremes["min_seqlen"] = min(self._structure.sizes, default=0)
+        return extremes["min_seqlen"]
 
     _max_seqlen, _min_seqlen = property(_get_max_seqlen), property(_get_min_seqlen)
-    _maybe_max_seqlen, _maybe_min_seqlen = property(_get_max_seqlen), property(_get_min_seqlen)
+    _maybe_max_seqlen = property(lambda self: self._structure.extremes.get("max_seqlen"))
+    _maybe_min_seqlen = property(lambda self: self._structure.extremes.get("min_seqlen"))
+    _max_seqlen_tensor = property(lambda self: _as_size(self._maybe_max_seqlen))
+    _min_seqlen_tensor = property(lambda self: _as_size(self._maybe_min_seqlen))
+
+    def __tensor_flatten__(self) -> tuple[list[str], dict[str, Any]]:
+        """The names of the tensors that it is made of, and what else it is made of."""
+        optional = ("_lengths", "_min_seqlen_tensor", "_max_seqlen_tensor")
+        return (["_values", "_offsets", *(name for name in optional if getattr(self, name) is not None)],
+                {"requires_grad": self.requires_grad, "ragged_idx": self._ragged_idx})
+
+    @staticmethod
+    def __tensor_unflatten__(inner_tensors: dict[str, Any], meta: dict[str, Any], outer_size: Any,
+                             outer_stride: Any) -> NestedTensor:
+        """The nested tensor made of such tensors."""
+        if not 2 <= len(inner_tensors) <= 5:
+            raise AssertionError(f"Expected 2-5 inner tensors, but got {len(inner_tensors)}")
+        extremes = {name: inner_tensors[f"_{name}_tensor"] for name in ("min_seqlen", "max_seqlen")
+                    if inner_tensors.get(f"_{name}_tensor") is not None}
+        return NestedTensor(inner_tensors["_values"], inner_tensors["_offsets"], lengths=inner_tensors.get("_lengths"),
+                            requires_grad=meta["requires_grad"], _ragged_idx=meta["ragged_idx"],
+                            _metadata_cache=extremes)
 
     # ----- Python -----------------------------------------------------------------------------------
 
@@ -359,6 +390,11 @@ def values_of(nested: NestedTensor) -> Tensor:
     return values
 
 
+def _as_size(number: int | None) -> Tensor | None:
+    """A number as the size of an empty tensor, as PyTorch stores it among the inner tensors."""
+    return None if number is None else wrap(np.zeros((number, 0), dtype=np.float32))
+
+
 def nested_of(values: Tensor, structure: Structure, node: str = "NestedViewFromJaggedBackward0") -> NestedTensor:
     """A nested tensor of values, with their history; its node has the name `node`."""
     if not values._requires_grad or not grad_mode.get():
@@ -419,19 +455,26 @@ def jagged_from_list(tensors: list[Tensor], offsets: Tensor | None, dtype: Any =
     structure = contiguous_structure([s[0] for s in shapes])
     if offsets is not None:
         structure = Structure(offsets, None, 1)
-    return nested_of(values, structure), structure.offsets
+    sizes = [s[0] for s in shapes]
+    return nested_of(values, known(structure, min(sizes), max(sizes))), structure.offsets
+
+
+def known(structure: Structure, min_seqlen: int | None, max_seqlen: int | None) -> Structure:
+    given = (("min_seqlen", min_seqlen), ("max_seqlen", max_seqlen))
+    structure.extremes.update((name, size) for name, size in given if size is not None)
+    return structure
 
 
 def nested_view_from_values_offsets(values: Tensor, offsets: Tensor, ragged_idx: int = 1, min_seqlen: Any = None,
                                     max_seqlen: Any = None) -> NestedTensor:
     """A nested tensor on values, with components at offsets."""
-    return nested_of(values, Structure(offsets, None, ragged_idx))
+    return nested_of(values, known(Structure(offsets, None, ragged_idx), min_seqlen, max_seqlen))
 
 
 def nested_view_from_values_offsets_lengths(values: Tensor, offsets: Tensor, lengths: Tensor, ragged_idx: int = 1,
                                             min_seqlen: Any = None, max_seqlen: Any = None) -> NestedTensor:
     """A nested tensor on values, with components of given lengths at offsets."""
-    return nested_of(values, Structure(offsets, lengths, ragged_idx))
+    return nested_of(values, known(Structure(offsets, lengths, ragged_idx), min_seqlen, max_seqlen))
 
 
 def jagged_from_tensor_and_lengths(tensor: Tensor, starts: Tensor, lengths: Tensor) -> tuple[NestedTensor, Tensor,

@@ -309,7 +309,7 @@ def _fits(x: Tensor, like: NestedTensor) -> bool:
     shape = (1,) * (n - x.dim()) + tuple(x.shape)
     if len(shape) != n or shape[0] not in (1, structure.batch):
         return False
-    longest = like._get_max_seqlen()
+    longest = max(like._structure.sizes, default=0)
     return all(s in (1, longest) if d == structure.ragged_idx else 1 in (s, full) or s == full
                for d, (s, full) in enumerate(zip(shape, like.shape, strict=True)) if d)
 

@@ -88,7 +88,7 @@ def padded(x: NestedTensor, value: float, size: int | None = None) -> Tensor:
     """The components, padded to the longest, or padded or cut to `size`; the ragged dimension after the batch."""
     structure = x._structure
     values = rows(x)
-    longest = x._get_max_seqlen()
+    longest = max(x._structure.sizes, default=0)
     size = longest if size is None else size
     place = positions(structure, size)
     if size < longest:
@@ -369,7 +369,7 @@ def dense_values(x: Tensor, like: NestedTensor) -> Tensor:
     if moved.shape[1] == 1:
         values = moved.squeeze(1).expand(structure.batch, *moved.shape[2:]).index_select(0, component)
     else:
-        longest = like._get_max_seqlen()
+        longest = max(like._structure.sizes, default=0)
         moved = moved.expand(structure.batch, longest, *moved.shape[2:])
         values = unpadded(moved, structure)
     if structure.lengths is not None:  # holes have the values of the first component
