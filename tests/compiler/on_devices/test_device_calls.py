@@ -168,7 +168,7 @@ def test_a_language_model_in_bfloat16_is_one_program(monkeypatch):
             monkeypatch.setattr(torch, "compile", lambda f, made=made: made.append(
                 original(f, fullgraph=True)) or made[0])
             run = training_step(torch, compiles, True)
-            losses.append([run().item() for _ in range(4)])
+            losses.append([run().item() for _ in range(3)])
     assert losses[1] == pytest.approx(losses[0], rel=5e-3)
     assert losses[1][-1] < losses[1][0]
     assert programs(made[0]) == 1
