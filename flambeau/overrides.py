@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from ._tensor import Tensor
+from ._tensor.argument_errors.guards import NOT_GIVEN
 from ._tensor.overriding import entry_points, protocol
 from ._tensor.overriding.ignored import IGNORED
 from .modes import special
@@ -288,7 +289,7 @@ def _parameters(func: Callable[..., Any]) -> str:
         else:
             if p.kind is p.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
                 parts.append("*")
-            needed = p.default is p.empty and p.kind is not p.KEYWORD_ONLY
+            needed = (p.default is p.empty or p.default is NOT_GIVEN) and p.kind is not p.KEYWORD_ONLY
             parts.append(p.name if needed else f"{p.name}=None")
     return ", ".join(parts)
 

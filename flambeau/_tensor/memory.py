@@ -328,10 +328,10 @@ def _copy_of_wrapper(self: Tensor, memo: dict[int, Any]) -> Tensor:
         grad_mode.reset(token)
     if type(out) is not type(self):
         raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for "
-                           "subclass types that implement clone() and for which cloning returns another instance of the same "
-                           "subclass. You should either properly implement clone() for your subclass or override "
-                           "__deepcopy__() if it is intended behavior for clone() to return an instance of a different "
-                           "type.")
+                           "subclass types that implement clone() and for which cloning returns another instance of "
+                           "the same subclass. You should either properly implement clone() for your subclass or "
+                           "override __deepcopy__() if it is intended behavior for clone() to return an instance of a "
+                           "different type.")
     memo[id(self)] = out
     if self._requires_grad:
         out.requires_grad_()

@@ -83,3 +83,42 @@ def test_copies_of_wrappers(closed):
         return attempt(lambda: copied(x)), attempt(lambda: copied(torch.nn.Parameter(Wrapper(torch.arange(2.)))))
 
     same(program)
+
+
+@pytest.mark.parametrize("modes", [0, 1, 2])
+def test_masks_through_handlers(modes):
+    def program(torch):
+        from contextlib import ExitStack
+        from importlib import import_module
+
+        class Passes(import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                return func(*args, **(kwargs or {}))
+
+        with ExitStack() as stack:
+            for _ in range(modes):
+                stack.enter_context(Passes())
+            x, one = torch.tensor([1., -2., 3.], requires_grad=True), torch.ones(1)
+            table = torch.arange(6.).reshape(2, 3)
+            x[x > 0].sum().backward()
+            found = [x.grad, one[one > 0], one[one > 5], table[table > 2], table[:, torch.tensor([True, False, True])],
+                     table[torch.tensor([0, 1]), torch.tensor([True, True, False])]]
+            one[one > 0], table[table > 2] = 3., torch.tensor([7., 8., 9.])
+            return [each.detach() for each in (*found, one, table)]
+
+    same(program)
+
+
+def test_graphs_of_masks_without_dimensions():
+    def program(torch):
+        def function(x):
+            y, mask, z = x.clone(), x > 0, torch.zeros(2, 3)
+            y[mask] = x * 2
+            z[:, mask] = 1.
+            z[mask, ..., None] = 2.
+            return y, y[mask], z
+
+        traced = torch.jit.trace(function, (torch.tensor(1.),), check_trace=False)
+        return [each.kind() for each in traced.graph.nodes()][:2], traced(torch.tensor(2.))[0]
+
+    same(program)

@@ -419,6 +419,10 @@ def _key(x: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
             key.append(slice(None))
             axis += 1
             continue
+        if index.dtype.kind == "b":  # a mask, as handlers of `__torch_dispatch__` pass it on
+            key.extend(index.nonzero())
+            axis += index.ndim
+            continue
         size = x.shape[axis]
         if index.size:
             if not size and x.size == 0:

@@ -60,6 +60,10 @@ def _steps(builder: Any, x: Any, key: Any) -> tuple[Any, list[Any], bool] | None
             values = [0 if start is None else start, _END if stop is None else stop]
             x, taken = emit(builder, "slice.Tensor", x, dim, *values, *(() if step is None else (step,))), True
             dim += 1
+        elif item.dtype in (torch.bool, torch.uint8) and not item.dim():  # selects a new dimension, or nothing
+            x, taken = emit(builder, "unsqueeze", x, dim), True
+            indices[dim] = emit(builder, "unsqueeze", item, 0)
+            dim += 1
         else:
             indices[dim] = item
             dim += item.dim() if item.dtype in (torch.bool, torch.uint8) else 1
@@ -76,7 +80,8 @@ def _steps(builder: Any, x: Any, key: Any) -> tuple[Any, list[Any], bool] | None
 def _consumed(items: list[Any], ellipsis: Any) -> int:
     """How many dimensions the items before the ellipsis stand for in the result so far."""
     before = items[:items.index(ellipsis)]
-    return sum(1 for item in before if isinstance(item, (slice, torch.Tensor)))
+    return sum(1 for item in before if isinstance(item, slice) or (isinstance(item, torch.Tensor) and (
+        item.dim() or item.dtype not in (torch.bool, torch.uint8))))
 
 
 def _plain(item: Any) -> Any:
