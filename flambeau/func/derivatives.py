@@ -414,6 +414,8 @@ def jvp_of(func: Callable[..., Any], primals: Any, tangents: Any, args: Any, str
             if not isinstance(x, Tensor):
                 raise RuntimeError(f"{what}: Expected {name} to only contain Tensors, got {type(x)}")
     for x, t in zip(leaves, directions, strict=True):
+        if x._array.dtype.kind not in "fcV":
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype}")
         if x._array.shape != t._array.shape:
             raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original "
                                f"Tensor, this is not supported. Tensor is of size {list(x.shape)} while the given "
