@@ -144,3 +144,11 @@ def test_views_of_known_layouts_share_versions():
     x.requires_grad_()
     with pytest.raises(RuntimeError, match="no_grad mode"):
         hidden.mul_(2)
+
+
+def test_views_of_expanded_dimensions_of_size_1():
+    x, row = torch.ones(()).expand(1), torch.arange(3.).expand(1, 3)
+    for _ in range(MANY):
+        assert x.expand(1).stride() == (0,)
+        assert row.expand(2, 3).tolist() == [[0, 1, 2], [0, 1, 2]]
+        assert row.narrow(0, 0, 1).tolist() == [[0, 1, 2]]

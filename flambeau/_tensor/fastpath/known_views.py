@@ -130,7 +130,7 @@ def _slices(a: ndarray, view: ndarray, offset: int) -> tuple[slice, ...] | None:
         return None
     slices = []
     for n, length, step, stride in zip(a.shape, view.shape, a.strides, view.strides, strict=True):
-        if step != stride:
+        if step != stride or not step:  # of expanded dimensions of size 1
             return None
         start, offset = divmod(offset, step)
         if start + length > n:
