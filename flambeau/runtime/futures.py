@@ -230,4 +230,4 @@ def wait_all(futures: list[Future[Any]]) -> list[Any]:
     return [future.wait() for future in collect_all(futures).wait()]
 
 
-__all__ = ["Future", "check_futures", "collect_all", "wait_all"]
+__all__ = ["Future", "collect_all", "wait_all"]
