@@ -25,6 +25,7 @@ from ..fastpath.by_arity import binary, unary
 from ..fastpath.known_views import known_views
 from ..fastpath.out_argument import compute_into_out
 from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_layouts import LAUNCHED
 from ..fastpath.unary_with_parameters import parameter_function
 from ..overriding.dispatch import is_on_accelerator
 from ..overriding.entry_points import note_foreign
@@ -521,7 +522,8 @@ def public_function(op: Op) -> Callable[..., Any]:
                     call.__code__ = call.__code__.replace(co_varnames=(*op.inputs, *call.__code__.co_varnames[2:]))
         else:
             call = parameter_function(op, call)
-        if call is general and op.kind not in (VIEW, COMPOSITE) and op.n_outputs < 3 and not op.variadic:
+        if call is general and not op.variadic and op.name != "pow" and (
+                op.name in LAUNCHED or (op.kind == ELEMENTWISE and op.n_outputs == 1)):
             call = repeated(call)
         elif op.kind == VIEW and len(op.inputs) == 1 and not op.variadic:
             call = known_views(call)

@@ -119,7 +119,8 @@ def prepared(call: Any) -> Any:
         return launches[0][0], several, None, params
     if len(steps) > 1:
         return _chain(launches, last), op, None, params
-    records = op.kind != VIEW and op.n_outputs == 1 and op.differentiable and not any(
+    # the fast paths of operators with one input record faster than `record`
+    records = op.kind != VIEW and op.n_outputs == 1 and op.differentiable and len(arrays) > 1 and not any(
         value.__class__ is list for value in params.values())
     (launch, order), = launches
     if order != tuple(range(len(arrays))):

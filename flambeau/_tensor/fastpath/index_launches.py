@@ -48,7 +48,7 @@ def _gather(a: ndarray, index: ndarray, dim: int, sparse_grad: bool = False) -> 
 
     def launch(x: ndarray, index: ndarray) -> Any:
         found = positions(index)
-        return None if found is None else x.take(found, mode="clip")
+        return None if found is None else x.take(found)
 
     return launch
 
@@ -103,7 +103,7 @@ def _index_select(a: ndarray, index: ndarray, dim: int) -> Launch:
     if axis is None:
         return None
     size = a.shape[axis]
-    return lambda x, index: None if _largest(index.view(_UNSIGNED)) >= size else x.take(index, axis, None, "clip")
+    return lambda x, index: None if _largest(index.view(_UNSIGNED)) >= size else x.take(index, axis)
 
 
 def _index_fill(a: ndarray, index: ndarray, value: Any, dim: int) -> Launch:
@@ -148,10 +148,10 @@ def _index_add(a: ndarray, index: ndarray, source: ndarray, dim: int, alpha: Any
 
 def _embedding(weight: ndarray, indices: ndarray, **params: Any) -> Launch:
     if weight.ndim != 2 or indices.dtype is not _LONG or not indices.size or (
-            indices.size * weight.shape[1] > INDEXING[0]):
+            indices.size * weight.shape[1] > COPIES[0]):
         return None
     size = weight.shape[0]
-    return lambda x, index: None if _largest(index.view(_UNSIGNED), None) >= size else x.take(index, 0, None, "clip")
+    return lambda x, index: None if _largest(index.view(_UNSIGNED), None) >= size else x.take(index, 0)
 
 
 def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_index: int) -> Launch:
@@ -164,7 +164,7 @@ def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_in
     def launch(x: ndarray, target: ndarray) -> Any:
         if _largest(target.view(_UNSIGNED)) >= classes:
             return None
-        return asarray(_sum(x.take(starts + target, None, None, "clip")) / divisor)
+        return asarray(_sum(x.take(starts + target)) / divisor)
 
     return launch
 

@@ -86,8 +86,8 @@ def _picking(op: Op, a: ndarray, params: dict[str, Any]) -> Launch:
     if index.size and index.min() < 0:  # zeros
         index[index < 0] = a.size
         zero = np.zeros(1, a.dtype)
-        return lambda x: concatenate((x.reshape(-1), zero)).take(index, mode="clip")
-    return lambda x: x.take(index, mode="clip")
+        return lambda x: concatenate((x.reshape(-1), zero)).take(index)
+    return lambda x: x.take(index)
 
 
 def _trace(a: ndarray) -> Launch:

@@ -24,8 +24,13 @@ F64 = np.dtype(np.float64)
 MOST = 16384
 #: calls with one layout before its launch is planned, and calls that compare its results
 CALLS, PROOFS = 24, 4
-#: operators with positional parameters that have launches of their own
-SCANS = frozenset(("cumsum", "cumprod"))
+#: operators with positional parameters that have launches for small arrays
+SMALL = frozenset(("cumsum", "cumprod", "softmax", "log_softmax", "logsumexp", "var", "std"))
+#: operators that are not elementwise, and have launches
+LAUNCHED = frozenset((
+    "trace", "masked_fill", "scatter_add", "gather", "index_select", "index_fill", "index_add", "scatter", "addmm",
+    "topk", "cummax", "cummin", "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "flip"))
 #: the most layouts of one operator
 LAYOUTS = 256
 
@@ -114,5 +119,5 @@ def _with_values(op: Op, a: ndarray, values: dict[str, Any]) -> Any:
     return None if launch is None else (launch, tuple(values.values()))
 
 
-__all__ = ["CALLS", "F32", "F64", "LAYOUTS", "MOST", "PROOFS", "SCANS", "SMALL_KERNELS", "Launches",
+__all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS", "Launches",
            "consider_with_parameters", "launch_by"]

@@ -32,7 +32,7 @@ from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
 from .levels import beside_levels
-from .repeated_layouts import MOST, SCANS, SMALL_KERNELS, Launches, consider_with_parameters, launch_by
+from .repeated_layouts import MOST, SMALL, SMALL_KERNELS, Launches, consider_with_parameters, launch_by
 from .without_promotion import without_promotion_if_any
 
 _grad_enabled = grad_mode.get
@@ -68,7 +68,8 @@ def positional_parameters(op: Op, kernel: Any = None) -> Callable[..., Any]:
     run = plan_of(op, 1, 1).run
     elementwise, limit = op.kind == ELEMENTWISE, threshold_of(op.name)
     compiled_kernel, count = _compiled_kernel(op), len(op.params)
-    launches = Launches() if op.name in SCANS or hasattr(kernel, "launch") else None
+    launches = Launches() if op.name in SMALL or hasattr(kernel, "launch") else None
+    least = 0 if op.name in SMALL else 4096
 
     def call(input: Any, *params: Any) -> Any:
         try:
@@ -78,7 +79,7 @@ def positional_parameters(op: Op, kernel: Any = None) -> Callable[..., Any]:
             return _general(op, input, params)
         if (dt is not F32 and dt is not F64) or (special[0] and not beside_levels(input)):
             return _general(op, input, params)
-        if launches is not None and SMALL_KERNELS[0] and dt is F32 and a.size <= MOST:
+        if launches is not None and SMALL_KERNELS[0] and dt is F32 and least <= a.size <= MOST:
             key = (a.shape, a.strides, *params)
             launch = launches.single.get(key)
             if launch:

@@ -19,7 +19,6 @@ from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.gradient_edge import gradient_edge
-from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -56,7 +55,6 @@ def _check_classes(shape: tuple[int, ...], target: Tensor, weight: Tensor | None
         raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(t)}")
 
 
-@repeated
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
              ignore_index: int = -100) -> Tensor:
     """Minus the log-probability of each target: -weight[t] · input[t].
