@@ -183,8 +183,10 @@ def without_out(function: FunctionType, name: str) -> FunctionType:
     at = next((i for i, free in enumerate(code.co_freevars) if free in _GENERAL), None)
     if at is not None and code.co_name == "call":
         cells = list(function.__closure__ or ())
-        if isinstance(cells[at].cell_contents, FunctionType):
-            cells[at] = CellType(_refusing_out(cells[at].cell_contents, name))
+        inner = cells[at].cell_contents
+        if isinstance(inner, FunctionType):  # a wrapper passes on what it is given, a fast path `out` in any case
+            cells[at] = CellType(without_out(inner, name) if code.co_freevars[at] == "function" else
+                                 _refusing_out(inner, name))
         result = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, tuple(cells))
     elif "out" in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
         names = {"varnames": code.co_varnames, "cellvars": code.co_cellvars}
