@@ -128,7 +128,7 @@ def _unfit_call(names: tuple[str, str], args: tuple[Any, ...], kwargs: dict[str,
 
 
 #: in-place functions that do not look whether autograd permits a write, or look at something else before
-_UNCHECKED = ("resize_", "resize_as_")
+_UNCHECKED = ("fill_diagonal_", "resize_", "resize_as_")
 
 
 def refused_write(args: Sequence[Any]) -> RuntimeError | None:
