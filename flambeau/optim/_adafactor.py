@@ -8,7 +8,7 @@ from typing import Any
 from .. import dtypes
 from .._tensor import Tensor
 from .._tensor import functions as fn
-from .optimizer import FirstOrder, check_lr, new_step, zeros_like
+from .optimizer import FirstOrder, new_step, zeros_like
 from .update_rules import advance_step, scalar_operand, scalar_value
 
 __all__ = ["Adafactor"]

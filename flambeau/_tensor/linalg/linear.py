@@ -18,7 +18,7 @@ from ...engine.rules.deferred_accumulation import MAX_DEFERRED_ROWS, DeferredOut
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
 from ...errstate import quietly
-from ...modes import active_transforms, forward_levels, special, transform_stack
+from ...modes import active_transforms, forward_levels, inference_used, special, transform_stack
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
@@ -211,7 +211,7 @@ def _view_rows(x: Any, size: tuple[int, ...]) -> Any:
         node.consts = (a.shape,)
         out._requires_grad = True
         out._node = node
-    elif _inferring():
+    elif inference_used[0] and _inferring():
         out._inference, out._counter = True, INFERENCE
     return out
 
@@ -258,7 +258,7 @@ def _fast_linear(input: Any, weight: Any, bias: Any, mask: int, x: Any, w: Any, 
     result._grad = result._counter = result._base = result._accumulator = result._node = None
     result._requires_grad = False
     if not mask:
-        if _inferring():
+        if inference_used[0] and _inferring():
             result._inference, result._counter = True, INFERENCE
         if active_transforms[0]:
             result._transform_depth = len(transform_stack.get())

@@ -18,7 +18,7 @@ from ...engine.nodes.op_node import FREED, OpNode
 from ...engine.rules.inlined_rules import plan_of
 from ...engine.tensor_interface import layer
 from ...errstate import quietly
-from ...modes import active_transforms, special, transform_stack
+from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.out_arguments import check_records_nothing
@@ -167,7 +167,7 @@ def _fast_mm(input: Any, mat2: Any, x: Any, y: Any) -> Any:
     result._requires_grad = False
     mask = (1 if input._requires_grad else 0) + (2 if mat2._requires_grad else 0)
     if not mask or not _grad_enabled():
-        if _inferring():
+        if inference_used[0] and _inferring():
             result._inference, result._counter = True, INFERENCE
         if active_transforms[0]:
             result._transform_depth = len(transform_stack.get())
@@ -270,7 +270,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
                 return _fast_mm(input, other, x, y)
             if dt is y.dtype and (dt is F32 or dt is F64) and (not special[0] or beside_vmap(x, y)):
                 kernel = _kernel_for(x, y)
-                if kernel is not None and not _inferring() and not (
+                if kernel is not None and not (inference_used[0] and _inferring()) and not (
                         (input._requires_grad or other._requires_grad) and _grad_enabled()):
                     try:
                         r = quietly(kernel, x, y)

@@ -305,8 +305,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     fn = layer.functions
     x = input
     if weight is not None and weight._array.dtype != x._array.dtype:
-        warn_once(f"Mismatch dtype between input and weight: input dtype = {dtypes.C_NAMES[x.dtype.name]}, weight dtype = "
-                  f"{dtypes.C_NAMES[weight.dtype.name]}, Cannot dispatch to fused implementation.")
+        warn_once(f"Mismatch dtype between input and weight: input dtype = {dtypes.C_NAMES[x.dtype.name]}, "
+                  f"weight dtype = {dtypes.C_NAMES[weight.dtype.name]}, Cannot dispatch to fused implementation.")
     narrow = x._array.dtype in dtypes.NARROW
     if narrow:
         x = x.to(dtypes.float32)

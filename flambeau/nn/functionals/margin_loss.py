@@ -235,7 +235,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     """
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
     result = fn.soft_margin_loss(input, target, reduction=reduction)
-    return result if result.dtype is input.dtype else result.to(input.dtype)  # the losses are written into such a tensor
+    return result if result.dtype is input.dtype else result.to(input.dtype)  # losses are written into such a tensor
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
