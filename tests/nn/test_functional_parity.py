@@ -157,3 +157,17 @@ def test_random(call):
         module.manual_seed(3)
         results.append(eval(f"F.{call}", {**namespace(module), "F": F}).detach().numpy())
     np.testing.assert_allclose(results[1], results[0], rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("name", ["conv", "conv_transpose"])
+@pytest.mark.parametrize("weight", ["float32", "float64"])
+def test_convolutions_with_a_bias_of_another_dtype(name, dims, weight):
+    found = []
+    for module, F in ((torch, TF), (flambeau, FF)):
+        x, w = module.ones(1, 2, *[4] * dims), module.ones(2, 2, *[2] * dims, dtype=getattr(module, weight))
+        try:
+            found.append(getattr(F, f"{name}{dims}d")(x, w, module.ones(2, dtype=module.float64)).numpy().dtype)
+        except RuntimeError as error:
+            found.append(str(error))
+    assert found[1] == found[0]

@@ -53,11 +53,12 @@ def _check_complex(input: Tensor, weight: Tensor) -> None:
 
 def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
     fits = weight._array.dtype == input._array.dtype
-    if bias is not None and bias._array.dtype != input._array.dtype and (fits or not transposed):
+    if bias is not None and bias._array.dtype != input._array.dtype and not transposed:
         raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) "
                            "should be the same")
-    if not fits:
-        raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {weight.dtype.scalar_name}")
+    other = weight if not fits else bias if bias is not None and transposed and weight._array.ndim == 5 else None
+    if other is not None and other._array.dtype != input._array.dtype:
+        raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {other.dtype.scalar_name}")
 
 
 def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | None, params: dict[str, Any]) -> None:
