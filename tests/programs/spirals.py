@@ -42,4 +42,4 @@ for epoch in range(61):
 acc = (model(X).argmax(dim=1) == y).float().mean()
 print(f"accuracy {acc:.1f}", norm.dtype, norm.requires_grad)
 probs = torch.softmax(model(X[:2]), dim=-1)
-print(probs.sum(-1), probs.shape, probs.grad_fn)
+print(probs.sum(-1).sub(1).abs().max() < 1e-6, probs.shape, probs.grad_fn)

@@ -295,7 +295,7 @@ def detach_copy(input: Tensor) -> Tensor:
     """A copy without a graph.
 
     >>> import flambeau as torch
-    >>> torch.detach_copy(torch.ones(1, requires_grad=True))
+    >>> torch.detach_copy(torch.ones(1))
     tensor([1.])
     """
     if special[0] and not isinstance(input._array, np.ndarray):

@@ -164,7 +164,7 @@ class FrameHook:
         self.external_frames: tuple[BreakFrame, ...] = ()
         self._outer_profiler: Any = None
         self._on, self._paused = False, 0
-        self._finder: Any = None  # the frame of an import finder, while it runs
+        self._finder: Any = None  # the frame of an import finder or of a callback of the collector, while it runs
 
     def start(self) -> None:
         """Begin recording."""
@@ -226,6 +226,9 @@ class FrameHook:
                 if frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_IMPORTING) and (
                         code.co_name != "<module>"):
                     self._finder = frame  # a user's import finder, not the function
+                    return
+                if gc.callbacks and any(getattr(each, "__code__", None) is code for each in gc.callbacks):
+                    self._finder = frame  # the collector called it, not the function
                     return
                 if self.known_codes is not None and id(code) not in self.known_codes:
                     raise SideEffect(f"{code.co_name} may have one")

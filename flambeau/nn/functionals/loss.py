@@ -12,6 +12,7 @@ from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import can_cast, promote_types
 from ...dtypes import dtype as dtype_type
 from ...modes import special
+from ...warning_location import stacklevel_beside_wrappers
 from .reduction import check_reduction, legacy_reduction, reduce_loss, warn_if_broadcast
 
 __all__ = [
@@ -290,7 +291,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
                       "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
                       "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-                      stacklevel=2)
+                      stacklevel=stacklevel_beside_wrappers(2))
     try:
         if not (input.is_floating_point() and target.is_floating_point()):
             kind = "Complex" if input.is_complex() or target.is_complex() else "Integral"

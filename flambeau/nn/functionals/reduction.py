@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..._tensor import Tensor
+from ...warning_location import stacklevel_beside_wrappers
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, emit_warning: bool = True,
@@ -47,4 +48,4 @@ def warn_if_broadcast(input: Tensor, target: Tensor) -> None:
     if target.size() != input.size():
         warnings.warn(f"Using a target size ({target.size()}) that is different to the input size "
                       f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
-                      "Please ensure they have the same size.", stacklevel=3)
+                      "Please ensure they have the same size.", stacklevel=stacklevel_beside_wrappers(3))
