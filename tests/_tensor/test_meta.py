@@ -20,7 +20,7 @@ PROGRAMS = {
                   x.expand(4, 2, 3),
                   torch.ones(2, device="meta"), torch.tensor([1., 2], device="meta"), torch.arange(5, device="meta"),
                   torch.ones(2).to("meta"), torch.ones(2, 2).t().to("meta"), x.view(3, 2), x.data, torch.ones(2),
-                  torch.empty_like(x, device="cpu").fill_(1)):
+                  torch.empty_like(x, device="cpu").fill_(1), F.rrelu(x.t()), F.rrelu(x, training=True)):
             out.append((str(y), y.device.type, y.is_meta, y.stride()))
         out.append(x.to("meta") is x)
     """,
@@ -53,6 +53,7 @@ PROGRAMS = {
         state = torch.get_rng_state()
         x.normal_(); torch.nn.init.kaiming_uniform_(x); x.fill_(2); x.zero_(); x.add_(1); x.copy_(torch.ones(3))
         x[0] = 1
+        F.rrelu_(x, training=True); F.rrelu(x, training=True)
         out.append(torch.equal(state, torch.get_rng_state()))
         a = torch.empty(3, 4, device="meta", requires_grad=True)
         (a * 2).sum().backward()

@@ -31,7 +31,7 @@ MORE = [
 #: only rules use them, their results are complex, or they are of other dtypes than float64
 UNREACHED = {"_threshold_backward", "_leaky_relu_backward", "_hardtanh_backward", "_shrink_backward",
              "_hardsigmoid_backward", "_prelu_backward", "_div_rounded_twice", "polar", "complex",
-             "_sub_scalar"}
+             "_sub_scalar", "conj_physical"}
 
 ELEMENTWISE_KEYS = [key for key, op in REGISTRY.items() if op.kind == ELEMENTWISE and op.differentiable
                     and op.n_outputs == 1]

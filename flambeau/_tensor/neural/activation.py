@@ -16,6 +16,7 @@ from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.handlers import handlers, host_elements
 from ..dispatch.promotion import check_dtype_supported
 from ..fastpath.repeated_calls import repeated
+from ..meta import is_meta
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_read
 
@@ -99,6 +100,8 @@ def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool) -> T
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     a = input._array
+    if is_meta(input):
+        return empty(a.shape, dtype=input.dtype, device=input.device)
     if not training:
         zeros = np.zeros(a.shape, a.dtype)
         if special[0]:
