@@ -323,12 +323,30 @@ def recomputations_that_differ(t):
             calls.append(1)
             return (first if len(calls) == 1 else second)(x)
 
-        return caught(lambda: c.checkpoint(f, leaf(t, 1.0), use_reentrant=False, **how).backward())
+        x = leaf(t, 1.0)
+        return caught(lambda: c.checkpoint(f, x, use_reentrant=False, **how).sum().backward()), x.grad
 
     two, three = lambda x: x.sin().exp(), lambda x: x.sin().exp().sin()
     wide = lambda x: (x.sin() * t.ones(3)).exp()
     return [run(two, three), run(three, two), run(two, three, early_stop=False), run(two, wide),
             run(two, wide, determinism_check="none"), run(two, two, determinism_check="some"), run(two, two)]
+
+
+@program
+def unpacked_tensors_of_other_shapes_and_dtypes(t):
+    seen = []
+    for size, unpacked, f in (
+            ((1,), t.ones(3), t.sin), ((2,), t.ones(3, 2), lambda x: x.exp().sin()), ((2,), t.ones(1, 2), t.sin),
+            ((2,), t.ones(3, 2), lambda x: x * x), ((2,), t.ones(2, dtype=t.float64), t.sin),
+            ((2, 3), t.ones(5, 2), lambda x: x @ t.ones(3, 2)),
+            ((3, 2), t.ones(2, 2), lambda x: x @ t.ones(2, 2))):
+        for create_graph in (False, True):
+            x = t.full(size, 2.0, requires_grad=True)
+            with t.autograd.graph.saved_tensors_hooks(lambda v: v, lambda v, unpacked=unpacked: unpacked):
+                y = f(x)
+            with warnings.catch_warnings(action="ignore"):
+                seen += [caught(lambda: y.sum().backward(create_graph=create_graph)), x.grad]  # noqa: B023
+    return seen
 
 
 @program

@@ -13,7 +13,7 @@ import numpy as np
 from ...backends.bit_views import resolve
 from ...backends.sparse_array import as_array
 from ...devices import CPU
-from ...engine.nodes.node import FREED_MESSAGE, Node
+from ...engine.nodes.node import FREED_MESSAGE, Node, check_gradient_shape
 from ...engine.saved.modified_in_place import modified_input_message, modified_output_message
 from ...engine.saved.saved_tensors import (
     HAS_HOOKS,
@@ -284,7 +284,8 @@ class FunctionNode(Node, FunctionCtx):
                 results.append(g if tensors else resolve(g._array))
                 continue
             if g._array.shape != shape:
-                g = self._reduced(g, shape, len(results))
+                check_gradient_shape(self, len(results), g._array.shape, shape)
+                g = layer.functions.sum_to_size(g, shape)
             if dtype is not None and g._array.dtype != dtype:
                 if g._array.dtype.kind == "c" and dtype.kind != "c":
                     g = layer.functions.real(g)
@@ -293,14 +294,6 @@ class FunctionNode(Node, FunctionCtx):
                 g = g.to(of(dtype))
             results.append(g if tensors else resolve(g._array))
         return results
-
-    def _reduced(self, g: Tensor, shape: tuple[int, ...], index: int) -> Tensor:
-        have = g._array.shape
-        lead = len(have) - len(shape)
-        if lead < 0 or any(s not in (1, have[i + lead]) for i, s in enumerate(shape)):
-            raise RuntimeError(f"Function {self.name()} returned an invalid gradient at index {index} - got "
-                               f"{list(have)} but expected shape compatible with {list(shape)}")
-        return layer.functions.sum_to_size(g, shape)
 
 
 __all__ = ["FunctionCtx", "FunctionNode"]

@@ -48,6 +48,9 @@ def replace_saved_with_packed(node: OpNode, inputs: Sequence[Any], outs: Sequenc
                               packed: dict[int, Packed] | None, original: Tensor | None = None) -> None:
     """Replace the saved tensors of a new node with packed values.
 
+    What a hook unpacks may have another shape or dtype than what was packed, so the node's gradients are brought to
+    those of its inputs.
+
     Args:
         packed: the packed inputs, if they were packed before the operator ran.
     """
@@ -62,6 +65,10 @@ def replace_saved_with_packed(node: OpNode, inputs: Sequence[Any], outs: Sequenc
         places[place] = Packed(outs[k], hooks, is_output=True)
     if places:
         node.replace_saved(places)
+        _, types, conjugate, widen = node.fix or (None, None, False, False)
+        node.fix = (tuple([x._array.shape if isinstance(x, Tensor) else () for x in inputs]),
+                    types or tuple([(x if isinstance(x, Tensor) else outs[0])._array.dtype for x in inputs]),
+                    conjugate, widen)
 
 
 __all__ = ["pack_inputs", "replace_saved_with_packed"]

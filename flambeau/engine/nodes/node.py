@@ -220,4 +220,16 @@ def call_node(node: Node, cotangents: Sequence[Any]) -> list[Any]:
     return list(grads)
 
 
-__all__ = ["FREED_MESSAGE", "Node", "NodeType", "call_node", "next_number"]
+def check_gradient_shape(node: Node, index: int, have: Sequence[int], expected: Sequence[int]) -> None:
+    """Refuse a node's gradient whose shape cannot be summed to that of the node's input.
+
+    Raises:
+        RuntimeError: the input's shape does not broadcast to the gradient's.
+    """
+    lead = len(have) - len(expected)
+    if lead < 0 or any(size not in (1, have[i + lead]) for i, size in enumerate(expected)):
+        raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {index} - got {list(have)} "
+                           f"but expected shape compatible with {list(expected)}")
+
+
+__all__ = ["FREED_MESSAGE", "Node", "NodeType", "call_node", "check_gradient_shape", "next_number"]

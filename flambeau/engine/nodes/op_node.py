@@ -23,7 +23,7 @@ from ..saved.saved_tensors import HAS_HOOKS, IS_FREED, IS_NONE, Hooks, Packed, s
 from ..saved.version_counters import WRITES
 from ..tensor_interface import layer
 from .fused_backward import FUSED, with_history
-from .node import FREED_MESSAGE, Node, NodeType
+from .node import FREED_MESSAGE, Node, NodeType, check_gradient_shape
 
 
 class _Freed:
@@ -304,7 +304,8 @@ class OpNode(Node):
                 continue
             if conjugate:
                 g = xp.conj(g) if tensors else np.conjugate(g)
-            if shapes is not None and (g._array if tensors else g).shape != shapes[i]:
+            if shapes is not None and (shape := (g._array if tensors else g).shape) != shapes[i]:
+                check_gradient_shape(self, i, shape, shapes[i])
                 g = xp.sum_to_size(g, shapes[i])
             if types is not None:
                 array_type = g._array.dtype if tensors else g.dtype
