@@ -259,6 +259,11 @@ def _scalar_pow(base: Any, exponent: Any) -> Any:
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
+def _widened(x: Any) -> Any:
+    """Return the array in float64; "K" would put expanded dimensions last."""
+    return x.astype(F64, "C" if 0 in x.strides else "K")
+
+
 def _correctly_rounded(function: Any, limit: int) -> Any:
     """Return a function that is correctly rounded for float32 arrays up to a size.
 
@@ -268,7 +273,7 @@ def _correctly_rounded(function: Any, limit: int) -> Any:
     """
     def rounded(x: Any) -> Any:
         if x.dtype is F32 and x.size <= limit:
-            return function(x.astype(F64, "C" if 0 in x.strides else "K")).astype(F32)
+            return function(x.astype(F64) if x.flags.forc else _widened(x)).astype(F32)
         return function(x)
 
     rounded.__name__ = function.__name__
@@ -286,7 +291,7 @@ def _limited(function: Any, limit: int, kernel_from: list[int]) -> Any:
         if n > kernel_from[0]:
             raise TooLargeError
         if n <= limit and x.dtype is F32:
-            return function(x.astype(F64, "C" if 0 in x.strides else "K")).astype(F32)
+            return function(x.astype(F64) if x.flags.forc else _widened(x)).astype(F32)
         return function(x)
 
     rounded.__name__ = function.__name__

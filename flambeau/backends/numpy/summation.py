@@ -19,7 +19,7 @@ from ..compiled.thresholds import REDUCTIONS, SUMS
 
 ndarray = np.ndarray
 _add: Any = np.add.reduce
-_INT64 = np.dtype(np.int64)
+_INT64, _F32 = np.dtype(np.int64), np.dtype(np.float32)
 
 BLOCK = 128  # terms that are added sequentially
 ROW = 1024  # terms of one dot product
@@ -128,7 +128,7 @@ def _blocks(x: Any, axis: int) -> Any:
 
 
 def _sum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    if x.size <= BLOCK and dtype is None and x.dtype.kind in "fc" and (
+    if x.size <= BLOCK and dtype is None and ((d := x.dtype) is _F32 or d.kind in "fc") and (
             dim is None or (dim.__class__ is int and -x.ndim <= dim < x.ndim)):
         return _add(x, dim, None, None, keepdim)
     if dtype is not None:
