@@ -44,14 +44,7 @@ class DeviceTracer(Tracer):
             if a.__class__ is np.ndarray and a.size > _MOST_HOST_ELEMENTS and self.known_value(a) is None:
                 raise Unsupported("a tensor of the CPU")
             return super().value_of(tensor)
-        storage = self.storages.get(id(aliasing.owner(a)))
-        if storage is None:
-            storage = self._lift(tensor, a)
-        if tensor._requires_grad and tensor._node is None:
-            self.note_entry_grad(tensor)
-        if tensor._counter is not None:
-            self._check_version(tensor)
-        return storage.read(a)
+        return self._storage_of(tensor, a).read(a)
 
     def _lift(self, tensor: Any, a: np.ndarray) -> Storage:
         """Make an array that existed before the call an input of the graph."""
@@ -101,12 +94,7 @@ class DeviceTracer(Tracer):
             return tuple(map(concrete, scalars))
         finally:
             self.frame_hook.resume()
-        for tensor in (param, *state):
-            if tensor is not None:
-                self.on_version_bump(tensor)
-        for tensor, cell, old in zip(tensors, cells, before, strict=True):
-            if cell is not None and cell.value is not old:
-                self.write(tensor, cell.value)
+        self._write_update(param, state, zip(tensors, cells, before, strict=True))
         return tuple(map(concrete, scalars))
 
     def lower(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Value]:

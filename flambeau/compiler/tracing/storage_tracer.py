@@ -163,6 +163,11 @@ class StorageTracer(Interceptor):
     def value_of(self, tensor: Any) -> Value:
         """Return the IR value that a tensor holds now; a tensor that is not known is lifted to an input."""
         a = tensor._array
+        storage = self._storage_of(tensor, a)
+        return storage.read(a) if a.__class__ is np.ndarray else self._with_bits(storage.read(memory_of(a)), a)
+
+    def _storage_of(self, tensor: Any, a: Any) -> Storage:
+        """The storage of a tensor, lifted if it is not known; its gradient and version at entry are noted."""
         storage = self.storages.get(id(aliasing.owner(a)))
         if storage is None:
             storage = self._lift(tensor, a)
@@ -170,7 +175,7 @@ class StorageTracer(Interceptor):
             self.note_entry_grad(tensor)
         if tensor._counter is not None:
             self._check_version(tensor)
-        return storage.read(a) if a.__class__ is np.ndarray else self._with_bits(storage.read(memory_of(a)), a)
+        return storage
 
     def _with_bits(self, value: Value, a: np.ndarray) -> Value:
         """Return the elements of an array with bits for the value in its memory, or the reverse."""

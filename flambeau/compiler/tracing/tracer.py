@@ -8,7 +8,7 @@ the call continues.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -495,13 +495,17 @@ class Tracer(StorageTracer):
             return plain
         finally:
             self.frame_hook.resume()
+        self._write_update(param, state, zip(tensors, cells, before, strict=True))
+        return plain
+
+    def _write_update(self, param: Any, state: Iterable[Any], changes: Iterable[tuple[Any, Any, Any]]) -> None:
+        """Write the new values of an optimizer's step: (tensor, its cell or None, its value before)."""
         for tensor in (param, *state):
             if tensor is not None:
                 self.on_version_bump(tensor)
-        for tensor, cell, old in zip(tensors, cells, before, strict=True):
+        for tensor, cell, old in changes:
             if cell is not None and cell.value is not old:
                 self.write(tensor, cell.value)
-        return plain
 
     def on_grad_read(self, tensor: Any) -> None:
         """Called when Python reads a tensor's `.grad`."""
