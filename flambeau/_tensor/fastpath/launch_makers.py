@@ -95,8 +95,13 @@ def _trace(a: ndarray) -> Launch:
 
 
 def _masked_fill(a: ndarray, mask: ndarray, value: Any) -> Launch:
+    tensor = isinstance(value, ndarray)
+    if tensor and value.dtype != a.dtype:
+        return None  # `where` would promote, the result has the dtype of `a`
     where = elementwise_launch(REGISTRY["where"], [mask, value, a], {})
-    return None if where is None else lambda x, chosen: where(chosen, x)
+    if where is None:
+        return None
+    return (lambda x, chosen, fill: where(chosen, fill, x)) if tensor else lambda x, chosen: where(chosen, x)
 
 
 def _scan(ufunc: Any) -> Callable[..., Launch]:
