@@ -163,9 +163,10 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
 ), "nn.recurrent"), **dict.fromkeys(("_pack_padded_sequence", "_pad_packed_sequence"), "nn.utils.rnn"),
     **dict.fromkeys(("conj", "_conj"), "_tensor.pointwise.complex"), "_neg_view": "_tensor.functions",
     "_weight_norm": "_tensor.neural.normalization", "_segment_reduce": "_tensor.reduction.segments", **dict.fromkeys((
-    "channel_shuffle", "cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm", "kl_div",
-    "margin_ranking_loss", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
-    "triplet_margin_loss", "_grid_sampler_2d_cpu_fallback", "_log_softmax", "_softmax",
+    "binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedding_loss", "embedding_renorm_",
+    "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss", "native_channel_shuffle",
+    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "triplet_margin_loss", "_grid_sampler_2d_cpu_fallback",
+    "_log_softmax", "_softmax",
 ), "nn.functionals.torch_names"), **dict.fromkeys((
         "_fused_adagrad_", "_fused_adam_", "_fused_adamw_", "_fused_sgd_"), "optim.fused_updates"), **dict.fromkeys((
     "_dirichlet_grad", "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad"), "_tensor.functions")}
@@ -232,8 +233,9 @@ _NEVER_OVERRIDDEN = frozenset((
     "seed", "set_rng_state", "broadcast_shapes",
 ))
 #: functions of `nn.functional` that are others in `torch`
-_NOT_AS_IN_FUNCTIONAL = ("cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm",
-                          "kl_div", "margin_ranking_loss", "poisson_nll_loss", "triplet_margin_loss")
+_NOT_AS_IN_FUNCTIONAL = ("binary_cross_entropy_with_logits", "cosine_embedding_loss", "embedding_renorm_",
+                          "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
+                          "poisson_nll_loss", "triplet_margin_loss")
 _PREFIXES = ("fft_", "linalg_", "special_")  # of functions that are in a module of this name
 
 

@@ -36,6 +36,11 @@ def _kl_div(self: Any, target: Any, reduction: int = 1, *, log_target: bool = Fa
     return F.kl_div(self, target, reduction=_REDUCTIONS[reduction], log_target=log_target)
 
 
+def _ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+              reduction: int = 1, zero_infinity: bool = False) -> Any:
+    return functions.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+
+
 def _margin(function: Callable[..., Any], tensors: int, names: tuple[str, ...]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         given = dict(zip((*names, "reduction"), args[tensors:], strict=False)) | kwargs
@@ -128,6 +133,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "aten.nll_loss.default": _nll_loss, "aten.nll_loss2d.default": _nll_loss,
     "aten.l1_loss.default": _loss(F.l1_loss), "aten.soft_margin_loss.default": _loss(F.soft_margin_loss),
     "aten.kl_div.default": _kl_div, "aten.multilabel_margin_loss.default": _loss(F.multilabel_margin_loss),
+    **dict.fromkeys(("aten.ctc_loss.IntList", "aten.ctc_loss.Tensor"), _ctc_loss),
     "aten.channel_shuffle.default": F.channel_shuffle,
     "aten.margin_ranking_loss.default": _margin(F.margin_ranking_loss, 3, ("margin",)),
     "aten.hinge_embedding_loss.default": _margin(F.hinge_embedding_loss, 2, ("margin",)),

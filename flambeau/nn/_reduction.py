@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from .functionals.reduction import check_reduction, legacy_reduction
-
-_NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+from .functionals.reduction import legacy_reduction, reduction_number
 
 
 def get_enum(reduction: str) -> int:
@@ -21,7 +19,7 @@ def get_enum(reduction: str) -> int:
     """
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
-    return _NUMBERS[check_reduction(reduction)]
+    return reduction_number(reduction)
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:

@@ -35,7 +35,7 @@ from .functionals.torch_names import native_channel_shuffle as native_channel_sh
 
 #: tensor functions re-exported unchanged
 _OPERATORS = (
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "ctc_loss", "conv1d", "conv2d", "conv3d",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "conv1d", "conv2d", "conv3d",
     "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "gelu", "hardshrink", "hardtanh_",
     "linear", "logsigmoid", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pdist", "prelu",
     "relu_", "rrelu_", "scaled_dot_product_attention", "selu_", "softplus", "softshrink",

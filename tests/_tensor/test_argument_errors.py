@@ -38,6 +38,9 @@ M = torch.ones(2, 3)
     (lambda: M.all(1.5), ("all() received an invalid combination of arguments - got (float), but expected one of:\n"
      " * ()\n      didn't match because some of the arguments have invalid types: (!float!)\n"
      " * (tuple of ints dim = None, bool keepdim = False)\n * (int dim, bool keepdim = False)\n")),
+    (lambda: M.eq_((1,)), ("eq_() received an invalid combination of arguments - got (tuple), but expected one of:\n"
+     " * (Tensor other)\n      didn't match because some of the arguments have invalid types: (!tuple of (int,)!)\n"
+     " * (Number other)\n      didn't match because some of the arguments have invalid types: (!tuple of (int,)!)\n")),
     (lambda: M.tril("a"), "tril(): argument 'diagonal' (position 1) must be int, not str"),
     (lambda: M.gather("a", 1), "gather(): argument 'dim' (position 1) must be int, not str"),
     (lambda: M.transpose(), 'transpose() missing 2 required positional argument: "dim0", "dim1"'),

@@ -52,6 +52,31 @@ def write(base: Callable[..., Any], view: Callable[..., Any], value: Callable[..
 
 
 CASES: dict[str, Callable[..., Any]] = {
+    **{f"diag into out, {name}": call for name, call in {
+        "another category": lambda t, x: t.diag(x[0, 0], out=t.zeros(2, 2, dtype=t.int64)),
+        "another dtype": lambda t, x: t.diag(x[0, 0].int(), out=t.zeros(2, 2)),
+        "a leaf": lambda t, x: t.diag(x[0, 0], out=t.zeros(2, 2, requires_grad=True)),
+        "from a leaf": lambda t, x: t.diag(x[0, 0].clone().requires_grad_(), out=t.zeros(2, 2)),
+        "three dimensions": lambda t, x: t.diag(x, out=t.zeros(2)), "a list": lambda t, x: t.diag(x[0, 0], out=[x]),
+        "expanded": lambda t, x: t.diag(x[0, 0], out=t.zeros(1).expand(2, 2))}.items()},
+    **{f"reduction by number {n}, {name}": lambda t, x, call=call, n=n: call(t, x, n) for n in (0, 1, 2, "sum")
+       for name, call in {
+        "bce": lambda t, x, n: t.binary_cross_entropy_with_logits(x, x.sigmoid(), None, x[0], n),
+        "kl_div": lambda t, x, n: t.kl_div(x, x.exp(), n, log_target=False),
+        "ctc": lambda t, x, n: t.ctc_loss(x.log_softmax(2), t.ones(4, 1, dtype=t.int64), (3, 2, 3, 3), (1,) * 4, 0, n),
+        "aten bce": lambda t, x, n: t.ops.aten.binary_cross_entropy_with_logits(x, x.sigmoid(), None, None, n),
+        "aten ctc": lambda t, x, n: t.ops.aten.ctc_loss(
+            x.log_softmax(2), t.ones(4, 1, dtype=t.int64), (3, 2, 3, 3), (1,) * 4, 0, n)}.items() if n != "sum" or
+       not name.startswith("aten")},
+    "default reductions": lambda t, x: (
+        t.binary_cross_entropy_with_logits(x, x.sigmoid()), t.ops.aten.binary_cross_entropy_with_logits(x, x),
+        t.ctc_loss(x.log_softmax(2), t.ones(4, 1, dtype=t.int64), (3, 2, 3, 3), (1,) * 4),
+        t.ops.aten.ctc_loss(x.log_softmax(2), t.ones(4, 1, dtype=t.int64), (3, 2, 3, 3), (1,) * 4)),
+    "bce of a smaller target": lambda t, x: t.binary_cross_entropy_with_logits(x, x[:1], reduction=1),
+    "bce of a larger target": lambda t, x: t.binary_cross_entropy_with_logits(x[:1], x, reduction=1),
+    "ctc of a tuple and a tensor": lambda t, x: t.ctc_loss(x, x[:1], (3, 2, 3, 3), t.ones(4, dtype=t.int64), 0, 1),
+    "polygamma of complex numbers": lambda t, x: t.polygamma(1, x.to(t.complex64)),
+    "polygamma into integers": lambda t, x: t.polygamma(1, x.abs(), out=t.zeros(x.shape, dtype=t.int64)),
     "gradient of as_strided": gradient(lambda t, x: x.as_strided((3, 2), (2, 1), 1)),
     "gradient of an overlapping view": gradient(lambda t, x: x.as_strided((3, 3), (2, 1))),
     "gradient of a written view": gradient(lambda t, x: (x.as_strided((2, 3), (5, 2), 1).mul_(3), x)[1]),

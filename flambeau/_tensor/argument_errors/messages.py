@@ -155,7 +155,8 @@ def _mark(prefix: str, value: Any, kind: str) -> str:
     name = type_name(value)
     if isinstance(value, (list, tuple)):
         elements = ", ".join(map(type_name, value))
-        name += f" of [{elements}]" if isinstance(value, list) else f" of ({elements})"
+        comma = "," if len(value) == 1 else ""
+        name += f" of [{elements}]" if isinstance(value, list) else f" of ({elements}{comma})"
     return prefix + name if name == kind else f"!{prefix}{name}!"
 
 

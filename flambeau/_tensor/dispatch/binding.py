@@ -240,6 +240,8 @@ def general_function(op: Op) -> Callable[..., Any]:
         from ..return_types import named_result
 
         result_type, result_type_of_out = named_result(op), named_result(op, with_out=True)
+    # others are called by functions of the same name, whose arguments may be different ones
+    called_by_programs = not {"nn.functional"}.issuperset(op.expose)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         try:
@@ -274,14 +276,7 @@ def general_function(op: Op) -> Callable[..., Any]:
                 return handlers.write_sparse_out(op, apply(op, inputs, params), inputs, out)
             if out is not None:
                 outs = out if isinstance(out, (tuple, list)) else (out,)
-                if op.name not in _COPIED:
-                    check_records_nothing(op.name, inputs, outs, op.differentiable)
-                if special[0]:
-                    from .forward_mode import tangent_levels
-
-                    if tangent_levels((*inputs, *outs)):
-                        raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not "
-                                                  "support it because it is an out= function")
+                check_out(op, inputs, outs)
                 if op.name in _DTYPES_FIRST:
                     _check_dtypes(op, inputs[0], outs)
             if out is not None and compute_into_out(op, inputs, params, outs):
@@ -304,7 +299,8 @@ def general_function(op: Op) -> Callable[..., Any]:
                 return result_type(result) if out is None else result_type_of_out(result)
             return tuple(result) if result.__class__ is list else result
         except Exception:  # PyTorch parses all arguments before it looks at any
-            _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+            if called_by_programs:
+                _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
             raise
 
     call.__name__ = call.__qualname__ = op.name
@@ -353,7 +349,27 @@ def _raise_if_unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
     """Raise PyTorch's error if a call's arguments fit no signature."""
     unfit = _unfit(op, args, kwargs)
     if unfit is not None:
-        raise unfit from None
+        try:
+            raise unfit from None
+        finally:
+            del unfit  # whose traceback refers to this frame, and so to the arguments
+
+
+def check_out(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Check that a call with `out=` has nothing to record, neither a node nor tangents.
+
+    Raises:
+        RuntimeError: a tensor requires grad, and grad mode is on.
+        NotImplementedError: a tensor has a tangent.
+    """
+    if op.name not in _COPIED:
+        check_records_nothing(op.name, inputs, outs, op.differentiable)
+    if special[0]:
+        from .forward_mode import tangent_levels
+
+        if tangent_levels((*inputs, *outs)):
+            raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not "
+                                      "support it because it is an out= function")
 
 
 def _check_out_overlap(op: Op, inputs: Sequence[Any], outs: Sequence[Any]) -> None:
@@ -570,7 +586,10 @@ def inplace_function(op: Op) -> Callable[..., Any]:
             if unfit is None and str(error).startswith(f"{op.name}() "):
                 unfit = TypeError(str(error).replace(op.name, op.name + "_", 1))
             if unfit is not None:
-                raise unfit from None
+                try:
+                    raise unfit from None
+                finally:
+                    del unfit
             if (reordered := _reordered(op, args, kwargs, "_")) is None:
                 raise
             return call(**reordered)
@@ -580,7 +599,10 @@ def inplace_function(op: Op) -> Callable[..., Any]:
             return apply_inplace(op, inputs, params)
         except Exception:  # PyTorch parses all arguments before it looks at any
             if (refused := _unfit(op, args, kwargs, "_") or refused_write(inputs)) is not None:
-                raise refused from None
+                try:
+                    raise refused from None
+                finally:
+                    del refused  # whose traceback refers to this frame, and so to the arguments
             raise
 
     call.__name__ = call.__qualname__ = op.name + "_"
@@ -595,5 +617,5 @@ def inplace_function(op: Op) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["NO_PARAMS", "REGISTRY", "bind", "copy_out", "general_function", "inplace_function", "public_function",
-           "resize_out", "write_out"]
+__all__ = ["NO_PARAMS", "REGISTRY", "bind", "check_out", "copy_out", "general_function", "inplace_function",
+           "public_function", "resize_out", "write_out"]

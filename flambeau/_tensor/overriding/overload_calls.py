@@ -28,8 +28,9 @@ _DECLARED_FIRST = frozenset(("slice", "softmax", "index", "unfold", "expand", "v
                              "nll_loss2d_forward", "log_sigmoid_forward", "constant_pad_nd", "squeeze", "unsqueeze",
                              "split", "split_with_sizes", "unbind", "transpose", "t", "where", "cat", "stack", "repeat",
                              "flip", "native_dropout", "mse_loss", "smooth_l1_loss", "huber_loss", "im2col", "col2im",
-                             "binary_cross_entropy", "diagonal", "gelu", "elu", "leaky_relu", "glu", "hardtanh",
-                             "silu", "mish", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "softplus"))
+                             "binary_cross_entropy", "binary_cross_entropy_with_logits", "diagonal", "gelu", "elu",
+                             "leaky_relu", "glu", "hardtanh", "silu", "mish", "hardsigmoid", "hardswish", "hardshrink",
+                             "softshrink", "softplus"))
 
 
 def call(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

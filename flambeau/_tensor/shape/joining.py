@@ -24,8 +24,9 @@ from ..argument_errors.guards import NOT_GIVEN, refused
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
-from ..dispatch.binding import public_function
+from ..dispatch.binding import check_out, public_function, write_out
 from ..dispatch.handlers import handlers, host_elements
+from ..dispatch.write_checks import check_overlap
 from ..fastpath.known_views import known_views
 from ..parameter import Parameter
 from ..stream_printing import stream_text
@@ -540,11 +541,22 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
             [0, 2]])
     """
     n = input._array.ndim
-    if n == 1:
-        return public_function(REGISTRY["diag_embed"])(input, offset=diagonal, out=out)
     if n == 2:
         return public_function(REGISTRY["diagonal_copy"])(input, offset=diagonal, out=out)
-    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
+    if n != 1:
+        raise RuntimeError(f"{'diag(): ' if out is None else ''}Supports 1D or 2D tensors. Got {n}D")
+    embed = REGISTRY["diag_embed"]
+    result = public_function(embed)(input, offset=diagonal)
+    if out is None:
+        return result
+    if not isinstance(out, Tensor):  # the function `diag_embed` takes none
+        raise TypeError(f"diag(): argument 'out' must be Tensor, not {type_name(out)}")
+    if not dtypes.can_cast(input.dtype, out.dtype):
+        raise RuntimeError(f"diag: result type {input.dtype.scalar_name} can't be cast to the desired out= type "
+                           f"{out.dtype.scalar_name}")
+    check_out(embed, (input,), (out,))
+    check_overlap(out._array, disjoint=False)
+    return write_out(embed, result, out)
 
 
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:

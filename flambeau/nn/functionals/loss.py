@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from ..._tensor import Tensor, no_grad
 from ..._tensor import functions as fn
@@ -13,11 +14,11 @@ from ...dtypes import can_cast, promote_types
 from ...dtypes import dtype as dtype_type
 from ...modes import special
 from ...warning_location import stacklevel_beside_wrappers
-from .reduction import check_reduction, legacy_reduction, reduce_loss, warn_if_broadcast
+from .reduction import check_reduction, legacy_reduction, reduce_loss, reduction_number, warn_if_broadcast
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "gaussian_nll_loss", "huber_loss",
-    "kl_div", "l1_loss", "mse_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
+    "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
 ]
 
 
@@ -259,8 +260,18 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     reduction = legacy_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return bce_with_logits(input, target, weight, pos_weight, check_reduction(reduction))
+
+
+def bce_with_logits(input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
+                    reduction: str) -> Tensor:
+    """The loss in the target's dtype, of sizes that broadcast.
+
+    Raises:
+        RuntimeError: the target's dtype cannot hold the loss.
+    """
     loss = fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
-                                               reduction=check_reduction(reduction))
+                                               reduction=reduction)
     if loss.dtype is target.dtype:
         return loss
     if not can_cast(loss.dtype, target.dtype):  # PyTorch computes in the memory of 1 - target
@@ -387,3 +398,27 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
 def _broadcasts_to(var: Tensor, input: Tensor) -> bool:
     """Whether `var` has the input's rank and broadcasts to its shape."""
     return var.dim() == input.dim() and all(v in (1, n) for v, n in zip(var.size(), input.size(), strict=True))
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
+    """The connectionist temporal classification loss: minus the log-probability of the targets over all alignments.
+
+    Args:
+        log_probs: (T, N, C) or (T, C), from a log_softmax.
+        targets: (N, S), or concatenated, (sum of target_lengths).
+        input_lengths, target_lengths: (N) each, or () for one sample.
+        blank: the index of the blank class.
+        reduction: "mean", which divides by the targets' lengths first, "sum" or "none".
+        zero_infinity: set infinite losses and their gradients to 0.
+
+    Raises:
+        RuntimeError: invalid lengths or classes.
+
+    >>> import flambeau as torch
+    >>> logs = torch.zeros(2, 1, 2).log_softmax(2)
+    >>> torch.nn.functional.ctc_loss(logs, torch.tensor([[1]]), (2,), (1,))
+    tensor(0.2877)
+    """
+    return fn.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction_number(reduction),
+                       zero_infinity)

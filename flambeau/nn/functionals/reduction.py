@@ -7,6 +7,8 @@ import warnings
 from ..._tensor import Tensor
 from ...warning_location import stacklevel_beside_wrappers
 
+_NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, emit_warning: bool = True,
                      stacklevel: int = 2) -> str:
@@ -31,6 +33,15 @@ def check_reduction(reduction: str) -> str:
     if reduction not in ("none", "mean", "sum", "elementwise_mean"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
+
+
+def reduction_number(reduction: str) -> int:
+    """The number that stands for a reduction in `torch` itself.
+
+    Raises:
+        ValueError: it is unknown.
+    """
+    return _NUMBERS[check_reduction(reduction)]
 
 
 def reduce_loss(loss: Tensor, reduction: str) -> Tensor:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
+from ..._tensor.argument_errors.guards import guard
 from ..._tensor.overriding.other_objects import reports_other_objects
 from ...engine.grad_mode import no_grad
 from . import embedding, loss, margin_loss, normalization, resample
 from .reduction import reduce_loss
 
-__all__ = ["channel_shuffle", "cosine_embedding_loss", "embedding_renorm_", "hinge_embedding_loss", "instance_norm",
-           "kl_div", "margin_ranking_loss", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
-           "poisson_nll_loss", "triplet_margin_loss"]
+__all__ = ["binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedding_loss", "embedding_renorm_",
+           "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss", "native_channel_shuffle",
+           "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "triplet_margin_loss"]
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -26,8 +27,20 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
     >>> torch.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1., 0.]), 2)
     tensor(0.6931)
     """
-    result = loss.kl_div(input, target, reduction="none", log_target=log_target)
-    return result if reduction == 0 else result.mean() if reduction == 1 else result.sum()
+    return reduce_loss(loss.kl_div(input, target, reduction="none", log_target=log_target), _REDUCTIONS[reduction])
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     pos_weight: Tensor | None = None, reduction: int = 0) -> Tensor:
+    """`nn.functional.binary_cross_entropy_with_logits`, with the reduction as a number: 0 "none", 1 "mean", 2 "sum".
+
+    >>> import flambeau as torch
+    >>> torch.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2), reduction=2)
+    tensor(1.3863)
+    """
+    if input.size() != target.size():  # PyTorch computes in the memory of 1 - target
+        (1 - target.detach()).mul_(input.detach())
+    return loss.bce_with_logits(input, target, weight, pos_weight, _REDUCTIONS[reduction])
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
@@ -118,9 +131,10 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     return input
 
 
-for _function in (kl_div, poisson_nll_loss, hinge_embedding_loss, margin_ranking_loss, cosine_embedding_loss,
-                  triplet_margin_loss, instance_norm, embedding_renorm_):
+for _function in (binary_cross_entropy_with_logits, kl_div, poisson_nll_loss, hinge_embedding_loss,
+                  margin_ranking_loss, cosine_embedding_loss, triplet_margin_loss, instance_norm, embedding_renorm_):
     globals()[_function.__name__] = reports_other_objects(_function, _function.__name__)
+    guard(globals()[_function.__name__], "torch", _function.__name__)
 
 
 def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any
 
 from ..._tensor import Tensor
-from ..._tensor import functions as fn
 from .. import functional as F
 from ..functionals.reduction import legacy_reduction
 from .distance import PairwiseDistance
@@ -701,7 +700,7 @@ class CTCLoss(_Loss):
         self.zero_infinity = zero_infinity
 
     def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any) -> Tensor:
-        return fn.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
                           self.zero_infinity)
 
 

@@ -241,7 +241,7 @@ _triangle_vmap(tril)
 _triangle_vmap(triu)
 
 
-@linear(**_DATA_MOVEMENT)
+@linear(exact_out=True, **_DATA_MOVEMENT)
 def diag_embed(xp, input, *, offset=0, dim1=-2, dim2=-1):
     """The last dimension as the diagonal of two new dimensions.
 
