@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -286,3 +288,32 @@ def test_view_of_a_contiguous_transpose_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         torch.ones(2, 2).t().contiguous().view(-1)
+
+
+REFUSED: list[Any] = [
+    lambda x: torch.add(x, "a"), lambda x: x.add_("a"), lambda x: x.pow_("a"), lambda x: x.requires_grad_().add_(1),
+    lambda x: x.sum("a"), lambda x: x.max("a"), lambda x: x.any("a"), lambda x: x.view("a"), lambda x: x.view(7),
+    lambda x: x.reshape("a"), lambda x: torch.cat([x, 3]), lambda x: torch.outer(x, 3), lambda x: x @ torch.ones(9),
+    lambda x: torch.nn.functional.relu("a", x), lambda x: torch.rrelu(x, "a"), lambda x: x.softmax(9), lambda x: x[99],
+]
+
+
+def test_nothing_refers_to_tensors_after_a_call() -> None:
+    """An error, its traceback and the frame that raised it would be a cycle; so is a closure that calls itself."""
+    gc.collect()
+    gc.disable()
+    try:
+        for call in REFUSED:
+            x = torch.ones(3, 4)
+            left = weakref.ref(x)
+            with pytest.raises((TypeError, RuntimeError, IndexError)):
+                call(x)
+            del x
+            assert left() is None, call
+        x = torch.ones(3, 3)
+        left = weakref.ref(x)
+        torch.linalg.multi_dot([x, x, x, x])
+        del x
+        assert left() is None
+    finally:
+        gc.enable()

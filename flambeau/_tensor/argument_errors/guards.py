@@ -105,7 +105,10 @@ def _template(n_free: int) -> CodeType:
         f"            error = unfit({_NAMES!r}, args, kwargs)",
         "            if error is None:",
         "                raise",
-        "            raise error from None",
+        "            try:",
+        "                raise error from None",
+        "            finally:",  # its traceback refers to this frame, and so to the arguments
+        "                del error",
         "    return guarded"]), scope)
     code: CodeType = scope["outer"]().__code__
     return code

@@ -202,15 +202,15 @@ def _chained(matrices: list[Tensor]) -> Tensor:
         if n * k * (m + p) <= m * p * (n + k):
             return mm(mm(a, b), c)
         return mm(a, mm(b, c))
-    split = _best_order([_shape(x) for x in matrices])
+    return _product(matrices, _best_order([_shape(x) for x in matrices]), 0, len(matrices) - 1)
 
-    def product(i: int, j: int) -> Tensor:
-        if i == j:
-            return matrices[i]
-        k = split[i][j]
-        return mm(product(i, k), product(k + 1, j))
 
-    return product(0, len(matrices) - 1)
+def _product(matrices: list[Tensor], split: list[list[int]], i: int, j: int) -> Tensor:
+    """The product of matrices i to j; no closure that calls itself, whose cycle would keep the matrices alive."""
+    if i == j:
+        return matrices[i]
+    k = split[i][j]
+    return mm(_product(matrices, split, i, k), _product(matrices, split, k + 1, j))
 
 
 def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:

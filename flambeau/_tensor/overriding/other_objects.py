@@ -57,7 +57,10 @@ def with_other_object(error: AttributeError, function: Any, args: Sequence[Any],
     name = name or function.__name__
     found = _other_object(function, args, kwargs)
     if found is None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # whose traceback refers to this frame, and so to the arguments
     parameter, position, value = found
     if kind_of(type(value)) == OVERRIDES:
         note_foreign(type(value))

@@ -85,7 +85,10 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                             {"dtype": dtype, "out": out, **numpy_names})
             if unfit is None:
                 raise
-            raise unfit from None
+            try:
+                raise unfit from None
+            finally:
+                del unfit  # whose traceback refers to this frame, and so to the arguments
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = op_part.doc
@@ -203,7 +206,10 @@ def _extremum(name: str, elementwise: str) -> Any:
                 "out": out, **({} if other is missing else {"other": other}), **numpy_names})
             if unfit is None:
                 raise
-            raise unfit from None
+            try:
+                raise unfit from None
+            finally:
+                del unfit
 
     call.__name__ = call.__qualname__ = name
     which, example = ("largest", 3) if name == "max" else ("smallest", 1)
@@ -277,7 +283,10 @@ def _bool_reduction(name: str, reduce: Any) -> Any:
                             {"out": out, **numpy_names})
             if unfit is None:
                 raise
-            raise unfit from None
+            try:
+                raise unfit from None
+            finally:
+                del unfit
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = REGISTRY[name].doc

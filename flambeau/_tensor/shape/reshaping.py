@@ -132,7 +132,10 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
         unfit = refused("view", (self, *size))
         if unfit is None:
             raise
-        raise unfit from None
+        try:
+            raise unfit from None
+        finally:
+            del unfit  # whose traceback refers to this frame, and so to the arguments
     return _viewed(self, shape)
 
 
@@ -194,7 +197,10 @@ def reshape_to(input: Tensor, shape: Any = NOT_GIVEN) -> Tensor:
     if not isinstance(shape, (tuple, list)):
         unfit = refused("reshape", (input, shape))
         if unfit is not None:
-            raise unfit
+            try:
+                raise unfit
+            finally:
+                del unfit
     return reshape(input, shape)
 
 
