@@ -9,7 +9,7 @@ from __future__ import annotations
 #: modules of `ops` -> the keys of their operators
 OPERATORS: dict[str, str] = {
     "linalg.decomposition": """
-        linalg_cholesky_ex linalg_qr _diagonal_part linalg_eigh linalg_eig linalg_svd linalg_matrix_exp
+        linalg_cholesky_ex _cholesky linalg_qr _diagonal_part linalg_eigh linalg_eig linalg_svd linalg_matrix_exp
     """,
     "linalg.determinant": "linalg_det _cofactors _cofactors_backward linalg_slogdet",
     "linalg.distance": "_cdist_forward _cdist_backward _euclidean_dist _pdist_forward",

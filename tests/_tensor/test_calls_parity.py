@@ -75,6 +75,10 @@ CASES: dict[str, Callable[..., Any]] = {
     "bce of a smaller target": lambda t, x: t.binary_cross_entropy_with_logits(x, x[:1], reduction=1),
     "bce of a larger target": lambda t, x: t.binary_cross_entropy_with_logits(x[:1], x, reduction=1),
     "ctc of a tuple and a tensor": lambda t, x: t.ctc_loss(x, x[:1], (3, 2, 3, 3), t.ones(4, dtype=t.int64), 0, 1),
+    **{f"cholesky of {shape}": lambda t, x, shape=shape: (
+        t.tensor(t.cholesky(t.ones(shape, requires_grad=True)).grad_fn.name() == "CholeskyBackward0"),
+        t.cholesky(t.zeros(shape, dtype=t.int64)))
+       for shape in ((0,), (0, 2, 3), (2, 0, 0), (0, 2, 2), (2, 3), (1, 1))},
     "polygamma of complex numbers": lambda t, x: t.polygamma(1, x.to(t.complex64)),
     "polygamma into integers": lambda t, x: t.polygamma(1, x.abs(), out=t.zeros(x.shape, dtype=t.int64)),
     "gradient of as_strided": gradient(lambda t, x: x.as_strided((3, 2), (2, 1), 1)),

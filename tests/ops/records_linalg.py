@@ -130,7 +130,7 @@ record("linalg.lstsq", lambda make: [sample(make(3, 2), make(3, 1), driver="gels
        covers=("_linalg_lstsq",))
 # their gradients are along Hermitian matrices only: see test_matmul
 record("linalg.cholesky", lambda make: [sample(positive(make, 3))], reference=np.linalg.cholesky, differentiable=False,
-       covers=("linalg_cholesky_ex",))
+       covers=("linalg_cholesky_ex", "_cholesky"))
 record("linalg.eigh", lambda make: [sample(positive(make, 3))], differentiable=False, covers=("linalg_eigh",))
 record("linalg.eig", lambda make: [sample(near_identity(make, 3, 3))], differentiable=False, keeps_dtype=False,
        covers=("linalg_eig",))

@@ -172,10 +172,7 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     tensor([[2.]])
     """
     warn_once(_CHOLESKY)
-    if not input._array.size and out is None:
-        return layer.functions.empty_like(input)
-    check_matrices("cholesky", input, square=True)
-    factor, info = apply(REGISTRY["linalg_cholesky_ex"], [input], {"upper": upper})
+    factor, info = apply(REGISTRY["_cholesky"], [input], {"upper": upper})
     failure = _first_failure(info)
     if failure is not None:
         raise LinAlgError(f"cholesky: {failure[0]}The factorization could not be completed because the input is not "

@@ -33,6 +33,21 @@ def linalg_cholesky_ex(xp, input, *, upper=False, check_errors=False):
     return xp.cholesky(input, upper)
 
 
+@op(name="linalg_cholesky_ex", key="_cholesky", node="CholeskyBackward0", outputs=("L", "info"), expose=(),
+    check=lambda input: _check_unless_empty(input), holomorphic=False, batching_rule="trailing",
+    unsupported_dtypes=not_implemented("cholesky_cpu", *NO_LAPACK, empty=False))
+def cholesky(xp, input, *, upper=False):
+    """`linalg_cholesky_ex` of `torch.cholesky`: an input without elements may have any shape and dtype."""
+    if 0 in input.shape:
+        return xp.zeros_like(input), xp.zeros(input.shape[:-2], dtype="int32")
+    return xp.cholesky(input, upper)
+
+
+def _check_unless_empty(input):
+    if 0 not in input.shape:
+        check_matrices("cholesky", input, square=True)
+
+
 def _cholesky_vjp(xp, g, factor, upper):
     low, g = (conj_transpose(xp, factor), conj_transpose(xp, g)) if upper else (factor, g)
     inner = xp.tril(xp.matmul(conj_transpose(xp, low), g), 0)
@@ -51,8 +66,9 @@ def _cholesky_jvp(xp, t_input, L, upper):
     return (conj_transpose(xp, tangent) if upper else tangent), None
 
 
-linalg_cholesky_ex.vjp(input=lambda xp, g0, L, upper: _cholesky_vjp(xp, g0, L, upper))
-linalg_cholesky_ex.jvp(_cholesky_jvp)
+for _op in (linalg_cholesky_ex, cholesky):
+    _op.vjp(input=lambda xp, g0, L, upper: _cholesky_vjp(xp, g0, L, upper))
+    _op.jvp(_cholesky_jvp)
 
 
 # ----- QR and eigenvalue decompositions ---------------------------------------------------------------
