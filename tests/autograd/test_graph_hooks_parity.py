@@ -339,7 +339,8 @@ def unpacked_tensors_of_other_shapes_and_dtypes(t):
             ((1,), t.ones(3), t.sin), ((2,), t.ones(3, 2), lambda x: x.exp().sin()), ((2,), t.ones(1, 2), t.sin),
             ((2,), t.ones(3, 2), lambda x: x * x), ((2,), t.ones(2, dtype=t.float64), t.sin),
             ((2, 3), t.ones(5, 2), lambda x: x @ t.ones(3, 2)),
-            ((3, 2), t.ones(2, 2), lambda x: x @ t.ones(2, 2))):
+            ((3, 2), t.ones(2, 2), lambda x: x @ t.ones(2, 2)), ((2,), t.ones(3), t.sin), ((2,), t.ones(3), t.exp),
+            ((2, 3), t.ones(3, 4), lambda x: x @ t.ones(3, 2)), ((2,), t.ones(3), lambda x: x * t.ones(2))):
         for create_graph in (False, True):
             x = t.full(size, 2.0, requires_grad=True)
             with t.autograd.graph.saved_tensors_hooks(lambda v: v, lambda v, unpacked=unpacked: unpacked):

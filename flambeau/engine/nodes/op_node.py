@@ -196,19 +196,22 @@ class OpNode(Node):
             tensor._tangents = self.extra.tangents[number]
         return tensor
 
-    def vjp(self, cotangents: Any, tensors: bool, wanted: Sequence[bool] | None = None) -> Any:
+    def vjp(self, cotangents: Any, tensors: bool, wanted: Sequence[bool] | None = None,
+            unpacked: list[Any] | None = None) -> Any:
         """The cotangents of the inputs.
 
         Args:
             cotangents: of the output; a list where there are several outputs.
             tensors: whether cotangents are tensors, whose operators are recorded; else arrays.
             wanted: the inputs whose cotangents are computed; None for all that the plan has.
+            unpacked: the saved values, if they were unpacked before.
         """
         plan = self.plan
         needs = plan.needs if wanted is None else tuple(map(and_, plan.needs, wanted))
         fix = self.fix
         gs = tuple(cotangents) if self.op.n_outputs > 1 else (cotangents,)
-        unpacked = self.unpack(tensors) if plan.saves_tensors else []
+        if unpacked is None:
+            unpacked = self.unpack(tensors) if plan.saves_tensors else []
         try:
             products: list[Any] | None = None
             if fix is not None:
@@ -256,6 +259,15 @@ class OpNode(Node):
             if tensors:
                 raise
             return self._vjp_over_tensors(cotangents)
+        except (ValueError, IndexError):  # NumPy's error for what a hook unpacked: operators of tensors raise PyTorch's
+            if tensors or not plan.saves_tensors or not any(x.__class__ is Packed for x in self._entries()):
+                raise
+            return self._vjp_over_tensors(cotangents, [
+                layer.wrap(x) if isinstance(x, np.ndarray) else x for x in unpacked])
+
+    def _entries(self) -> list[Any]:
+        """The saved values as they are stored, those of outputs without their versions."""
+        return [x[0] if x.__class__ is tuple else x for x in self.saved or ()]
 
     def _narrow_products(self, g: Any, saved: Sequence[Any], needs: Sequence[bool]) -> list[Any] | None:
         """The cotangents of bfloat16 that are products, without widening; by input, None for others.
@@ -275,14 +287,14 @@ class OpNode(Node):
                 result[i] = run_in_quiet(function, pick(values))
         return result
 
-    def _vjp_over_tensors(self, cotangents: Any) -> list[Any]:
-        """`vjp` of arrays, computed by operators of tensors: some of the arrays are sparse."""
+    def _vjp_over_tensors(self, cotangents: Any, unpacked: list[Any] | None = None) -> list[Any]:
+        """`vjp` of arrays, computed by operators of tensors: some of the arrays are sparse, or not of its shapes."""
         several = self.op.n_outputs > 1
         gs = [None if g is None else layer.wrap(as_array(g))
               for g in (cotangents if several else [cotangents])]
         token = grad_mode.set(False)
         try:
-            result = self.vjp(gs if several else gs[0], True)
+            result = self.vjp(gs if several else gs[0], True, None, unpacked)
         finally:
             grad_mode.reset(token)
         return [None if g is None else resolve(g._array) for g in result]
