@@ -31,10 +31,6 @@ _VOID = np.dtype("V1").num
 observing = [0]
 
 
-#: the value of `special` while a call is observed that may take its shortest way
-observing = [0]
-
-
 def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that applies operators to its arguments, with launches for calls that come again and again."""
     launches = Launches()
