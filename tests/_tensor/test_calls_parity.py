@@ -79,6 +79,7 @@ CASES: dict[str, Callable[..., Any]] = {
         t.tensor(t.cholesky(t.ones(shape, requires_grad=True)).grad_fn.name() == "CholeskyBackward0"),
         t.cholesky(t.zeros(shape, dtype=t.int64)))
        for shape in ((0,), (0, 2, 3), (2, 0, 0), (0, 2, 2), (2, 3), (1, 1))},
+    "remainder of a complex number into out": lambda t, x: t.remainder(1j, x, out=x.clone()),
     "polygamma of complex numbers": lambda t, x: t.polygamma(1, x.to(t.complex64)),
     "polygamma into integers": lambda t, x: t.polygamma(1, x.abs(), out=t.zeros(x.shape, dtype=t.int64)),
     "gradient of as_strided": gradient(lambda t, x: x.as_strided((3, 2), (2, 1), 1)),

@@ -19,7 +19,7 @@ from ...kernels.memory_format import layouts_seen, with_preserved_strides
 from ...modes import device_memory, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
-from ..argument_errors.guards import NOT_GIVEN, refused_write
+from ..argument_errors.guards import GUARDED_FUNCTIONS, NOT_GIVEN, refused_write
 from ..argument_errors.out_arguments import NO_DERIVATIVE, check_records_nothing
 from ..fastpath.by_arity import binary, unary
 from ..fastpath.known_views import known_views
@@ -240,8 +240,8 @@ def general_function(op: Op) -> Callable[..., Any]:
         from ..return_types import named_result
 
         result_type, result_type_of_out = named_result(op), named_result(op, with_out=True)
-    # others are called by functions of the same name, whose arguments may be different ones
-    called_by_programs = not {"nn.functional"}.issuperset(op.expose)
+    # others are called by a function of the same name, in another order or form, which explains errors itself
+    parses = op.name not in GUARDED_FUNCTIONS if not op.expose else op.expose != ("nn.functional",)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         try:
@@ -299,7 +299,7 @@ def general_function(op: Op) -> Callable[..., Any]:
                 return result_type(result) if out is None else result_type_of_out(result)
             return tuple(result) if result.__class__ is list else result
         except Exception:  # PyTorch parses all arguments before it looks at any
-            if called_by_programs:
+            if parses:
                 _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
             raise
 
