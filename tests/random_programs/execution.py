@@ -51,7 +51,7 @@ class _Prelude:
     """The prelude's classes in one library: made once, noting for the session that is at work."""
 
     made: ClassVar[dict[str, dict[str, Any]]] = {}
-    at_work: Session | None = None
+    at_work: weakref.ref[Session] | None = None  # its tensors live no longer than the program
 
     @classmethod
     def of(cls, library: ModuleType) -> dict[str, Any]:
@@ -64,8 +64,9 @@ class _Prelude:
 
     @classmethod
     def note(cls, *values: Any) -> None:
-        assert cls.at_work is not None
-        cls.at_work.step.noted.append([snapshot(value) for value in values])
+        session = None if cls.at_work is None else cls.at_work()
+        assert session is not None
+        session.step.noted.append([snapshot(value) for value in values])
 
 
 class Session:
@@ -86,7 +87,7 @@ class Session:
         """Run one statement; its error is part of what it did."""
         step = self.step = Step(text)
         began = self._birth_number() if "create_graph" in text else 0
-        _Prelude.at_work = self
+        _Prelude.at_work = weakref.ref(self)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
