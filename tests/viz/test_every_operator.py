@@ -15,12 +15,13 @@ RECORDS = {name: record for name, record in load().items() if record.differentia
 
 def outputs_of(record, requires_grad=True):
     """The results of an operator's first sample that require grad."""
-    for sample in record.samples(Make(torch, torch.float32, requires_grad=requires_grad)):
-        found = public(torch, record.name)(*sample.args, **sample.kwargs)
-        found = [x for x in (found if isinstance(found, (tuple, list)) else [found]) if isinstance(x, torch.Tensor)]
-        found = [x for x in found if x.grad_fn is not None]
-        if found:
-            return found
+    for dtype in (torch.float32, torch.complex64) if record.complex else (torch.float32,):
+        for sample in record.samples(Make(torch, dtype, requires_grad=requires_grad)):
+            found = public(torch, record.name)(*sample.args, **sample.kwargs)
+            found = [x for x in (found if isinstance(found, (tuple, list)) else [found]) if isinstance(x, torch.Tensor)]
+            found = [x for x in found if x.grad_fn is not None]
+            if found:
+                return found
     return []
 
 
