@@ -73,11 +73,8 @@ def _scatter(a: ndarray, index: ndarray, src: Any = None, *, dim: int, value: An
     return launch
 
 
-def _scatter_add(a: ndarray, index: ndarray, src: ndarray, dim: int) -> Launch:
-    positions = _positions(a, index, dim)
-    if positions is None or index.shape != src.shape or a.dtype is not src.dtype or a.dtype.kind != "f":
-        return None
-
+def _adding(positions: Callable[[ndarray], Any]) -> Launch:
+    """The launch that adds a source at the positions of an index; None where one is out of range."""
     def launch(x: ndarray, index: ndarray, source: ndarray) -> Any:
         found = positions(index)
         if found is None:
@@ -87,6 +84,13 @@ def _scatter_add(a: ndarray, index: ndarray, src: ndarray, dim: int) -> Launch:
         return result
 
     return launch
+
+
+def _scatter_add(a: ndarray, index: ndarray, src: ndarray, dim: int) -> Launch:
+    positions = _positions(a, index, dim)
+    if positions is None or index.shape != src.shape or a.dtype is not src.dtype or a.dtype.kind != "f":
+        return None
+    return _adding(positions)
 
 
 def _vector(a: ndarray, index: Any, dim: int) -> int | None:
@@ -134,16 +138,7 @@ def _index_add(a: ndarray, index: ndarray, source: ndarray, dim: int, alpha: Any
         return None
     shape, kept = source.shape, (-1, *(1,) * (a.ndim - 1 - axis))
     blank = np.zeros(shape, np.int64)
-
-    def launch(x: ndarray, index: ndarray, source: ndarray) -> Any:
-        found = positions(blank + index.reshape(kept))
-        if found is None:
-            return None
-        result = x.copy()
-        _add_at(result.reshape(-1), found.reshape(-1), source.reshape(-1))
-        return result
-
-    return launch
+    return _adding(lambda index: positions(blank + index.reshape(kept)))
 
 
 def _embedding(weight: ndarray, indices: ndarray, **params: Any) -> Launch:

@@ -124,6 +124,19 @@ def _from_float(builder: ir.IRBuilder, x: Any, to: np.dtype, lanes: int) -> Any:
     return integer if between == result else builder.trunc(integer, result)
 
 
+class BFloatType(ir.Type):  # type: ignore[misc]
+    """LLVM's bfloat, which llvmlite lacks."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloatType)
+
+    def __hash__(self) -> int:
+        return hash(BFloatType)
+
+
 def to_bfloat16(builder: ir.IRBuilder, x: Any, lanes: int) -> Any:
     """Round float32 to bfloat16 (i16), ties to even."""
     wide = ir.VectorType(ir.IntType(32), lanes) if lanes else ir.IntType(32)

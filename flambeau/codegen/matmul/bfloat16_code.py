@@ -25,7 +25,7 @@ from ..llvm.loop_nests import (
     transpose_vectors,
     word,
 )
-from ..llvm.lowering import constant, intrinsic, splat, to_bfloat16
+from ..llvm.lowering import BFloatType, constant, intrinsic, splat, to_bfloat16
 
 #: rows of a block, and columns of a panel: 24 accumulators
 ROWS, LANES, COLUMNS = 12, 16, 32
@@ -35,22 +35,7 @@ _PAIRS = ir.VectorType(I32, LANES)
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 #: fields of the plan
 ROW_COUNT, COLUMN_COUNT, DEPTH, STRIDE, BLOCKS, PANELS, BLOCK_GROUP, PANEL_GROUP, HAS_BIAS, LEFT, RIGHT = range(11)
-
-
-class _BFloat(ir.Type):  # type: ignore[misc]
-    """LLVM's bfloat, which llvmlite lacks."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BFloat)
-
-    def __hash__(self) -> int:
-        return hash(_BFloat)
-
-
-_BFLOATS = ir.VectorType(_BFloat(), 2 * LANES)
+_BFLOATS = ir.VectorType(BFloatType(), 2 * LANES)
 
 
 def _operand(b: ir.IRBuilder, pointers: Any, index: int) -> Any:

@@ -27,7 +27,7 @@ from ..llvm.loop_nests import (
     transpose_vectors,
     word,
 )
-from ..llvm.lowering import constant, intrinsic
+from ..llvm.lowering import BFloatType, constant, intrinsic
 
 LINES, STEP, BLOCK = 16, 32, 32
 #: bytes of a tile, and of its rows
@@ -48,19 +48,6 @@ SOURCE, STRIDE, BATCH, TARGET, GANG = range(6, 11)
  RIGHT_BATCH) = range(6, 16)
 #: tile registers: sums by tile of lines and half of the panel, then the operands'
 _SUMS, _LEFTS, _RIGHTS = ((0, 1), (2, 3)), (4, 5), (6, 7)
-
-
-class _BFloat(ir.Type):  # type: ignore[misc]
-    """LLVM's bfloat, which llvmlite lacks."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BFloat)
-
-    def __hash__(self) -> int:
-        return hash(_BFloat)
 
 
 def _operand(b: ir.IRBuilder, pointers: Any, index: Any) -> Any:
@@ -271,7 +258,7 @@ def _load_bias(b: ir.IRBuilder, bias: Any, start: Any, count: Any, added: Sequen
 def _rounded(b: ir.IRBuilder, values: Sequence[Any]) -> Any:
     """One or two vectors of float32 as bfloat16, with zeros for a missing one."""
     narrow = ir.VectorType(_I16, LINES)
-    halves = [b.bitcast(_call(b, "avx512bf16.cvtneps2bf16.512", [value], ir.VectorType(_BFloat(), LINES)), narrow)
+    halves = [b.bitcast(_call(b, "avx512bf16.cvtneps2bf16.512", [value], ir.VectorType(BFloatType(), LINES)), narrow)
               for value in values]
     other = halves[1] if len(halves) == 2 else constant(0, narrow)
     return b.shuffle_vector(halves[0], other, ir.Constant(ir.VectorType(I32, STEP), list(range(STEP))))
