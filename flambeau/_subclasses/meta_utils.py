@@ -15,19 +15,31 @@ from .._tensor.tensor import wrap
 class MetaConverter:
     """Converts tensors to meta tensors.
 
+    Attributes:
+        hit: the number of tensors that were converted.
+        miss: the number of those that could not be: sparse and nested ones.
+
     >>> import flambeau as torch
     >>> from flambeau._subclasses.meta_utils import MetaConverter
-    >>> MetaConverter()(torch.ones(2))
+    >>> convert = MetaConverter()
+    >>> convert(torch.ones(2))
     tensor(..., device='meta', size=(2,))
+    >>> convert.successful()
+    True
     """
 
     def __init__(self, *, copy_data: bool = False) -> None:
         self.copy_data = copy_data
+        self.hit = self.miss = 0
         self._converted: dict[int, tuple[weakref.ref[Any], Any]] = {}
 
     def __call__(self, t: Any, shape_env: Any = None, *, callback: Any = None, **settings: Any) -> Any:
         if not isinstance(t, Tensor) or is_meta(t):
             return t
+        if is_sparse_any(t) or t.is_nested:
+            self.miss += 1
+            return NotImplemented
+        self.hit += 1
         found = self._converted.get(id(t))
         if found is not None and found[0]() is t:
             return found[1]
@@ -37,6 +49,11 @@ class MetaConverter:
             out.requires_grad_()
         self._converted[id(t)] = (weakref.ref(t), out)
         return out
+
+
+    def successful(self) -> bool:
+        """Whether tensors were converted, all of them."""
+        return self.hit > 0 and self.miss == 0
 
 
 def is_sparse_any(t: Any) -> bool:

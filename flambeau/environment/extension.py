@@ -215,10 +215,19 @@ _functorch = LeftOut("torch._C._functorch", "the interpreters of transforms are 
                              "_add_batch_dim": _add_batch_dim, "_remove_batch_dim": _remove_batch_dim})
 _distributed_rpc = LeftOut("torch._C._distributed_rpc", "flambeau has no remote calls",
                            values={"_is_current_rpc_agent_set": _jit_can_fuse_on_cpu})
-Graph, Value, Node, Block, ScriptModule, ScriptFunction, CompilationUnit, ScriptObject, ScriptMethod = (
-    refusing_class(f"torch._C.{name}", _TORCHSCRIPT)
-    for name in ("Graph", "Value", "Node", "Block", "ScriptModule", "ScriptFunction", "CompilationUnit",
-                 "ScriptObject", "ScriptMethod"))
+#: classes of TorchScript, which programs name in annotations and `isinstance`
+SCRIPT_CLASSES = """
+    AliasDb ArgumentSpec AwaitType Block BufferDict CallStack Capsule ClassType Code CompilationUnit
+    CompleteArgumentSpec ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext
+    EnumType ErrorReport ExecutionPlan Gradient Graph GraphExecutorState IODescriptor InferredType InterfaceType
+    LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoopLogger OperatorInfo ParameterDict RRefType
+    ScriptClass ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptFunction ScriptList
+    ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty
+    SerializationStorageContext StaticModule SymBoolType SymIntType TracingState UnionType Use Value
+""".split()  # noqa: SIM905
+vars().update({_name: refusing_class(f"torch._C.{_name}", _TORCHSCRIPT) for _name in SCRIPT_CLASSES})
+#: names of `torch._C` that are defined elsewhere
+_DEFINED_IN = {"FileCheck": "testing.file_check", "FunctionSchema": "ops.schemas", "Argument": "ops.schemas"}
 _jit_script_compile = refusing_function("torch._C._jit_script_compile", _TORCHSCRIPT)
 
 
@@ -227,6 +236,8 @@ def __getattr__(name: str) -> Any:
         from ..c10d import extension
 
         return extension
+    if name in _DEFINED_IN:
+        return getattr(importlib.import_module(f"{__package__.rpartition('.')[0]}.{_DEFINED_IN[name]}"), name)
     if "autocast" in name and hasattr(autocast_state, name):
         return getattr(autocast_state, name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")
