@@ -19,7 +19,7 @@ from ..convolution.blocking import balanced_size
 from ..convolution.correlation import Images, aligned
 from ..convolution.geometry import triple
 from . import code as pooling_code
-from . import max_gradient
+from . import max_gradient, row_kernel
 from .plan import POOLING, Windows, adaptive, regular, transposed
 
 #: maximum bytes of a block's input copy and output buffer
@@ -121,6 +121,13 @@ def _launches(what: str, outputs: tuple[Spec, ...], x: Spec, windows: tuple[Wind
     _check(outputs, x, windows)
     if outputs[0].size == 0:
         return ()
+    if what in (pooling_code.MAX, pooling_code.MEAN):
+        source, output = (Images.of(each, each.shape) for each in (x, outputs[0]))
+        inner = row_kernel.fits(windows[-1], source, output, pooling_code.lanes_of(x.dtype))
+        if inner is not None:
+            planes = (*[_UNIT] * (3 - len(windows)), *windows)
+            return tuple(row_kernel.launches(what == pooling_code.MEAN, source, output, planes, inner, x.shape[0],
+                                             x.shape[1], divisor, GRAIN, CHUNKS))
     return tuple(_Pooling(what, outputs, x, windows, divisor).launches())
 
 
