@@ -62,6 +62,19 @@ def enable_kernels() -> bool:
     return True
 
 
+#: small calls for which NumPy takes several times a launch's time, before kernels are loaded for their sake alone:
+#: loading takes as long as some thousand of them
+SMALL_CALLS_BEFORE_KERNELS = 10_000
+_small_calls = [0]
+
+
+def count_small_call() -> None:
+    """Count a call that launches would shorten; after `SMALL_CALLS_BEFORE_KERNELS`, load kernels."""
+    _small_calls[0] = count = _small_calls[0] + 1
+    if count == SMALL_CALLS_BEFORE_KERNELS:
+        enable_kernels()
+
+
 def compiled_operators(registry: dict[str, Any]) -> Operators | None:
     """The kernels of declared operators, created on first use; None where kernels cannot be compiled.
 
@@ -290,6 +303,7 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
 
 
 __all__ = ["bfloat16_products", "compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels",
-           "copy_with_layout", "enable_kernels", "fourier_kernels", "grid_sampling_kernels", "indexing_kernels",
-           "new_copy", "recurrent_kernels", "reduce_arrays", "resampling_kernels", "run_update",
+           "copy_with_layout", "count_small_call", "enable_kernels", "fourier_kernels",
+           "grid_sampling_kernels", "indexing_kernels", "new_copy",
+           "recurrent_kernels", "reduce_arrays", "resampling_kernels", "run_update",
            "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sparse_kernels", "sum_rows"]

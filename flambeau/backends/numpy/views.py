@@ -39,14 +39,24 @@ def _view(x: Any, size: tuple[int, ...]) -> Any:
     Raises:
         RuntimeError: the strides do not allow it (PyTorch's text).
     """
-    shape = infer_size(tuple(size), x.size)
+    result = reshaped_view(x, tuple(size))
+    if result is None:
+        raise RuntimeError(_VIEW_INCOMPATIBLE)
+    return result
+
+
+def reshaped_view(x: Any, size: tuple[int, ...]) -> Any:
+    """Return a view of `x` with another shape; None if the strides do not allow it.
+
+    Raises:
+        RuntimeError: the shape has another number of elements.
+    """
+    shape = infer_size(size, x.size)
     if is_row_major(x) or (x.flags.c_contiguous and not x.size):
         return x.reshape(shape)
     item = x.itemsize
     strides = _view_strides(x.shape, element_strides(x), shape)
-    if strides is None:
-        raise RuntimeError(_VIEW_INCOMPATIBLE)
-    return view_memory(x, shape, tuple(s * item for s in strides))
+    return None if strides is None else view_memory(x, shape, tuple([s * item for s in strides]))
 
 
 def _view_strides(shape: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> list[int] | None:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import codegen
+from ...backends.compiled import count_small_call
 from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
+from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...backends.special_functions import ROUNDED
 from ...dtypes import float32, float64
 from ...errstate import run_quietly
@@ -45,6 +47,9 @@ _IN_DOUBLE = frozenset((
 #: the same where results are reduced
 _REDUCED_IN_DOUBLE = frozenset((
     "mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"))
+#: those of them with one array and one result, and those that may convert their input
+_OF_ONE_ARRAY = frozenset(("softmax", "log_softmax", "logsumexp", "var", "std"))
+_CONVERTING = frozenset(("softmax", "log_softmax"))
 #: the same for declarations whose transcendental functions alone are computed in float64
 _ROUNDED = frozenset(("glu",))
 IN_DOUBLE = 1024
@@ -115,7 +120,8 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
     """A primitive with programs for arrays of at least `least` elements; for C-contiguous ones only if `rows`."""
     fallback: Callable[..., Any] | None = None
     is_attention = name == "scaled_dot_product_attention"
-    in_double, reduced = name in _IN_DOUBLE, name in _REDUCED_IN_DOUBLE
+    in_double, reduced, converting = name in _IN_DOUBLE, name in _REDUCED_IN_DOUBLE, name in _CONVERTING
+    has_small, of_one_array = in_double or reduced, name in _OF_ONE_ARRAY
     programs = ProgramCache(f"operator {name}", lambda xp: getattr(xp, name))
     rounded = name in _ROUNDED
     launches = ProgramCache(f"operator {name} in double", (
@@ -125,25 +131,31 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
 
     def run(*args: Any, **params: Any) -> Any:
         nonlocal fallback
+        if fallback is None:
+            fallback = lookup(name)
         x = args[0]
-        if (x.__class__ is np.ndarray and x.size >= least and x.size > SIZES[0] and x.dtype.kind == "f"
-                and codegen.available() and not (rows and any(map(_is_noncontiguous, args)))):
+        if x.__class__ is not np.ndarray:
+            return fallback(*args, **params)
+        if has_small and x.size <= IN_DOUBLE and x.dtype is F32 and not (converting and _converts(args, params)) and (
+                in_double or params.get("reduction") != "none"):
+            if not SMALL_KERNELS[0]:
+                count_small_call()
+            if of_one_array:
+                return fallback(x.astype(F64), *args[1:], **params).astype(F32)
+            return _in_double(fallback, _widened, _narrowed, args, params)
+        if (x.size >= least and x.size > SIZES[0] and x.dtype.kind == "f" and codegen.available()
+                and not (rows and any(map(_is_noncontiguous, args)))):
             result = programs.run(args, params)
             if result is not NO_RESULT:
                 return match_layout(result, x) if is_attention else result
-        if fallback is None:
-            fallback = lookup(name)
-        if (in_double or (reduced and params.get("reduction") != "none")) and x.__class__ is np.ndarray and (
-                x.dtype is F32 and x.size <= IN_DOUBLE and not _converts(name, args, params)):
-            return _in_double(fallback, _widened, _narrowed, args, params)
         return fallback(*args, **params)
 
     def launch(args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
         if not codegen.available() or args[0].dtype is not F32:
             return None
         if args[0].size <= IN_DOUBLE and args[0].size < least:
-            if not (in_double or rounded or (reduced and params.get("reduction") != "none")) or _converts(
-                    name, args, params):
+            if not (in_double or rounded or (reduced and params.get("reduction") != "none")) or (
+                    converting and _converts(args, params)):
                 return None
             return launches.launch(args, params)
         return programs.launch(args, params) if args[0].size >= least else None
@@ -175,10 +187,8 @@ def _cast(xp: Any, source: np.dtype, dtype: Any, x: Any) -> Any:
     return xp.to(x, dtype) if getattr(x, "dtype", None) == source else x
 
 
-def _converts(name: str, args: Sequence[Any], params: dict[str, Any]) -> bool:
+def _converts(args: Sequence[Any], params: dict[str, Any]) -> bool:
     """Whether a softmax converts its input to another dtype."""
-    if name not in ("softmax", "log_softmax"):
-        return False
     dtype = params["dtype"] if "dtype" in params else args[2] if len(args) > 2 else None
     return dtype is not None
 
