@@ -164,7 +164,7 @@ def _blocks(n: int, spatial: Sizes, bytes_per_position: int) -> Iterator[tuple[s
             yield slice(image, image + 1), slice(start, min(start + rows, spatial[0]))
 
 
-def _windows(padded: np.ndarray, kernel: Sizes, spatial: Sizes, stride: Sizes, dilation: Sizes) -> np.ndarray:
+def windows_of(padded: np.ndarray, kernel: Sizes, spatial: Sizes, stride: Sizes, dilation: Sizes) -> np.ndarray:
     """A view (N, C, *kernel, *spatial) of every window of a padded (N, C, ...) array."""
     batch, channel, *steps = padded.strides
     return as_strided(padded, (*padded.shape[:2], *kernel, *spatial),
@@ -212,7 +212,7 @@ def _columns(x: np.ndarray, kernel: Sizes, spatial: Sizes, stride: Sizes, paddin
                 _interior(padded, padding, x.shape[2:])[...] = x[images]
             else:
                 padded = _padded(x[images], padding)
-            windows = _windows(padded, kernel, spatial, stride, dilation)
+            windows = windows_of(padded, kernel, spatial, stride, dilation)
         block = windows[(slice(None),) * (2 + len(kernel)) + (rows,)] if kernel else windows
         block = np.moveaxis(block, 0, 1 + len(kernel))  # (C, *kernel, n, rows, ...)
         if memory.size < block.size:
@@ -294,13 +294,13 @@ def _depthwise_forward(x: np.ndarray, w: np.ndarray, stride: Sizes, padding: Siz
     n, spatial, kernel = x.shape[0], out.shape[2:], w.shape[2:]
     multiplier, depth = w.shape[0] // groups, prod(kernel)
     if n * groups * depth * prod(spatial) <= _SMALL_WINDOWS:
-        windows = _windows(_padded(x, padding), kernel, spatial, stride, dilation)
+        windows = windows_of(_padded(x, padding), kernel, spatial, stride, dilation)
         np.matmul(w.reshape(groups, multiplier, depth), windows.reshape(n, groups, depth, -1),
                   out=out.reshape(n, groups, multiplier, -1))
         return
     out = out.reshape(n, groups, multiplier, *spatial)
     for images, _ in _blocks(n, (1,), w.shape[0] * prod(spatial) * x.itemsize):
-        windows = _windows(_padded(x[images], padding), kernel, spatial, stride, dilation)
+        windows = windows_of(_padded(x[images], padding), kernel, spatial, stride, dilation)
         target = out[images]
         term = np.empty_like(target)
         for i, offset in enumerate(product(*map(range, kernel))):
@@ -318,13 +318,13 @@ def _depthwise_weight_grad(g: np.ndarray, x: np.ndarray, kernel: Sizes, stride: 
     n, o, *spatial = g.shape
     taps = prod(kernel)
     if n * groups * taps * prod(spatial) <= _SMALL_WINDOWS:
-        windows = _windows(_padded(x, padding), kernel, tuple(spatial), stride, dilation)
+        windows = windows_of(_padded(x, padding), kernel, tuple(spatial), stride, dilation)
         columns = windows.reshape(n, groups, taps, -1).swapaxes(2, 3)
         np.matmul(g.reshape(n, groups, o // groups, -1), columns).sum(0, out=out.reshape(groups, o // groups, taps))
         return
     out = out.reshape(groups, o // groups, *kernel)
     for images, _ in _blocks(n, (1,), o * prod(spatial) * x.itemsize):
-        windows = _windows(_padded(x[images], padding), kernel, spatial, stride, dilation)
+        windows = windows_of(_padded(x[images], padding), kernel, spatial, stride, dilation)
         part = g[images].reshape(-1, groups, o // groups, *spatial)
         part = np.ascontiguousarray(np.moveaxis(part, 0, 2)).reshape(groups, o // groups, -1)
         for offset in product(*map(range, kernel)):

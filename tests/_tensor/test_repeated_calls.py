@@ -56,6 +56,13 @@ CASES = {
     "index_add": lambda x: x.index_add(0, torch.tensor([1, 1]), x[:2]),
     "index_fill": lambda x: x.index_fill(1, torch.tensor([1]), -1.0),
     "embedding": lambda x: F.embedding(torch.tensor([[1, 3]]), x), "topk": lambda x: x.topk(2)[0],
+    "conv1d": lambda x: F.conv1d(x[None], x[:2, None].expand(-1, 4, -1).contiguous(), x[0, :2], padding=1),
+    "conv2d": lambda x: F.conv2d(x[None, None], x[None, None, :2, :2], stride=(1, 2), padding=1),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x[None, None], x[None, None, :2, :2], stride=2),
+    "einsum": lambda x: torch.einsum("ij,kj->ik", x, x * 2), "outer": lambda x: torch.outer(x[0], x[:, 1]),
+    "smoothed": lambda x: F.cross_entropy(x, torch.tensor([0, 2, 1, 1]), label_smoothing=0.1),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None] * 2, x[None]),
+    "matmul": lambda x: torch.matmul(x[None], x.view(1, 3, 4)), "cosine": lambda x: F.cosine_similarity(x, x * 2),
     "flatten": lambda x: x.view(2, 2, 3).flatten(1), "narrow": lambda x: x.narrow(0, 1, 2),
     "permute": lambda x: x.view(2, 2, 3).permute(2, 0, 1), "expand": lambda x: x[:, :1].expand(-1, 5),
     "chunk": lambda x: x.chunk(2)[1], "diagonal": lambda x: x.diagonal(), "unbind": lambda x: x.unbind(1)[2],
@@ -82,6 +89,77 @@ def test_results_stay_the_same(name):
         assert ours.numpy().tobytes() == theirs.numpy().tobytes()
     assert type(with_gradient.grad_fn) is type(recorded.grad_fn)
     assert with_gradient.detach().numpy().tobytes() == recorded.detach().numpy().tobytes()
+
+
+def _names(node):
+    return None if node is None else (node.name(), node.next_functions and [
+        (_names(each), number) for each, number in node.next_functions])
+
+
+def _with_gradients(call, array):
+    """The names of a result's graph, its gradient and that gradient's gradient."""
+    leaf = torch.from_numpy(array.copy()).requires_grad_()
+    result = call(leaf * 1)
+    if not result.requires_grad:
+        return None
+    names = _names(result.grad_fn)
+    weights = torch.from_numpy(_random(*result.shape, seed=9))
+    first, = torch.autograd.grad((result * weights).sum(), leaf, create_graph=True)
+    second = None
+    if first.requires_grad:
+        second, = torch.autograd.grad(first.square().sum(), leaf, allow_unused=True)
+    result = call(leaf * 1)
+    (result * weights).sum().backward()
+    found = [first.detach(), leaf.grad, *([] if second is None else [second])]
+    return names, [each.numpy().tobytes() for each in found]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_graphs_stay_the_same(name):
+    """Calls that record have the nodes, gradients and second gradients of calls that NumPy computes."""
+    array = _random(4, 3)
+    for seed in range(MANY):
+        CASES[name](torch.from_numpy(_random(4, 3, seed=seed)).requires_grad_() * 1)
+    found = _with_gradients(CASES[name], array)
+    SMALL_KERNELS[0] = False
+    try:
+        assert found == _with_gradients(CASES[name], array)
+    finally:
+        SMALL_KERNELS[0] = True
+
+
+def test_arguments_that_were_one_tensor():
+    x, y = torch.from_numpy(_random(2, 3)), torch.from_numpy(_random(2, 3, seed=1))
+    expected = ((x - y) ** 2).mean().item()
+    for _ in range(MANY):
+        assert F.mse_loss(x, x).item() == 0
+    for _ in range(MANY):
+        assert F.mse_loss(x, y).item() == pytest.approx(expected)
+    assert F.mse_loss(x, x).item() == 0
+
+
+def test_saved_tensors_are_those_of_the_call():
+    x, y = (torch.from_numpy(_random(2, 3, 4, seed=seed)).requires_grad_() for seed in (0, 1))
+    for _ in range(MANY):
+        result = torch.einsum("bij,bkj->bik", x, y)
+    with torch.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.sum().backward()
+    mask = torch.from_numpy(_random(4, 3)) > 0
+    leaf = torch.from_numpy(_random(4, 3)).requires_grad_()
+    for _ in range(MANY):
+        picked = torch.where(mask, leaf, 0.0)
+    assert picked.grad_fn._saved_condition is mask
+    assert picked.grad_fn.next_functions[0][0].variable is leaf
+
+
+def test_outputs_of_several_tensors_record():
+    leaf = torch.from_numpy(_random(4, 3)).requires_grad_()
+    for _ in range(MANY):
+        values, indices = leaf.topk(2)
+    assert (type(values).__name__, values.grad_fn.name(), indices.requires_grad) == ("Tensor", "TopkBackward0", False)
+    assert type(leaf.topk(2)).__name__ == "topk"
 
 
 def test_gradients_of_launches():

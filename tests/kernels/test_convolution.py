@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flambeau import dtypes
-from flambeau.kernels import convolution
+from flambeau.kernels import convolution, small_convolution
 from flambeau.kernels.convolution import (
     conv_forward,
     conv_input_grad,
@@ -14,6 +14,7 @@ from flambeau.kernels.convolution import (
     output_size,
     transposed_output_size,
 )
+from flambeau.ops.neural.convolution import Geometry
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -48,6 +49,24 @@ def arrays(case: tuple, n: int = 3, dtype: type = np.float64) -> tuple[np.ndarra
     if np.dtype(dtype).kind == "c":
         x, w = x + 1j * rng.standard_normal(x.shape), w + 1j * rng.standard_normal(w.shape)
     return x.astype(dtype), w.astype(dtype)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_tables_of_small_convolutions_keep_the_bits(case, n):
+    _, _, _, groups, _, kernel, stride, padding, dilation = case
+    x, w = arrays(case, n, np.float32)
+    positions = output_size(x.shape[2:], kernel, stride, padding, dilation)
+    geometry = Geometry(x.shape[2:], kernel, positions, stride, padding, dilation, groups)
+    g = np.random.default_rng(1).standard_normal((n, w.shape[0], *positions)).astype(np.float32)
+    pairs = ((small_convolution.forward(x, w, geometry), conv_forward(x, w, stride, padding, dilation, groups)),
+             (small_convolution.input_gradient(g, w, geometry),
+              conv_input_grad(g, w, x.shape[2:], stride, padding, dilation, groups)),
+             (small_convolution.weight_gradient(g, x, geometry),
+              conv_weight_grad(g, x, kernel, stride, padding, dilation, groups)))
+    for found, expected in pairs:
+        if found is not None:
+            assert (found.strides, found.tobytes()) == (expected.strides, expected.tobytes())
 
 
 @pytest.fixture(params=["one block", "blocks of rows"])

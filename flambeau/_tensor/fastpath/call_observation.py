@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import dtypes
 from ...errstate import run_in_quiet
-from ...ops.declare import COMPOSITE, VIEW, Op
+from ...ops.declare import COMPOSITE, ELEMENTWISE, VIEW, Op
 from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
 from ..dispatch.interception import Interceptor
-from ..tensor import Tensor
+from ..dispatch.promotion import result_type
+from ..tensor import Tensor, wrap
+from .known_views import view_launch
 from .launch_makers import launch_of
+from .recorded_calls import Filled, NodeTemplate, RecordedCall, Unlike, values_of
 from .without_promotion import conversion_of
 
 ndarray = np.ndarray
 asarray = np.asarray
-
-#: operators whose kernels are called without what the general path does around them
-DIRECT = frozenset(("_rms_norm", "addmm", "topk", "cummax", "cummin"))
-
 
 class _Observer(Interceptor):
     """The operators that a call applies."""
@@ -55,16 +54,36 @@ def observe(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
     return result, None if caught else _call_of(observer.found, tensors, result)
 
 
-def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> Any:
-    """What a call consists of: (steps, slot of the result, the tensors' arrays, the class of several results).
+class _Call(NamedTuple):
+    """What a call consists of.
 
-    A step is (operator, sources of its inputs, parameters); a source is (slot, None), or (-1, value). Slots are those
-    of the tensors, then of the steps' results. None for a call that is not made of operators with one new result each.
+    Slots are those of the tensors among the arguments, then of the operators' results.
+
+    Attributes:
+        steps: (operator, sources of its inputs, parameters) of each operator; a source is (slot, None), or (-1, value).
+        views: of each step, the slot of the tensor whose view its result is, and whether it is one of several.
+        templates: of each step, the template of its node.
+        last: the slot of the result.
+        arrays: the tensors' arrays.
+        several: the class of several results.
     """
+
+    steps: list[tuple[Op, tuple[Any, ...], dict[str, Any]]]
+    views: list[tuple[int, bool] | None]
+    templates: list[NodeTemplate | None]
+    last: int
+    arrays: list[ndarray]
+    several: Any
+
+
+def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> _Call | None:
+    """What a call consists of; None for one that is not made of operators with one new result each."""
     if not found or None in found or (result.__class__ is not Tensor and not isinstance(result, tuple)):
         return None
-    slots = {id(x): i for i, x in enumerate(tensors)}
+    slots = {id(x): i for i, x in reversed(list(enumerate(tensors)))}
     steps: list[Any] = []
+    views: list[tuple[int, bool] | None] = []
+    templates: list[NodeTemplate | None] = []
     for op, inputs, params, outs in found:
         last = op is found[-1][0] and len(found) == 1
         if op.kind == COMPOSITE or (op.n_outputs != 1 and not last) or op.variadic or (
@@ -78,15 +97,28 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> Any:
                 sources.append((slots[id(x)], None))
             else:
                 return None
+        try:
+            templates.append(None if outs[0]._node is None else NodeTemplate(op, inputs, outs, slots))
+        except (Unlike, KeyError):
+            return None
+        view = None
+        if outs[0]._base is not None:
+            view = sources[0][0], op.multi_output_view
+        views.append(view)
         slots[id(outs[0])] = len(tensors) + len(steps)
         steps.append((op, tuple(sources), params))
+    arrays = [x._array for x in tensors]
     if isinstance(result, tuple):
         if list(map(id, result)) != list(map(id, found[-1][3])) or found[-1][0].kind == VIEW:
             return None
-        return steps, len(tensors), [x._array for x in tensors], result.__class__
-    if id(result) not in slots or slots[id(result)] < len(tensors) or found[-1][0].kind == VIEW:
+        return _Call(steps, views, templates, len(tensors), arrays, result.__class__)
+    slot = slots.get(id(result), -1)
+    root = slot
+    while root >= len(tensors) and (view := views[root - len(tensors)]) is not None:
+        root = view[0]
+    if root < len(tensors) or slot != len(tensors) + len(steps) - 1:  # an argument, or a view of one
         return None
-    return steps, slots[id(result)], [x._array for x in tensors], None
+    return _Call(steps, views, templates, slot, arrays, None)
 
 
 def _is_plain(value: Any) -> bool:
@@ -95,59 +127,77 @@ def _is_plain(value: Any) -> bool:
         value.__class__ is tuple and all(map(_is_plain, value)))
 
 
-def prepared(call: Any) -> Any:
+def prepared(call: _Call | None) -> Any:
     """The launch of an observed call; None if it has none.
 
     Returns:
-        (launch, operator, sources of its inputs, parameters); sources are None if the call's result is not recorded as
-        that operator's. Of several results: (launch, class of the tuple, None, parameters).
+        (launch, class of several results, None): a function of the arrays; or (function of the arrays,
+        None, the `RecordedCall`).
     """
     if call is None:
         return None
-    steps, last, arrays, several = call
-    values, launches = list(arrays), []
-    for op, sources, params in steps:
+    values: list[Any] = list(call.arrays)
+    launches: list[tuple[Any, tuple[int, ...]]] = []
+    for (op, sources, params), template in zip(call.steps, call.templates, strict=True):
         operands = [x if slot < 0 else values[slot] for slot, x in sources]
-        launch = _step(op, operands, params, len(steps) > 1)
-        result = None if launch is None else launch(*[values[slot] for slot, _ in sources if slot >= 0])
+        launch = _step(op, operands, params, template is not None and template.list_at >= 0)
+        result = None if launch is None else run_in_quiet(launch, [values[slot] for slot, _ in sources if slot >= 0])
         if result is None:
             return None
-        values.append(result if result.__class__ is tuple else asarray(result))
+        if result.__class__ is Filled:
+            result = result.array
+        if result.__class__ is not tuple and result.__class__ is not ndarray:
+            return None
+        values.append(result)
         launches.append((launch, tuple([slot for slot, _ in sources if slot >= 0])))
-    op, sources, params = steps[-1]
-    if several is not None:
-        return launches[0][0], several, None, params
-    if len(steps) > 1:
-        return _chain(launches, last), op, None, params
-    # the fast paths of operators with one input record faster than `record`
-    records = op.kind != VIEW and op.n_outputs == 1 and op.differentiable and len(arrays) > 1 and not any(
-        value.__class__ is list for value in params.values())
-    (launch, order), = launches
-    if order != tuple(range(len(arrays))):
-        return _chain(launches, last), op, sources if records else None, params
-    return launch, op, sources if records else None, params
+    count = len(call.arrays)
+    recorded = RecordedCall(launches, call.views, call.templates, call.last, call.several, count)
+    if not any(call.templates) and not any(call.views):
+        if len(launches) == 1 and launches[0][1] == tuple(range(count)):
+            return launches[0][0], call.several, None
+        return _result_of(launches, call.last), call.several, None
+    return _result_of(launches, call.last), None, recorded
 
 
-def _step(op: Op, operands: list[Any], params: dict[str, Any], in_chain: bool) -> Any:
-    """The launch of an operator; in a chain of operators its kernel, where it has no launch."""
+def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> Any:
+    """The launch of an operator; its kernel, where it has no launch.
+
+    Args:
+        fills: whether it returns `Filled`, too: with the list among the parameters, which its kernel fills.
+    """
     values = {name: params[name] if name in params else op.defaults[name] for name in op.params}
     values = {name: [] if value.__class__ is list else value for name, value in values.items()}
-    if op.kind != VIEW and all(x.__class__ is not ndarray or x.flags.c_contiguous for x in operands):
+    if op.kind != VIEW and not fills and all(x.__class__ is not ndarray or x.flags.c_contiguous for x in operands):
         launch = launch_of(op, operands, values)
         if launch is not None:
             return launch
-    if not in_chain and op.name not in DIRECT:
+    if op.kind == VIEW:
+        return view_launch(operands, kernel_of(op), params)
+    kernel = kernel_of(op)
+    conversion = conversion_of(op, [x.dtype if x.__class__ is ndarray else None if x is None else x.__class__
+                                    for x in operands])
+    if conversion is None:
+        return _converting(op, operands, params)
+    if conversion.narrow is not None:
         return None
-    kernel, numbers = kernel_of(op), None
-    if op.kind != VIEW:
-        conversion = conversion_of(op, [x.dtype if x.__class__ is ndarray else None if x is None else x.__class__
-                                        for x in operands])
-        if conversion is None or conversion.narrow is not None:
-            return None
-        numbers = conversion.numbers
+    numbers = conversion.numbers
     constants = [None if x.__class__ is ndarray else (x if x is None or numbers is None else numbers[x],)
                  for x in operands]
-    finish = _results if op.n_outputs != 1 else _row_major_array if op.name in ROW_MAJOR else asarray
+    finish: Callable[[Any], Any] = _results if op.n_outputs != 1 else (
+        _row_major_array if op.name in ROW_MAJOR else asarray)
+    if fills:
+        name = next(name for name, value in values.items() if value.__class__ is list)
+        others = {each: value for each, value in params.items() if each != name}
+        if any(each is not None and each[0] is not None for each in constants):
+            return None
+
+        def fill(*given: ndarray) -> Filled:
+            rest = iter(given)
+            stored: list[Any] = []
+            array = kernel(*[next(rest) if each is None else None for each in constants], **others, **{name: stored})
+            return Filled(finish(array), stored)
+
+        return fill
     if not any(constants) and not params:
         return lambda *given: finish(kernel(*given))
 
@@ -158,6 +208,17 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], in_chain: bool) -
     return run
 
 
+def _converting(op: Op, operands: list[Any], params: dict[str, Any]) -> Any:
+    """The launch of an operator of arrays that are converted to the result's dtype."""
+    if op.promote not in ("common", "float") or op.kind != ELEMENTWISE or params or op.unpromoted or (
+            any(x.__class__ is not ndarray or x.dtype.kind not in "bif" for x in operands)):
+        return None
+    common, kernel = result_type([wrap(x) for x in operands]).numpy, kernel_of(op)
+    if op.promote == "float" and common.kind != "f":
+        return None
+    return lambda *given: asarray(kernel(*[x.astype(common) for x in given]))
+
+
 def _results(results: Any) -> tuple[ndarray, ...]:
     return tuple([row_major(asarray(each)) for each in results])
 
@@ -166,18 +227,16 @@ def _row_major_array(result: Any) -> Any:
     return row_major(asarray(result))
 
 
-def _chain(launches: list[tuple[Any, tuple[int, ...]]], last: int) -> Callable[..., Any]:
+def _result_of(launches: list[tuple[Any, tuple[int, ...]]], last: int) -> Callable[..., Any]:
     """The function of arrays that runs launches one after the other; None as soon as one gives None."""
-    def run(arrays: tuple[ndarray, ...]) -> Any:
-        values = list(arrays)
-        for launch, slots in launches:
-            result = launch(*[values[slot] for slot in slots])
-            if result is None:
-                return None
-            values.append(result)
-        return values[last]
+    forward = values_of(launches, True)
 
-    return lambda *arrays: run_in_quiet(run, (arrays,))
+    def run(*arrays: ndarray) -> Any:
+        values = run_in_quiet(forward, (list(arrays),))
+        result = None if values is None else values[last]
+        return result.array if result.__class__ is Filled else result
+
+    return run
 
 
 __all__ = ["observe", "prepared"]

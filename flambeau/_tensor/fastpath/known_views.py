@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,30 @@ def _makers(source: Tensor, result: Any) -> Any:
 
 
 def _maker(source: Tensor, view: Any) -> Callable[[ndarray], ndarray] | None:
-    a, array = source._array, view._array if isinstance(view, Tensor) else None
-    if array is None or view is source or array.__class__ is not ndarray or array.dtype is not a.dtype or (
-            not array.size) or (view._base is not (source if source._base is None else source._base)):
+    array = view._array if isinstance(view, Tensor) else None
+    if array is None or view is source or array.__class__ is not ndarray or (
+            view._base is not (source if source._base is None else source._base)):
+        return None
+    return _array_maker(source._array, array)
+
+
+def view_launch(operands: list[Any], kernel: Callable[..., Any], params: dict[str, Any]) -> Any:
+    """The function of an array that gives an operator's view of it; the kernel itself where there is none."""
+    if len(operands) != 1:
+        return None
+    a, found = operands[0], kernel(operands[0], **params)
+    if found.__class__ is not ndarray:
+        return None
+    if found is not a and np.may_share_memory(a, found):
+        maker = _array_maker(a, found)
+        if maker is not None:
+            return maker
+    return lambda x: kernel(x, **params)
+
+
+def _array_maker(a: ndarray, array: ndarray) -> Callable[[ndarray], ndarray] | None:
+    """The function of an array of a layout that gives a view of given layout."""
+    if array.dtype is not a.dtype or not array.size:
         return None
     shape, strides, offset = array.shape, array.strides, address(array) - address(a)
     if not a.flags.c_contiguous and not a.flags.f_contiguous:
@@ -118,6 +140,10 @@ def _maker(source: Tensor, view: Any) -> Callable[[ndarray], ndarray] | None:
             reshaped = a
         if reshaped.shape == shape and reshaped.strides == strides and address(reshaped) == address(a):
             return lambda x: x.reshape(shape)
+    if not offset and array.ndim == a.ndim and array.ndim < 7:
+        for axes in permutations(range(a.ndim)):
+            if a.transpose(axes).shape == shape and a.transpose(axes).strides == strides:
+                return lambda x: x.transpose(axes)
     slices = _slices(a, array, offset)
     if slices is not None:
         return lambda x: x[slices]
@@ -141,4 +167,4 @@ def _slices(a: ndarray, view: ndarray, offset: int) -> tuple[slice, ...] | None:
         address(a[picked]) == address(view)) else None
 
 
-__all__ = ["known_views"]
+__all__ = ["known_views", "view_launch"]

@@ -10,6 +10,7 @@ import numpy as np
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import SCANS, threshold_of
 from ...ops.declare import ELEMENTWISE, REGISTRY, Op
+from ...ops.neural.convolution import geometry_of
 from ..dispatch.array_kernels import arrays, kernel_of
 from .index_launches import INDEX_MAKERS
 from .without_promotion import conversion_of
@@ -165,8 +166,17 @@ def _avg_pool(a: ndarray, kernel_size: Any, stride: Any, padding: Any, ceil_mode
     return avg_pool_launch(a, positions, kernel_size, stride, padding, bool(count_include_pad), divisor_override or 0)
 
 
+def _convolution(x: ndarray, w: ndarray, bias: ndarray | None, transposed: bool, **params: Any) -> Launch:
+    geometry = geometry_of(x.shape, w.shape, transposed=transposed, **params)
+    convolve = arrays.convolve
+    if bias is None:
+        return lambda x, w: convolve(x, w, None, geometry, transposed)
+    return lambda x, w, bias: convolve(x, w, bias, geometry, transposed)
+
+
 _MAKERS: dict[str, Callable[..., Launch]] = {
-    **INDEX_MAKERS, "trace": _trace, "any": _logical(np.logical_or), "all": _logical(np.logical_and),
+    **INDEX_MAKERS, "convolution": _convolution, "trace": _trace, "any": _logical(np.logical_or),
+    "all": _logical(np.logical_and),
     "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
     "_avg_pool3d": _avg_pool,

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.compiled import SMALL_CALLS_BEFORE_KERNELS, enable_kernels, next_small_call
 from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...engine.grad_mode import grad_mode
 from ...modes import active_transforms, determinism, inference_used, special
-from ..dispatch.graph_recording import record
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
 from .repeated_layouts import CALLS, F32, MOST, Launches, ndarray
@@ -32,19 +32,26 @@ observing = [0]
 
 
 def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that applies operators to its arguments, with launches for calls that come again and again."""
+    """A function that applies operators to its arguments, with launches for calls that come again and again.
+
+    What it applies may depend on values only where an operator raises.
+    """
     launches = Launches()
     find = launches.single.get
     observed: dict[Any, Any] = {}
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not SMALL_KERNELS[0] or special[0] or inference_used[0] or active_transforms[0] or determinism[0]:
+        if not SMALL_KERNELS[0]:
+            if next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
+                enable_kernels()
+            return function(*args, **kwargs)
+        if special[0] or inference_used[0] or active_transforms[0] or determinism[0]:
             return function(*args, **kwargs)
         parts: list[Any] = []
         tensors: list[Any] = []
         arrays: list[Any] = []
-        requires_grad = False
+        bit, mask = 1, 0
         for x in (*args, *kwargs.values()) if kwargs else args:
             kind = x.__class__
             if kind in _TENSORS:
@@ -55,7 +62,8 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
                 arrays.append(a)
                 parts += (a.dtype.num, a.shape, a.strides)
                 if x._requires_grad:
-                    requires_grad = True
+                    mask |= bit
+                bit += bit
             elif kind is float:
                 parts.append(x or repr(x))
             elif kind in _PLAIN:
@@ -64,32 +72,43 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
                 return function(*args, **kwargs)
         if kwargs:
             parts += kwargs
-        key = tuple(parts)
+        if bit > 2:
+            x = tensors[1]
+            if x is tensors[0] or (bit > 4 and (x is tensors[2] or tensors[0] is tensors[2] or (
+                    bit > 8 and len(set(map(id, tensors))) < len(tensors)))):
+                ids = list(map(id, tensors))
+                parts += map(ids.index, ids)
+        if mask and not _grad_enabled():
+            mask = 0
+        key = (mask, *parts)
         try:
             known = find(key)
         except TypeError:  # a list in a tuple
             return function(*args, **kwargs)
         if known:
-            launch, op, inputs, params = known
-            if requires_grad and inputs is None and _grad_enabled():
-                return function(*args, **kwargs)
+            launch, several, recorded = known
+            if recorded is not None:
+                result = recorded(tensors, arrays)
+                return function(*args, **kwargs) if result is None else result
             array = launch(*arrays)
             if array is None:  # an index is out of range
                 return function(*args, **kwargs)
-            if array.__class__ is tuple:
-                return op([wrap(each) for each in array])  # the class of the tuple
+            if several is not None:
+                return several([wrap(each) for each in array])
             result = new(Tensor)
             result._array = array
             result._requires_grad = False
             result._output_nr = 0
             result._node = result._grad = result._counter = result._base = result._accumulator = None
-            if requires_grad and _grad_enabled():
-                record(op, [x if i < 0 else tensors[i] for i, x in inputs], [result], params)
             return result
         if known is False or _VOID in parts:
             return function(*args, **kwargs)
         if launches.count(key) != CALLS - 1:
             result = function(*args, **kwargs)
+            recorded = launches.candidate(key)
+            if recorded and recorded[2] is not None and not recorded[2].describes(result, tensors):
+                launches.refuse(key)
+                return result
             launches.consider(F32, key, tuple(arrays), _arrays(result), _prepared, observed.pop(key, None))
             return result
         from .call_observation import observe
@@ -111,7 +130,7 @@ def _arrays(result: Any) -> Any:
 
 
 def _prepared(call: Any) -> Any:
-    """(launch, operator or class of the results, inputs, parameters) of an observed call; None if it has no launch."""
+    """(launch, class of several results, recorded call) of an observed call; None if it has no launch."""
     from .call_observation import prepared
 
     return prepared(call)

@@ -14,7 +14,6 @@ import numpy as np
 
 from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...ops.declare import Op
-from ...shapes import contiguous_strides
 
 ndarray = np.ndarray
 F32 = np.dtype(np.float32)
@@ -54,6 +53,17 @@ class Launches:
         """How many calls of a layout were counted."""
         return self._counts.get((F32.char, key), 0)
 
+    def candidate(self, key: Hashable) -> Any:
+        """The launch of a layout that is being compared; None where there is none."""
+        return self._candidates.get((F32.char, key))
+
+    def refuse(self, key: Hashable) -> None:
+        """Leave a layout to NumPy from now on."""
+        counted = (F32.char, key)
+        self._candidates.pop(counted, None)
+        self._counts.pop(counted, None)
+        self.single[key] = False
+
     def consider(self, dtype: np.dtype, key: Hashable, arrays: tuple[ndarray, ...], result: Any,
                  make: Callable[..., Any], *arguments: Any) -> None:
         """Count a call that NumPy computed; plan, compare and at last keep the launch of its layout.
@@ -70,7 +80,7 @@ class Launches:
             counts[counted] = count
             return
         launch = self._candidates.pop(counted, None)
-        if launch is None and _are_row_major(result) and all(a.__class__ is ndarray and a.size for a in arrays):
+        if launch is None and _are_arrays(result) and all(a.__class__ is ndarray and a.size for a in arrays):
             launch = make(*arguments)
         if launch is None or not _same((launch[0] if launch.__class__ is tuple else launch)(*arrays), result):
             launch = False
@@ -85,12 +95,11 @@ class Launches:
         counts.pop(counted, None)
 
 
-def _are_row_major(result: Any) -> bool:
-    """Whether a result, or each of several, is an array in PyTorch's row-major order."""
+def _are_arrays(result: Any) -> bool:
+    """Whether a result, or each of several, is an array with elements."""
     if result.__class__ is tuple:
-        return all(map(_are_row_major, result))
-    return result.__class__ is ndarray and bool(result.size) and result.strides == tuple([
-        step * result.itemsize for step in contiguous_strides(result.shape)])
+        return all(map(_are_arrays, result))
+    return result.__class__ is ndarray and bool(result.size)
 
 
 def _same(found: Any, expected: Any) -> bool:

@@ -246,8 +246,8 @@ def _transposed_function(rank: int) -> Any:
     return call
 
 
-conv1d, conv2d, conv3d = _convolution_function(1), _convolution_function(2), _convolution_function(3)
-conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed_function, (1, 2, 3))
+conv1d, conv2d, conv3d = [repeated(_convolution_function(rank)) for rank in (1, 2, 3)]
+conv_transpose1d, conv_transpose2d, conv_transpose3d = [repeated(_transposed_function(rank)) for rank in (1, 2, 3)]
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:

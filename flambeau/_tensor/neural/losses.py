@@ -96,8 +96,25 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduct
 
 _nll = REGISTRY["_nll_loss"]
 _nll_plan = plan_of(_nll, 1, 3)
+_nll_rules = _nll_plan.run
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _LONG, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+
+
+def _nll_rule(node: Any, g: Any) -> Any:
+    """The rule of `nll_loss` without weights of (N, C): the gradient is a one-hot matrix."""
+    a, target, weight = node.unpack(False)
+    reduction, ignore_index = node.consts
+    if weight is not None or a.ndim != 2 or a.__class__ is not np.ndarray or reduction == "none" or ignore_index >= 0:
+        return _nll_rules(node, g)
+    n, classes = a.shape
+    positions = np.arange(0, n * classes, classes)
+    positions += target
+    divisor = -n if reduction == "mean" else -1
+    return one_hot_matrix(positions, g / a.dtype.type(divisor), a.shape), None, None
+
+
+_nll_plan.run = _nll_rule
 
 
 def _fast_nll(input: Tensor, target: Tensor, reduction: str, ignore_index: int) -> Any:

@@ -10,6 +10,9 @@ import numpy as np
 from ..compiled.families import convolution as compiled_convolution
 from ..compiled.families import pooling as compiled_pooling
 
+#: the most elements of the operands of convolutions whose tables are kept
+SMALL_CONVOLUTION = 4096
+
 # ----- convolution ----------------------------------------------------------------------
 
 
@@ -25,6 +28,12 @@ def _conv_weight(output: Any, image: Any, geometry: Any) -> Any:
     result = compiled_convolution.weight_gradient(output, image, geometry)
     if result is not None:
         return result
+    if output.size + image.size < SMALL_CONVOLUTION:
+        from ...kernels import small_convolution
+
+        result = small_convolution.weight_gradient(output, image, geometry)
+        if result is not None:
+            return result
     from ...kernels.convolution import conv_weight_grad
 
     _, kernel, _, stride, padding, dilation, groups = geometry
@@ -37,6 +46,15 @@ def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -
     result = kernel(x, weight, bias, geometry)
     if result is not None:
         return compiled_convolution.in_format_of_sequences(result, x) if x.ndim == 3 else result
+    if x.size + weight.size < SMALL_CONVOLUTION:
+        from ...kernels import small_convolution
+
+        result = (small_convolution.input_gradient if transposed else small_convolution.forward)(x, weight, geometry)
+        if result is not None:
+            if bias is not None:
+                result += bias.reshape(1, -1, *(1 for _ in geometry.spatial))
+            return compiled_convolution.in_format_of_sequences(result, x) if x.ndim == 3 else (
+                compiled_convolution.match_channels_last(result, x, weight))
     from ...kernels.convolution import conv_forward, conv_input_grad
 
     spatial, _, positions, stride, padding, dilation, groups = geometry

@@ -28,7 +28,7 @@ def plan_of(op: Op, mask: int, inputs: int) -> BackwardPlan:
     plan = op.backward_plan(mask, inputs)
     if plan.run is None:
         with_programs(plan, layer.arrays)
-        plan.run = _specialize(op, plan) or _full_rule
+        plan.run = _specialize(op, plan) or _of_rules(op, plan)
         plan.run_broadcast = _full_rule if plan.run is _full_rule else _unbroadcasting(plan.run)
     return plan
 
@@ -187,6 +187,31 @@ def _of_plan(plan: BackwardPlan) -> Run:
     if len(plan.saved_inputs) == 1 and not plan.saved_outputs:
         return lambda node, g: (rule(*pick((g, xp, needs, _value(node, g), *node.consts))),)
     return lambda node, g: (rule(*pick((g, xp, needs, *node.unpack(False), *node.consts))),)
+
+
+def _of_rules(op: Op, plan: BackwardPlan) -> Run:
+    """`OpNode.vjp` of a node with one output whose gradients need no post-processing."""
+    if op.n_outputs > 1 or op.tensor_list:
+        return _full_rule
+    xp, needs, steps, joint, variadic = layer.arrays, plan.needs, plan.steps, plan.joint, op.variadic
+    count = len(needs)
+
+    def run(node: Any, g: Any) -> Any:
+        values = (g, xp, needs, *(node.unpack(False) if plan.saves_tensors else ()), *node.consts)
+        grads: list[Any]
+        if joint is None:
+            grads = [None] * count
+            for i, rule, pick in steps:
+                grads[i] = rule(*pick(values))
+            return grads
+        if variadic:
+            values = node._gather_variadic(values)
+        rule, pick = joint
+        grads = list(rule(*pick(values)))
+        grads += [None] * (count - len(grads))
+        return [x if need else None for x, need in zip(grads, needs, strict=True)]
+
+    return run
 
 
 def _of_output(rule: Rule) -> Run:

@@ -1,0 +1,203 @@
+"""Convolutions of small images: the tables of positions and the shapes that a geometry determines are kept.
+
+A small convolution is one product, and takes less time than cutting the images into windows does. The products and the
+order of the sums are those of `convolution`, so that the bits are the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .convolution import ENOUGH_POSITIONS, output_size, windows_of
+
+#: the most elements of the columns
+MOST = 1 << 14
+#: the most geometries that are kept
+GEOMETRIES = 512
+
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Shape = tuple[int, ...]
+
+
+def _are_plain(x: np.ndarray, y: np.ndarray) -> bool:
+    return (x.dtype is y.dtype and x.dtype.kind == "f" and x.itemsize > 2 and x.flags.c_contiguous
+            and y.flags.c_contiguous)
+
+
+def forward(x: np.ndarray, w: np.ndarray, geometry: Any) -> np.ndarray | None:
+    """The convolution of `x` (N, C, *spatial) with `w` (O, C / groups, *kernel); None where it is not small."""
+    if not _are_plain(x, w):
+        return None
+    kernel = _forward(x.shape, w.shape, geometry.positions, geometry.stride, geometry.padding, geometry.dilation,
+                      geometry.groups)
+    return None if kernel is None else kernel(x, w)
+
+
+def input_gradient(g: np.ndarray, w: np.ndarray, geometry: Any) -> np.ndarray | None:
+    """The gradient by the image, of `g` (N, O, *positions); None where it is not small."""
+    if not _are_plain(g, w):
+        return None
+    kernel = _input_gradient(g.shape, w.shape, geometry)
+    return None if kernel is None else kernel(g, w)
+
+
+def weight_gradient(g: np.ndarray, x: np.ndarray, geometry: Any) -> np.ndarray | None:
+    """The gradient by the weight, (O, C / groups, *kernel); None where it is not small."""
+    if not _are_plain(g, x):
+        return None
+    kernel = _weight_gradient(g.shape, x.shape, geometry)
+    return None if kernel is None else kernel(g, x)
+
+
+def _is_small(n: int, channels: int, outputs: int, kernel: Shape, positions: Shape) -> bool:
+    """Whether neither the columns are many, nor would one image be a product by itself."""
+    columns = n * channels * prod(kernel) * prod(positions)
+    return 0 < columns <= MOST and outputs > 0 and (prod(kernel) > 1 or prod(positions) < ENOUGH_POSITIONS // 2)
+
+
+def _table(shape: Shape, kernel: Shape, positions: Shape, stride: Shape, padding: Shape, dilation: Shape,
+           images_last: bool) -> np.ndarray:
+    """The flat positions in padded images of all windows: (C, *kernel, N, *positions), or (N, C, ...)."""
+    padded = (*shape[:2], *(n + 2 * p for n, p in zip(shape[2:], padding, strict=True)))
+    windows = windows_of(np.arange(prod(padded)).reshape(padded), kernel, positions, stride, dilation)
+    return np.moveaxis(windows, 0, 1 + len(kernel)) if images_last else windows
+
+
+def _is_copied(table: np.ndarray, shape: Shape) -> bool:
+    """Whether windows of this layout are copied where they take a shape: a product of a view may round otherwise."""
+    return not np.may_share_memory(table, table.reshape(shape))
+
+
+def _gather(shape: Shape, padding: Shape, table: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The function of images that gives their elements at the positions of a table."""
+    table = np.ascontiguousarray(table)
+    if not any(padding):
+        return lambda x: x.reshape(-1).take(table)
+    padded_shape = (*shape[:2], *(n + 2 * p for n, p in zip(shape[2:], padding, strict=True)))
+    inside: Any = (..., *(slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True)))
+    zeros = np.zeros
+
+    def gather(x: np.ndarray) -> Any:
+        padded = zeros(padded_shape, x.dtype)
+        padded[inside] = x
+        return padded.reshape(-1).take(table)
+
+    return gather
+
+
+@functools.lru_cache(GEOMETRIES)
+def _forward(x: Shape, w: Shape, positions: Shape, stride: Shape, padding: Shape, dilation: Shape,
+             groups: int) -> Kernel | None:
+    n, c = x[:2]
+    o, channels, *sizes = w
+    kernel, count = tuple(sizes), prod(positions)
+    if not _is_small(n, c, o, kernel, positions):
+        return None
+    shape, depth = (n, o, *positions), channels * prod(kernel)
+    matmul = np.matmul
+    if channels == 1 and groups > 1:
+        table = _table(x, kernel, positions, stride, padding, dilation, False)
+        if not _is_copied(table, (n, groups, depth, count)):
+            return None
+        gather = _gather(x, padding, table.reshape(n, groups, depth, count))
+        matrix = (groups, o // groups, depth)
+        return lambda x, w: matmul(w.reshape(matrix), gather(x)).reshape(shape)
+    gather = _gather(x, padding, _table(x, kernel, positions, stride, padding, dilation, True)
+                     .reshape(groups, depth, n * count))
+    matrix = (groups, o // groups, depth)
+    if n == 1:
+        return lambda x, w: matmul(w.reshape(matrix), gather(x)).reshape(shape)
+    product = (o, n, *positions)
+    return lambda x, w: matmul(w.reshape(matrix), gather(x)).reshape(product).swapaxes(0, 1).copy()
+
+
+@functools.lru_cache(GEOMETRIES)
+def _weight_gradient(g: Shape, x: Shape, geometry: Any) -> Kernel | None:
+    _, kernel, positions, stride, padding, dilation, groups = geometry
+    (n, o), c = g[:2], x[1]
+    channels, count = c // groups, prod(positions)
+    if not _is_small(n, c, o, kernel, positions) or g[2:] != positions:
+        return None
+    taps, shape, matmul = prod(kernel), (o, channels, *kernel), np.matmul
+    if channels == 1 and groups > 1:
+        table = _table(x, kernel, positions, stride, padding, dilation, False)
+        if not _is_copied(table, (n, groups, taps, count)):
+            return None
+        gather = _gather(x, padding, table.reshape(n, groups, taps, count))
+        parts = (n, groups, o // groups, count)
+        return lambda g, x: matmul(g.reshape(parts), gather(x).swapaxes(2, 3)).sum(0).reshape(shape)
+    gather = _gather(x, padding, _table(x, kernel, positions, stride, padding, dilation, True)
+                     .reshape(groups, channels * taps, n * count))
+    part = (groups, o // groups, n * count)
+
+    def gradient(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+        result = matmul(g.swapaxes(0, 1).reshape(part), gather(x).swapaxes(1, 2))
+        result += 0.0  # the sum begins with 0, so that there is no -0
+        return result.reshape(shape)
+
+    return gradient
+
+
+@functools.lru_cache(GEOMETRIES)
+def _input_gradient(g: Shape, w: Shape, geometry: Any) -> Kernel | None:
+    spatial, kernel, positions, stride, padding, dilation, groups = geometry
+    (n, o), channels = g[:2], w[1]
+    if not _is_small(n, groups * channels, o, kernel, positions) or g[2:] != positions:
+        return None
+    image, count, taps = (n, groups * channels, *spatial), prod(positions), prod(kernel)
+    depthwise = channels == 1 and groups > 1
+    if not depthwise and max(stride, default=1) == 1 and o <= 2 * groups * channels:
+        margins = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+        if min(margins, default=0) >= 0 and output_size(positions, kernel, stride, margins, dilation) == spatial:
+            return _by_flipped_kernel(g, w, spatial, stride, margins, dilation, groups)
+    if depthwise and o > groups:
+        return None
+    padded = (*image[:2], *(m + 2 * p for m, p in zip(spatial, padding, strict=True)))
+    inside: Any = (..., *(slice(p, p + m) for m, p in zip(spatial, padding, strict=True)))
+    matmul, add_at, size = np.matmul, np.add.at, prod(padded)
+    targets = np.ascontiguousarray(_table(image, kernel, positions, stride, padding, dilation,
+                                          not depthwise)).reshape(-1)
+
+    if depthwise:
+        parts, weights = (n, groups, 1, count), (groups, taps, 1)
+
+        def shares(g: np.ndarray, w: np.ndarray) -> Any:
+            return g.reshape(parts) * w.reshape(weights)
+    else:
+        matrix, columns = (groups, o // groups, channels * taps), (groups, o // groups, n * count)
+
+        def shares(g: np.ndarray, w: np.ndarray) -> Any:
+            return matmul(w.reshape(matrix).swapaxes(1, 2), g.swapaxes(0, 1).reshape(columns))
+
+    def gradient(g: np.ndarray, w: np.ndarray) -> np.ndarray:
+        result = np.zeros(size, g.dtype)
+        add_at(result, targets, shares(g, w).reshape(-1))
+        return result.reshape(padded)[inside].copy() if padded != image else result.reshape(image)
+
+    return gradient
+
+
+def _by_flipped_kernel(g: Shape, w: Shape, spatial: Shape, stride: Shape, margins: Shape, dilation: Shape,
+                       groups: int) -> Kernel | None:
+    """At stride 1: a convolution with the flipped kernel, channels exchanged."""
+    o, channels, *kernel = w
+    backwards: Any = (slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))
+    shape = (groups * channels, o // groups, *kernel)
+    exchanged = (groups, o // groups, channels, *kernel)
+    weights: np.ndarray = np.arange(prod(w)).reshape(w)
+    flipped = weights[backwards].reshape(exchanged).swapaxes(1, 2).reshape(shape)
+    convolve = _forward(g, shape, spatial, stride, margins, dilation, groups)
+    if convolve is None:
+        return None
+    if np.may_share_memory(weights, flipped):  # a product of a view may round otherwise
+        return lambda g, w: convolve(g, w[backwards].reshape(exchanged).swapaxes(1, 2).reshape(shape))
+    table = np.ascontiguousarray(flipped)
+    return lambda g, w: convolve(g, w.reshape(-1).take(table))
+
+
+__all__ = ["forward", "input_gradient", "weight_gradient"]
