@@ -76,12 +76,10 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
     _class.__module__ = __name__
 
 #: subpackages imported on first access, so that `import flambeau` stays fast
-_LAZY = ("_C", "_higher_order_ops", "_library", "_ops", "_subclasses", "amp", "compiler", "cuda",
-         "distributed", "distributions", "export", "fft", "func", "functorch", "fx", "interop", "jit", "library",
-         "linalg",
-         "masked", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides", "profiler", "random",
-         "serialization",
-         "signal", "sparse", "special", "storage", "testing", "utils", "viz")
+_LAZY = ("_C", "_higher_order_ops", "_library", "_ops", "_prims", "_prims_common", "_refs", "_subclasses", "amp",
+         "compiler", "cuda", "distributed", "distributions", "export", "fft", "func", "functorch", "fx", "interop",
+         "jit", "library", "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides",
+         "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils", "viz")
 
 #: operators of cuDNN, MIOpen, oneDNN and quantization
 _OF_OTHER_BACKENDS = """
@@ -218,7 +216,7 @@ _MODULE_ALIASES = {
 
 #: modules of PyTorch that are left out; their names exist (`environment.absent_modules`)
 _LEFT_OUT = frozenset((
-    "_custom_ops", "_ops", "_prims_common", "ao",
+    "_custom_ops", "_ops", "ao",
     "numa", "package", "quantization",
 ))
 

@@ -44,7 +44,7 @@ LAYERS: list[list[str]] = [
     ["_subclasses", "distributed.tensor.debug"],
     [""],  # the package itself: the public names
     ["alias", "cli", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
-     "variable_functions", "__main__", "_refs"],
+     "variable_functions", "__main__", "_prims", "_prims_common", "_refs"],
 ]
 
 

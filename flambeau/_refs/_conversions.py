@@ -9,6 +9,7 @@ from .._tensor import Tensor
 from ..dtypes import complex32
 
 _METHODS = ("bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int", "long", "short")
+__all__ = ["chalf", "complex", "polar", *_METHODS]  # noqa: F822, PLE0604
 
 
 def chalf(self: Tensor) -> Tensor:

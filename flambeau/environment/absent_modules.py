@@ -23,10 +23,6 @@ def _undecorated(*args: Any, **kwargs: Any) -> Any:
     return lambda function: function
 
 
-def _is_contiguous(a: Any, memory_format: Any = None) -> bool:
-    return bool(a.is_contiguous() if memory_format is None else a.is_contiguous(memory_format=memory_format))
-
-
 _QUANTIZATION_NAMES = {
     "classes": """
         AffineQuantizedObserverBase DeQuantStub FakeQuantize FakeQuantizeBase FixedQParamsFakeQuantize
@@ -76,8 +72,6 @@ _QUANTIZATION_NAMES = {
 _CONTENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "_custom_ops": ("flambeau defines operators with torch.library", {"functions": "custom_op get_ctx impl"}),
     "_ops": ("flambeau has no higher-order operators", {"classes": "HigherOrderOperator"}),
-    "_prims_common": ("it belongs to PyTorch's decompositions", {"values": {
-        "is_contiguous_or_false": _is_contiguous, "is_contiguous": _is_contiguous}}),
     "ao": (_QUANTIZATION, {}),
     "ao.nn": (_QUANTIZATION, {}),
     "ao.nn.quantized": (_QUANTIZATION, {"classes": "Conv2d FloatFunctional Linear"}),

@@ -10,7 +10,7 @@ from typing import Any
 
 from flambeau.dtypes import dtype
 
-from .placeholder import Missing, PlaceholderModule
+from .placeholder import Missing
 
 
 class AbsentDtype(dtype):
@@ -41,26 +41,6 @@ def _no(*args: Any, **kwargs: Any) -> bool:
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
     pass
-
-
-def _compare_tensor_meta(a: Any, b: Any, check_sizes: bool = True, check_strides: bool = False, *,
-                         allow_rhs_unbacked: bool = False, check_conj: bool = True) -> None:
-    """`torch._prims.utils.compare_tensor_meta`: an AssertionError where two tensors have other metadata."""
-    asked = [*(["shape"] if check_sizes else []), "dtype", "device", *(["is_conj"] if check_conj else []), "is_neg"]
-    for name in asked:
-        first, second = (value() if callable(value) else value for value in (getattr(a, name), getattr(b, name)))
-        assert first == second, f"{name} {first} and {second}"
-    if check_strides and a.numel() > 0:
-        first, second = (tuple(s for n, s in zip(x.shape, x.stride(), strict=True) if n > 1) for x in (a, b))
-        assert first == second, f"strides {first} and {second}"
-        assert a.storage_offset() == b.storage_offset()
-
-
-def _dtype_to_type(dtype: Any) -> type:
-    """`torch._prims_common.dtype_to_type`: the type of a dtype's Python numbers."""
-    if dtype.is_complex:
-        return complex
-    return float if dtype.is_floating_point else bool if dtype.name == "bool" else int
 
 
 def _storages(tree: Any) -> set[int]:
@@ -101,10 +81,6 @@ def install_answers() -> None:
     propagation.ShardingPropagator = SimpleNamespace(_fake_mode_lock=contextlib.nullcontext())  # replaced for threads
     sys.modules[propagation.__name__] = propagation
     torch = importlib.import_module("torch")
-    primitives: Any = importlib.import_module("torch._prims")
-    primitives.utils = PlaceholderModule("torch._prims.utils", True)
-    primitives.utils.compare_tensor_meta = _compare_tensor_meta
-    importlib.import_module("torch._prims_common").dtype_to_type = _dtype_to_type  # type: ignore[attr-defined]
     compared: Any = importlib.import_module("torch._subclasses.fake_utils")
     compared.outputs_alias_inputs = _outputs_alias_inputs
     torch.jit._recursive.ConcreteTypeStore = SimpleNamespace  # tests of TorchScript empty its caches at their end
