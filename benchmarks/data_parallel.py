@@ -89,10 +89,12 @@ def one_large(torch: Any) -> tuple[Any, Callable[[Any], Any]]:
 ROWS = {each.__name__: each for each in (mlp, cnn, gpt, many_small, one_large)}
 
 
-def _step(torch: Any, row: str) -> Step:
+def _step(torch: Any, row: str, compiled: bool) -> Step:
     torch.manual_seed(0)
     net, loss = ROWS[row](torch)
     model = torch.nn.parallel.DistributedDataParallel(net)
+    if compiled:
+        model = torch.compile(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
 
     def step() -> None:
@@ -103,7 +105,7 @@ def _step(torch: Any, row: str) -> Step:
     return step
 
 
-def serve(library: str, row: str) -> None:
+def serve(library: str, row: str, compiled: bool = False) -> None:
     """Be both processes: rank 0 takes a turn for each line of its input, and prints the seconds of the fastest step."""
     torch = import_module(library)
     dist = import_module(f"{library}.distributed")
@@ -111,8 +113,8 @@ def serve(library: str, row: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         rank = 0 if os.fork() else 1
         dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=SIZE)
-        step = _step(torch, row)
-        for _ in range(3):
+        step = _step(torch, row, compiled)
+        for _ in range(4):
             step()
         while True:
             go = torch.ones(1)
@@ -140,8 +142,9 @@ def serve(library: str, row: str) -> None:
 class _Peer:
     """The processes of one library."""
 
-    def __init__(self, library: str, row: str) -> None:
+    def __init__(self, library: str, row: str, compiled: bool) -> None:
         command = [sys.executable, "-W", "ignore", "-m", "benchmarks.data_parallel", "--serve", library, "--rows", row]
+        command += ["--compiled"] * compiled
         self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=os.environ | {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "FATAL"})
         self._line()
@@ -167,9 +170,9 @@ class _Peer:
         self.process.communicate("\n")
 
 
-def compare(row: str, turns: int) -> tuple[float, float, float]:
+def compare(row: str, turns: int, compiled: bool = False) -> tuple[float, float, float]:
     """Median seconds of a step in flambeau and in PyTorch, and the median of PyTorch's time over flambeau's."""
-    peers = [_Peer(library, row) for library in ("flambeau", "torch")]
+    peers = [_Peer(library, row, compiled) for library in ("flambeau", "torch")]
     try:
         found = [(peers[0].turn(), peers[1].turn()) for _ in range(turns)]
     finally:
@@ -185,14 +188,15 @@ def main() -> None:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--compiled", action="store_true", help="compile the modules, in both libraries")
     parser.add_argument("--serve", metavar="LIBRARY", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.rows[0])
+        serve(options.serve, options.rows[0], options.compiled)
         return
     cells = []
     for row in options.rows:
-        ours, theirs, ratio = compare(row, options.turns)
+        ours, theirs, ratio = compare(row, options.turns, options.compiled)
         cells.append([row, duration(ours), duration(theirs), f"{ratio:.2f}"])
         print(f"{row}: {ratio:.2f}", file=sys.stderr, flush=True)
     print(table(["step of two processes", "flambeau", "PyTorch", "PyTorch / flambeau"], cells))

@@ -53,6 +53,8 @@ def ring_reduce_scatter(net: Transport, tag: int, chunks: Sequence[np.ndarray], 
 def ring_all_gather(net: Transport, tag: int, chunks: Sequence[np.ndarray], deadline: Deadline) -> None:
     """Give all processes chunk `r` of rank `r`."""
     n, rank = net.size, net.rank
+    if n == 1:
+        return
     following, previous = (rank + 1) % n, (rank - 1) % n
     receipts = [[net.expect(previous, tag, as_bytes(part)) for part in _segments(chunks[(rank - step - 1) % n])]
                 for step in range(n - 1)]

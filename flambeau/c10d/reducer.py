@@ -15,6 +15,7 @@ from .._tensor.tensor import Tensor, wrap
 from ..backends.sparse_array import SparseArray
 from ..engine.engine import queue_callback
 from ..engine.grad_mode import no_grad
+from ..engine.gradient_buckets import GradientBuckets
 from ..runtime.futures import Future
 from .memory import array_of
 from .options import AllreduceOptions, BroadcastOptions
@@ -84,6 +85,10 @@ class _Bucket:
         self.lengths = [each.numel() for each in members]
         self.offsets = np.cumsum([0, *self.lengths]).tolist()
         self.flat = wrap(np.zeros(0 if sparse else self.offsets[-1], members[0]._array.dtype))
+        self.parts = [] if sparse else [  # of each gradient
+            self.flat._array[start:start + each.numel()].reshape(each._array.shape)
+            for start, each in zip(self.offsets, members, strict=False)]
+        self.scales: dict[int, np.ndarray] = {}  # by number of processes, what gradients are multiplied by
         self.pending = len(self.indices)
         self.started = False
         self.future: Future[Any] | None = None
@@ -197,6 +202,7 @@ class Reducer:
 
     def _make_buckets(self, indices: Sequence[Sequence[int]]) -> None:
         self.buckets = [_Bucket(each, self.parameters, any(self.sparse[i] for i in each)) for each in indices]
+        self.gradient_buckets = GradientBuckets(self.parameters, indices)
         self.place = {index: (b, position) for b, bucket in enumerate(self.buckets)
                       for position, index in enumerate(bucket.indices)}
 
@@ -339,21 +345,24 @@ class Reducer:
         if bucket.sparse:
             bucket.sparse_gradient = gradient
             return
-        part = bucket.flat._array[bucket.offsets[position]:bucket.offsets[position + 1]]
+        part = bucket.parts[position]
         factor = 1 if self.hook is not None else self.divisor
         if gradient is None:
             part[...] = np.zeros((), part.dtype)
             return
         if isinstance(gradient._array, SparseArray):
             gradient = gradient.to_dense()
-        source = array_of(gradient).reshape(-1)
+        source = array_of(gradient)
         if part.dtype in (dtypes.BFLOAT16, dtypes.HALF):
             part[...] = source if factor == 1 else dtypes.cast(
                 dtypes.widen(source) * np.float32(1 / factor), part.dtype)
         elif factor == 1 or part.dtype.kind == "V":
             part[...] = source
         else:
-            np.multiply(source, np.asarray(1 / factor, source.real.dtype), out=part)
+            scale = bucket.scales.get(factor)
+            if scale is None:
+                scale = bucket.scales[factor] = np.asarray(1 / factor, part.real.dtype)
+            np.multiply(source, scale, out=part)
 
     def _start_ready_buckets(self) -> None:
         while self.next_bucket < len(self.buckets) and not self.buckets[self.next_bucket].pending:
@@ -428,9 +437,7 @@ class Reducer:
             for position, index in enumerate(bucket.indices):
                 if not used[index]:
                     continue  # no process has used it: its gradient stays as it is
-                parameter = self.parameters[index]
-                part = bucket.flat._array[bucket.offsets[position]:bucket.offsets[position + 1]]
-                value = part.reshape(parameter._array.shape)
+                parameter, value = self.parameters[index], bucket.parts[position]
                 gradient = parameter._grad
                 if self.views:
                     if gradient is None or gradient._array is not value:

@@ -58,6 +58,73 @@ def test_gradients_are_averaged_in_every_call(tmp_path):
     assert processes(2, body, tmp_path) == [0, 0]
 
 
+class TiedWeights(torch.nn.Module):
+    """Two results, one of which may be left out of the loss, and a weight at both ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.ends = torch.nn.Linear(6, 6)
+        self.middle = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.LayerNorm(6), torch.nn.Tanh())
+        self.second = torch.nn.Linear(6, 3)
+        self.scale = torch.nn.Parameter(torch.ones(()))
+
+    def forward(self, x):
+        x = self.ends(x)
+        for _ in range(2):
+            x = self.middle(x) * self.scale + x
+        return torch.nn.functional.linear(x, self.ends.weight), self.second(x)
+
+
+def parts_of(tensor):
+    """The nodes of compiled functions in a tensor's graph."""
+    nodes, stack = [], [tensor.grad_fn]
+    while stack:
+        nodes.append(stack.pop())
+        stack += [n for n, _ in nodes[-1].next_functions if n is not None and n not in nodes and n not in stack]
+    return [node for node in nodes if type(node).__name__ == "CompiledFunctionBackward"]
+
+
+LOSSES = {
+    "both": lambda model, a, b: (a.sum() + b.square().sum()).backward(),
+    "first": lambda model, a, b: a.square().sum().backward(),
+    "second": lambda model, a, b: b.sum().backward(),
+    "twice": lambda model, a, b: [b.sum().backward(retain_graph=True), (a.sum() * b.sum()).backward()],
+    "cotangents": lambda model, a, b: torch.autograd.backward([a, b], [torch.ones(6, 4).T, torch.ones(4, 3)]),
+    "grad": lambda model, a, b: torch.autograd.grad(a.sum() + b.sum(), [*model.parameters()]),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_backward_passes_that_are_divided_at_buckets(loss):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        gradients = []
+        for compiled in (False, True):
+            torch.manual_seed(0)
+            model = TiedWeights()
+            call = DistributedDataParallel(torch.compile(model) if compiled else model, bucket_cap_mb=0.0001)
+            for step in range(5):
+                model.zero_grad()
+                x = torch.linspace(-1, 1, 24).reshape(4, 6).mul(step + 1).requires_grad_()
+                a, b = call(x)
+                if loss not in ("both", "cotangents"):  # some parameters get no gradient, or several
+                    call.reducer.expects_reduction = False
+                found = LOSSES[loss](model, a, b)
+                gradients.append(found if loss == "grad" else [p.grad for p in (*model.parameters(), x)])
+        parts = parts_of(a)
+        assert len(parts) > 2
+        if loss in ("both", "twice", "cotangents"):
+            assert all(part.backward is None for part in parts)
+            with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+                b.sum().backward()
+        for eager, ours in zip(gradients[:5], gradients[5:], strict=True):
+            for g, h in zip(eager, ours, strict=True):
+                assert (g is None) == (h is None)
+                assert g is None or torch.allclose(g, h, atol=1e-5)
+    finally:
+        dist.destroy_process_group()
+
+
 def test_collectives_exchange_in_every_call(tmp_path):
     def body(rank):
         @torch.compile

@@ -45,3 +45,11 @@ def test_placements_of_a_group_that_was_destroyed_are_chosen_anew():
         assert (x.t() @ x).redistribute(placements=[Replicate()]).to_local().sum().item() == 64
         pending = DTensor.from_local(torch.ones(4, 4), mesh, [Partial()])
         assert (pending * x).full_tensor().sum().item() == 16
+
+
+def test_large_arrays_are_gathered_from_one_process():
+    for _ in meshes(1):
+        x = torch.arange(3000.)
+        received = [torch.zeros(3000)]
+        dist.all_gather(received, x)
+        assert torch.equal(received[0], x)

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from flambeau import codegen
 from flambeau.viz import join_traces, overlap, plot_pipeline, plot_ranks
 
 from .ranks import run
@@ -54,8 +55,17 @@ def test_traces_of_ranks_are_joined(tmp_path):
         join_traces([tmp_path / "none.json"])
 
 
-def test_reductions_overlap_with_the_backward_pass():
-    for trace in run("overlapping", "flambeau", 2):
+@functools.cache
+def overlapping():
+    return run("overlapping", "flambeau", 2)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_reductions_overlap_with_the_backward_pass(compiled):
+    if compiled and not codegen.available():
+        pytest.skip("compiled functions need LLVM")
+    for traces in overlapping():
+        trace = traces[compiled]
         spans = [(event["ts"], event["ts"] + event["dur"], event["name"], event["tid"])
                  for event in trace["traceEvents"] if event["ph"] == "X"]
         nodes = sorted(span for span in spans if "evaluate_function" in span[2])
@@ -63,8 +73,10 @@ def test_reductions_overlap_with_the_backward_pass():
         assert len(reductions) == 5  # a bucket a layer
         assert {span[3] for span in reductions}.isdisjoint({span[3] for span in nodes})  # in another thread
         assert reductions[0][0] < nodes[-1][1]
-        last_product = [span for span in nodes if span[2].endswith("MmBackward0")][-1]
-        assert reductions[0][0] < last_product[0]  # the first layer's gradient is not yet begun
+        name = "CompiledFunctionBackward" if compiled else "MmBackward0"
+        parts = [span for span in nodes if span[2].endswith(name)]
+        assert len(parts) == 5
+        assert reductions[0][0] < parts[-1][0]  # the first layer's gradient is not yet begun
         assert [share > 0 for share in overlap(trace).values()] == [True]
 
 

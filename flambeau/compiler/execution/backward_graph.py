@@ -6,8 +6,10 @@ by the forward program and becomes the node's saved tensors.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from ..._tensor.dispatch.gradient_edge import gradient_edge
 from ..._tensor.tensor import wrap
 from ...backends.bit_views import resolve
 from ...engine.grad_mode import grad_mode
+from ...engine.gradient_buckets import GradientBuckets, current_buckets
 from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Value
@@ -22,6 +25,8 @@ from ...ir.schedule.program import Program
 from ...modes import special
 from ..tracing.joint_graph import JointGraph
 from . import profiling
+from .divided_backward import Division, Piece, divide
+from .subgraphs import subgraph_program
 
 #: inputs of a backward program: values saved by the forward program, cotangents, inputs of the forward program
 _SAVED, _COTANGENT, _LEAF = range(3)
@@ -40,39 +45,72 @@ class BackwardGraph:
         saved: values of the forward program that backward needs, among them old contents of written inputs.
         leaves: inputs of the forward program that backward needs and that are not written to.
         leaf_uses: for each of them, the results whose gradients it is read for.
-        rebuilt: by value of the joint graph, the value in the backward program's graph.
-        program: the program.
     """
 
     def __init__(self, joint: JointGraph, name: str, written: Collection[Value] = (),
                  make_program: Callable[[Graph, list[Target]], Any] = Program) -> None:
         self.joint, self.name, self._make_program = joint, name, make_program
         gradients = [v for v in joint.gradients if v is not None]
-        saved, leaves = self._partition(gradients, joint.cotangents)
+        saved, leaves = self._partition(gradients, [*joint.cotangents, *joint.recomputed])
         # the old content of an input that the forward program overwrites must be saved
         self.saved = [*saved, *(leaf for leaf in leaves if leaf in written)]
         self.leaves = [leaf for leaf in leaves if leaf not in written]
         self._depends, self.leaf_uses = _dependencies(self.leaves, self.saved, gradients, joint.cotangents)
         self._input_sources = [(kind, i) for kind, values in (
             (_SAVED, self.saved), (_COTANGENT, joint.cotangents), (_LEAF, self.leaves)) for i in range(len(values))]
-        self.rebuilt: dict[Value, Value] = {}
-        self.program = self._compile(self.rebuilt)
         self._partial_programs: dict[frozenset[int], Any] = {}  # by results without a cotangent
+        self._divisions: WeakKeyDictionary[GradientBuckets, list[Piece]] = WeakKeyDictionary()
+
+    @functools.cached_property
+    def rebuilt(self) -> dict[Value, Value]:
+        """By value of the joint graph, the value in the backward program's graph."""
+        return {}
+
+    @functools.cached_property
+    def program(self) -> Any:
+        """The program, made on first use: passes that are divided need none."""
+        return self._compile(self.rebuilt)
+
+    def prepare(self) -> None:
+        """Make the programs that the next pass needs."""
+        buckets = current_buckets.get()
+        if buckets is None:
+            self.program  # noqa: B018
+        else:
+            for piece in self.pieces(buckets):
+                piece.prepare()
+
+    @property
+    def arena_bytes(self) -> int:
+        """The bytes of intermediate values that its programs keep between runs."""
+        plans = [each.execution_plan for pieces in self._divisions.values() for piece in pieces
+                 for each in piece.programs()]
+        if "program" in vars(self):
+            plans.append(self.program.execution_plan)
+        return sum(plan.arena for plan in plans)
+
+    def pieces(self, buckets: GradientBuckets) -> list[Piece]:
+        """Return the parts of the backward graph that compute the gradients of each bucket."""
+        found = self._divisions.get(buckets)
+        if found is None:
+            division = Division(self.joint, self.name, self._depends, self._make_program)
+            found = self._divisions[buckets] = divide(division, buckets, self.saved, self.leaves)
+        return found
 
     def _compile(self, rebuilt: dict[Value, Value], missing: frozenset[int] = frozenset()) -> Any:
         """Compile the backward program; what depends on `missing` cotangents only is zero, as it is linear in them."""
-        graph, joint = Graph(), self.joint
-        for number, value in enumerate((*self.saved, *joint.cotangents, *self.leaves)):
-            rebuilt[value] = graph.input(number, value.shape, value.dtype)
-        for value, depends in self._depends.items():
-            if depends <= missing:
-                rebuilt[value] = graph.expand(graph.constant(np.zeros((), value.dtype)), value.shape)
-        return self._make_program(graph, [Target(_dense(graph, rebuild(graph, v, rebuilt)))
-                                          for v in joint.gradients if v is not None])
+        zeros = [value for value, depends in self._depends.items() if depends <= missing]
+        return subgraph_program(self._make_program, (*self.saved, *self.joint.cotangents, *self.leaves), zeros,
+                                [v for v in self.joint.gradients if v is not None], rebuilt)
 
     @staticmethod
-    def _partition(gradients: Sequence[Value], cotangents: Sequence[Value]) -> tuple[list[Value], list[Value]]:
-        """Return the computed values and the inputs of the forward part that the backward part reads."""
+    def _partition(gradients: Sequence[Value], of_backward: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        """Return the computed values and the inputs of the forward part that the backward part reads.
+
+        Args:
+            gradients: the results of the backward part.
+            of_backward: values of that part, from which others are found.
+        """
         order: list[Value] = []
         seen: set[Value] = set()
         stack: list[tuple[Value, bool]] = [(v, False) for v in gradients]
@@ -84,7 +122,7 @@ class BackwardGraph:
                 seen.add(value)
                 stack.append((value, True))
                 stack.extend((a, False) for a in value.args)
-        in_backward = set(cotangents)
+        in_backward = set(of_backward)
         for value in order:
             if any(a in in_backward for a in value.args):
                 in_backward.add(value)
@@ -160,93 +198,70 @@ def _dependencies(leaves: Sequence[Value], saved: Sequence[Value], gradients: Se
     return depends, [frozenset(uses[leaf]) or frozenset(range(len(cotangents))) for leaf in leaves]
 
 
-def _dense(graph: Graph, value: Value) -> Value:
-    return graph.copy(value) if value.op == "view" else value
-
-
-def rebuild(graph: Graph, root: Value, rebuilt: dict[Value, Value]) -> Value:
-    """Copy a value to another graph, except for the operands that are in `rebuilt`."""
-    stack = [root]
-    while stack:
-        value = stack[-1]
-        if value in rebuilt:
-            stack.pop()
-            continue
-        missing = [a for a in value.args if a not in rebuilt]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
-        if value.op == "constant":
-            made = rebuilt[value] = graph.constant(value.graph.array(value))
-            if value in value.graph.runtime_constants and made.op == "constant":
-                graph.runtime_constants.add(made)
-            continue
-        args = tuple(rebuilt[a] for a in value.args)
-        rebuilt[value] = graph.make(value.op, args, value.attrs, value.shape, value.dtype)
-        if value.op == "extern":
-            graph.extern_outputs[rebuilt[value]] = parts = []
-            for part in value.graph.extern_outputs[value]:
-                rebuilt[part] = graph.make("getitem", (rebuilt[value],), part.attrs, part.shape, part.dtype)
-                parts.append(rebuilt[part])
-    return rebuilt[root]
-
-
 class CompiledFunctionBackward(Node):
-    """The autograd node of a compiled function's results.
+    """The autograd node of a compiled function's results, or of a piece of its backward graph.
 
     Attributes:
         backward: the backward graph; None once the saved tensors are freed.
+        piece: the piece of it that the node runs; None for all of it.
         saved: arrays saved by the forward program.
         leaves: inputs of the forward program that backward reads.
         versions: the tensors of these inputs, their versions, and the results whose gradients they are read for.
-        used: the results whose cotangents the last pass had.
+        used: [the results whose cotangents the last pass had], the same list in all pieces.
         freed: the results through which a pass went that did not keep the graph.
     """
 
-    __slots__ = ("backward", "freed", "leaves", "saved", "used", "versions")
+    __slots__ = ("backward", "freed", "leaves", "piece", "saved", "used", "versions")
     materializes_undefined = False
 
-    def __init__(self, backward: BackwardGraph, inputs: Sequence[Any], outputs: Sequence[Any],
-                 saved: Sequence[np.ndarray], leaves: Sequence[np.ndarray],
-                 versions: Sequence[tuple[Any, int, frozenset[int]]]) -> None:
-        self.edges = tuple([gradient_edge(t) if t._requires_grad else None for t in inputs])
-        numbers = tuple([t._output_nr for t in inputs])
+    def __init__(self, backward: BackwardGraph, edges: Sequence[tuple[Node | None, int]],
+                 outputs: Sequence[tuple[tuple[int, ...], np.dtype]], saved: Sequence[np.ndarray],
+                 leaves: Sequence[np.ndarray], versions: Sequence[tuple[Any, int, frozenset[int]]],
+                 piece: Piece | None = None, used: list[frozenset[int]] | None = None) -> None:
+        self.edges = tuple([node for node, _ in edges])
+        numbers = tuple([number for _, number in edges])
         self.edge_outputs = numbers if any(numbers) else None
-        self.outputs = None if len(outputs) == 1 else tuple([(t._array.shape, t._array.dtype) for t in outputs])
+        self.outputs = None if len(outputs) == 1 else tuple(outputs)
         self.extra = self.run = None
         self.seq = next_number()
         self.backward: BackwardGraph | None = backward
-        self.saved, self.leaves, self.versions = saved, leaves, versions
-        self.used: frozenset[int] = frozenset()
+        self.piece, self.saved, self.leaves, self.versions = piece, saved, leaves, versions
+        self.used = [frozenset()] if used is None else used
         self.freed: frozenset[int] = frozenset()
 
     def vjp(self, cotangents: Any, tensors: bool) -> Any:
-        backward = self.backward
+        backward, piece = self.backward, self.piece
         if backward is None:
             raise RuntimeError(FREED_MESSAGE)
         if tensors and grad_mode.get():
             raise RuntimeError("torch.compile with aot_autograd does not currently support double backward")
-        by_output = list(cotangents) if self.outputs is not None else [cotangents]
-        self.used = frozenset([i for i, g in enumerate(by_output) if g is not None])
-        if self.freed and any(backward.joint.shares_nodes(i, self.freed) for i in self.used):
+        given = list(cotangents) if self.outputs is not None else [cotangents]
+        if piece is None or not piece.number:
+            self.used[0] = frozenset([i for i, g in enumerate(given) if g is not None])
+        used = self.used[0]
+        if self.freed and any(backward.joint.shares_nodes(i, self.freed) for i in used):
             raise RuntimeError(FREED_MESSAGE)
         for tensor, version, used_by in self.versions:
             counter = tensor._counter
-            if counter is not None and counter[0] != version and not used_by.isdisjoint(self.used):
+            if counter is not None and counter[0] != version and not used_by.isdisjoint(used):
                 raise RuntimeError("one of the variables needed for gradient computation has been modified by an "
                                    f"inplace operation: {tensor.type()} {list(tensor.shape)}, an input of a compiled "
                                    f"function, is at version {counter[0]}; expected version {version} instead.")
-        arrays = [resolve(g._array) if tensors and g is not None else g for g in by_output]
-        gradients = backward.run(self.saved, arrays, self.leaves)
+        arrays = [resolve(g._array) if tensors and g is not None else g for g in given]
+        if piece is None:
+            gradients = backward.run(self.saved, arrays, self.leaves)
+        else:
+            if not piece.number:
+                arrays = list(backward.dense_cotangents(arrays))
+            gradients = piece.run(self.saved, arrays, self.leaves, frozenset(range(backward.joint.count)) - used)
         return [None if a is None else wrap(a) if tensors else a for a in gradients]
 
     def release_variables(self) -> None:
-        joint = None if self.backward is None else self.backward.joint
-        self.freed |= self.used
-        if joint is not None and self.used and not all(joint.shares_nodes(i, self.freed) for i in range(joint.count)):
+        joint, used = None if self.backward is None else self.backward.joint, self.used[0]
+        self.freed |= used
+        if joint is not None and used and not all(joint.shares_nodes(i, self.freed) for i in range(joint.count)):
             return  # the others may still be differentiated
-        self.backward = None
+        self.backward = self.piece = None
         self.saved = self.leaves = self.versions = ()
 
     def check_saved(self) -> None:
@@ -255,7 +270,7 @@ class CompiledFunctionBackward(Node):
 
 
 def attach_backward(outputs: list[Any], backward: BackwardGraph, saved: list[np.ndarray], leaves: list[np.ndarray],
-                    arguments: Sequence[Any], read: Sequence[tuple[Any, frozenset[int]]]) -> None:
+                    arguments: Sequence[Any], read: Sequence[Any]) -> None:
     """Give the results a `grad_fn` that runs the backward program.
 
     Args:
@@ -263,16 +278,38 @@ def attach_backward(outputs: list[Any], backward: BackwardGraph, saved: list[np.
         backward: the backward graph.
         saved, leaves: see `CompiledFunctionBackward`.
         arguments: the tensors among the call's arguments.
-        read: the tensors of `leaves`, which may not be written to before backward, and `BackwardGraph.leaf_uses`.
+        read: the tensors of `leaves`, which may not be written to before backward; None for arrays without one.
     """
-    inputs = [t if at is None else arguments[at] for t, at in zip(backward.joint.inputs, backward.joint.positions,
-                                                                  strict=True)]
-    versions = [(t, 0 if t._counter is None else t._counter[0], used_by) for t, used_by in read]
-    node = CompiledFunctionBackward(backward, inputs, outputs, saved, leaves, versions)
+    inputs: list[Any] = [t if at is None else arguments[at]
+                         for t, at in zip(backward.joint.inputs, backward.joint.positions, strict=True)]
+    versions = [None if t is None else (t, 0 if t._counter is None else t._counter[0], used_by)
+                for t, used_by in zip(read, backward.leaf_uses, strict=True)]
+    shapes = [(t._array.shape, t._array.dtype) for t in outputs]
+    edges = [(gradient_edge(t) if t._requires_grad else None, t._output_nr) for t in inputs]
+    buckets = current_buckets.get()
+    if buckets is None:
+        node = CompiledFunctionBackward(backward, edges, shapes, saved, leaves, [v for v in versions if v is not None])
+    else:
+        node = _nodes_of_pieces(backward, backward.pieces(buckets), edges, shapes, saved, leaves, versions)
     for number, output in enumerate(outputs):
         output._requires_grad, output._node = True, node
         if number:
             output._output_nr = number
 
 
-__all__ = ["BackwardGraph", "CompiledFunctionBackward", "attach_backward", "rebuild"]
+def _nodes_of_pieces(backward: BackwardGraph, pieces: Sequence[Piece], edges: Sequence[tuple[Node | None, int]],
+                     shapes: Sequence[tuple[tuple[int, ...], np.dtype]], saved: Sequence[np.ndarray],
+                     leaves: Sequence[np.ndarray], versions: Sequence[Any]) -> CompiledFunctionBackward:
+    """Return the node of the first piece; nodes of later pieces, to which it leads, have lower sequence numbers."""
+    nodes: dict[int, CompiledFunctionBackward] = {}
+    used: list[frozenset[int]] = [frozenset()]
+    for piece in reversed(pieces):
+        outputs = [(value.shape, value.dtype) for value in piece.received] if piece.number else shapes
+        to = [edges[i] for i in piece.gradients] + [(nodes[later], place) for _, later, place in piece.passed]
+        nodes[piece.number] = CompiledFunctionBackward(
+            backward, to, outputs, [saved[i] for i in piece.saved], [leaves[i] for i in piece.leaves],
+            [versions[i] for i in piece.leaves if versions[i] is not None], piece, used)
+    return nodes[0]
+
+
+__all__ = ["BackwardGraph", "CompiledFunctionBackward", "attach_backward"]

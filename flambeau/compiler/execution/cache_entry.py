@@ -34,6 +34,7 @@ from ..tracing.trace_comparison import difference, pins
 from . import profiling
 from .backward_graph import BackwardGraph, attach_backward
 from .buffer_donation import allocate_or_reuse, donated_buffers
+from .rematerialization import program_graph
 from .template import Template, pin_holds
 
 #: returned instead of a result if a guard fails
@@ -72,6 +73,7 @@ class CacheEntry:
 
     Attributes:
         pins: by argument, the tensor and memory that it must be (`trace_comparison.pins`); None if it is free.
+        copies: by value of the trace's graph, the value of the forward program's graph; None if it is the trace's.
         program: the forward program; its results are the trace's targets, then the values saved for backward.
         backward: the backward graph, if results are differentiable.
         libraries_before: how many code libraries were loaded before it, for debug output.
@@ -104,13 +106,15 @@ class CacheEntry:
         if record.free:
             self.pins = [None if is_free else pin for pin, is_free in zip(self.pins, record.free, strict=True)]
         self.name, self.libraries_before = name, code.library_count()
-        written = {t.overwrites for t in trace.targets if t.overwrites is not None}
-        self.backward = None if trace.joint is None else self.make_backward(trace.joint, f"{name} backward", written)
+        not_kept = {number for number, source in trace.sources.items() if source[0] in ("number", "gradient of")}
+        graph, targets, conditions, effects, joint, self.copies = program_graph(trace, not_kept | set(
+            trace.written_leaves))
+        written = {t.overwrites for t in targets if t.overwrites is not None}
+        written |= {v for v in graph.values if v.op == "input" and v.attrs in not_kept}
+        self.backward = None if joint is None else self.make_backward(joint, f"{name} backward", written)
         handed_over = [] if self.backward is None else [Target(v) for v in self.backward.saved]
-        self._num_results = sum(t.overwrites is None for t in trace.targets)
-        self.program = self.make_program(trace.graph, [*trace.targets, *handed_over],
-                                         [(g.value, g.outcome) for g in trace.data_guards], trace.effects,
-                                         trace.plan_key)
+        self._num_results = sum(t.overwrites is None for t in targets)
+        self.program = self.make_program(graph, [*targets, *handed_over], conditions, effects, trace.plan_key)
         trace.plan_key = self.program.cache_key
         self.donated = donated_buffers(trace, self.program)
         self.scalar_arrays: dict[int, np.ndarray] = {
@@ -136,7 +140,9 @@ class CacheEntry:
 
     def make_backward(self, joint: Any, name: str, written: Any) -> BackwardGraph:
         """Make the backward program; the arguments are those of `BackwardGraph`."""
-        return BackwardGraph(joint, name, written)
+        made = BackwardGraph(joint, name, written)
+        made.prepare()
+        return made
 
     def _pin(self, before: Trace, now: Trace) -> None:
         new_pins: list[tuple[Any, Any, int] | None] = [
@@ -176,8 +182,7 @@ class CacheEntry:
     @property
     def arena_bytes(self) -> int:
         """The bytes of intermediate values that the programs keep between runs."""
-        backward = 0 if self.backward is None else self.backward.program.execution_plan.arena
-        return self.program.execution_plan.arena + backward
+        return self.program.execution_plan.arena + (0 if self.backward is None else self.backward.arena_bytes)
 
     @property
     def all_guards(self) -> list[Guard]:
@@ -391,13 +396,11 @@ class CacheEntry:
             numbers = [v.attrs for v in self.backward.leaves]
             leaves = self.input_arrays(numbers, arguments, computed)
             assert leaves is not None
-            read = []
-            for number, used_by in zip(numbers, self.backward.leaf_uses, strict=True):
+            read: list[Any] = []
+            for number in numbers:
                 source = trace.sources[number]
-                if source[0] in ("argument", "memory of"):
-                    read.append((arguments[source[1]], used_by))
-                elif source[0] == "tensor" and source[1] is not None:
-                    read.append((source[1], used_by))
+                read.append(arguments[source[1]] if source[0] in ("argument", "memory of") else
+                            source[1] if source[0] == "tensor" else None)
             attach_backward(outputs, self.backward, list(new[self._num_results:]), leaves, arguments, read)
         return results
 

@@ -17,6 +17,7 @@ def backward_provenance(provenance: Provenance, backward: BackwardGraph) -> Prov
     """
     names: dict[Value, str] = {}
     places: dict[int, Place] = {}
+    backward.program  # noqa: B018
     cotangents = {v: f"grad_output{f'[{i}]' * (len(backward.joint.cotangents) > 1)}"
                   for i, v in enumerate(backward.joint.cotangents)}
     for old, new in backward.rebuilt.items():

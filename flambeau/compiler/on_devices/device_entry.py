@@ -14,8 +14,9 @@ from ...ir.gpu.runtime_program import RuntimeProgram
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported
 from ...ir.schedule.program import Program
-from ..execution.backward_graph import BackwardGraph, rebuild
+from ..execution.backward_graph import BackwardGraph
 from ..execution.cache_entry import EMPTY, CacheEntry
+from ..execution.subgraphs import rebuild
 from ..guards.arguments import ArrayLayout
 from ..tracing.trace import Trace
 
@@ -97,6 +98,7 @@ class DeviceCacheEntry(CacheEntry):
         made = DeviceBackwardGraph(joint, name, written, lambda graph, targets: self.make_program(
             graph, targets, [], [], None))
         made.device = self.device
+        made.prepare()
         return made
 
     def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any], computed: Mapping[int, Any] = EMPTY

@@ -21,6 +21,7 @@ from ...c10d.work import end
 from ...c10d.world import default_group
 from ...devices import device
 from ...engine.grad_mode import is_grad_enabled, no_grad
+from ...engine.gradient_buckets import current_buckets
 from ...engine.profiler_events import USER, record_span
 from ...modes import active_tracer, special
 from ...runtime.futures import Future
@@ -293,10 +294,12 @@ class DistributedDataParallel(Module, Joinable):
             tracer.graph_break("DistributedDataParallel prepares the averages of gradients")
         self._before_forward()
         DistributedDataParallel._active_ddp_module = self
+        outer = current_buckets.set(self.reducer.gradient_buckets if synchronizes else None)
         try:
             output = module(*inputs, **kwargs)
         finally:
             DistributedDataParallel._active_ddp_module = None
+            current_buckets.reset(outer)
         if synchronizes:
             self.require_forward_param_sync = True
             searches = self.find_unused_parameters and not self.static_graph

@@ -1,4 +1,4 @@
-"""A profiled step of `DistributedDataParallel` whose layers have buckets of their own."""
+"""Profiled steps of `DistributedDataParallel` whose layers have buckets of their own: eager, and compiled."""
 
 import json
 import os
@@ -10,14 +10,18 @@ WIDTH, LAYERS = 384, 5
 def main(torch, rank, size):
     nn = torch.nn
     torch.set_num_threads(1)
-    net = nn.parallel.DistributedDataParallel(
-        nn.Sequential(*(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS))), bucket_cap_mb=0.1)
-    x = torch.ones(WIDTH, WIDTH)
-    net(x).sum().backward()  # buckets are in the order of gradients since then
-    with torch.profiler.profile() as prof:
-        net(x).sum().backward()
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "trace.json")
-        prof.export_chrome_trace(path)
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
+    traces = []
+    for compiled in (False, True):
+        layers = nn.Sequential(*(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(LAYERS)))
+        net = nn.parallel.DistributedDataParallel(torch.compile(layers) if compiled else layers, bucket_cap_mb=0.1)
+        x = torch.ones(WIDTH, WIDTH)
+        for _ in range(3 if compiled else 1):
+            net(x).sum().backward()  # buckets are in the order of gradients since then
+        with torch.profiler.profile() as prof:
+            net(x).sum().backward()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            prof.export_chrome_trace(path)
+            with open(path, encoding="utf-8") as file:
+                traces.append(json.load(file))
+    return traces
