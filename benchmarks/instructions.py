@@ -2,6 +2,7 @@
 
     python -m benchmarks.instructions v0.1.0                             all operators on 8 x 8 matrices
     python -m benchmarks.instructions HEAD~20 --operators clone sort --sizes 8x8 64x64
+    python -m benchmarks.instructions HEAD~20 --loaded                   in a program that has loaded kernels
 
 Callgrind counts the machine instructions of `CALLS` calls of each operator, Python's and NumPy's included. A ratio is
 the base's count over this checkout's: below 1 is slower. Two runs of the same code differ by less than 1 %. A count is
@@ -34,7 +35,7 @@ CALLS, WARM_UP = 100, 150
 COUNTED = "functools_reduce"
 
 
-def child(checkout: str, size: str, mode: str, listed: str, *names: str) -> None:
+def child(checkout: str, size: str, mode: str, loaded: str, listed: str, *names: str) -> None:
     """Call each operator within `functools.reduce`, and write the names of those that ran to the file `listed`."""
     import_from(checkout)
     from . import operators
@@ -43,6 +44,8 @@ def child(checkout: str, size: str, mode: str, listed: str, *names: str) -> None
 
     torch = library("flambeau")
     rows, columns = map(int, size.split("x"))
+    if loaded:
+        torch.rand(64, 64).exp()  # kernels are loaded with the first large array
     done: list[str] = []
     for name in names:
         with torch.set_grad_enabled(mode == operators.BOTH):
@@ -63,8 +66,11 @@ def child(checkout: str, size: str, mode: str, listed: str, *names: str) -> None
     Path(listed).write_text(json.dumps(done))
 
 
-def counts(checkout: Path, size: str, mode: str, names: Sequence[str]) -> dict[str, float]:
+def counts(checkout: Path, size: str, mode: str, names: Sequence[str], loaded: bool = False) -> dict[str, float]:
     """Instructions of one call, by operator.
+
+    Args:
+        loaded: whether kernels are loaded before.
 
     Raises:
         SystemExit: Valgrind is not installed, or the counts do not fit the operators that ran.
@@ -76,7 +82,7 @@ def counts(checkout: Path, size: str, mode: str, names: Sequence[str]) -> dict[s
         subprocess.run(
             ["valgrind", "--tool=callgrind", f"--toggle-collect={COUNTED}", f"--dump-after={COUNTED}",
              f"--callgrind-out-file={out}", sys.executable, "-m", "benchmarks.instructions", "--child",
-             str(checkout), size, mode, str(listed), *names],
+             str(checkout), size, mode, "loaded" * loaded, str(listed), *names],
             cwd=ROOT, check=True, capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": "0", "FLAMBEAU_CACHE_DIR": folder, "OPENBLAS_NUM_THREADS": "1"})
         done = json.loads(listed.read_text())
@@ -106,12 +112,13 @@ def main() -> None:
     parser.add_argument("--operators", nargs="+", choices=OPERATORS, metavar="NAME", default=list(OPERATORS))
     parser.add_argument("--sizes", nargs="*", default=["8x8"], metavar="ROWSxCOLUMNS")
     parser.add_argument("--modes", nargs="*", choices=MODES, default=MODES)
+    parser.add_argument("--loaded", action="store_true", help="load kernels first, as the first large array does")
     options = parser.parse_args()
     with checkout_of(options.base) as base:
         for size in options.sizes:
             for mode in options.modes:
                 log(f"    {size}, {mode}")
-                old, new = (counts(path, size, mode, options.operators) for path in (base, ROOT))
+                old, new = (counts(path, size, mode, options.operators, options.loaded) for path in (base, ROOT))
                 ratios = sorted((old[name] / new[name], name) for name in old.keys() & new.keys())
                 rows = [[name, f"{old[name]:,.0f}", f"{new[name]:,.0f}",
                          f"{ratio:.3f}" if ratio >= 1 - TOLERANCE else f"**{ratio:.3f}**"] for ratio, name in ratios]

@@ -22,7 +22,8 @@ from ..tensor import Tensor
 __all__ = ["add", "addcdiv", "addcmul", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder",
            "round", "rsub", "special_polygamma", "square", "sub", "subtract", "true_divide"]
 
-_add, _sub, _pow, _div = (public_function(REGISTRY[name]) for name in ("add", "sub", "pow", "div"))
+_add, _sub, _pow, _div, _round = (
+    public_function(REGISTRY[name]) for name in ("add", "sub", "pow", "div", "round"))
 
 
 def _call(key: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
@@ -58,13 +59,33 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
     return bool(alpha) if d is dtypes.bool_ else alpha
 
 
-def _warn_legacy(name: str) -> None:
-    """Warn of the deprecated argument order with the factor second, `add(input, alpha, other)`."""
+def _legacy(names: tuple[str, ...], first: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The factor and the other operands of a call with the factor second, `add(input, alpha, other)`, which is deprecated.
+
+    `subtract` takes no such call: its numbers have the factor last.
+
+    Args:
+        names: the function's, and its aliases.
+        first: the second argument of the call, after the tensor.
+        rest: those after it.
+    """
     from ..argument_errors.deprecated_overloads import warn_deprecated
+    from ..argument_errors.messages import METHOD, called, explained
     from ..argument_errors.signatures import signatures
 
-    overload, *others = sorted(signatures("torch", name), key=lambda overload: not overload.hidden)
-    warn_deprecated(overload, others)
+    space, name = called(names)
+    overloads = signatures(space, name)
+    deprecated = next((overload for overload in overloads if overload.hidden), None)
+    if deprecated is None:
+        given = (first, *rest) if space == METHOD else (rest[0], first, *rest)
+        error = explained(space, name, given, {}) if any(isinstance(x, Tensor) for x in (first, *rest)) else None
+        if error is not None:
+            raise error
+        return (*rest, first)
+    if any(isinstance(x, (list, tuple, str)) for x in (first, *rest)):
+        raise TypeError(f"{name}(): an argument is no tensor")
+    warn_deprecated(deprecated, [overload for overload in overloads if not overload.hidden])
+    return (first, *rest)
 
 
 # ----- addition -----
@@ -77,8 +98,7 @@ def add(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
     tensor([4., 4.])
     """
     if legacy:
-        alpha, (other,) = other, legacy
-        _warn_legacy("add")
+        alpha, other = _legacy(("add", "add_"), other, legacy)
     if alpha == 1 and alpha is not True:
         return _add(input, other, out=out)
     return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
@@ -87,8 +107,7 @@ def add(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
 def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
     """`add`, in place."""
     if legacy:
-        alpha, (other,) = other, legacy
-        _warn_legacy("add")
+        alpha, other = _legacy(("add", "add_"), other, legacy)
     if alpha == 1:
         return _write("add", self, other)
     return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
@@ -102,8 +121,7 @@ def sub(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
     tensor([-2., -2.])
     """
     if legacy:
-        alpha, (other,) = other, legacy
-        _warn_legacy("sub")
+        alpha, other = _legacy(("sub", "sub_", "subtract", "subtract_"), other, legacy)
     if alpha == 1:
         return _sub(input, other, out=out)
     return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha, True), out=out)
@@ -115,8 +133,7 @@ subtract = sub
 def _sub_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
     """`sub`, in place."""
     if legacy:
-        alpha, (other,) = other, legacy
-        _warn_legacy("sub")
+        alpha, other = _legacy(("sub", "sub_", "subtract", "subtract_"), other, legacy)
     if alpha == 1:
         return _write("sub", self, other)
     return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha, True))
@@ -150,14 +167,12 @@ def _scaled_operands(name: str) -> tuple[Any, Any]:
 
     def call(input: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1, out: Any = None) -> Any:
         if legacy:
-            value, tensor1, (tensor2,) = tensor1, tensor2, legacy
-            _warn_legacy(name)
+            value, tensor1, tensor2 = _legacy((name, name + "_"), tensor1, (tensor2, *legacy))
         return public_function(op)(input, tensor1, tensor2, value=value, out=out)
 
     def write(self: Tensor, tensor1: Any, tensor2: Any, *legacy: Any, value: Any = 1) -> Any:
         if legacy:
-            value, tensor1, (tensor2,) = tensor1, tensor2, legacy
-            _warn_legacy(name)
+            value, tensor1, tensor2 = _legacy((name, name + "_"), tensor1, (tensor2, *legacy))
         return inplace_function(op)(self, tensor1, tensor2, value=value)
 
     call.__name__ = call.__qualname__ = name
@@ -354,7 +369,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
     tensor([ 1.2000, -2.7000])
     """
     if decimals == 0:
-        return _call("round", input, out=out)
+        return _round(input, out=out)
     return _call("_round_decimals", input, decimals=decimals, out=out)
 
 
@@ -396,9 +411,24 @@ def mvlgamma(input: Tensor, p: int, *, out: Any = None) -> Tensor:
     >>> torch.mvlgamma(torch.tensor([2., 3.]), 2)
     tensor([0.4516, 1.5502])
     """
+    _check_mvlgamma(input, p)
+    return _call("mvlgamma", input, p=p, out=out)
+
+
+def _check_mvlgamma(input: Tensor, p: int) -> None:
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    return _call("mvlgamma", input, p=p, out=out)
+
+
+def _mvlgamma_in_place(self: Tensor, p: int) -> Tensor:
+    """`mvlgamma`, in place."""
+    _check_mvlgamma(self, p)
+    if not (self.dtype.is_floating_point or self.dtype.is_complex):
+        raise RuntimeError(f"mvlgamma: result type {self.dtype.scalar_name} can't be cast to the desired output type "
+                           f"{dtypes.get_default_dtype().scalar_name}")
+    return _write("mvlgamma", self, p=p)
 
 
 METHODS: dict[str, Any] = {
@@ -409,4 +439,5 @@ METHODS: dict[str, Any] = {
     "pow_": _pow_in_place, "square": square, "square_": _square_in_place, "float_power": float_power,
     "float_power_": _float_power_in_place, "round": round, "round_": _round_in_place, "polygamma": polygamma,
     "polygamma_": _polygamma_in_place, "mvlgamma": mvlgamma,
+    "mvlgamma_": _mvlgamma_in_place,
 }

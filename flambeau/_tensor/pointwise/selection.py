@@ -64,12 +64,12 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, self, other)
 
 
-_NUMBERS = frozenset((int, float))
+_BOUNDS = frozenset((int, float, type(None)))
 
 
 def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]:
     """The operator for these bounds: (its key, the inputs after the first, the parameters)."""
-    if min.__class__ in _NUMBERS and max.__class__ in _NUMBERS:
+    if min.__class__ in _BOUNDS and max.__class__ in _BOUNDS and (min is not None or max is not None):
         return "_clamp_scalars", [], {"min": min, "max": max}
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")

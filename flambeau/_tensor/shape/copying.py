@@ -28,7 +28,7 @@ from ...backends.sparse_array import SparseAccess, SparseArray, format_name, not
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import grad_mode
 from ...kernels.memory_format import with_preserved_strides
-from ...modes import active_tracer, filled_memory, inference, special
+from ...modes import active_tracer, active_transforms, filled_memory, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes, contiguous_strides
 from ...warning_location import user_stacklevel
@@ -370,7 +370,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
             raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     if bits_used[0]:
         src = resolved(src)
-    check_writable(self, is_tracked((self, src)))
+    tracked = is_tracked((self, src))
+    check_writable(self, tracked)
     source = src._array
     same_memory = source.__class__ is a.__class__ is np.ndarray and (
         source.shape == a.shape and source.strides == a.strides and source.dtype == a.dtype
@@ -387,6 +388,13 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     values = src._array
     if dtypes.is_complex(values.dtype) and not (dtypes.is_complex(a.dtype) or a.dtype.kind == "b") and a.size:
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
+
+    if values.dtype is a.dtype and not (
+            tracked or special[0] or active_transforms[0] or bits_used[0]) and a.__class__ is np.ndarray:
+        if not same_memory:
+            copy(a, values)
+        self._bump_version()
+        return self
 
     def compute() -> None:
         if not same_memory:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import count
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -65,14 +66,8 @@ def enable_kernels() -> bool:
 #: small calls for which NumPy takes several times a launch's time, before kernels are loaded for their sake alone:
 #: loading takes as long as some thousand of them
 SMALL_CALLS_BEFORE_KERNELS = 10_000
-_small_calls = [0]
-
-
-def count_small_call() -> None:
-    """Count a call that launches would shorten; after `SMALL_CALLS_BEFORE_KERNELS`, load kernels."""
-    _small_calls[0] = count = _small_calls[0] + 1
-    if count == SMALL_CALLS_BEFORE_KERNELS:
-        enable_kernels()
+#: () -> the number of the small call that asks
+next_small_call = count(1).__next__
 
 
 def compiled_operators(registry: dict[str, Any]) -> Operators | None:
@@ -302,8 +297,8 @@ def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     return result
 
 
-__all__ = ["bfloat16_products", "compiled_operators", "concat_kernels", "convert", "copy", "copy_kernels",
-           "copy_with_layout", "count_small_call", "enable_kernels", "fourier_kernels",
-           "grid_sampling_kernels", "indexing_kernels", "new_copy",
-           "recurrent_kernels", "reduce_arrays", "resampling_kernels", "run_update",
-           "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows", "sparse_kernels", "sum_rows"]
+__all__ = ["SMALL_CALLS_BEFORE_KERNELS", "bfloat16_products", "compiled_operators", "concat_kernels", "convert", "copy",
+           "copy_kernels", "copy_with_layout", "enable_kernels", "fourier_kernels", "grid_sampling_kernels",
+           "indexing_kernels", "new_copy", "next_small_call", "recurrent_kernels", "reduce_arrays",
+           "resampling_kernels", "run_update", "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows",
+           "sparse_kernels", "sum_rows"]

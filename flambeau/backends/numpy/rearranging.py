@@ -14,6 +14,8 @@ from ..compiled import copy, copy_kernels, empty_array, new_copy
 from ..compiled.thresholds import CONCATENATIONS, COPIES
 from .memory import convert_scalar, copy_as
 
+#: of NumPy's arrays
+_MOST_DIMS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
 _FULL, _REVERSED = slice(None), slice(None, None, -1)
 
 
@@ -117,12 +119,16 @@ def _repeat(x: Any, repeats: tuple[int, ...]) -> Any:
         sizes = [r * s for r, s in zip(repeats, (1,) * (len(repeats) - x.ndim) + x.shape, strict=True)]
         raise RuntimeError("Trying to create tensor with negative dimension "
                            f"{next(s for s in sizes if s < 0)}: {sizes}")
-    if not repeats or prod(repeats) * x.size <= CONCATENATIONS[0] or copy_kernels() is None:
-        return np.tile(x, repeats) if repeats else np.array(x, copy=True)
     full = (1,) * (len(repeats) - x.ndim) + x.shape
+    if 2 * len(full) > _MOST_DIMS:
+        return np.tile(x, repeats)
     out = empty_array([r * s for r, s in zip(repeats, full, strict=True)], x.dtype)
-    copy(out.reshape([n for pair in zip(repeats, full, strict=True) for n in pair]),
-         x.reshape([n for size in full for n in (1, size)]))
+    target = out.reshape([n for pair in zip(repeats, full, strict=True) for n in pair])
+    source = x.reshape([n for size in full for n in (1, size)])
+    if out.size > CONCATENATIONS[0]:
+        copy(target, source)
+    else:
+        target[...] = source
     return out
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import codegen
-from ...backends.compiled import count_small_call
+from ...backends.compiled import SMALL_CALLS_BEFORE_KERNELS, enable_kernels, next_small_call
 from ...backends.compiled.thresholds import MIN_ELEMENTS as SIZES
 from ...backends.compiled.thresholds import SMALL_KERNELS
 from ...backends.special_functions import ROUNDED
@@ -138,8 +138,8 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
             return fallback(*args, **params)
         if has_small and x.size <= IN_DOUBLE and x.dtype is F32 and not (converting and _converts(args, params)) and (
                 in_double or params.get("reduction") != "none"):
-            if not SMALL_KERNELS[0]:
-                count_small_call()
+            if not SMALL_KERNELS[0] and next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
+                enable_kernels()
             if of_one_array:
                 return fallback(x.astype(F64), *args[1:], **params).astype(F32)
             return _in_double(fallback, _widened, _narrowed, args, params)
