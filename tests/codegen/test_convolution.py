@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flambeau.codegen.convolution import blocking, convolution
+from flambeau.codegen.convolution import blocking, convolution, row_correlation
 from flambeau.codegen.convolution import weight_gradient as convolution_gradient
 from flambeau.codegen.convolution.geometry import forward, transposed
 from flambeau.codegen.convolution.winograd.weight_gradient import WinogradWeightGradient
@@ -144,6 +144,8 @@ CASES = {
     "3d": Case(2, 4, 8, (5, 6, 7), (3, 2, 3), (1, 2, 2), (1, 0, 2), (1, 1, 2), 2),
     "many weights": case(3, 256, 256, 5, 3, padding=1),
     "wide images of many channels": case(1, 512, 8, 6, 3, padding=1),
+    "few channels": Case(3, 2, 13, (19, 37), (3, 4), (2, 1), (1, 2), (2, 3)),
+    "few channels, 1d": case(2, 3, 6, 70, 5, padding=2, rank=1),
     "no input": case(0, 3, 4, 5, 3),
 }
 
@@ -198,7 +200,8 @@ def test_random_sizes_in_small_blocks(seed, monkeypatch):
     monkeypatch.setattr(blocking, "SOURCE_BYTES", int(rng.choice([1 << 9, 1 << 12, 1 << 18])))
     monkeypatch.setattr(blocking, "BUFFER_BYTES", int(rng.choice([1 << 9, 1 << 14])))
     monkeypatch.setattr(blocking, "LARGE_WEIGHTS_BYTES", int(rng.choice([1 << 8, 1 << 20])))
-    for module in (blocking, convolution_gradient):
+    monkeypatch.setattr(row_correlation, "SOURCE_BYTES", int(rng.choice([1 << 9, 1 << 14])))
+    for module in (blocking, convolution_gradient, row_correlation):
         monkeypatch.setattr(module, "MIN_CHUNK_WORK", int(rng.choice([1, 1 << 20])))
     monkeypatch.setattr(convolution_gradient, "BLOCK_BYTES", int(rng.choice([1 << 9, 1 << 19])))
     monkeypatch.setattr(convolution_gradient, "PIECES_BYTES", int(rng.choice([1 << 10, 1 << 22])))

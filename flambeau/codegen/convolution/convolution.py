@@ -19,6 +19,8 @@ from ..scalar.scalar_ir import Node, variable
 from . import geometry
 from .correlation import DirectCorrelation, Images
 from .geometry import Correlation, triple
+from .row_correlation import RowCorrelation
+from .row_correlation import fits as fits_rows
 from .weight_gradient import DirectWeightGradient
 from .winograd.correlation import WinogradCorrelation, fits, pays
 from .winograd.weight_gradient import WinogradWeightGradient, gradient_pays
@@ -194,6 +196,9 @@ def _correlation_launches(problem: Correlation, nodes: tuple[Node, ...], outputs
         out_channel_stride = w.strides[0]
     operands = [Images.of(each, outputs[0].shape) for each in (*outputs, *extras)]
     images = Images.of(source, source.shape)
+    if not depthwise and fits_rows(problem, images, operands, len(outputs)):
+        return tuple(RowCorrelation(problem, nodes, images, operands).launches(w, out_channel_stride, group,
+                                                                              in_channel_stride))
     correlation = (WinogradCorrelation(problem, nodes, images, operands) if fits(problem,
                                                                                  source.dtype) and pays(problem)
                    else DirectCorrelation(problem, nodes, images, operands, depthwise))

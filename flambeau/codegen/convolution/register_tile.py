@@ -104,7 +104,7 @@ class Tile(NamedTuple):
                     if self.depthwise:
                         value = builder.load(at(builder, place, v * width), typ=self.vector, align=size)
                     total = sums[(r * self.columns + q) * self.vectors + v]
-                    builder.store(_multiply_add(builder, value, vector, builder.load(total, typ=self.vector)), total)
+                    builder.store(multiply_add(builder, value, vector, builder.load(total, typ=self.vector)), total)
 
 
 def _times(builder: ir.IRBuilder, stride: Any, count: int) -> Any:
@@ -112,7 +112,8 @@ def _times(builder: ir.IRBuilder, stride: Any, count: int) -> Any:
     return stride * count if isinstance(stride, int) else builder.mul(stride, i64(count))
 
 
-def _multiply_add(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
+def multiply_add(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
+    """a · b + c, rounded once where the processor can."""
     if host_has_fma():
         return intrinsic(builder, "fma", a.type, [a, b, c])
     return builder.fadd(builder.fmul(a, b), c)
