@@ -49,6 +49,7 @@ IN_PYTORCH = {
     "engine.policies": "autograd.grad_mode", "engine.saved.saved_tensors": "_C._autograd",
     "engine.saved.version_counters": "autograd.grad_mode",
     "environment.dispatch_keys": "_C", "environment.dispatch_keys.DispatchKeySet": "",
+    "environment.profiler_extension.CapturedTraceback": "utils._traceback",
     "environment.hub": "hub", "environment.monitor": "_C._monitor",
     "environment.monitor.TensorboardEventHandler": "monitor", "environment.other_backends": "",
     "environment.script_types": "",

@@ -10,7 +10,11 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
+from .._tensor import Tensor
+from .._tensor.overriding.dispatch import handles
 from ..amp import state as autocast
+from ..devices import strided
+from ..modes import inference
 
 _BACKENDS = (
     "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta")
@@ -74,8 +78,21 @@ Tag.__doc__ = """A property of an operator of `torch.ops`.
 """
 
 
+def _priority(key: Any) -> tuple[int, int]:
+    """The place of a key in PyTorch's order: that of what it does, then its backend's."""
+    number = int(key)
+    if number < 48:
+        return number, 0
+    return _NUMBERS_OF_KINDS[(number - 48) // (len(_BACKENDS.split()) + 1)], number
+
+
 class DispatchKeySet:
-    """A set of dispatch keys."""
+    """A set of dispatch keys.
+
+    >>> import flambeau as torch
+    >>> torch.DispatchKeySet(torch.DispatchKey.AutogradCPU) | torch.DispatchKeySet(torch.DispatchKey.CPU)
+    DispatchKeySet(CPU, AutogradCPU)
+    """
 
     def __init__(self, keys: Any = ()) -> None:
         self._keys = frozenset(keys if isinstance(keys, Iterable) else (keys,))
@@ -95,6 +112,9 @@ class DispatchKeySet:
     def __hash__(self) -> int:
         return hash(self._keys)
 
+    def __repr__(self) -> str:
+        return f"DispatchKeySet({', '.join(key.name for key in sorted(self._keys, key=_priority))})"
+
     def has(self, key: Any) -> bool:
         """Whether a key is in the set."""
         return key in self._keys
@@ -106,6 +126,46 @@ class DispatchKeySet:
     def remove(self, key: Any) -> DispatchKeySet:
         """The set without a key."""
         return DispatchKeySet(self._keys - {key})
+
+
+def _autocast_keys() -> frozenset[Any]:
+    return frozenset(key for key in DispatchKey if key.name.startswith("Autocast"))
+
+
+def dispatch_tls_local_exclude_set() -> DispatchKeySet:
+    """The keys that no operator of this thread goes through."""
+    off = set() if autocast._is_any_autocast_enabled() else set(_autocast_keys())
+    if inference.get():
+        off |= {DispatchKey["AutogradOther"], DispatchKey["AutogradNestedTensor"]}
+    return DispatchKeySet(off)
+
+
+def dispatch_tls_local_include_set() -> DispatchKeySet:
+    """The keys that all operators of this thread go through."""
+    return DispatchKeySet([DispatchKey[name] for name in (
+        "BackendSelect", *([] if inference.get() else ["ADInplaceOrView"]))])
+
+
+def dispatch_keys(x: Tensor) -> DispatchKeySet:
+    """The keys that a tensor gives an operator.
+
+    >>> import flambeau as torch
+    >>> torch._C._dispatch_keys(torch.ones(2, device="meta"))
+    DispatchKeySet(Meta, ADInplaceOrView, AutogradMeta)
+    """
+    backend = {"cpu": "CPU", "meta": "Meta", "cuda": "CUDA"}[x.device.type]
+    kind = "NestedTensor" if x.is_nested and type(x) is Tensor else {
+        "strided": "", "sparse_coo": "Sparse", "jagged": ""}.get(str(x.layout).rpartition(".")[2], "SparseCsr")
+    names = [kind + backend]
+    if x.layout is strided:
+        names += [*(["Conjugate"] if x.is_conj() else []), *(["Negative"] if x.is_neg() else [])]
+    if not x.is_inference():
+        names += ["ADInplaceOrView", f"Autograd{backend}"]
+    if handles(type(x)):
+        names += ["Python", "PythonTLSSnapshot"]
+    if backend != "Meta":
+        names.append(f"Autocast{backend}")
+    return DispatchKeySet([DispatchKey[name] for name in names])
 
 
 class _ExcludeDispatchKeyGuard:

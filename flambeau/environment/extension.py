@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+import weakref
 from types import ModuleType
 from typing import Any
 
-from .. import devices
+from .. import devices, dtypes
 from .._tensor import Tensor, functions
 from .._tensor.dispatch.batched_tensor import BatchedTensor, make_batched
 from .._tensor.shape.lazy_clones import identity, is_lazy
@@ -77,6 +78,25 @@ def _data_address(tensor: Tensor) -> int:
 def _storage_address(tensor: Tensor) -> int:
     """What identifies the storage of a tensor."""
     return identity(tensor._array)
+
+
+_storage_id = _storage_address
+
+
+class _WeakTensorRef:
+    """A weak reference to a tensor."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether the tensor is gone."""
+        return self._tensor() is None
+
+
+def _get_all_dtypes() -> list[Any]:
+    """All dtypes."""
+    return [*dtypes.ALL, *dtypes.WITHOUT_DATA]
 
 
 def _set_conj(tensor: Tensor, value: bool) -> None:
@@ -207,11 +227,36 @@ def maybe_get_bdim(x: Tensor) -> int:
     return 0 if isinstance(x, BatchedTensor) else -1
 
 
+_vmap_fallback = {"enabled": True, "warning_enabled": True}  # switches without effect: no operator runs in a loop
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """Whether operators without a batching rule may run in a loop."""
+    return _vmap_fallback["enabled"]
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    _vmap_fallback["enabled"] = enabled
+
+
+def _is_vmap_fallback_warning_enabled() -> bool:
+    """Whether operators that run in a loop give a warning."""
+    return _vmap_fallback["warning_enabled"]
+
+
+def _set_vmap_fallback_warning_enabled(enabled: bool) -> None:
+    _vmap_fallback["warning_enabled"] = enabled
+
+
 _functorch = LeftOut("torch._C._functorch", "the interpreters of transforms are internal to flambeau",
                      functions="_vmap_increment_nesting _vmap_decrement_nesting _unwrap_for_grad _wrap_for_grad",
                      classes="CInterpreter TransformType",
                      values={"is_batchedtensor": is_batchedtensor, "get_unwrapped": get_unwrapped,
                              "maybe_get_level": maybe_get_level, "maybe_get_bdim": maybe_get_bdim,
+                             "_is_vmap_fallback_enabled": _is_vmap_fallback_enabled,
+                             "_set_vmap_fallback_enabled": _set_vmap_fallback_enabled,
+                             "_is_vmap_fallback_warning_enabled": _is_vmap_fallback_warning_enabled,
+                             "_set_vmap_fallback_warning_enabled": _set_vmap_fallback_warning_enabled,
                              "_add_batch_dim": _add_batch_dim, "_remove_batch_dim": _remove_batch_dim})
 _distributed_rpc = LeftOut("torch._C._distributed_rpc", "flambeau has no remote calls",
                            values={"_is_current_rpc_agent_set": _jit_can_fuse_on_cpu})
@@ -226,6 +271,8 @@ SCRIPT_CLASSES = """
     SerializationStorageContext StaticModule SymBoolType SymIntType TracingState UnionType Use Value
 """.split()  # noqa: SIM905
 vars().update({_name: refusing_class(f"torch._C.{_name}", _TORCHSCRIPT) for _name in SCRIPT_CLASSES})
+#: names of `dispatcher`, beside those that start with `_dispatch_`
+_OF_DISPATCHER = frozenset(("_infer_size", "_jit_get_all_schemas", "_jit_get_schemas_for_operator", "parse_schema"))
 #: names of `torch._C` that are defined elsewhere
 _DEFINED_IN = {"FileCheck": "testing.file_check", "FunctionSchema": "ops.schemas", "Argument": "ops.schemas"}
 _jit_script_compile = refusing_function("torch._C._jit_script_compile", _TORCHSCRIPT)
@@ -238,6 +285,15 @@ def __getattr__(name: str) -> Any:
         return extension
     if name in _DEFINED_IN:
         return getattr(importlib.import_module(f"{__package__.rpartition('.')[0]}.{_DEFINED_IN[name]}"), name)
+    if name == "_profiler":
+        from . import profiler_extension
+
+        return profiler_extension
+    if name.startswith("_dispatch_") or name in _OF_DISPATCHER:
+        from . import dispatcher
+
+        if hasattr(dispatcher, name):
+            return getattr(dispatcher, name)
     if "autocast" in name and hasattr(autocast_state, name):
         return getattr(autocast_state, name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}'")

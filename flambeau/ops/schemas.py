@@ -206,6 +206,11 @@ def _aten_lines(file: str = "aten_schemas.txt") -> dict[str, dict[str, str]]:
     return found
 
 
+def aten_names() -> list[str]:
+    """The names of PyTorch's operators."""
+    return list(_aten_lines())
+
+
 def aten_overloads(name: str) -> list[str]:
     """The names of the overloads of one of PyTorch's operators."""
     return list(_aten_lines().get(name, ()))
@@ -232,5 +237,5 @@ def copies_to_out(name: str, overload: str) -> bool:
     return _aten_lines(_WITH_OUT)[name][overload].endswith(_GENERATED)
 
 
-__all__ = ["AliasInfo", "Argument", "FunctionSchema", "aten_out_overloads", "aten_overloads", "aten_schema",
-           "copies_to_out"]
+__all__ = ["AliasInfo", "Argument", "FunctionSchema", "aten_names", "aten_out_overloads", "aten_overloads",
+           "aten_schema", "copies_to_out"]
