@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import debug_output
 from .execution.cache_entry import CacheEntry
-from .execution.provenance import backward_provenance
+from .execution.provenance import backward_provenance, program_provenance
 
 
 def report(entry: CacheEntry) -> None:
@@ -12,6 +12,7 @@ def report(entry: CacheEntry) -> None:
     provenance = entry.trace.provenance
     if provenance is None:
         return
+    provenance = program_provenance(provenance, entry)
     if entry.backward is not None:
         backward = backward_provenance(provenance, entry.backward)
         debug_output.report(entry.backward.program, entry.backward.name, entry.libraries_before, backward.names,

@@ -25,7 +25,7 @@ from .execution.compiled_function import (
     num_traces,
     recorded_calls,
 )
-from .execution.provenance import backward_provenance, backward_result_uses, result_uses
+from .execution.provenance import backward_provenance, backward_result_uses, program_provenance, result_uses
 from .execution.signatures import is_static_argument
 from .guard_descriptions import advice, guards_of
 from .guards.object_kinds import is_traversable
@@ -59,6 +59,8 @@ class Explanation:
         self.replay, self.reason = entry, reason
         self._provenance = provenance or Provenance({}, {}, {})
         self._guards = [] if entry is None else guards_of(entry, self._provenance, function, call)
+        if entry is not None:
+            self._provenance = program_provenance(self._provenance, entry)
         self.parts, self.not_split = [*parts], not_split
         self.graph_count = len(parts) + (entry is not None)
         self.graph_break_count = self.graph_count - 1

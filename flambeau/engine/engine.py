@@ -57,7 +57,8 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
     if special[0]:
         tracer = active_tracer.get()
         if tracer is not None:
-            tensors, tracer.ran_backward = True, True
+            tensors = True
+            tracer.on_backward_begin()
         if dispatch_in_use[0]:
             tensors = True
     tensors = tensors or create
@@ -109,6 +110,8 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         reset_state(token)
         for observer in notified:
             observer.on_backward_end()
+        if special[0] and (tracer := active_tracer.get()) is not None:
+            tracer.on_backward_end()
     return task.captured
 
 

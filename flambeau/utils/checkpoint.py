@@ -25,6 +25,7 @@ from .checkpointing.selective import (
     CheckpointPolicy,
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
+    recorder_of,
 )
 
 Contexts = tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]
@@ -250,7 +251,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
                debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
     """Run a function without saving its activations: backward recomputes them.
 
-    Within a compiled function nothing is recomputed: the program's memory planner decides what is kept.
+    Within a compiled function, the program's backward pass recomputes what the function computes but its results;
+    without `preserve_rng_state` it reads the random numbers that were drawn, which are saved.
 
     See https://docs.pytorch.org/docs/stable/checkpoint.html
 
@@ -289,11 +291,16 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             "more details on the differences between the two variants.", UserWarning, stacklevel=2)
         use_reentrant = True
     preserve_rng_state = kwargs.pop("preserve_rng_state", True)
-    if special[0] and (tracer := active_tracer.get()) is not None and context_fn is noop_context_fn and not (
-            use_reentrant and kwargs):  # a compiled program plans its memory itself
-        was_run, result = tracer.run_once(function, args, kwargs)
-        if was_run:
-            return result
+    if special[0] and (tracer := active_tracer.get()) is not None and not (use_reentrant and (
+            kwargs or context_fn is not noop_context_fn)):  # a compiled program computes activations again itself
+        policy = None
+        if context_fn is not noop_context_fn:
+            contexts = context_fn()
+            policy, context_fn = recorder_of(contexts[0]), lambda: contexts
+        if policy is not None or context_fn is noop_context_fn:
+            was_run, result = tracer.run_checkpointed(function, args, kwargs, preserve_rng_state, policy)
+            if was_run:
+                return result
     if not use_reentrant:
         return _checkpoint_non_reentrant(
             function, args, kwargs, preserve_rng_state=preserve_rng_state, context_fn=context_fn,

@@ -19,6 +19,7 @@ from ...nn import Module
 from ...runtime.cache_store import PROGRAMS
 from ..fingerprints import BypassCache, argument_fingerprint, is_value, object_fingerprint
 from ..guards.guard_set import GuardSet
+from ..tracing.recomputation import current_budget
 from .program_reader import read_program
 from .program_writer import ProgramWriter
 from .saved_program import SavedProgram
@@ -46,7 +47,8 @@ def program_key(function: Any, call: Sequence[Any], arguments: Sequence[Any]) ->
         of_arguments = [argument_fingerprint(x) for x in arguments if not isinstance(x, Tensor)]
     except (BypassCache, ValueError, RecursionError):  # an empty cell, or an object that contains itself
         return None
-    return PROGRAMS.key(plan_cache.environment(), of_function, *of_arguments, *map(signature_fingerprint, call))
+    return PROGRAMS.key(plan_cache.environment(), repr(current_budget()), of_function, *of_arguments,
+                        *map(signature_fingerprint, call))
 
 
 def _function_of(function: Any) -> types.FunctionType | None:

@@ -30,6 +30,7 @@ from ..sources import SourceTable
 from ..tracing.aliasing import leaf_array, owner
 from ..tracing.extern_calls import OperatorCall, RandomDraw, Reinterpretation
 from ..tracing.frame_hook import is_own_function, is_user_code
+from ..tracing.recomputation import Recomputation
 from .saved_program import (
     CONTAINER_KINDS,
     PUBLIC_MODULES,
@@ -45,7 +46,7 @@ from .saved_program import (
 _PICKLED_ATTRIBUTES = (
     "scalar_guards", "extern_calls", "storage_offsets", "modules", "outputs", "grad_updates", "grad_absent",
     "grad_presence", "written_leaves", "version_bumps", "params_without_grad", "user_attributes", "ran_backward",
-    "grad_strides", "num_values", "plan_key")
+    "grad_strides", "num_values", "plan_key", "recomputation")
 
 
 class _Pickler(pickle.Pickler):
@@ -80,7 +81,7 @@ class _Pickler(pickle.Pickler):
 
 #: types that are pickled without looking for a source
 _CONSTANT_TYPES = frozenset({str, int, float, bool, bytes, type(None), complex})
-_RECORDS = (TensorRef, OutputTensor, ArrayLayout, ExternKernel, FallbackKernel, OperatorCall, RandomDraw,
+_RECORDS = (Recomputation, TensorRef, OutputTensor, ArrayLayout, ExternKernel, FallbackKernel, OperatorCall, RandomDraw,
             Reinterpretation, Geometry, functools.partial)
 
 

@@ -114,7 +114,8 @@ def _trace_fingerprints(trace: Trace) -> list[str]:
                      for _, key, index, compare, other, outcome in trace.scalar_guards]
     joint = None if trace.joint is None else [v if v is None else v.number for v in trace.joint.gradients]
     return [repr(each) for each in (sources, results, gradients, grad_absent, grad_presence, scalar_guards, joint,
-                                    trace.tree, trace.storage_offsets, trace.version_bumps, trace.written_leaves)]
+                                    trace.tree, trace.storage_offsets, trace.version_bumps, trace.written_leaves,
+                                    trace.recomputation)]
 
 
 def _value_fingerprints(values: Sequence[Any]) -> list[str]:

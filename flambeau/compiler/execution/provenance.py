@@ -8,6 +8,17 @@ from .backward_graph import BackwardGraph
 from .cache_entry import CacheEntry
 
 
+def program_provenance(provenance: Provenance, entry: CacheEntry) -> Provenance:
+    """Return the provenance of the values of a cache entry's program, from that of its trace."""
+    copies = entry.copies
+    if copies is None:
+        return provenance
+    places = {new.number: provenance.places[old.number] for old, new in copies.items()
+              if old.number in provenance.places}
+    names = {new: provenance.names[old] for old, new in copies.items() if old in provenance.names}
+    return Provenance(places, names, provenance.labels)
+
+
 def backward_provenance(provenance: Provenance, backward: BackwardGraph) -> Provenance:
     """Return the provenance of the values of the backward program.
 
@@ -64,4 +75,4 @@ def backward_result_uses(backward: BackwardGraph, provenance: Provenance) -> dic
     return uses
 
 
-__all__ = ["backward_provenance", "backward_result_uses", "result_uses"]
+__all__ = ["backward_provenance", "backward_result_uses", "program_provenance", "result_uses"]

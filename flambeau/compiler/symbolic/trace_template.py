@@ -25,7 +25,7 @@ from .formulas import Formula, NotSymbolic, OutOfTemplate, Sizes
 from .number_reads import NumberGuard, NumberReads, plain
 
 #: attributes of traces that are the same for all sizes
-_EQUAL = ("tree", "storage_offsets", "version_bumps", "written_leaves", "ran_backward")
+_EQUAL = ("tree", "storage_offsets", "version_bumps", "written_leaves", "ran_backward", "recomputation")
 #: attributes that contain numbers and values
 _UNIFIED = ("data_guards", "targets", "grad_updates", "grad_absent", "grad_presence", "grad_strides",
             "effects")
@@ -218,6 +218,7 @@ def _unify_externs(kernels: Sequence[Any], sizes: Sizes) -> Any:
     run = first.run
     if isinstance(run, RandomDraw):
         if any(not _is_same_draw(each.run.function, run.function) or each.run.engine is not run.engine
+               or each.run.records_state is not run.records_state
                for each in kernels):
             raise NotSymbolic("another draw of random numbers")
         attributes: tuple[str, ...] = ("arguments", "places")
@@ -414,6 +415,7 @@ class TraceTemplate:
         made.graph, made.num_values, made.plan_key, made.guard_set = graph, len(graph.values), None, None
         for name, part in self._parts.items():
             setattr(made, name, _evaluate(part, sizes, values))
+        made.recomputation = template.recomputation.renumbered(values)
         made.sources = {number: _evaluate(source, sizes, values) if source[0] == "memory of" else source
                         for number, source in self._sources.items()}
         for i, number in self._returned.items():

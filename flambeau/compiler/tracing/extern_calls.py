@@ -13,6 +13,7 @@ import numpy as np
 from ..._tensor.dispatch.apply import apply
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import no_grad
+from ...kernels.random.engine import STATE_BYTES
 from ...ops.declare import Op
 
 DONE = np.zeros((), np.bool_)
@@ -26,20 +27,54 @@ class RandomDraw:
         engine: the generator's engine.
         arguments: the other arguments of `function`.
         places: positions of the arguments that are arrays and are passed at the call.
+        records_state: whether the generator's state before the draw is a third result.
     """
 
-    __slots__ = ("arguments", "engine", "function", "places")
+    __slots__ = ("arguments", "engine", "function", "places", "records_state")
 
-    def __init__(self, function: Callable[..., Any], engine: Any, arguments: Sequence[Any], places: Sequence[int]
-                 ) -> None:
-        self.function, self.engine, self.places = function, engine, tuple(places)
+    def __init__(self, function: Callable[..., Any], engine: Any, arguments: Sequence[Any], places: Sequence[int],
+                 records_state: bool = False) -> None:
+        self.function, self.engine, self.places, self.records_state = function, engine, tuple(places), records_state
         self.arguments = [None if i in self.places else x for i, x in enumerate(arguments)]
 
-    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+    @property
+    def state_outputs(self) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """Shape and dtype of the state, if it is recorded."""
+        return [((STATE_BYTES,), np.dtype(np.uint8))] if self.records_state else []
+
+    @property
+    def replay(self) -> ReplayedDraw | None:
+        """The callable that draws the same numbers again; None if the state is not recorded."""
+        return ReplayedDraw(self) if self.records_state else None
+
+    def numbers(self, engine: Any, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        """Return numbers of an engine."""
         args = list(self.arguments)
         for i, a in zip(self.places, arrays, strict=False):  # the last array may be the token of the previous draw
             args[i] = a
-        return [np.asarray(self.function(self.engine, *args)), DONE]
+        return np.asarray(self.function(engine, *args))
+
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        states = [self.engine.get_state()] if self.records_state else []
+        return [self.numbers(self.engine, arrays), DONE, *states]
+
+
+class ReplayedDraw:
+    """A draw that is repeated from the state that it recorded; the generator is not advanced.
+
+    Attributes:
+        count: how many arrays it takes after the state.
+    """
+
+    __slots__ = ("_draw", "count")
+
+    def __init__(self, draw: RandomDraw) -> None:
+        self._draw, self.count = draw, len(draw.places)
+
+    def __call__(self, state: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
+        engine = self._draw.engine.copy()
+        engine.set_state(state)
+        return [self._draw.numbers(engine, arrays)]
 
 
 class OperatorCall:

@@ -6,7 +6,7 @@ The engine runs backward once while the function is still traced, from cotangent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,9 +37,12 @@ class JointGraph:
         gradients: values of the inputs' gradients, in memory order; None for inputs that get none.
         uses: by input, the results that its gradient depends on, if there are several results.
         layouts: by input, the permutation from memory order, for gradients that are not row-major.
+        recomputed: values that backward computes although they depend on no cotangent (`ir.rematerialization`).
         shared: by output, the outputs (often itself among them) whose graphs share nodes with saved tensors with its
             graph: a pass through one of them frees what it needs.
     """
+
+    recomputed: Collection[Value] = ()
 
     def __init__(self, tracer: Any, outputs: Sequence[Any], inputs: Sequence[Any], arguments: Sequence[Any]) -> None:
         self._outputs, self.count = list(outputs), len(outputs)

@@ -154,8 +154,14 @@ def without_effects(tracer: Any, roots: Sequence[Any]) -> Iterator[None]:
             restore()
 
 
-def run_once(tracer: Any, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[bool, Any]:
+def run_once(tracer: Any, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any],
+             roots: Sequence[Any] = ()) -> tuple[bool, Any]:
     """Call a function that eager code runs twice, unless it does something that shows how often it runs.
+
+    Args:
+        tracer: the tracer.
+        function, args, kwargs: what is called.
+        roots: other functions and objects that lead to code which runs meanwhile.
 
     Returns:
         Whether it was called, and its result. If not, the graph is broken, and nothing remains of a call.
@@ -167,7 +173,7 @@ def run_once(tracer: Any, function: Callable[..., Any], args: tuple, kwargs: dic
         return False, None
     hook.pause()
     try:
-        reached, codes = _reachable([function, *tree_flatten((args, kwargs))[0]])
+        reached, codes = _reachable([function, *roots, *tree_flatten((args, kwargs))[0]])
         guards = [guard for guard in reached.guards.values() if not isinstance(guard.holder, LRU_CACHE)]
         undo = [*restorers(guards), *random_states()]
         python = global_state()

@@ -77,6 +77,7 @@ class Trace:
         shared_containers: mutable containers in the result that other objects refer to, until a cache entry is made.
         codes: the code that ran, by identity; None for a trace of an earlier process.
         provenance: lines and names of IR values, if they were recorded.
+        recomputation: what backward passes compute again.
         plan_key: the key of the program's plan in the persistent cache, once there is one.
     """
 
@@ -111,6 +112,7 @@ class Trace:
         self.written_leaves: list[int] = []
         self.version_bumps: list[tuple[int, int]] = []
         self.ran_backward = tracer.ran_backward
+        self.recomputation = tracer.checkpoints.recomputation()
         self.grad_strides: dict[int, tuple[int, ...]] = {}
         self.joint: JointGraph | None = None
         self.initial_state = tracer.initial_state

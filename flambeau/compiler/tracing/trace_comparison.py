@@ -52,6 +52,8 @@ def difference(trace_a: Trace, trace_b: Trace) -> str | None:
     if len(trace_a.grad_presence) != len(trace_b.grad_presence) or not all(
             a.same(b) and x is y for (a, x), (b, y) in zip(trace_a.grad_presence, trace_b.grad_presence, strict=True)):
         return "other gradients were read"
+    if trace_a.recomputation != trace_b.recomputation:
+        return "other regions were checkpointed"
     if trace_a.guard_set is None or trace_b.guard_set is None:
         return None
     return trace_a.guard_set.difference(trace_b.guard_set)

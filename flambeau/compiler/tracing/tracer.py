@@ -29,7 +29,7 @@ from .extern_calls import OperatorCall, RandomDraw
 from .frame_hook import FrameHook, is_own_function
 from .lowering import LOWERED
 from .optimizer_updates import UpdateNamespace, ValueCell
-from .speculation import run_once
+from .recomputation import CheckpointRecorder, PolicyRecorder
 from .storage_tracer import StorageTracer, user_location
 from .symbolic_scalars import SymbolicParamGroup, SymbolicScalar, concrete
 
@@ -59,6 +59,7 @@ class Tracer(StorageTracer):
         initial_state: zeros that optimizers made as initial state, treated as lifted inputs.
         last_draw: the token of the last draw of random numbers.
         ran_backward: whether the function called backward.
+        checkpoints: which values backward passes compute again.
         frame_hook: what Python code ran, and its side effects.
         needs_independent_results: whether no differentiable result may be computed from another one: they are results
             of one node, which a gradient with respect to a result does not see.
@@ -79,6 +80,7 @@ class Tracer(StorageTracer):
         self.modules: dict[int, Any] = {}
         self.scalar_inputs: list[Any] = []
         self.ran_backward = False
+        self.checkpoints = CheckpointRecorder()
         self.scalar_guards: dict[tuple, tuple] = {}
         self.param_groups: list[tuple[Any, dict[str, Any]]] = []
         self.states: list[tuple[Any, dict[str, Any], dict[Any, list[Any]]]] = []
@@ -311,9 +313,19 @@ class Tracer(StorageTracer):
             except Unsupported as error:
                 self.graph_break(str(error))
 
-    def run_once(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[bool, Any]:
-        """Call a function that eager code runs twice (`speculation.run_once`)."""
-        return run_once(self, function, args, kwargs)
+    def run_checkpointed(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any],
+                         preserves_random_state: bool, policy: PolicyRecorder | None) -> tuple[bool, Any]:
+        """Call a checkpointed function (`CheckpointRecorder.run`)."""
+        return self.checkpoints.run(self, function, args, kwargs, preserves_random_state, policy)
+
+    def on_backward_begin(self) -> None:
+        """Called when a backward pass begins."""
+        self.ran_backward = True
+        self.checkpoints.begin_pass(len(self.graph.values))
+
+    def on_backward_end(self) -> None:
+        """Called when a backward pass has ended."""
+        self.checkpoints.end_pass(len(self.graph.values))
 
     # ----- data read by Python -----
 
@@ -543,10 +555,11 @@ class Tracer(StorageTracer):
                 values.append(self.last_draw)
             scalars = [x for x in arguments if not isinstance(x, np.ndarray)]
             name = getattr(function, "__name__", repr(function))
-            draw = RandomDraw(function, engine, arguments, places)
+            draw = RandomDraw(function, engine, arguments, places, self.checkpoints.records_draws)
             kernel = FallbackKernel(f"{name}{tuple(scalars)}", draw, "random numbers", engine)
             array = np.asarray(result)
-            value, self.last_draw = self.graph.extern(kernel, values, [(array.shape, array.dtype), ((), BOOL)])
+            outputs = [(array.shape, array.dtype), ((), BOOL), *draw.state_outputs]
+            value, self.last_draw, *_ = self.graph.extern(kernel, values, outputs)
             if isinstance(result, np.ndarray):
                 self.bind(result, value)
         except Unsupported as error:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from ..graph import view_algebra as algebra
-from ..graph.value import ELEMENTWISE, Graph, Value, reachable
+from ..graph.value import BACKWARD, ELEMENTWISE, Graph, Value, reachable
 from ..kernels.families import CPU, KernelFamilies
 from .dependency_order import DependencyOrder
 from .intervals import (
@@ -56,6 +56,7 @@ class FusionGroup:
         rows_used: whether a member reads a row result.
         contraction: the matmul or convolution whose epilogue this group is.
         reads: the bases that other groups or the caller provide.
+        phase: of its members (`Graph.phases`): that of those that are computed again, if there are any.
         alive: False after the group was merged into another.
     """
 
@@ -68,6 +69,7 @@ class FusionGroup:
         self.rows_used = False
         self.contraction: Value | None = None
         self.reads: set[Value] = set()
+        self.phase = first.graph.phases.get(first, BACKWARD)
         self.alive = True
 
     @property
@@ -84,6 +86,19 @@ class FusionGroup:
     def has_reductions(self) -> bool:
         """Whether a member is a reduction."""
         return any(v.op == "reduce" for v in self.members)
+
+
+def common_phase(x: int, y: int) -> int | None:
+    """Return the phase of a kernel that computes values of two phases; None if none should.
+
+    Values that are computed again are computed late, and those of different places at different times.
+
+    >>> common_phase(BACKWARD, 4), common_phase(3, 4), common_phase(0, BACKWARD)
+    (4, None, None)
+    """
+    if x == y:
+        return x
+    return max(x, y) if min(x, y) == BACKWARD else None
 
 
 class Fusion:
@@ -163,6 +178,7 @@ class Fusion:
             for arg in (each for each in value.args if each.base.size > 1):
                 for group in reversed(self.readers.get(arg.base, ())):
                     if (group.alive and not group.is_opaque and group not in candidates
+                            and group.phase == self.graph.phases.get(value, BACKWARD)
                             and group.size == prod(space) and self._try_join(group, value, space)):
                         joined = group
                         break
@@ -174,6 +190,9 @@ class Fusion:
     def _try_join(self, group: FusionGroup, value: Value, space: tuple[int, ...]) -> bool:
         """Add a value to a group, if that is legal."""
         if len(group.members) >= MAX_MEMBERS or len(group.reads) >= MAX_OPERANDS - 16:
+            return False
+        phase = common_phase(group.phase, self.graph.phases.get(value, BACKWARD))
+        if phase is None:
             return False
         rows, rows_used = group.rows, group.rows_used
         size = prod(space)
@@ -209,7 +228,7 @@ class Fusion:
             rows_used = rows_used or kind == "row"
         if not self._is_independent_of(group, [arg.base for arg in value.args]):
             return False
-        group.space, group.rows, group.rows_used = refined, rows, rows_used
+        group.space, group.rows, group.rows_used, group.phase = refined, rows, rows_used, phase
         group.members.append(value)
         self.of[value] = group
         self._record_reads(group, value)
@@ -258,6 +277,9 @@ class Fusion:
             return
         if len(into.members) + len(other.members) > MAX_MEMBERS or len(into.reads | other.reads) > MAX_OPERANDS - 16:
             return
+        phase = common_phase(into.phase, other.phase)
+        if phase is None:
+            return
         refined = algebra.common_refinement(into.space, other.space)
         if refined is None:
             return
@@ -277,7 +299,7 @@ class Fusion:
                         if kind is None:
                             return
         self.order.merge(into.number, other.number)
-        into.space, into.rows = refined, rows
+        into.space, into.rows, into.phase = refined, rows, phase
         into.rows_used = into.rows_used or other.rows_used
         into.members = sorted(into.members + other.members, key=lambda v: v.number)
         for member in other.members:
@@ -360,6 +382,8 @@ class Fusion:
     def _can_be_epilogue(self, contraction: Value, contraction_group: FusionGroup, group: FusionGroup,
                          members: list[Value]) -> bool:
         """Whether these members of a group can be the epilogue of a contraction."""
+        if common_phase(contraction_group.phase, group.phase) is None:
+            return False
         reads = {arg.base for m in members for arg in m.args
                  if self.of.get(arg.base) is not group and arg.base.op != "constant"}
         traffic = self._epilogue_traffic(group, contraction, members, reads) if contraction.size > LARGE else 0

@@ -22,7 +22,8 @@ The operations:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import prod
 from typing import Any
 
@@ -202,6 +203,8 @@ _COMMUTATIVE = frozenset(("add", "mul", "eq", "ne", "and", "or", "xor"))
 _FOLDS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative}
 _CONSTANT_IF_EMPTY = ELEMENTWISE | {"view", "matmul", "assemble"}
 _CONSTANT_LIMIT = 1 << 22
+#: phases of values in a graph with values that are computed twice
+FORWARD, BACKWARD = 0, 1
 
 
 class Graph:
@@ -213,6 +216,8 @@ class Graph:
             code (`element_count`); this lets one kernel serve all shapes.
         runtime_constants: the constants that kernels read from memory.
         conditions: data guards: pairs of a bool value and the outcome without which the results are invalid.
+        phases: in a graph with values that are computed twice (`ir.rematerialization`), the phase of values: `FORWARD`,
+            or for those that are computed again a larger number than `BACKWARD`, which all others are in.
     """
 
     def __init__(self) -> None:
@@ -223,6 +228,8 @@ class Graph:
         self.counts_at_runtime = False
         self.runtime_constants: set[Value] = set()
         self.conditions: list[tuple[Value, bool]] = []
+        self.phases: dict[Value, int] = {}
+        self._apart: dict[tuple, Value] = {}
 
     def __str__(self) -> str:
         return "\n".join(value.text for value in self.values)
@@ -241,6 +248,15 @@ class Graph:
             self.values.append(value)
             self._interned[key] = value
         return value
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """A block in which values are made that are no others outside of such blocks, even if these are equal."""
+        self._interned, self._apart = self._apart, self._interned
+        try:
+            yield
+        finally:
+            self._interned, self._apart = self._apart, self._interned
 
     def restore(self, op: str, args: Sequence[Value], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
         """Append the next value of a serialized graph."""
@@ -607,5 +623,5 @@ def _is_constant(value: Value, number: Number) -> bool:
     return scalar is not None and bool(value.graph.array(scalar) == number)
 
 
-__all__ = ["BOOL", "ELEMENTWISE", "FLOAT32", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value", "logical_operand",
-           "reachable"]
+__all__ = ["BACKWARD", "BOOL", "ELEMENTWISE", "FLOAT32", "FORWARD", "FUSIBLE", "INT64", "Graph", "Unsupported", "Value",
+           "logical_operand", "reachable"]

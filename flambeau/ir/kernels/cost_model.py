@@ -81,7 +81,7 @@ def cost_of(kernel: Kernel) -> Cost:
     for base, views in reads.items():
         moved += min(sum(views.values()), base.size) * base.dtype.itemsize
     wide = any(v.dtype.kind == "f" and v.dtype.itemsize == 8 and v.size > 1 for v in values)
-    return Cost(moved, sum(map(_flops, values)), wide)
+    return Cost(moved, sum(map(flops_of, values)), wide)
 
 
 def _distinct_elements(view: Value) -> int:
@@ -89,7 +89,8 @@ def _distinct_elements(view: Value) -> int:
     return min(prod(n for n, stride in zip(view.shape, view.strides, strict=True) if stride), view.base.size)
 
 
-def _flops(value: Value) -> int:
+def flops_of(value: Value) -> int:
+    """The arithmetic of a value."""
     op = value.op
     if op == "matmul":
         return 2 * value.size * value.args[0].shape[-1]
@@ -106,4 +107,4 @@ def _flops(value: Value) -> int:
     return 0
 
 
-__all__ = ["Cost", "assembled_piece", "computed_values", "cost_of"]
+__all__ = ["Cost", "assembled_piece", "computed_values", "cost_of", "flops_of"]

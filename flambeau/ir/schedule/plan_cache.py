@@ -43,6 +43,8 @@ def cache_key(graph: Graph, targets: Sequence[Target], conditions: Sequence[tupl
     lines += [f"{t.value.number} {None if t.overwrites is None else t.overwrites.number} {t.region}" for t in targets]
     lines += [f"{value.number} {outcome}" for value, outcome in conditions]
     lines.append(f"{[value.number for value in effects]} {sorted(value.number for value in graph.runtime_constants)}")
+    if graph.phases:
+        lines.append(f"{sorted((value.number, phase) for value, phase in graph.phases.items())}")
     return PLANS.key("\n".join(lines))
 
 

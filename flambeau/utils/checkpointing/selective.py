@@ -75,9 +75,17 @@ class _CachingInterceptor(Interceptor):
 
     def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
                     in_place: bool) -> None:
+        save = self.saves(op, inputs, params, outs, in_place)
+        if save is not None:
+            self.storage[overload_of(op, inputs, in_place)].append(
+                [_CachedOutput(x) for x in outs] if save else _Mark.RECOMPUTE)
+
+    def saves(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any], in_place: bool
+              ) -> bool | None:
+        """Whether the results of an operator are saved; None for operators that the checkpoint itself applies."""
         name = overload_of(op, inputs, in_place)
         if name in SAC_IGNORED_OPS:
-            return
+            return None
         op_output = outs[0] if len(outs) == 1 else tuple(outs)
         with no_grad():
             context = SelectiveCheckpointContext(is_recompute=False, op_output=op_output)
@@ -85,8 +93,20 @@ class _CachingInterceptor(Interceptor):
         if isinstance(policy, bool):
             policy = CheckpointPolicy.MUST_SAVE if policy else CheckpointPolicy.PREFER_RECOMPUTE
         # views are free to recompute, and a write must be repeated
-        save = policy in _SAVING and not in_place and op.kind != VIEW
-        self.storage[name].append([_CachedOutput(x) for x in outs] if save else _Mark.RECOMPUTE)
+        return policy in _SAVING and not in_place and op.kind != VIEW
+
+
+def recorder_of(context: Any) -> Any:
+    """The recorder of a program for the first context manager of `checkpoint`; None unless it is selective.
+
+    >>> recorder_of(create_selective_checkpoint_contexts([])[0]).saved
+    []
+    """
+    if not isinstance(context, _CachingInterceptor):
+        return None
+    from ...compiler.tracing.recomputation import PolicyRecorder  # called in traces only
+
+    return PolicyRecorder(context.policy, context.saves)
 
 
 class _CachedInterceptor(Interceptor):
@@ -188,4 +208,5 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     return _CachingInterceptor(policy, storage), _CachedInterceptor(storage, allow_cache_entry_mutation)
 
 
-__all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
+__all__ = ["SAC_IGNORED_OPS", "CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts",
+           "recorder_of"]
