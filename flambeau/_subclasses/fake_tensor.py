@@ -15,11 +15,12 @@ from typing import Any
 from .. import devices
 from .._library.registry import kernels_of
 from .._tensor import Tensor
-from .._tensor.meta import mark_meta, reserved, untouched
+from .._tensor.meta import reserved, reserved_like
 from .._tensor.overriding.dispatch import dispatch_modes, without_handlers
 from .._tensor.overriding.entry_points import note_instance
 from .._tensor.overriding.protocol import DISABLED
 from .._tensor.tensor import wrap
+from ..backends.elementless_array import addresses_of, without_elements
 from ..ops.overloads import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
@@ -184,7 +185,8 @@ class FakeTensor(Tensor):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            copied = _fake(self.fake_mode, untouched(self._array), self.fake_device, self.constant, self._requires_grad)
+            copied = _fake(self.fake_mode, reserved_like(self._array), self.fake_device, self.constant,
+                           self._requires_grad)
             if getattr(self, "_is_param", False):
                 copied._is_param = True
             memo[id(self)] = copied
@@ -200,7 +202,7 @@ def layer_aten(name: str, overload: str = "default") -> OpOverload:
 
 def _fake(mode: FakeTensorMode, array: Any, device: Any, constant: Any = None, requires_grad: bool = False) -> Any:
     """A fake tensor on the addresses of an array, which are never read."""
-    out = wrap(array, FakeTensor)
+    out = wrap(addresses_of(array), FakeTensor)
     out.fake_mode, out.constant = mode, constant
     out.fake_device = device if isinstance(device, devices.device) else devices.device(device)
     note_instance(out)
@@ -263,7 +265,8 @@ class FakeTensorMode(TorchDispatchMode):
         leaves, spec = tree_flatten((args, kwargs))
         if name in _LIFTS and not isinstance(args[0], FakeTensor):
             value = args[0]
-            return _fake(self, untouched(value._array), value._device, value.detach() if value.numel() <= 1 else None)
+            return _fake(self, reserved_like(value._array), value._device,
+                         value.detach() if value.numel() <= 1 else None)
         known = self._constant(func, leaves, spec)
         if name in _DATA_DEPENDENT:
             if known is not None:
@@ -380,9 +383,9 @@ def _shown(x: Any) -> str:
 def _meta_of(x: FakeTensor) -> Any:
     """The meta tensor on the addresses of a fake tensor, the same one each time."""
     found = x.__dict__.get("_meta")
-    if found is None or found._array is not x._array:
-        found = mark_meta(wrap(x._array))
-        x.__dict__["_meta"] = found
+    if found is None or x.__dict__["_addresses"] is not x._array:
+        found = wrap(without_elements(x._array))
+        x.__dict__["_meta"], x.__dict__["_addresses"] = found, x._array
     return found
 
 

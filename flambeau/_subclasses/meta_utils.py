@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._tensor import Tensor
-from .._tensor.meta import is_meta, mark_meta, untouched
+from .._tensor.meta import is_meta, reserved_like
 from .._tensor.overriding.dispatch import without_handlers
 from .._tensor.tensor import wrap
+from ..backends.elementless_array import without_elements
 
 
 class MetaConverter:
@@ -44,7 +45,7 @@ class MetaConverter:
         if found is not None and found[0]() is t:
             return found[1]
         with without_handlers():
-            out = mark_meta(wrap(untouched(t._array)))
+            out = wrap(without_elements(reserved_like(t._array)))
         if t._requires_grad:
             out.requires_grad_()
         self._converted[id(t)] = (weakref.ref(t), out)

@@ -57,7 +57,7 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
         if node is None:
             pass
         elif gradient is None:
-            if a.size == 1 and a.dtype.kind == "f":
+            if a.size == 1 and a.__class__ is np.ndarray and a.dtype.kind == "f":
                 seed = _ONES.get(a.dtype) if not a.ndim else None
                 if seed is None:
                     seed = wrap(np.ones_like(a))

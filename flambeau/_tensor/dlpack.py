@@ -85,9 +85,9 @@ def __dlpack__(self: Tensor, *, stream: Any = -1, max_version: tuple[int, int] |
         raise BufferError("Can't export tensors with layout other than torch.strided")
     if bits_of(self._array)[0]:
         raise BufferError("Can't export tensors with the conjugate bit set")
+    if lacks_elements(self):
+        raise BufferError("Cannot pack tensors on meta")
     if special[0]:
-        if lacks_elements(self):
-            raise BufferError("Cannot pack tensors on meta")
         notify_read(self, "__dlpack__()")
         if lazy_storages[0]:
             make_writable(a)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.bit_views import BitView, bits_of, resolve
+from ..backends.elementless_array import ElementlessArray
 from ..backends.numpy.memory import address, owner, view_memory
 from ..backends.sparse_array import LAYOUT_NAMES, SparseArray
 from ..engine.tensor_interface import layer
@@ -15,7 +16,7 @@ from ..modes import active_tracer, grad_mode, inference, lazy_storages, special
 from ..warning_location import user_stacklevel
 from .dispatch.batched_tensor import BatchedTensor, detach_batched
 from .dispatch.promotion import result_type as promoted_type
-from .meta import is_meta, mark_meta
+from .meta import NO_DATA, is_meta
 from .overriding.dispatch import is_wrapper
 from .overriding.other_objects import with_other_object
 from .overriding.protocol import OVERRIDES, kind_of
@@ -116,8 +117,8 @@ def item(self: Tensor) -> Any:
     """
     a = self._array
     if a.__class__ is not np.ndarray:
-        if not isinstance(a, BitView):
-            return a.item()  # raises for a batched tensor
+        if not isinstance(a, BitView) and (not isinstance(a, ElementlessArray) or a.size == 1):
+            return a.item()  # raises for a batched tensor, or one without elements
         a = resolve(a)
     if a.size != 1:
         raise RuntimeError(f"a Tensor with {a.size} elements cannot be converted to Scalar")
@@ -155,6 +156,11 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     array([1., 1.], dtype=float32)
     """
     _check_not_batched(self)
+    if is_meta(self):
+        if force:
+            raise NotImplementedError(NO_DATA)
+        raise TypeError("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                        "memory first.")
     if isinstance(self._array, SparseArray):
         raise TypeError(f"can't convert {LAYOUT_NAMES[self._array.layout]} layout tensor to numpy. Use "
                         "Tensor.to_dense() first.")
@@ -198,6 +204,8 @@ def tolist(self: Tensor) -> Any:
     [[1, 2]]
     """
     _check_not_batched(self)
+    if is_meta(self):
+        raise NotImplementedError(NO_DATA)
     if isinstance(self._array, SparseArray):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     return dtypes.widen(self._array).tolist()
@@ -281,7 +289,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     _check_has_storage(self)
     a: Any = resolve(self._array)
     storage: Any = a if isinstance(a, SparseArray) else owner(a)
-    if isinstance(a, SparseArray):
+    if isinstance(a, (SparseArray, ElementlessArray)):
         array: Any = a.copy()
     elif storage is a:
         array = memo.get(id(storage))
@@ -310,7 +318,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if self._grad is not None:
         out._grad = copy.deepcopy(self._grad, memo)
     _copy_attributes(self, out, memo)
-    return mark_meta(out) if is_meta(self) else out
+    return out
 
 
 def _copy_of_wrapper(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -367,7 +375,7 @@ def __copy__(self: Tensor) -> Tensor:
     if inference.get():
         out._inference, out._counter = True, INFERENCE
     out.__dict__.update((name, value) for name, value in self.__dict__.items() if name not in TRANSIENT)
-    return mark_meta(out) if is_meta(self) else out
+    return out
 
 
 def _warn_of_hooks(x: Tensor) -> None:
@@ -396,7 +404,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     out._requires_grad, out._node = result._requires_grad, result._node
     out._base, out._counter = result._base, result._counter
     out.__dict__.update(result.__dict__)
-    return mark_meta(out) if is_meta(self) else out
+    return out
 
 
 def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:

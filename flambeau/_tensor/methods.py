@@ -216,7 +216,8 @@ def _contains(self: Tensor, element: Any) -> bool:
                            f"{type(element)}.")
     if special[0]:
         notify_read(self, "the operator in")
-    return bool(np.any(host_elements(functions.eq(self, element))))
+    found = functions.eq(self, element)
+    return bool(np.any(host_elements(found))) if not found.is_meta else found.any().item()  # which raises
 
 
 _install()

@@ -10,7 +10,6 @@ import numpy as np
 from ..backends.bit_views import resolve
 from ..modes import device_memory, special
 from .dispatch.handlers import handlers
-from .meta import is_meta, mark_meta
 from .overriding.dispatch import is_on_accelerator
 from .overriding.protocol import DISABLED
 from .printing import parameter_str
@@ -71,8 +70,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             if data._counter is None:
                 data._counter = [0]
             self._counter, self._inference = data._counter, data._inference
-            if is_meta(data):
-                mark_meta(self)
         else:
             detached = data.detach()
             if type(detached) is not type(data):
@@ -95,9 +92,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if device_memory.count and is_on_accelerator(self):
             copied = type(self)(handlers.copy_on_device(self), self._requires_grad)
         else:
-            copied = type(self)(wrap(np.array(resolve(self._array), copy=True)), self._requires_grad)
-        if is_meta(self):
-            mark_meta(copied)
+            a = resolve(self._array)
+            copied = type(self)(wrap(np.array(a, copy=True) if a.__class__ is np.ndarray else a.copy("K")),
+                                self._requires_grad)
         memo[id(self)] = copied
         return copied
 

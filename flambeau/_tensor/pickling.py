@@ -16,12 +16,13 @@ from .. import dtypes
 from ..backends.bit_views import bits_of, memory_of, toggle
 from ..backends.numpy.memory import address, element_strides, owner
 from ..backends.sparse_array import SparseArray
+from ..devices import META
 from ..exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
 from ..exception_wrapper import KeyErrorMessage as KeyErrorMessage
 from ..modes import device_memory
 from ..shapes import contiguous_strides
 from .memory import TRANSIENT, _check_has_storage, _warn_of_hooks
-from .meta import is_meta, mark_meta, reserved
+from .meta import is_meta, mark_meta, meta_array
 from .parameter import Parameter
 from .sparse_methods import implementation as sparse_implementation
 from .storage import TypedStorage, UntypedStorage
@@ -131,7 +132,12 @@ def _view_storage(storage: Any, dtype: dtypes.dtype, storage_offset: int, size: 
 
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
     """A tensor on a storage."""
-    return _view_storage(storage, storage.dtype, storage_offset, size, stride)
+    return _on_device_of(storage, _view_storage(storage, storage.dtype, storage_offset, size, stride))
+
+
+def _on_device_of(storage: Any, x: Tensor) -> Tensor:
+    """A tensor on the memory of a storage; a meta tensor if that is one of the device meta."""
+    return mark_meta(x) if storage.device is META else x
 
 
 def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
@@ -145,7 +151,8 @@ def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any
 def _rebuild_tensor_v3(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
                        backward_hooks: Any, dtype: dtypes.dtype, metadata: Any = None) -> Tensor:
     """A tensor of `dtype` on the bytes of a storage."""
-    out = _set_bits(_view_storage(storage, dtype, storage_offset, size, stride), metadata)
+    out = _on_device_of(storage, _view_storage(storage, dtype, storage_offset, size, stride))
+    out = _set_bits(out, metadata)
     out.requires_grad = requires_grad
     return out
 
@@ -238,7 +245,7 @@ _rebuild_nested_tensor = _unsupported("nested")
 
 def _rebuild_meta_tensor_no_storage(dtype: dtypes.dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
     """A meta tensor."""
-    out: Tensor = mark_meta(wrap(reserved(tuple(size), dtype.numpy, tuple(stride))))
+    out: Tensor = wrap(meta_array(tuple(size), dtype.numpy, tuple(stride)))
     out._requires_grad = requires_grad
     return out
 

@@ -117,6 +117,8 @@ def map_(self: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Te
     tensor([3., 8.])
     """
     _check("map_", self, callable)
+    if self.is_meta:
+        return self
     return _write(self, callable, _values(self), _operand("map_", "'other'", self, other, 1))
 
 
@@ -132,6 +134,8 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     tensor([3., 4.])
     """
     _check("map2_", self, callable)
+    if self.is_meta:
+        return self
     return _write(self, callable, _values(self), _operand("map2_", "argument 'x'", self, x, 1),
                   _operand("map2_", "argument 'y'", self, y, 2))
 

@@ -61,6 +61,8 @@ def _move(old: np.ndarray, to_move: Any, alone: bool = False, named: bool | None
 def share_tensor(x: Tensor) -> None:
     """Move a tensor's storage to shared memory unless it is there."""
     _check_not_batched(x)
+    if x._device is META:
+        raise RuntimeError("_share_fd_: only available on CPU")
     if special[0] and (tracer := active_tracer.get()) is not None:
         tracer.on_memory_change("share_memory_")
     if is_shared_array(x._array):

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from .. import config, devices, dtypes
+from ..backends.elementless_array import ElementlessArray
 from ..backends.numpy.memory import address, owner
 from ..devices import CPU, META
 from ..kernels.memory_format import is_dense
@@ -788,7 +789,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     out = _storages.get(id(memory))
     if out is None or owner(out._memory) is not memory:
         out = _storages[id(memory)] = UntypedStorage.of(self._array)
-        if special[0] and lacks_elements(self):
+        if lacks_elements(self):
             out._device = META
     self._storage = out
     return out
@@ -842,6 +843,8 @@ def data_ptr(self: Tensor) -> int:
     >>> x[1:].data_ptr() - x.data_ptr()
     4
     """
+    if isinstance(self._array, ElementlessArray):
+        return 0
     if special[0]:
         if is_wrapper(self):
             return 0

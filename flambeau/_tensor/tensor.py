@@ -28,6 +28,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
+from ..backends.elementless_array import MetaArray
 from ..backends.sparse_array import check_same_storage, size_in_bytes
 from ..devices import CPU, META, device
 from ..engine.nodes.hooks import HookDict
@@ -37,7 +38,7 @@ from ..engine.tensor_interface import layer
 from ..modes import active_tracer, active_transforms, device_memory, inference, special, transform_stack
 from ..shapes import Size, as_size
 from ..warning_location import user_stacklevel
-from .overriding.dispatch import handles, meta_tensors
+from .overriding.dispatch import handles
 from .overriding.entry_points import note_instance
 from .overriding.protocol import DISABLED, set_plain
 from .untracked_views import update_requires_grad
@@ -224,12 +225,13 @@ class Tensor(TensorBase):
 
     @property
     def _device(self) -> device:
-        if meta_tensors:
-            found = meta_tensors.get(id(self))
-            if found is not None and found() is self:
-                return META
+        a = self._array
+        if a.__class__ is np.ndarray:
+            return CPU
+        if a.__class__ is MetaArray:
+            return META
         if device_memory.count:
-            on: device | None = getattr(self._array, "torch_device", None)
+            on: device | None = getattr(a, "torch_device", None)
             if on is not None:
                 return on
         return CPU

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..devices import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from .elementless_array import ElementlessArray
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _MARKED = {kind: np.dtype(kind, metadata={"layout": "sparse"}) for kind in (_F32, _F64)}
@@ -248,7 +249,7 @@ def check_same_storage(array: Any, other: Any) -> None:
     Raises:
         RuntimeError: they are not (PyTorch's text).
     """
-    kinds = [x.__class__ if isinstance(x, SparseArray) else None for x in (array, other)]
+    kinds = [x.__class__ if isinstance(x, (SparseArray, ElementlessArray)) else None for x in (array, other)]
     if kinds[0] is not kinds[1]:
         raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
                            "incompatible tensor type.")

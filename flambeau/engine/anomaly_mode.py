@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.elementless_array import ElementlessArray
 from ..backends.sparse_array import SparseArray
 from ..modes import special
 from ..warning_location import user_stacklevel
@@ -174,6 +175,8 @@ def check_nan(node: Any, grads: Any) -> None:
         array = getattr(g, "_array", g)
         if isinstance(array, SparseArray):
             array = array.values
+        elif isinstance(array, ElementlessArray):
+            array.item()  # which raises, as in PyTorch
         if array is not None and np.asarray(array).dtype.kind in "fc" and np.isnan(array).any():
             warn_with_traceback(node)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.bit_views import resolve
+from ..backends.elementless_array import any_without_elements, elementless_used
 from ..backends.sparse_array import SparseArray
 from ..devices import contiguous_format, preserve_format
 from ..kernels.memory_format import is_dense
@@ -262,7 +263,8 @@ def gradients_of(outputs: Sequence[Any], inputs: Sequence[Any], cotangents: Sequ
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         targets.append(edge(x))
     tensors = create or (bool(special[0]) and (
-        dispatch_in_use[0] > 0 or active_tracer.get() is not None or layer.has_tangents(outputs, cotangents)))
+        dispatch_in_use[0] > 0 or active_tracer.get() is not None or layer.has_tangents(outputs, cotangents))) or (
+        elementless_used[0] and any_without_elements(seeds))
     captured = run_backward(roots, seeds, retain=retain, create=create, targets=targets, tensors=tensors,
                             stops_at_targets=stops_at_inputs)
     found = []

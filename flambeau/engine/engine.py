@@ -12,6 +12,7 @@ from itertools import count
 from typing import Any
 
 from ..backends.bit_views import bits_used, resolve
+from ..backends.elementless_array import any_without_elements, elementless_used
 from ..errstate import IGNORE, reset_state, set_state
 from ..modes import active_tracer, dispatch_in_use, level_count, special
 from .anomaly_mode import Anomaly
@@ -61,6 +62,8 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
             tracer.on_backward_begin()
         if dispatch_in_use[0]:
             tensors = True
+    if elementless_used[0] and any_without_elements(cotangents):
+        tensors = True  # whose operators infer metadata
     tensors = tensors or create
     if targets is None and not tensors and not (LeafHooks.registered and LeafHooks.any()) and not (
             special[0] and (Anomaly.enabled or active_timeline() is not None or observers())):

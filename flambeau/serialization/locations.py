@@ -152,10 +152,8 @@ def validate_hpu_device(location: str) -> None:
     _raise_if_on("hpu", "hpu", False)
 
 
-def _reject_meta(storage: Any, location: str) -> None:
-    if location == "meta":
-        raise NotImplementedError("flambeau has no meta tensors: load with map_location='cpu', or inside "
-                                  "torch.serialization.skip_data() to skip the storages")
+def _restore_on_meta(storage: Any, location: str) -> Any:
+    return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else None
 
 
 def _reject_mps(storage: Any, location: str) -> None:
@@ -171,7 +169,7 @@ register_package(10, lambda storage: "cpu" if storage.device.type == "cpu" else 
                  lambda storage, location: storage if location == "cpu" else None)
 register_package(20, lambda storage: str(storage.device) if storage.device.type == "cuda" else None, _restore_on_cuda)
 register_package(21, _no_tag, _reject_mps)
-register_package(22, _no_tag, _reject_meta)
+register_package(22, lambda storage: "meta" if storage.device.type == "meta" else None, _restore_on_meta)
 register_package(23, _no_tag, lambda storage, location: _raise_if_on(location, "privateuseone", False))
 register_package(24, _no_tag, lambda storage, location: _raise_if_on(location, "hpu", False))
 register_package(25, _no_tag, lambda storage, location: _raise_if_on(location, "xpu", True))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import flambeau
-from flambeau.modes import dispatch_in_use
+from flambeau._tensor.overriding.entry_points import in_use
+from flambeau.modes import dispatch_in_use, special
 
 PROGRAMS = {
     "operators": """
@@ -101,13 +102,20 @@ def test_program(name: str) -> None:
     assert _run(flambeau, PROGRAMS[name]) == _run(torch, PROGRAMS[name])
 
 
-def test_meta_tensors_are_discounted() -> None:
-    """Operators take the general path only while meta tensors exist."""
-    before = dispatch_in_use[0]
-    x = flambeau.empty(2, device="meta")
-    assert dispatch_in_use[0] == before + 1
-    del x
-    assert dispatch_in_use[0] == before
+def test_a_meta_tensor_changes_nothing_for_others() -> None:
+    """Its array alone tells operators of it: no mode is counted, and no public function is replaced."""
+    before = special[0], dispatch_in_use[0], in_use[0]
+    x = flambeau.empty(2, device="meta", requires_grad=True)
+    (x.exp() + flambeau.nn.Parameter(x)).sum().backward()
+    assert (special[0], dispatch_in_use[0], in_use[0]) == before
+    function = flambeau.compile(lambda a: (a * 2).sin().sum())
+    for _ in range(3):
+        expected = function(flambeau.ones(3))
+    cache, = function._signatures.values()
+    assert cache.entries
+    assert function(x).is_meta
+    assert flambeau.equal(function(flambeau.ones(3)), expected)
+    assert len(function._signatures) == 1
 
 
 def test_moving_to_meta_copies_nothing():

@@ -188,9 +188,18 @@ def test_closed_and_unseekable_files():
         torch.load(pipe)
 
 
-def test_meta_tensors_and_other_formats_are_refused(tmp_path):
-    with pytest.raises(NotImplementedError, match="flambeau has no meta tensors"):
-        torch.load(written(torch.ones(1)), map_location="meta")
+def test_storages_are_loaded_on_meta():
+    x = torch.ones(2, 3).t()
+    loaded, part, parameter = torch.load(written([x, x[1:], torch.nn.Parameter(torch.ones(2))]), map_location="meta")
+    assert (str(loaded.device), loaded.shape, loaded.stride()) == ("meta", (3, 2), (1, 3))
+    assert part.storage_offset() == 1
+    assert part.untyped_storage()._cdata == loaded.untyped_storage()._cdata
+    assert isinstance(parameter, torch.nn.Parameter)
+    assert parameter.is_meta
+    assert parameter.requires_grad
+
+
+def test_other_formats_are_refused(tmp_path):
     (tmp_path / "x.safetensors").write_bytes(b"")
     with pytest.raises(RuntimeError, match="safetensors"):
         torch.load(tmp_path / "x.safetensors")

@@ -11,10 +11,11 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import BitView, memory_of
 from ...backends.compiled import empty_array, empty_array_like
+from ...backends.elementless_array import MetaArray, addresses_of, meta_array
 from ...backends.numpy.memory import copy_as, view_memory
 from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseArray, not_implemented
-from ...devices import ambient, strided
+from ...devices import META, ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import preserved_strides, with_preserved_strides
 from ...modes import device_memory, filled_memory, special
@@ -22,7 +23,7 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import record_underived
 from ..dispatch.write_checks import prepare_write
-from ..meta import reserved
+from ..meta import is_meta, reserved
 from ..overriding.dispatch import is_on_accelerator
 from ..overriding.other_objects import with_other_object
 from ..shape.copying import resize_
@@ -58,7 +59,10 @@ def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type |
         raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
     prepare_write(out)
     target, resized = out._array, False
-    if out._array.shape == array.shape:
+    if target.__class__ is MetaArray:
+        if target.shape != array.shape:
+            out._array = meta_array(array.shape, target.dtype)
+    elif out._array.shape == array.shape:
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
         if target.base is not None or isinstance(target, BitView) or (
@@ -307,6 +311,8 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         return with_other_object(error, public, (input,))
     if a.__class__ is not np.ndarray:
         a = memory_of(a)
+        if a.__class__ is MetaArray:
+            a, device = addresses_of(a), META if device is None else device
     if isinstance(a, SparseArray) or (layout is not None and layout is not strided):
         if memory_format is not None and layout is not strided:
             raise RuntimeError("memory format option is only supported by strided tensors")
@@ -403,7 +409,7 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
     if "size" in named:
         size = (named.pop("size"),)
     dtype = named.pop("dtype", None) or self.dtype
-    device, requires_grad = named.pop("device", None), named.pop("requires_grad", False)
+    device, requires_grad = _device_for_new(self, named.pop("device", None)), named.pop("requires_grad", False)
     layout = named.pop("layout", None) or self.layout
     if named:
         if named.pop("pin_memory", False):
@@ -415,6 +421,11 @@ def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, 
             raise not_implemented("fill_.Scalar", layout)
         return _sparse(layout, size, name.removeprefix("new_"), dtype, requires_grad)
     return _per_example(self, _filled(fill, size, name, dtype, device, requires_grad))
+
+
+def _device_for_new(self: Tensor, device: Any) -> Any:
+    """The device of a new tensor with the properties of another one, which may be on meta."""
+    return META if device is None and self._array.__class__ is MetaArray else device
 
 
 def _per_example(self: Tensor, made: Tensor) -> Tensor:
@@ -467,6 +478,8 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, **named: Any) -> Ten
     (1, 2)
     """
     named["dtype"] = named.get("dtype") or self.dtype
+    if self._array.__class__ is MetaArray:
+        named["device"] = _device_for_new(self, named.get("device"))
     if special[0] and not isinstance(self._array, np.ndarray):
         from ..dispatch.batched_tensor import make_batched
 
@@ -492,7 +505,8 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | No
         fill_value = fill_value.item()
     if size.__class__ is int:
         raise TypeError("new_full(): argument 'size' (position 1) must be tuple of ints, not int")
-    return _per_example(self, _filled(fill_value, (size,), "new_full", dtype or self.dtype, device, requires_grad))
+    return _per_example(self, _filled(fill_value, (size,), "new_full", dtype or self.dtype,
+                                      _device_for_new(self, device), requires_grad))
 
 
 def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, device: Any = None,
@@ -503,6 +517,10 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype_type | None = None, devi
     >>> torch.tensor([1.]).new_tensor([2, 3])
     tensor([2., 3.])
     """
+    device = _device_for_new(self, device)
+    if isinstance(data, Tensor) and is_meta(data):
+        return tensor(data, dtype=dtype or self.dtype, device=self._device if device is None else device,
+                      requires_grad=requires_grad)
     if isinstance(data, Tensor) and not isinstance(data._array, np.ndarray):
         return tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
     return _per_example(self, wrap_new(to_array(data, dtype or self.dtype), device, requires_grad))
@@ -517,6 +535,8 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """
     if isinstance(self._array, SparseArray):
         return sparse_implementation("likes", "new")(self, *args, **kwargs)
+    if self._array.__class__ is MetaArray:
+        kwargs.setdefault("device", META)
     return _per_example(self, legacy_constructor(Tensor, self.dtype, *args, **kwargs))
 
 

@@ -22,7 +22,7 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
-from ..meta import without_elements
+from ..meta import is_meta, make_meta, mark_meta
 from ..storage import TypedStorage, UntypedStorage, attach_storage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
@@ -51,7 +51,7 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
         fill_uninitialized(array)
     target = devices.CPU if device is None and devices.ambient[0] is None else devices.storage_device(device)
     if target is devices.META:
-        without_elements(out)
+        make_meta(out)
     elif target is not devices.CPU:
         out = handlers.transfer(out, target)
     elif special[0]:
@@ -393,8 +393,10 @@ def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
                       UserWarning, stacklevel=user_stacklevel())
-        if not isinstance(data._array, np.ndarray):
+        if not isinstance(data._array, np.ndarray) or is_meta(data):
             copied = data.detach().to(dtype or data.dtype, copy=True)
+            if device is not None:
+                copied = copied.to(device)
             return set_requires_grad(copied) if requires_grad else copied
     elif isinstance(data, (TypedStorage, UntypedStorage)):
         out = wrap_new(_of_storage(data, dtype)._array, device, requires_grad)
@@ -608,7 +610,7 @@ def _legacy_of_storage(cls: type, dtype: dtype_type, storage: TypedStorage | Unt
         raise RuntimeError(f"Expected a Storage of type {dtype.scalar_name} or an UntypedStorage, but got type "
                            f"{storage.dtype.scalar_name} for argument 1 'storage'")
     made = wrap(_on_storage(storage.untyped(), dtype)._array, cls)
-    return without_elements(made) if storage.device is devices.META else made
+    return mark_meta(made) if storage.device is devices.META else made
 
 
 def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) -> Tensor:
@@ -646,7 +648,7 @@ def legacy_constructor(cls: type, dtype: dtype_type, *args: Any, **kwargs: Any) 
     else:
         array = np.zeros(parse_sizes(args, "new"), dtype.numpy)
     if makes_meta(device):
-        return without_elements(wrap(array, cls))
+        return make_meta(wrap(array, cls))
     if special[0] and not (args and isinstance(args[0], Tensor)):
         notify_created(array)
     return wrap(array, cls)

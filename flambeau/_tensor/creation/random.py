@@ -31,7 +31,7 @@ from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, record_underived
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write, warn_of_resize
-from ..meta import reserved
+from ..meta import is_meta, meta_array, no_meta_kernel, reserved
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created, notify_overwritten
 from .constants import empty_like, with_flag
@@ -328,7 +328,10 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
             raise RuntimeError(f"dtype {dtypes.of(array.dtype).scalar_name} does not match dtype of out parameter "
                                f"({out.dtype.scalar_name})")
         prepare_write(out)
-        if out._array.shape == array.shape:
+        if is_meta(out):
+            if out._array.shape != array.shape:
+                out._array = meta_array(array.shape, array.dtype)
+        elif out._array.shape == array.shape:
             out._array[...] = array
         else:
             out._array = array if special[0] else in_memory_of(out._array, array)
@@ -346,6 +349,10 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         tensor._requires_grad = True
     return tensor
+
+
+def _any_meta(*values: Any) -> bool:
+    return any(map(is_meta, values))
 
 
 def _in_vmap() -> bool:
@@ -558,7 +565,7 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     d = dtype or input.dtype
     if special[0] and _in_vmap():
         return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+    if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
                          lambda n, _: _sample(kernels.uniform, generator, n, d.numpy, 0.0, 1.0), "uniform_")
@@ -581,7 +588,7 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     d = dtype or input.dtype
     if special[0] and _in_vmap():
         return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+    if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
                          lambda n, c: _sample(kernels.normal, generator, n, d.numpy, 0.0, 1.0, c))
@@ -609,7 +616,7 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     first, last = int(low), int(high)
     if special[0] and _in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
+    if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
     array = _sample_like(input, d, memory_format,
                          lambda n, _: _sample(kernels.randint, generator, n, first, last, d.numpy), "random_.from")
@@ -650,7 +657,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     if isinstance(m, np.ndarray) and isinstance(s, np.ndarray):
         broadcast_shapes(m.shape, s.shape)
     with _lock:
-        array = _sample(kernels.normal_around, generator, m, s)
+        array = _normals_on_meta(m, s) if _any_meta(mean, std) else _sample(kernels.normal_around, generator, m, s)
     if out is not None:
         if out._array.shape != array.shape:
             warn_of_resize(out._array.shape, array.shape)
@@ -662,6 +669,12 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     return apply(REGISTRY[f"_normal_{node}"], [parameter], {"values": array})
 
 
+def _normals_on_meta(*parameters: Any) -> np.ndarray:
+    """What stands for samples of normal distributions, of which a mean or a deviation has no elements."""
+    arrays = [x for x in parameters if isinstance(x, np.ndarray)]
+    return meta_array(broadcast_shapes(arrays[0].shape, arrays[-1].shape), arrays[0].dtype)
+
+
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Any = None) -> Tensor:
     """Samples of Bernoulli distributions, 0 or 1, with the probabilities `input` (or `p`).
 
@@ -671,6 +684,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     """
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda *arguments: bernoulli(*arguments, generator=generator), [input, p], out)
+    if p is not None and is_meta(input):
+        return bernoulli_(empty_like(input), p, generator=generator)
     if p is not None:
         result: Tensor = wrap(np.empty(input._array.shape, input._array.dtype))
         if special[0]:
@@ -679,7 +694,8 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     if input._array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")
     with _lock:
-        values = _sample(kernels.bernoulli_each, generator, input._array, input._array.dtype)
+        values = input._array.copy() if is_meta(input) else _sample(
+            kernels.bernoulli_each, generator, input._array, input._array.dtype)
     values = values.reshape(input._array.shape)
     if out is not None:
         check_records_nothing("bernoulli", (input,), (out,))
@@ -697,7 +713,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda rates: poisson(rates, generator), [input])
     with _lock:
-        values = _sample(kernels.poisson, generator, input._array)
+        values = input._array.copy() if is_meta(input) else _sample(kernels.poisson, generator, input._array)
     return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})
 
 
@@ -710,6 +726,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     """
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda count, prob: binomial(count, prob, generator), [count, prob])
+    if _any_meta(count, prob):
+        raise no_meta_kernel("binomial")
     with _lock:
         values = _sample(kernels.binomial, generator, count._array, prob._array)
     return apply(REGISTRY["_not_differentiable"], [count, prob], {"value": values, "of": "binomial"})
@@ -730,7 +748,8 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda alpha: _standard_gamma(alpha, generator), [input])
     with _lock:
-        values = _sample(kernels.standard_gamma, *_generator_and_array(generator, input))
+        values = input._array.copy() if is_meta(input) else _sample(
+            kernels.standard_gamma, *_generator_and_array(generator, input))
     return apply(REGISTRY["_standard_gamma"], [input], {"values": values})
 
 
@@ -743,6 +762,8 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
     """
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda alpha: _sample_dirichlet(alpha, generator), [input])
+    if is_meta(input):
+        raise no_meta_kernel("_sample_dirichlet")
     with _lock:
         values = _sample(kernels.dirichlet, *_generator_and_array(generator, input))
     return apply(REGISTRY["_not_differentiable"], [input], {"value": values, "of": "_sample_dirichlet"})
@@ -767,7 +788,8 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
 
         return _draw_in_vmap_from(rows, [input], out)
     with _lock:
-        result = _sample(kernels.multinomial, generator, input._array, num_samples, replacement)
+        result = meta_array((*input._array.shape[:-1], num_samples), dtypes.int64.numpy) if is_meta(input) else _sample(
+            kernels.multinomial, generator, input._array, num_samples, replacement)
     return _wrap_sample(result, out, None, False)
 
 
@@ -779,6 +801,8 @@ def _fill(self: Tensor, key: str, sampler: Any, others: tuple[Tensor, ...] = ())
 
         return fill_batched(self, key, sampler)
     check_writable(self, is_tracked([self, *others]))
+    if is_meta(self):  # no number is drawn
+        return apply_inplace(REGISTRY[key], [self, *others], {"values": self._array})
     values = _sample_like(self, self.dtype, None, sampler, over=True)
     return apply_inplace(REGISTRY[key], [self, *others], {"values": values})
 

@@ -15,6 +15,7 @@ import numpy as np
 from ...backends.bit_views import bits_used
 from ...backends.compiled import compiled_operators
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS, NARROW_CASTS, threshold_of
+from ...backends.elementless_array import any_without_elements, elementless_used
 from ...backends.numpy.memory import address
 from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode, inference
@@ -112,6 +113,10 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
             result = fast_path(inputs, params)
             if result is not None:
                 return result
+        if elementless_used[0] and op.kind != COMPOSITE and any_without_elements(inputs):
+            outs = handlers.dispatch(op, inputs, params, None)
+            if outs is not NotImplemented:
+                return outs
     else:
         intercepted = special[0] != level_count[0]
         if intercepted and not in_span and active_timeline() is not None:
@@ -122,11 +127,15 @@ def apply(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS, *, 
                     return handlers.apply_batched(op, inputs, params)
             if intercepted:
                 packed = pack_inputs(op, inputs)
-                if dispatch_in_use[0]:
+                if dispatch_in_use[0] or elementless_used[0]:
                     outs = handlers.dispatch(op, inputs, params, packed)
                     if outs is not NotImplemented:
                         return outs
                 result = intercept(op, inputs, params)
+            elif elementless_used[0] and any_without_elements(inputs):
+                outs = handlers.dispatch(op, inputs, params, None)
+                if outs is not NotImplemented:
+                    return outs
             else:  # only levels are active, and no input is a batch
                 path = op.fast_path
                 if path is None:

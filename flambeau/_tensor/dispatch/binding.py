@@ -13,6 +13,14 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import BitView, memory_of, with_bits_of
 from ...backends.compiled import copy
+from ...backends.elementless_array import (
+    ElementlessArray,
+    MetaArray,
+    meta_array,
+    plain_dtype,
+    reserved_like,
+    without_elements,
+)
 from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import has_sparse
 from ...kernels.memory_format import layouts_seen, with_preserved_strides
@@ -449,6 +457,10 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         if target.shape != a.shape:
             warn_of_resize(target.shape, a.shape)
         handlers.write_out_on_device(op, result, out)
+    elif isinstance(a, ElementlessArray) or isinstance(target, ElementlessArray):
+        if target.shape != a.shape:
+            warn_of_resize(target.shape, a.shape)
+        write_without_elements(out, result)
     elif target.shape != a.shape:
         warn_of_resize(target.shape, a.shape)
         if op.kind == ELEMENTWISE and target.dtype != (computed or a.dtype) and op.name not in _RESIZED_ONCE:
@@ -490,6 +502,20 @@ def _check_dtypes(op: Op, input: Tensor, outs: Sequence[Any]) -> None:
             raise RuntimeError(_unequal_dtypes(op.exact_out, dtype, out.dtype, number))
 
 
+def write_without_elements(out: Tensor, result: Tensor) -> None:
+    """Give an `out=` tensor the shape of a result, of which one at least is a meta tensor.
+
+    Raises:
+        RuntimeError: only one is (PyTorch's text).
+    """
+    a, target = result._array, out._array
+    if a.__class__ is not target.__class__:
+        raise RuntimeError(f"Attempting to copy from device {result.device} to device {out.device}, but cross-device "
+                           "copies are not allowed!")
+    if target.shape != a.shape:
+        out._array = without_elements(reserved_like(a, dtype=plain_dtype(target.dtype), dense=True))
+
+
 def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:
     """Give an `out=` tensor another shape, with PyTorch's warning."""
     target = out._array
@@ -497,6 +523,9 @@ def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:
         warn_of_resize(target.shape, shape)
         if device_memory.count and is_on_accelerator(out):
             out.resize_(shape)
+            return
+        if target.__class__ is MetaArray:
+            out._array = meta_array(shape, target.dtype)
             return
         kept = min(prod(shape), target.size)  # the elements stay
         memory = np.zeros(prod(shape), target.dtype)

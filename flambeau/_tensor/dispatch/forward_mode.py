@@ -17,7 +17,6 @@ from ...engine.tensor_interface import layer
 from ...modes import dispatch_in_use, forward_levels, inference, level_count, special, transform_stack
 from ...modes import forward_mode as forward_enabled
 from ...ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
-from ..meta import is_meta, mark_meta
 from ..tensor import Tensor, set_requires_grad, slots_of, wrap
 from ..view_geometry import Geometry
 from .apply import apply
@@ -109,8 +108,6 @@ def alias_of(x: Tensor) -> Tensor:
     out._counter, out._base, out._accumulator = x._counter, x._base, x._accumulator
     out.__dict__.update(x.__dict__)
     if dispatch_in_use[0]:
-        if is_meta(x):
-            mark_meta(out)
         for name, value in slots_of(x).items():
             setattr(out, name, value)
     return out

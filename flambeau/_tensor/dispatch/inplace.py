@@ -16,6 +16,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.bit_views import BitView, bits_used, resolve
 from ...backends.compiled.thresholds import LARGE_SEEN, threshold_of
+from ...backends.elementless_array import elementless_used
 from ...backends.sparse_array import has_sparse
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
@@ -140,7 +141,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
             check_captured_write(op, inputs[0])
         if special[0] and _any_batched(inputs):
             return handlers.write_batched(op, inputs, params)
-        if special[0] and dispatch_in_use[0]:
+        if dispatch_in_use[0] or elementless_used[0]:
             write = handlers.dispatched_write(op, inputs, params)
             if write is not None:
                 tracked = is_tracked(inputs)
@@ -220,7 +221,7 @@ def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callab
         check_captured_write(op, inputs[0])
     if special[0] and _any_batched(inputs):
         return handlers.write_batched(op, inputs, params)
-    if special[0] and dispatch_in_use[0]:
+    if dispatch_in_use[0] or elementless_used[0]:
         write = handlers.dispatched_write(op, inputs, params)
         if write is not None:
             tracked = is_tracked(inputs)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends.elementless_array import ElementlessArray
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
@@ -77,7 +78,7 @@ def _first_failure(info: Tensor) -> tuple[str, int] | None:
         elif active_tracer.get() is not None:
             bool(info.any())  # a guard of the program: its calls fail as this one does
     a = host_elements(info)
-    if not a.any():
+    if isinstance(a, ElementlessArray) or not a.any():
         return None
     if a.ndim == 0:
         return "", int(a)

@@ -12,6 +12,7 @@ from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.handlers import host_elements
+from ..meta import is_meta, make_meta, meta_array
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
@@ -52,6 +53,9 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     tensor([[1., 1., 0.],
             [0., 0., 1.]])
     """
+    if is_meta(weight):
+        return _on_meta(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+                        include_last_offset, padding_idx)
     if special[0]:
         from ..dispatch.batched_tensor import is_batched, vmap_levels
         from ..dispatch.batching_rules import fallback_loop, warn_fallback
@@ -105,6 +109,24 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     else:
         result = apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], params)
     return result, bag_of_index, wrap(bag_sizes), wrap(bag_sizes.copy())
+
+
+def _on_meta(weight: Tensor, indices: Tensor, offsets: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`embedding_bag` on meta tensors: its results are as large as on zeros."""
+    rows, index, starts = [layer.functions.zeros_like(x, device="cpu") for x in (weight, indices, offsets)]
+    scale_grad_by_freq, mode, sparse, per_sample_weights, *rest = others
+    weights = per_sample_weights if per_sample_weights is None else layer.functions.zeros_like(
+        per_sample_weights, device="cpu")
+    result, *sizes = embedding_bag(rows, index, starts, scale_grad_by_freq, mode, sparse, weights, *rest)
+    if mode == _MAX:
+        positions = meta_array(result.shape, np.dtype(np.int64))
+        out = apply(REGISTRY["_embedding_bag_max"], [weight], {"positions": positions})
+    else:
+        places = meta_array((indices.numel(),), np.dtype(np.int64))
+        out = apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], {
+            "indices": places, "bags": places, "count": result.shape[0], "frequencies": None, "sizes": None,
+            "inverse_sizes": None})
+    return out, *map(make_meta, sizes)
 
 
 def _traced(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_sample_weights: Tensor | None,

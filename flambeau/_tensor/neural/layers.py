@@ -11,6 +11,7 @@ from ... import dtypes
 from ...backends.attention_kernels import check as check_kernels
 from ...backends.attention_kernels import enabled as enabled_kernels
 from ...backends.attention_kernels import restricted
+from ...backends.elementless_array import ElementlessArray
 from ...backends.numpy.memory import check_scalar_fits
 from ...dtypes import C_NAMES
 from ...engine.grad_mode import grad_mode
@@ -99,8 +100,9 @@ def _dropout(input: Tensor, p: float, train: bool, inplace: bool, feature: bool,
         if a.ndim < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = (*a.shape[:2], *(1 for _ in a.shape[2:]))
-        noise: Any = input.new_empty(shape) if dispatch_in_use[0] else wrap(np.empty(shape, a.dtype))
-    elif dispatch_in_use[0]:
+        noise: Any = input.new_empty(shape) if dispatch_in_use[0] or isinstance(a, ElementlessArray) else wrap(
+            np.empty(shape, a.dtype))
+    elif dispatch_in_use[0] or isinstance(a, ElementlessArray):
         noise = fn.empty_like(input)
     elif a.__class__ is np.ndarray:
         noise = wrap(empty_in_layout(a))
@@ -228,7 +230,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         check_kernels(query, key, value, dropout_p)
     fn = layer.functions
     mask = attn_mask
-    if mask is not None and mask._array.dtype.kind == "b" and special[0]:
+    if mask is not None and mask._array.dtype.kind == "b" and (special[0] or isinstance(mask._array, ElementlessArray)):
         mask = fn.where(mask, fn.zeros((), dtype=query.dtype), fn.full((), float("-inf"), dtype=query.dtype))
     elif mask is not None and mask._array.dtype.kind == "b":
         check_scalar_fits(-math.inf, query.dtype)

@@ -321,7 +321,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     if zero_infinity:
         loss = fn.where(fn.eq(loss, float("inf")), 0.0, loss)
     if reduction == 1:
-        return fn.mean(loss / fn.clamp(sizes, 1).to(loss.dtype))
+        divisors = fn.clamp(sizes, 1).to(loss.dtype)
+        return fn.mean(loss / (fn.empty_like(divisors, device=x.device) if x.is_meta else divisors))
     if reduction == 2:
         return fn.sum(loss)
     return fn.squeeze(loss, 0) if single else loss

@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import resolve
+from ...backends.elementless_array import ElementlessArray
 from ...engine.grad_mode import grad_mode
 from ...engine.tensor_interface import layer
 from ...kernels.memory_format import is_channels_last
@@ -57,7 +58,7 @@ def _check_channels(input: Tensor, params: dict[str, Tensor | None], training: b
 
 def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, factor: float = 1.0) -> None:
     """average ← (1 - momentum) · average + momentum · factor · value."""
-    if average is None:
+    if average is None or isinstance(value, ElementlessArray):
         return
     if special[0]:
         tracer = active_tracer.get()

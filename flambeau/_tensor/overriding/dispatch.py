@@ -50,8 +50,6 @@ def handles(cls: type) -> bool:
 
 
 _wrappers: dict[int, weakref.ref[Any]] = {}
-#: id -> a tensor of the device meta (`meta.mark_meta`)
-meta_tensors: dict[int, weakref.ref[Any]] = {}
 
 
 def note_wrapper(x: Any) -> None:
@@ -190,5 +188,5 @@ def ask(func: Any, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 __all__ = ["DISABLED_DISPATCH", "ask", "begin_dispatch", "dispatch_modes", "end_dispatch", "handles",
-           "handling_inputs", "hold_handlers", "is_on_accelerator", "is_wrapper", "meta_tensors", "no_dispatch",
-           "note_wrapper", "outside_handlers", "pop_mode", "push_mode", "without_handlers"]
+           "handling_inputs", "hold_handlers", "is_on_accelerator", "is_wrapper", "no_dispatch", "note_wrapper",
+           "outside_handlers", "pop_mode", "push_mode", "without_handlers"]

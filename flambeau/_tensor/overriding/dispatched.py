@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.elementless_array import addresses_of
+from ...backends.numpy.memory import element_strides
 from ...dtypes import can_cast
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
-from ...modes import device_memory, forward_levels
+from ...modes import active_tracer, device_memory, forward_levels, special
 from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ..dispatch.apply import apply
 from ..dispatch.graph_recording import as_view, record
 from ..dispatch.handlers import handlers
-from ..meta import NO_DATA, is_meta, mark_meta, reserved, without_elements
+from ..dispatch.interception import without_interceptors
+from ..meta import NO_DATA, is_meta, meta_array, no_meta_kernel
 from ..tensor import INFERENCE, Tensor, slots_of, wrap
 from .aten_arguments import asked, call_arguments, output_positions, writing
 from .dispatch import ask, dispatch_modes, handles, handling_inputs, is_on_accelerator, no_dispatch
@@ -30,7 +33,14 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
     if not found and not dispatch_modes.get():
         if device_memory.count and any(is_on_accelerator(x) for x in inputs):
             return handlers.run_on_device(op, inputs, params, packed)
-        return _on_meta(op, inputs, params) if any(is_meta(x) for x in inputs) else NotImplemented
+        if not any(is_meta(x) for x in inputs):
+            return NotImplemented
+        if op.kind != VIEW:
+            return _on_meta(op, inputs, params, packed)
+        if special[0] and active_tracer.get() is not None:  # whose program has no such values
+            with without_interceptors():
+                return _apply_plainly(op, inputs, params)
+        return NotImplemented  # the kernel computes addresses only
     func, args, kwargs = call_arguments(op, inputs, params)
     token = asked.set((func, op, inputs, params))
     try:
@@ -65,6 +75,13 @@ def dispatch(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any)
 #: operators the shape of whose result depends on elements
 DATA_DEPENDENT = frozenset(("nonzero", "masked_select", "unique", "_unique2", "unique_dim", "unique_consecutive",
                             "argwhere", "bincount"))
+_NO_NONZERO = (
+    "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct data-independent "
+    "implementation does not exist. This implementation returns a fake value, assuming all elements of the tensor are "
+    "non-zero. To enable this registration, please set "
+    "'torch.fx.experimental._config.meta_nonzero_assume_all_nonzero' to True.")
+#: PyTorch's names of them in errors
+_NAMES = {"argwhere": "nonzero", "unique": "_unique2"}
 #: operators that are not elementwise and refuse meta tensors beside tensors of other devices
 _ON_ONE_DEVICE = frozenset(("cat", "stack", "mv", "dot", "dist", "mse_loss", "huber_loss", "smooth_l1_loss",
                             "masked_fill", "binary_cross_entropy", "_batch_norm", "_layer_norm"))
@@ -74,37 +91,75 @@ _SECOND_FIRST = frozenset(("masked_fill", "binary_cross_entropy"))
 _MOST_ZEROS = 1 << 24
 
 
-def _on_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+def _on_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any], packed: Any) -> Any:
     """An operator on meta tensors: the metadata of its results is inferred.
 
-    The kernel of a view computes no elements, so it runs. An operator without a rule runs on zeros, if they are few.
+    An operator without a rule runs on zeros, if they are few.
 
     Raises:
         NotImplementedError: the shape of the result depends on elements, or there is no rule and the tensors are large.
     """
     if op.name in DATA_DEPENDENT or op.forward.__name__ in DATA_DEPENDENT:
-        raise NotImplementedError(f"aten::{op.name}: the shape of its result depends on elements, which meta tensors "
-                                  "do not have")
+        name = _NAMES.get(op.name, op.name)
+        raise NotImplementedError(_NO_NONZERO) if name == "nonzero" else no_meta_kernel(name)
     if op.kind == ELEMENTWISE or op.name in _ON_ONE_DEVICE:
         _check_devices(inputs[1::-1] if op.name in _SECOND_FIRST else inputs)
+    from ..shape.inference import infer  # needs the compiler's graph, which small programs do not
+
     token = no_dispatch.set(True)
     try:
-        if op.kind != VIEW:
-            from ..shape.inference import infer  # needs the compiler's graph, which small programs do not
-
-            found = infer(op, inputs, params)
-            if found is not None:
-                return _record_meta(op, inputs, params, found)
-            if sum(x._array.size for x in inputs if isinstance(x, Tensor)) > _MOST_ZEROS:
-                raise NotImplementedError(f"aten::{op.name}: flambeau has no rule for the shape of its result, and its "
-                                          "kernel does not run on meta tensors of this size")
-        result = apply(op, inputs, params)
+        found = infer(op, inputs, params)
+        if found is None:
+            found = _metadata_by_kernel(op, inputs, params)
     finally:
         no_dispatch.reset(token)
-    for out in result if isinstance(result, (tuple, list)) else (result,):
-        if isinstance(out, Tensor):
-            (mark_meta if out._base is not None else without_elements)(out)
-    return result
+    outs = [wrap(meta_array(each.shape, each.dtype, each.strides)) for each in found]
+    if grad_mode.get() and op.differentiable and outs and any(
+            isinstance(x, Tensor) and x._requires_grad for x in inputs):
+        record(op, inputs, outs, params, packed=packed)
+    if inference.get():
+        for out in outs:
+            out._inference, out._counter = True, INFERENCE
+    if forward_levels:
+        handlers.push_forward(op, inputs, outs, params)
+    return outs[0] if op.n_outputs == 1 else outs
+
+
+def _apply_plainly(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Any:
+    """`apply` that asks no handler."""
+    token = no_dispatch.set(True)
+    try:
+        return apply(op, inputs, params)
+    finally:
+        no_dispatch.reset(token)
+
+
+def _metadata_by_kernel(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """The metadata of an operator's results on zeros.
+
+    Raises:
+        NotImplementedError: there are too many.
+    """
+    from ..shape.inference import Metadata
+
+    if sum(x._array.size for x in inputs if isinstance(x, Tensor)) > _MOST_ZEROS:
+        raise NotImplementedError(f"aten::{op.name}: flambeau has no rule for the shape of its result, and its kernel "
+                                  "does not run on meta tensors of this size")
+    token = grad_mode.set(False)
+    try:
+        result = apply(op, [wrap(addresses_of(x._array)) if isinstance(x, Tensor) else x for x in inputs],
+                       {name: _on_addresses(value) for name, value in params.items()})
+    finally:
+        grad_mode.reset(token)
+    arrays = [x._array for x in (result if isinstance(result, (tuple, list)) else (result,))]
+    return [Metadata(a.shape, a.dtype, element_strides(a)) for a in arrays]
+
+
+def _on_addresses(value: Any) -> Any:
+    """A parameter, with plain arrays for those without elements."""
+    if value.__class__ is tuple:
+        return tuple([addresses_of(x) for x in value])
+    return addresses_of(value)
 
 
 def _check_devices(inputs: Sequence[Any]) -> None:
@@ -121,18 +176,6 @@ def _check_devices(inputs: Sequence[Any]) -> None:
             expected = x.device
         elif x.device != expected:
             raise RuntimeError(f"Tensor on device {x.device} is not on the expected device {expected}!")
-
-
-def _record_meta(op: Op, inputs: Sequence[Any], params: dict[str, Any], found: list[Any]) -> Any:
-    """Meta tensors of inferred metadata, recorded."""
-    outs = [mark_meta(wrap(reserved(each.shape, each.dtype, each.strides))) for each in found]
-    if grad_mode.get() and op.differentiable and outs and any(
-            isinstance(x, Tensor) and x._requires_grad for x in inputs):
-        record(op, inputs, outs, params, packed=None)
-    if inference.get():
-        for out in outs:
-            out._inference, out._counter = True, INFERENCE
-    return outs[0] if op.n_outputs == 1 else outs
 
 
 def _check_fits(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> None:
@@ -160,11 +203,11 @@ def _check_fits(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> None:
 class SavedSubclass:
     """What a node saves of an output that is of a subclass: its memory, its class and its attributes."""
 
-    __slots__ = ("array", "attributes", "cls", "is_meta", "slots")
+    __slots__ = ("array", "attributes", "cls", "slots")
 
     def __init__(self, x: Tensor) -> None:
         self.array, self.cls = x._array, type(x)
-        self.slots, self.is_meta = slots_of(x), is_meta(x)
+        self.slots = slots_of(x)
         self.attributes = {k: v for k, v in x.__dict__.items() if k not in _GRAPH}
 
     @property
@@ -178,7 +221,7 @@ class SavedSubclass:
         out.__dict__.update(self.attributes)
         for name, value in self.slots.items():
             setattr(out, name, value)
-        return mark_meta(out) if self.is_meta else out
+        return out
 
 
 def _save_subclasses(node: Any, outs: list[Any]) -> None:
@@ -204,8 +247,6 @@ def _fresh(out: Tensor, inputs: list[Tensor]) -> Tensor:
         alias.__dict__.update({k: v for k, v in out.__dict__.items() if k not in _GRAPH})
         for name, value in slots_of(out).items():
             setattr(alias, name, value)
-        if is_meta(out):
-            mark_meta(alias)
         note_instance(alias)
         out = alias
     out._creation = None

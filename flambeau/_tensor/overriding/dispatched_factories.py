@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...devices import CPU, META
+from ...devices import CPU
 from ...devices import device as device_of
 from ...engine.tensor_interface import layer
-from ..meta import NO_DATA, is_meta, mark_meta
 from ..tensor import Tensor, wrap
 from .aten_arguments import aten_overload
 from .dispatch import ask, dispatch_modes, handles, handling_inputs, no_dispatch, note_wrapper, without_handlers
@@ -35,8 +34,6 @@ def _asking(positional: Callable[..., tuple[str, tuple[Any, ...]]], device: bool
     """A factory whose overload and positional arguments a function of its arguments tells."""
     def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not _has_handler(args) or kwargs.get("out") is not None:
-            if args and is_meta(args[0]) and kwargs.get("device") is None:
-                kwargs["device"] = META
             return implementation(*args, **kwargs)
         kwargs = dict(kwargs)
         requires_grad = kwargs.pop("requires_grad", False)
@@ -125,8 +122,6 @@ def _lifted(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[
 def _element(convert: Callable[[Any], Any] | None) -> Any:
     """A read of the only element: the operator `_local_scalar_dense`."""
     def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if is_meta(args[0]) and not _has_handler(args):
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors")
         if not _has_handler(args) or args[0]._array.size != 1:
             return implementation(*args, **kwargs)
         value = ask(aten_overload("_local_scalar_dense", "default"), handling_inputs(args), args[:1], {})
@@ -138,8 +133,7 @@ def _element(convert: Callable[[Any], Any] | None) -> Any:
 def _detached(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`x.detach()` and `x.data`: the operator `detach`."""
     if not _has_handler(args):
-        made = implementation(*args, **kwargs)
-        return mark_meta(made) if is_meta(args[0]) else made
+        return implementation(*args, **kwargs)
     made = ask(aten_overload("detach", "default"), handling_inputs(args), args[:1], {})
     if made is not None and not isinstance(made, Tensor):
         raise RuntimeError(f"Unable to cast {made} to Tensor")
@@ -156,47 +150,23 @@ def _compared(name: str) -> Any:
     return run
 
 
-def _unread(error: type[Exception], text: str, subclasses: str = "") -> Any:
-    """A read of all elements, which meta tensors do not have.
+def _unread(text: str) -> Any:
+    """A read of all elements, which a class that handles operators refuses.
 
     Args:
-        subclasses: the message for a class that handles operators; "": it may be read.
+        text: the message, with the name of the class.
     """
     def run(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if is_meta(args[0]):
-            raise error(text)
-        if subclasses and handles(type(args[0])):
-            raise RuntimeError(subclasses.format(type(args[0]).__name__))
+        if handles(type(args[0])):
+            raise RuntimeError(text.format(type(args[0]).__name__))
         return implementation(*args, **kwargs)
 
     return run
 
 
-def _unwritten(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A fill with random numbers: on a meta tensor no number is drawn."""
-    if is_meta(args[0]) and not _has_handler(args):
-        args[0]._bump_version()
-        return args[0]
-    return implementation(*args, **kwargs)
-
-
-def _remains_meta(implementation: Implementation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A copy of a tensor with its device."""
-    made = implementation(*args, **kwargs)
-    return mark_meta(made) if is_meta(args[0]) else made
-
-
-_NO_NUMPY = ("can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
-             "first.")
-
 below_overrides.update({
-    **{f"torch.Tensor.{name}": _unwritten for name in ("uniform_", "normal_", "bernoulli_", "exponential_", "random_",
-                                                       "cauchy_", "geometric_", "log_normal_")},
-    **dict.fromkeys(("torch.Tensor.__deepcopy__",), _remains_meta),
-    "torch.Tensor.tolist": _unread(NotImplementedError, NO_DATA,
-                                   ".tolist() is not supported for tensor subclasses, got {0}"),
-    "torch.Tensor.numpy": _unread(TypeError, _NO_NUMPY, ".numpy() is not supported for tensor subclasses."),
-    "torch.Tensor.__array__": _unread(TypeError, _NO_NUMPY), "torch.Tensor.cpu": _unread(NotImplementedError, NO_DATA),
+    "torch.Tensor.tolist": _unread(".tolist() is not supported for tensor subclasses, got {0}"),
+    "torch.Tensor.numpy": _unread(".numpy() is not supported for tensor subclasses."),
     **{f"torch.{name}": _sized(f"{name}.{'memory_format' if name == 'empty' else 'default'}")
        for name in ("zeros", "ones", "empty", "rand", "randn")},
     **{f"torch.{name}": _like(name) for name in ("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like",

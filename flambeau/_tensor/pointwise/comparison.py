@@ -12,6 +12,7 @@ from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
 from ..dispatch.binding import _type_name, public_function
+from ..meta import is_meta, no_meta_kernel
 from ..tensor import Tensor
 from ..tracer_notifications import notify_read
 
@@ -62,6 +63,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
         _check_no_batches("Batching rule not implemented for aten::equal. We could not generate a fallback.", input,
                           other)
         notify_read(input, "equal()")
+    if is_meta(input) or is_meta(other):
+        raise no_meta_kernel("equal")
     a, b = dtypes.widen(input._array), dtypes.widen(other._array)
     return a.shape == b.shape and bool(np.all(a == b))
 
@@ -119,7 +122,8 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
         _check_no_batches("vmap over torch.allclose isn't supported yet. Please file an issue at "
                           "https://github.com/pytorch/pytorch/issues if you need this feature.", input, other)
         notify_read(input, "allclose()")
-    return bool(np.all(isclose(input, other, rtol, atol, equal_nan)._array))
+    close = isclose(input, other, rtol, atol, equal_nan)
+    return bool(np.all(close._array)) if not is_meta(close) else close.all().item()  # which raises
 
 
 METHODS: dict[str, Any] = {"equal": equal, "isclose": isclose, "allclose": allclose, "isposinf": isposinf,

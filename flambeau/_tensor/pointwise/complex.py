@@ -8,8 +8,9 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import bits_of
+from ...backends.elementless_array import ElementlessArray
 from ...engine.tensor_interface import layer
-from ...modes import dispatch_in_use, special
+from ...modes import dispatch_in_use
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function
@@ -70,7 +71,7 @@ def conj(input: Tensor) -> Tensor:
         return with_other_object(error, conj, (input,))
     if kind != "c":
         return _computed_conj(input)
-    if not isinstance(input._array, np.ndarray) or (special[0] and dispatch_in_use[0]):
+    if not isinstance(input._array, np.ndarray) or isinstance(input._array, ElementlessArray) or dispatch_in_use[0]:
         return apply(REGISTRY["conj"], [input])
     return apply(REGISTRY["_conj_view"], [input])
 

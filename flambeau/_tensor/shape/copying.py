@@ -11,6 +11,15 @@ from ... import config, devices, dtypes
 from ...backends.bit_views import bits_used, memory_of, resolve, with_bits_of
 from ...backends.compiled import copy, copy_kernels, new_copy
 from ...backends.compiled.thresholds import CASTS, COPIES, NARROW_CASTS
+from ...backends.elementless_array import (
+    ElementlessArray,
+    MetaArray,
+    elementless_used,
+    meta_array,
+    plain_dtype,
+    reserved,
+    without_elements,
+)
 from ...backends.numpy.memory import (
     CHANNELS_LAST,
     address,
@@ -39,7 +48,7 @@ from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
 from ..fastpath.views import copy_function
-from ..meta import NO_DATA, lacks_elements, without_elements
+from ..meta import NO_DATA, is_meta, lacks_elements, make_meta
 from ..overriding.other_objects import with_other_object
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
@@ -68,15 +77,15 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
         warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
     if dtype is dtypes.complex32:
         warn_of_complex_half()
-    if memory_format is None and not special[0]:
+    if memory_format is None and not special[0] and not (elementless_used[0] and isinstance(a, ElementlessArray)):
         if bits_used[0]:
             a = resolve(a)
         try:
             if a.dtype == dtype.numpy:
                 return _cast(self, copy_as(a))
             return _cast(self, with_preserved_strides(dtypes.cast(a, dtype.numpy), a))
-        except SparseAccess:
-            pass  # `apply` dispatches to the sparse implementation
+        except NotImplementedError:
+            pass  # `apply` dispatches sparse and meta tensors
     if self._requires_grad and dtype.numpy.kind not in "fcV":  # PyTorch records no history
         self = self.detach()
     return apply(REGISTRY["_to_copy"], [self], {"dtype": dtype, "memory_format": memory_format})
@@ -115,7 +124,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         dtype = other.dtype
     elif dtype is not None and dtype.__class__ is not dtype_type:
         dtype = dtypes.of_argument(dtype, "to")
-    if device is None and other is not None and (special[0] and other._device is not self._device):
+    if device is None and other is not None and other._device is not self._device:
         device = other._device
     if device is not None:
         if isinstance(device, int) and devices.current_cuda() is None:
@@ -129,7 +138,7 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
 def _moved(self: Tensor, target: devices.device, dtype: Any, memory_format: Any, non_blocking: bool) -> Tensor:
     """A copy on another device."""
     if target is devices.META:
-        return _converted(without_elements(self.detach()), dtype, True, memory_format)  # nothing is copied
+        return _converted(make_meta(self.detach()), dtype, True, memory_format)  # nothing is copied
     if self._device is devices.META:
         raise NotImplementedError(NO_DATA)
     moved: Tensor = handlers.transfer(self, target, dtype, memory_format, not non_blocking)
@@ -175,7 +184,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
             if not self.is_sparse:
                 raise RuntimeError(f"Unimplemented backend Sparse{format_name(self._array).title()}CPU")
             return f"{config.module_name}.sparse.{self.dtype.legacy}"
-        return f"{config.module_name}.{'cuda.' if self._device.type == 'cuda' else ''}{self.dtype.legacy}"
+        where = "" if self._device is devices.CPU else f"{self._device.type}."
+        return f"{config.module_name}.{where}{self.dtype.legacy}"
     if dtype is Tensor or dtype == "torch.Tensor":  # the type of tensors of the default dtype
         dtype = dtypes.get_default_dtype()
     elif isinstance(dtype, str):
@@ -317,7 +327,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     >>> x.cpu() is x
     True
     """
-    if special[0] and self._device is not devices.CPU:
+    if self._device is not devices.CPU:
         return _moved(self, devices.CPU, None, memory_format, False)
     return self if memory_format is None else _converted(self, None, False, memory_format)
 
@@ -598,6 +608,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
         self._bump_version()
     elif memory_format is None:
         return self
+    is_on_meta = isinstance(a, MetaArray)
     with_bits, a = a, memory_of(a)
     memory_owner = owner(a)
     offset = (address(a) - address(memory_owner)) // a.itemsize
@@ -609,11 +620,11 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
             step *= s
         self._array = strided_view(a, shape, tuple(reversed(steps)), offset)
     else:
-        memory = np.zeros(offset + count, a.dtype)
+        memory = reserved((offset + count,), plain_dtype(a.dtype)) if is_on_meta else np.zeros(offset + count, a.dtype)
         flat = strided_view(a, (memory_owner.nbytes // a.itemsize,), (1,), 0) if memory_owner.nbytes else memory[:0]
-        keep = min(flat.size, memory.size)
+        keep = 0 if is_on_meta else min(flat.size, memory.size)
         memory[:keep] = flat[:keep]
-        if filled_memory[0]:
+        if filled_memory[0] and not is_on_meta:
             fill_uninitialized(memory[keep:])
         self._array = memory[offset:].reshape(shape)
         storage = getattr(self, "_storage", None)
@@ -622,7 +633,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
     if memory_format is not None and memory_format.name in CHANNELS_LAST:
         _, order, back = CHANNELS_LAST[memory_format.name]
         self._array = self._array.reshape([shape[i] for i in order]).transpose(back)
-    self._array = with_bits_of(self._array, with_bits)
+    self._array = without_elements(self._array) if is_on_meta else with_bits_of(self._array, with_bits)
     return self
 
 
@@ -681,9 +692,12 @@ def _drop_history(self: Tensor, source: Any, tracked: bool) -> None:
 
 
 def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    if source is not None and (source._device if isinstance(source, Tensor) else source.device) is not self._device:
+        raise RuntimeError(f"Attempted to set the storage of a tensor on device \"{self.device}\" to a storage on "
+                           f"different device \"{source.device}\".  This is no longer allowed; the devices must match.")
     self._storage = None
     if source is None:
-        self._array = np.zeros(0, self._array.dtype)
+        self._array = meta_array((0,), self._array.dtype) if is_meta(self) else np.zeros(0, self._array.dtype)
         return self
     if isinstance(source, Tensor):
         if source._array.dtype != self._array.dtype:
@@ -709,8 +723,9 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
     strides = tuple(stride) if stride is not None else contiguous_strides(shape)
     _grow(self, stride is not None, storage, shape, strides, storage_offset)
     data = storage._memory
-    memory = data[:data.size // itemsize * itemsize].view(self._array.dtype)
-    self._array = strided_view(memory, shape, strides, storage_offset)
+    memory = data[:data.size // itemsize * itemsize].view(plain_dtype(self._array.dtype))
+    array = strided_view(memory, shape, strides, storage_offset)
+    self._array = without_elements(array) if is_meta(self) else array
     attach_storage(self, storage)
     return self
 

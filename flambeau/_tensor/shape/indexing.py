@@ -29,7 +29,7 @@ from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
 from ..dispatch.write_checks import check_history, check_no_overlap, check_writable, is_tracked
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
-from ..meta import lacks_elements
+from ..meta import is_meta, lacks_elements
 from ..overriding.dispatch import is_on_accelerator
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
@@ -218,7 +218,7 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
             elsewhere = device_memory.count and is_on_accelerator(obj)
             if elsewhere and not a.ndim:
                 a = handlers.download(obj)
-            if special[0] and a.__class__ is not np.ndarray and not elsewhere and (a.dtype == np.bool_ or not a.ndim):
+            if special[0] and not isinstance(a, np.ndarray) and not elsewhere and (a.dtype == np.bool_ or not a.ndim):
                 if a.dtype == np.bool_:
                     raise RuntimeError(BATCHED_MASK_ERROR)
                 if a.dtype.kind not in "iu":
@@ -252,6 +252,8 @@ def _resolve(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Tensor | Non
                         add_index(places)
                     continue
                 if a.__class__ is not np.ndarray:
+                    if lacks_elements(obj):
+                        layer.functions.nonzero(obj)  # raises
                     raise RuntimeError(BATCHED_MASK_ERROR)
                 if special[0]:
                     notify_read(obj, "indexing with a mask")
@@ -520,8 +522,8 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if key is Ellipsis:
         _assign(self, value)
         return
-    if special[0] and active_tracer.get() is not None and _is_mask_of(key, self) and not value._array.ndim and (
-            value._array.dtype == self._array.dtype):
+    if ((special[0] and active_tracer.get() is not None) or is_meta(self)) and _is_mask_of(key, self) and (
+            not value._array.ndim and value._array.dtype == self._array.dtype):
         mask = view(key, (*key._array.shape, *[1] * (self._array.ndim - key._array.ndim)))
         self.masked_fill_(mask, value)  # not by positions, whose number a program cannot know
         return
@@ -561,7 +563,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
 
 def _is_mask_of(key: Any, x: Tensor) -> bool:
     """Whether a key is a boolean tensor over the first dimensions of a tensor."""
-    if not isinstance(key, Tensor) or key._array.dtype != np.bool_ or key._array.__class__ is not np.ndarray:
+    if not isinstance(key, Tensor) or key._array.dtype != np.bool_ or not isinstance(key._array, np.ndarray):
         return False
     n = key._array.ndim
     return 0 < n <= x._array.ndim and key._array.shape == x._array.shape[:n]

@@ -24,7 +24,7 @@ from ...ops.declare import ELEMENTWISE, LINEAR, Op
 from ...shapes import broadcast_shapes, wrap_dim, wrap_dims
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.promotion import promoted_operands, round_params
-from ..meta import reserved
+from ..meta import meta_array
 from ..tensor import Tensor, wrap
 
 Shape = tuple[int, ...]
@@ -147,7 +147,7 @@ def _lowered(op: Op, inputs: Sequence[Any], values: list[Any], params: dict[str,
     except Unsupported:
         return None
     for name, extended in lists.items():  # `saved`: what the kernel keeps for the backward pass
-        params[name].extend(reserved(tuple(v.shape), v.dtype) for v in extended[len(params[name]):])
+        params[name].extend(meta_array(tuple(v.shape), v.dtype) for v in extended[len(params[name]):])
     return [Metadata(tuple(v.shape), _rounded(dtype if v.dtype == substitute else v.dtype, narrow)) for v in outs]
 
 

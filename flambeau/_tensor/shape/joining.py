@@ -13,7 +13,6 @@ from ... import dtypes
 from ...backends.bit_views import bits_used, resolve
 from ...backends.compiled.thresholds import CONCATENATIONS
 from ...backends.numpy.joining import concatenate_arrays, stack_arrays
-from ...backends.sparse_array import SparseAccess
 from ...devices import CPU, contiguous_format
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import special
@@ -28,6 +27,7 @@ from ..dispatch.binding import check_out, public_function, write_out
 from ..dispatch.handlers import handlers, host_elements
 from ..dispatch.write_checks import check_overlap
 from ..fastpath.known_views import known_views
+from ..meta import is_meta, meta_array
 from ..parameter import Parameter
 from ..stream_printing import stream_text
 from ..tensor import Tensor, wrap
@@ -251,8 +251,8 @@ def _fast_join(kernels: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> T
             return None
         result = large(arrays, dim)
         return wrap(row_major(result) if small is _stack else joined(result, arrays))
-    except (AttributeError, ValueError, SparseAccess):
-        return None  # the general path raises PyTorch's error, or dispatches to the sparse implementation
+    except (AttributeError, ValueError, NotImplementedError):
+        return None  # the general path raises PyTorch's error, or dispatches sparse and meta tensors
 
 
 def stack_into_new(tensors: Sequence[Tensor], out: Tensor) -> bool:
@@ -482,6 +482,12 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         return _repeat_batched(input, repeats, dim, output_size)
     if special[0] and isinstance(input if repeats is None else repeats, Tensor):
         notify_read(input if repeats is None else repeats, "repeat_interleave")
+    if is_meta(input if repeats is None else repeats):
+        if output_size is None:
+            raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        if repeats is None:
+            return input.new_empty(output_size)
+        return _repeated_on_meta(input, dim, output_size)
     if repeats is None:
         indices = wrap(arrays.repeat_interleave_indices(host_elements(input)))
         return indices if input._device is CPU else handlers.transfer(indices, input._device)
@@ -514,6 +520,13 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if output_size is not None and output_size != indices.size:
         raise RuntimeError("allocated size does not match required size")
     return public_function(REGISTRY["index_select"])(input, axis, wrap(indices))
+
+
+def _repeated_on_meta(input: Tensor, dim: int | None, output_size: int) -> Tensor:
+    """`repeat_interleave` by counts that are not known."""
+    if dim is None:
+        input, dim = reshape(input, -1), 0
+    return public_function(REGISTRY["index_select"])(input, dim, wrap(meta_array((output_size,), np.dtype(np.int64))))
 
 
 def _repeat_batched(input: Tensor, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:

@@ -20,6 +20,7 @@ from ...errstate import run_quietly
 from ...kernels import float8, threads
 from ...kernels.random import accelerated
 from ..bit_views import resolve
+from ..elementless_array import ElementlessArray, elements_of
 from .thresholds import (
     CONCATENATIONS,
     COPIES,
@@ -252,7 +253,7 @@ def copy(to: np.ndarray, source: Any) -> None:
     is_large = to.size > COPIES[0] or (to.size > PERMUTED_COPIES[0] and is_transposing_copy(to, source))
     kernels = copy_kernels() if is_large else None
     if kernels is None or not kernels.copy(to, source):
-        to[...] = source if source.__class__ is np.ndarray else resolve(source)
+        to[...] = source if source.__class__ is np.ndarray else elements_of(resolve(source))
 
 
 def is_transposing_copy(to: np.ndarray, source: Any) -> bool:
@@ -283,6 +284,8 @@ def copy_with_layout(x: np.ndarray, like: np.ndarray) -> np.ndarray:
 def new_copy(x: np.ndarray, order: Literal["C", "K"] = "C") -> np.ndarray:
     """A copy of an array: C-contiguous, or in the memory order of its elements ("K")."""
     if x.__class__ is not np.ndarray:
+        if isinstance(x, ElementlessArray):
+            return x.copy(order)
         x = resolve(x)
     if x.size <= PERMUTED_COPIES[0]:
         return np.array(x, order=order, copy=True)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ..._tensor import Tensor
 from ...amp import state as autocast
 from ...backends.compiled.allocator import trim
+from ...backends.elementless_array import any_without_elements, elementless_used
 from ...engine.profiler_events import record_span
 from ...modes import active_autocasts, active_profilers, active_tracer, active_tracers, device_memory, special
 from ...runtime import debug_output
@@ -189,6 +190,8 @@ class CompiledFunction:
         if not policy.is_default and policy.runs_eagerly:
             return self.function(*args, **kwargs)
         arguments, tree = tree_flatten((args, kwargs))
+        if elementless_used[0] and any_without_elements(arguments):
+            return self.function(*args, **kwargs)
         key = signature_of(arguments, tree)
         cache = self._signatures.get(key)
         if cache is not None and not cache.matches(arguments):

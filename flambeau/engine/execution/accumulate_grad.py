@@ -12,6 +12,7 @@ from ... import dtypes
 from ...backends.bit_views import BitView
 from ...backends.compiled import copy_with_layout, new_copy
 from ...backends.compiled.thresholds import LARGE_SEEN
+from ...backends.elementless_array import ElementlessArray
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...devices import contiguous_format
 from ...kernels.memory_format import is_dense
@@ -132,7 +133,8 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                 tracer.note_entry_grad(variable)
             if existing is not None and tracer is not None and not grad_mode.get():
                 existing.add_(g)  # the tracer records what an untraced pass does
-            elif dispatch_in_use[0] and tracer is None and not grad_mode.get():
+            elif (dispatch_in_use[0] or isinstance(g._array, ElementlessArray)) and tracer is None and (
+                    not grad_mode.get()):
                 if existing is not None:
                     existing.add_(g)
                 else:

@@ -98,11 +98,15 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return tensor.new_empty((*tensor.shape, num_classes))
-    if special[0] and tensor._array.__class__ is not np.ndarray:
+    if tensor.is_meta and num_classes != -1:
+        return tensor.new_zeros((*tensor.shape, num_classes))
+    if special[0] and tensor._array.__class__ is not np.ndarray and not tensor.is_meta:
         if num_classes == -1:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
                                "num_classes argument.")
         return (tensor.unsqueeze(-1) == fn.arange(num_classes)).to(tensor.dtype)
+    if tensor.is_meta:
+        tensor.max().item()  # which raises
     if special[0] and num_classes != -1:  # truth values, which a compiled program guards on
         is_negative, is_large = bool((tensor < 0).any()), bool((tensor >= num_classes).any())
     else:
