@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ._tensor import functions
@@ -19,9 +20,32 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         function = getattr(functions, _ALIASES.get(name, "special_" + name), None)
         if function is not None:
+            if name in _ALIASES:
+                function = _named(function, "special_" + name)
             globals()[name] = function
             return function
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def _named(function: Any, name: str) -> Any:
+    """A function that says its own name in the errors of calls that fit no signature."""
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            from ._tensor.argument_errors.messages import explained
+
+            error = explained("torch", name, args, kwargs)
+            if error is None:
+                raise
+            try:
+                raise error from None
+            finally:
+                del error  # whose traceback refers to this frame, and so to the arguments
+
+    call.__module__, call.__name__, call.__qualname__ = __name__, *(name.removeprefix("special_"),) * 2  # for pickles
+    return call
 
 
 def __dir__() -> list[str]:

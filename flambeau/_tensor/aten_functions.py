@@ -8,8 +8,10 @@ from typing import Any
 from ..dtypes import bool_
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
-from ..warning_location import user_stacklevel
+from ..warning_location import always, user_stacklevel
+from .argument_errors.out_arguments import check_records_nothing
 from .dispatch.binding import write_out
+from .linalg.norms import check_norm_dtype
 from .tensor import Tensor
 
 __all__ = ["frobenius_norm", "get_device", "init_num_threads", "is_distributed", "is_vulkan_available",
@@ -19,7 +21,7 @@ _warned: set[str] = set()
 
 
 def _warn_deprecated(name: str, instead: str) -> None:
-    if name not in _warned:
+    if name not in _warned or always[0]:
         _warned.add(name)
         warnings.warn(f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a "
                       f"future PyTorch release. Please use `{instead}` instead", UserWarning,
@@ -37,6 +39,11 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tenso
     tensor(5.)
     """
     _warn_deprecated("frobenius_norm", "linalg.vector_norm(A, 2., dim, keepdim)")
+    if not isinstance(dim, int) and len(dim) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
+    if out is not None:
+        check_records_nothing("norm", (input,), (out,))
+    check_norm_dtype(input)
     return layer.functions.norm(input, 2, dim, keepdim, out=out)
 
 
@@ -51,7 +58,10 @@ def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: 
     tensor(2.)
     """
     _warn_deprecated("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
-    return layer.functions.linalg_matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, out=out)
+    dim = (-2, -1) if dim is None else (dim, dim) if isinstance(dim, int) and not isinstance(dim, bool) else dim
+    if isinstance(dim, bool):  # of the overload without dimensions
+        dim, keepdim = (-2, -1), dim
+    return layer.functions.linalg_matrix_norm(input, "nuc", dim, keepdim, out=out)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:

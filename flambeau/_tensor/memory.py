@@ -168,6 +168,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         make_writable(self._array)
     if force:
         a = resolve(self._array)
+        if a.dtype == dtypes.COMPLEX32:
+            raise TypeError("Got unsupported ScalarType ComplexHalf")
         return a if a.dtype.kind != "V" else dtypes.widen(a)
     if self._requires_grad and grad_mode.get():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")

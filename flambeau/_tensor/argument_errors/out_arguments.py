@@ -18,6 +18,8 @@ NO_DERIVATIVE = frozenset((
 _CALLED = {
     "hstack": "cat", "vstack": "cat", "dstack": "cat", "column_stack": "cat", "msort": "sort", "diff": "sub",
     "det": "_linalg_det", "linalg_det": "_linalg_det", "linalg_inv": "linalg_inv_ex", "inverse": "linalg_inv_ex",
+    "linalg_solve": "_linalg_solve_ex", "linalg_solve_ex": "_linalg_solve_ex", "linalg_cholesky": "linalg_cholesky_ex",
+    "clip": "clamp", "frobenius_norm": "norm", "linalg_matmul": "matmul",
 }
 
 
@@ -44,6 +46,31 @@ def check_records_nothing(name: str, inputs: Iterable[Any], outs: Iterable[Any],
                            "one of the arguments requires grad.")
 
 
+#: guarded functions that PyTorch composes of others, and that look at their arguments before those are called
+_COMPOSED = frozenset("""
+    argsort bernoulli column_stack cross diag divide dstack fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 fft_hfftn
+    fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2
+    fft_rfftn float_power ger hstack inner kron linalg_cond linalg_eigvalsh linalg_ldl_factor linalg_lu_factor
+    linalg_matrix_norm linalg_matrix_power linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv linalg_svdvals
+    linalg_tensorinv linalg_tensorsolve linalg_vecdot lu_solve matrix_power nanmean nanquantile nuclear_norm orgqr outer
+    qr quantile rand randint randn row_stack slogdet special_polygamma std subtract svd take_along_dim true_divide var
+    vstack
+""".split())  # noqa: SIM905
+
+
+def refused_out(name: str, args: Iterable[Any], kwargs: dict[str, Any]) -> RuntimeError | None:
+    """The error of a call with `out=` that failed, and would record: PyTorch looks at this before the operator does."""
+    if name in _COMPOSED:
+        return None
+    out = kwargs.get("out")
+    try:
+        check_records_nothing(name, (*args, *(value for key, value in kwargs.items() if key != "out")),
+                              out if isinstance(out, (tuple, list)) else (out,))
+    except RuntimeError as error:
+        return error
+    return None
+
+
 def _any_requires_grad(values: Iterable[Any]) -> bool:
     for x in values:
         if isinstance(x, Tensor):
@@ -54,4 +81,4 @@ def _any_requires_grad(values: Iterable[Any]) -> bool:
     return False
 
 
-__all__ = ["NO_DERIVATIVE", "check_records_nothing"]
+__all__ = ["NO_DERIVATIVE", "check_records_nothing", "refused_out"]

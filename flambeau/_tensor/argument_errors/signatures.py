@@ -27,6 +27,10 @@ _TYPE_TEXTS = {
     "DimnameList": "tuple of names",
 }
 _SPACES = ("torch._C._linalg", "torch._C._fft", "torch._C._special")
+#: functions of `nn.functional` that are the operators themselves
+_OF_NN = frozenset((
+    "avg_pool2d", "avg_pool3d", "elu_", "gelu", "hardtanh_", "leaky_relu_", "linear", "max_pool2d_with_indices",
+    "max_pool3d_with_indices", "one_hot", "pad", "scaled_dot_product_attention", "softplus", "softshrink"))
 _NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 #: functions whose tensors may be numbers
 _NUMBERS_AS_TENSORS = frozenset(
@@ -197,7 +201,16 @@ def signatures(space: str, name: str) -> tuple[Signature, ...]:
     found = texts.get((space, name))
     if found is None and space == "torch":  # functions of `torch.linalg` and its like have the prefix in their names
         found = next((texts[other, name] for other in _SPACES if (other, name) in texts), None)
+        if found is None and name in _OF_NN:
+            found = texts["torch._C._nn", name]
     return tuple(Signature(text) for text in found or () if "(" in text)
+
+
+@functools.cache
+def takes_no_out(name: str) -> bool:
+    """Whether a function of `torch` is known, and none of its signatures has `out=`."""
+    overloads = signatures("torch", name)
+    return bool(overloads) and not any(p.name == "out" for overload in overloads for p in overload.parameters)
 
 
 # ----- types of values ----------------------------------------------------------------------------
@@ -290,4 +303,4 @@ def _fits_one(value: Any, kind: str, name: str) -> bool:
     return True
 
 
-__all__ = ["Signature", "known", "signatures"]
+__all__ = ["Signature", "known", "signatures", "takes_no_out"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..tensor import Tensor
@@ -23,4 +24,11 @@ def type_name(value: Any) -> str:
     return name if kind.__flags__ & _HEAP_TYPE or module == "builtins" else f"{module}.{name}"
 
 
-__all__ = ["type_name"]
+def check_tensors(values: Iterable[Any]) -> None:
+    """Raise PyTorch's error unless all arguments of a function of any number of tensors are tensors, or foreign."""
+    for i, x in enumerate(values):
+        if not isinstance(x, Tensor) and not hasattr(type(x), "__torch_function__"):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type_name(x)}")
+
+
+__all__ = ["check_tensors", "type_name"]

@@ -777,6 +777,11 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
     >>> torch.multinomial(torch.tensor([0., 1.]), 1)
     tensor([1])
     """
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
+                           f"{input.dtype.scalar_name}")
+    if not 1 <= input._array.ndim <= 2 and not (special[0] and _in_vmap()):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
     if out is not None and out.dtype is not dtypes.int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
     if special[0] and _in_vmap():

@@ -11,8 +11,10 @@ import numpy as np
 from ... import dtypes
 from ...backends.sparse_array import SparseArray
 from ...dtypes import dtype as dtype_type
+from ...modes import special
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
+from ..dispatch.binding import give_shape
 from ..dispatch.write_checks import check_overlap
 from ..shape.copying import resize_
 from ..tensor import Tensor
@@ -46,7 +48,19 @@ def check_out_size(array: np.ndarray, out: Tensor) -> None:
     """Make the size of an `out=` tensor that of a sequence, with a warning where it has elements."""
     if out._array.size != array.size:
         _warn_of_size(array, out)
-        resize_(out, array.shape)
+        _give_shape(out, array.shape)
+
+
+def _give_shape(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Give an `out=` tensor another shape; tracers are told."""
+    if not special[0]:
+        give_shape(out, shape)
+        return
+    flag, out._requires_grad = out._requires_grad, False  # which PyTorch does not ask for here
+    try:
+        resize_(out, shape)
+    finally:
+        out._requires_grad = flag
 
 
 def _write_points(name: str, array: np.ndarray, out: Any, device: Any, requires_grad: bool,
@@ -64,25 +78,31 @@ def _write_points(name: str, array: np.ndarray, out: Any, device: Any, requires_
         return write_new_out(name, array.reshape(out._array.shape), out, dtype, requires_grad)
     if warn:
         _warn_of_size(array, out)
-    flag, out._requires_grad = out._requires_grad, False  # which PyTorch does not ask for here
-    try:
-        resize_(out, array.shape)
-    finally:
-        out._requires_grad = flag
+    _give_shape(out, array.shape)
     return write_new_out(name, array, out, dtype, requires_grad)
 
 
-def _points_dtype(start: Any, end: Any, out: Any, dtype: Any, name: str) -> dtype_type:
+def _check_bounds(name: str, start: Any, end: Any) -> None:
+    """Check that bounds that are tensors have no dimensions."""
+    ranks = [(side, x._array.ndim) for side, x in (("start", start), ("end", end)) if isinstance(x, Tensor)]
+    if any(rank for _, rank in ranks):
+        got = " and ".join(f"{side} with {rank} dimension(s)" for side, rank in ranks)
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {got}.")
+
+
+def _points_dtype(start: Any, end: Any, out: Any, dtype: Any, name: str, steps: Any) -> dtype_type:
     """The dtype of `linspace` and `logspace`.
 
     Raises:
-        RuntimeError: complex bounds and another dtype.
+        RuntimeError: complex bounds and another dtype, or `steps` is negative.
         NotImplementedError: bool.
     """
     default = _default_for(start, end)
     if dtype is None:
         dtype = out.dtype if out is not None else default
     dtype = dtypes.of_argument(dtype, name)
+    if isinstance(steps, int) and steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
     if default.is_complex and not dtype.is_complex:
         raise RuntimeError(f"torch.{name}(): inferred dtype {dtypes.C_NAMES[default.name]} can't be safely cast to "
                            f"passed dtype {dtype.scalar_name}")
@@ -232,8 +252,9 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_
     """
     if pin_memory and out is None:
         refuse_pinned()
+    _check_bounds("linspace", start, end)
     start, end, steps = _item(start), _item(end), _item(steps)
-    dtype = _points_dtype(start, end, out, dtype, "linspace")
+    dtype = _points_dtype(start, end, out, dtype, "linspace", steps)
     array = dtypes.cast(_linear_points(start, end, steps, dtype, "linspace"), dtype.numpy)
     return _write_points("linspace", array, out, device, requires_grad, dtype)
 
@@ -254,8 +275,9 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     """
     if pin_memory and out is None:
         refuse_pinned()
+    _check_bounds("logspace", start, end)
     start, end, steps, base = _item(start), _item(end), _item(steps), _item(base)
-    dtype = _points_dtype(start, end, out, dtype, "logspace")
+    dtype = _points_dtype(start, end, out, dtype, "logspace", steps)
     points = _linear_points(start, end, steps, dtype, "logspace")
     powers = dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy)
     return _write_points("logspace", powers, out, device, requires_grad, dtype)

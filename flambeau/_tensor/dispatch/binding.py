@@ -249,10 +249,13 @@ def general_function(op: Op) -> Callable[..., Any]:
 
         result_type, result_type_of_out = named_result(op), named_result(op, with_out=True)
     # others are called by a function of the same name, in another order or form, which explains errors itself
-    parses = op.name not in GUARDED_FUNCTIONS if not op.expose else op.expose != ("nn.functional",)
+    parses = op.name not in GUARDED_FUNCTIONS if not op.expose else (
+        op.expose != ("nn.functional",) or op.name in _OF_NN)
 
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         try:
+            if out is not None and _takes_no_out(op.name):
+                _raise_if_unfit(op, args, {**kwargs, "out": out})
             if op.scalar_overloads:
                 for name, other in op.scalar_overloads.items():
                     at = op.inputs.index(name)
@@ -314,6 +317,17 @@ def general_function(op: Op) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     return call
+
+
+#: operators of `nn.functional` alone that are its functions
+_OF_NN = frozenset(("gelu", "hardshrink", "softplus", "softshrink"))
+
+
+def _takes_no_out(name: str) -> bool:
+    """Whether PyTorch's function of this name refuses `out=`."""
+    from ..argument_errors.signatures import takes_no_out
+
+    return takes_no_out(name)
 
 
 def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any], out: Any) -> None:
@@ -518,9 +532,15 @@ def write_without_elements(out: Tensor, result: Tensor) -> None:
 
 def resize_out(out: Tensor, shape: tuple[int, ...]) -> None:
     """Give an `out=` tensor another shape, with PyTorch's warning."""
+    if out._array.shape != shape:
+        warn_of_resize(out._array.shape, shape)
+        give_shape(out, shape)
+
+
+def give_shape(out: Tensor, shape: tuple[int, ...]) -> None:
+    """Give an `out=` tensor another shape: in its memory if that is large enough. This counts as no write."""
     target = out._array
     if target.shape != shape:
-        warn_of_resize(target.shape, shape)
         if device_memory.count and is_on_accelerator(out):
             out.resize_(shape)
             return
@@ -646,5 +666,5 @@ def inplace_function(op: Op) -> Callable[..., Any]:
     return call
 
 
-__all__ = ["NO_PARAMS", "REGISTRY", "bind", "check_out", "copy_out", "general_function", "inplace_function",
-           "public_function", "resize_out", "write_out"]
+__all__ = ["NO_PARAMS", "REGISTRY", "bind", "check_out", "copy_out", "general_function", "give_shape",
+           "inplace_function", "public_function", "resize_out", "write_out"]

@@ -14,6 +14,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
+from ..argument_errors.type_names import check_tensors
 from ..dispatch.apply import apply
 from ..dispatch.binding import copy_out, public_function, write_out
 from ..fastpath.repeated_calls import repeated
@@ -164,12 +165,19 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = N
         if v._array.dtype.kind not in "fcV":
             raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
                                f"{v.dtype.scalar_name}")
+    if x.dtype is not y.dtype:
+        raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+                           f"{x.dtype.scalar_name} and y of type {y.dtype.scalar_name} instead")
     if x._array.ndim == 1 and y._array.ndim == 1:
+        wrap_dim(dim, 1)
         if out is not None:
             check_records_nothing("vdot", (x, y), (out,))
         result = fn.vdot(x, y)
     else:
-        result = fn.sum(fn.mul(fn.conj(x), y), dim)
+        product = fn.mul(fn.conj(x), y)
+        if out is not None:
+            check_records_nothing("sum", (product,), (out,))
+        result = fn.sum(product, dim)
     return result if out is None else write_out(REGISTRY["mul"], result, out)
 
 
@@ -262,6 +270,7 @@ def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     tensor([[3.],
             [3.]])
     """
+    check_tensors(matrices)
     warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
                   "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
                   "parameters.", UserWarning, stacklevel=user_stacklevel())

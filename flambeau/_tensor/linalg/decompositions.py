@@ -11,10 +11,10 @@ import numpy as np
 from ... import dtypes
 from ...backends.elementless_array import ElementlessArray
 from ...engine.tensor_interface import layer
-from ...modes import active_tracer, special
+from ...modes import active_tracer, grad_mode, special
 from ...ops.declare import REGISTRY
 from ...ops.linalg.matrix_checks import check_floating, check_matrices
-from ...shapes import are_vectors
+from ...shapes import are_vectors, wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
@@ -219,7 +219,19 @@ linalg_lu_factor_ex = _checks_errors("linalg_lu_factor_ex", "torch.linalg.lu_fac
 
 
 det = public_function(REGISTRY["linalg_det"])
-slogdet = public_function(REGISTRY["linalg_slogdet"])
+
+
+def slogdet(input: Tensor, *, out: Any = None) -> Any:
+    """`linalg.slogdet`.
+
+    >>> import flambeau as torch
+    >>> torch.slogdet(torch.tensor([[-1.]])).sign
+    tensor(-1.)
+    """
+    result = public_function(REGISTRY["linalg_slogdet"])(input, out=out)
+    return named("slogdet", _FIELDS["slogdet"], out is not None)(result)
+
+
 matrix_exp = public_function(REGISTRY["linalg_matrix_exp"])
 
 
@@ -259,19 +271,25 @@ def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.linalg.eigvals(torch.tensor([[2.]]))
     tensor([2.+0.j])
     """
-    check_matrices("linalg.eigvals", A, square=True)
+    if not (A._requires_grad and grad_mode.get()):  # else it is that of `linalg.eig`
+        if out is None and not (A.dtype.is_floating_point or A.dtype.is_complex):
+            raise RuntimeError(f"Unknown Complex ScalarType for {A.dtype.scalar_name}")
+        check_matrices("linalg.eigvals", A, square=True)
     return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out, "linalg_eig", "torch.linalg.eigvals", "eigenvalues")
 
 
-def _check_driver(driver: str | None) -> None:
+def _check_driver(A: Tensor, driver: str | None) -> None:
     if driver is not None:
+        check_matrices("linalg.svd", A)
+        check_floating("linalg.svd", A, low=True)
+    if driver is not None and A._array.size:
         raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
                            "cuSOLVER backend.")
 
 
 @wraps(public_function(REGISTRY["linalg_svd"]))
 def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
-    _check_driver(driver)
+    _check_driver(A, driver)
     return public_function(REGISTRY["linalg_svd"])(A, full_matrices, out=out)
 
 
@@ -285,7 +303,7 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None =
     >>> torch.linalg.svdvals(torch.tensor([[3.], [4.]]))
     tensor([5.])
     """
-    _check_driver(driver)
+    _check_driver(A, driver)
     return _write_out(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out, "_linalg_svd")
 
 
@@ -442,6 +460,10 @@ def linalg_cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tenso
         low, high = fn.narrow(s, -1, -1, 1), fn.narrow(s, -1, 0, 1)
         return _write_out(fn.squeeze(low / high if p == -2 else high / low, -1), out, function="linalg.cond")
     check_matrices(called, A, square=True)
+    if p == "nuc":  # whose norms ask for singular values first
+        check_floating("linalg.svd", A, low=True)
+        if A._array.dtype in dtypes.NARROW:
+            raise NotImplementedError(f"\"linalg_svd_cpu\" not implemented for '{A.dtype.scalar_name}'")
     inverse, info = apply(REGISTRY["linalg_inv_ex"], [A])
     result = fn.linalg_matrix_norm(A, p) * fn.linalg_matrix_norm(inverse, p)
     if _first_failure(info) is not None:
@@ -470,7 +492,6 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     """
     if A._array.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
-    check_matrices("torch.linalg.lstsq", A, "input")
     a, b = A._array.shape, B._array.shape
     if not b:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
@@ -479,6 +500,9 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({at})")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    if A.dtype is not B.dtype:
+        raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
+                           f"{A.dtype.scalar_name} and other's dtype {B.dtype.scalar_name}")
     relative = _epsilon(A) * max(a[-2:]) if rcond is None else rcond
     try:
         result = apply(REGISTRY["_linalg_lstsq"], [A, B], {"rcond": relative, "driver": driver or "gelsy"})
@@ -509,6 +533,8 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
             [1, 3]])
     """
     fn = layer.functions
+    if x.dtype is dtypes.bool_:
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
     if not x._array.ndim:
         x = fn.unsqueeze(x, 0)
     n = x._array.shape[-1] if N is None else N
@@ -547,7 +573,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | 
     fn = layer.functions
     if dims is not None:
         d = A._array.ndim
-        moved = [i % d for i in dims]
+        moved = [wrap_dim(i, d) for i in dims]
         A = fn.permute(A, [*(i for i in range(d) if i not in moved), *moved])
     shape = A._array.shape
     columns = shape[B._array.ndim:]

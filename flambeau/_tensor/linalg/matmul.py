@@ -279,7 +279,10 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
                     else:
                         return wrap(r if r.__class__ is ndarray else np.asarray(r))
         return _matmul(_operand(input, "input", 1), _operand(other, "other", 2))
-    return _write_out("matmul", _matmul(input, other), out)
+    left, right = _operand(input, "input", 1), _operand(other, "other", 2)
+    if left._array.ndim and right._array.ndim:
+        check_records_nothing("matmul", (left, right), (out,))
+    return _write_out("matmul", _matmul(left, right), out)
 
 
 def _matmul(x: Tensor, y: Tensor) -> Tensor:

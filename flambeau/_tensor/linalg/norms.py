@@ -12,6 +12,7 @@ from ...engine.grad_mode import no_grad
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
+from ...ops.linalg.matrix_checks import check_floating
 from ...shapes import broadcast_shapes, wrap_dim
 from ..argument_errors.guards import NOT_GIVEN
 from ..argument_errors.messages import explained
@@ -26,6 +27,7 @@ from ..reduction.dims import dims
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor
 
+_COMPLEX_ORDER = "linalg.{}_norm: Expected a non-complex scalar as the order of norm."
 _EXACT_OUT = "linalg.{} expected out tensor dtype {{result}} but got: {{out}}"
 
 __all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vector_norm", "norm",
@@ -82,6 +84,10 @@ def linalg_vector_norm(x: Any = NOT_GIVEN, ord: Any = 2, dim: Any = None, keepdi
     if isinstance(ord, Tensor):
         ord = ord.item()
     if not isinstance(ord, (int, float)):
+        if isinstance(ord, complex):
+            if isinstance(x, Tensor):
+                check_floating("linalg.vector_norm", x, low=True)
+            raise RuntimeError(_COMPLEX_ORDER.format("vector"))
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     dim = dims("linalg_vector_norm", dim)
     if dtype is not None and isinstance(x, Tensor):
@@ -138,6 +144,10 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     name = "linalg.matrix_norm"
     if isinstance(ord, str) and ord not in ("fro", "nuc"):
         raise RuntimeError(f"{name}: Order {ord} not supported.")
+    if isinstance(ord, complex):
+        raise RuntimeError(_COMPLEX_ORDER.format("matrix"))
+    if isinstance(ord, (int, float)) and abs(ord) not in (1, 2, _INF):
+        raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     if A._array.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     kind = A._array.dtype.kind
@@ -151,7 +161,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     ndim = A._array.ndim
     rows, columns = wrap_dim(int(dim[0]), ndim), wrap_dim(int(dim[1]), ndim)
     if rows == columns:
-        raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+        raise RuntimeError(f"{name}: dims must be different. Got ({rows}, {columns})")
     if dtype is not None:
         A, to = _converted(name, A, dtype)
         A = A if to is None else A.to(to)
@@ -168,8 +178,6 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
             for axis in sorted((rows, columns)):
                 result = result.unsqueeze(axis)
         return result
-    if abs(ord) not in (1, _INF):
-        raise RuntimeError(f"{name}: Order {ord:g} not supported.")
     inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
     if not keepdim and inner < outer:
         outer -= 1
@@ -242,6 +250,14 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     return _vector_norm(input, p, dim, keepdim, None)
 
 
+def check_norm_dtype(input: Any) -> None:
+    """Raise PyTorch's error of norms of its older operator `norm` unless the input is floating point or complex."""
+    dtype = input.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
+                           f"{dtype.scalar_name} instead.")
+
+
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """‖x1 - x2 + eps‖ₚ along the last dimension.
 
@@ -269,6 +285,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     tensor(0.7071)
     """
     xp = layer.functions
+    if not eps >= 0 and (x1.dtype.is_floating_point or x2.dtype.is_floating_point):
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     dtype = result_type([x1, x2])
     if not dtype.is_floating_point:
         raise RuntimeError("expected common dtype to be floating point, yet common dtype is "

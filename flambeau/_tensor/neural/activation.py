@@ -95,10 +95,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return apply(REGISTRY["_prelu_kernel"], [input, weight])
 
 
-def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool) -> Tensor:
+def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool, generator: Any = None) -> Tensor:
     """The slopes: sampled in memory order where x ≤ 0, 1 elsewhere; zeros in evaluation mode."""
-    if lower > upper:
-        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     a = input._array
     if is_meta(input):
         return empty(a.shape, dtype=input.dtype, device=input.device)
@@ -115,34 +113,54 @@ def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool) -> T
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
     slopes = np.ones(a.shape, np.float64)
     nonpositive = dtypes.widen(host_elements(input)) <= 0
-    samples = empty(int(nonpositive.sum()), dtype=dtypes.float64, device=input._device).uniform_(lower, upper)
+    samples = empty(int(nonpositive.sum()), dtype=dtypes.float64, device=input._device).uniform_(
+        lower, upper, generator=generator)
     slopes[nonpositive] = host_elements(samples)
     noise: Tensor = wrap(dtypes.cast(slopes, a.dtype))
     return noise if input._device is CPU else handlers.transfer(noise, input._device)
 
 
-def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+def _bounds(*bounds: Any) -> tuple[float, ...]:
+    """Bounds as floats.
+
+    Raises:
+        RuntimeError: one is complex, or the lower one is greater.
+    """
+    if any(isinstance(bound, complex) for bound in bounds):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    lower, upper = map(float, bounds)
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    return lower, upper
+
+
+def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+          generator: Any = None) -> Tensor:
     """x where x > 0, else x times a slope sampled from [lower, upper]; in evaluation mode the mean slope.
 
     >>> import flambeau as torch
     >>> torch.rrelu(torch.tensor([-1., 2.]))
     tensor([-0.2292,  2.0000])
     """
-    lower, upper = float(lower), float(upper)
+    lower, upper = _bounds(lower, upper)
     op, params = REGISTRY["_rrelu_with_noise"], {"lower": lower, "upper": upper, "training": training}
     check_dtype_supported(op, input.dtype, [input], params)  # before numbers are drawn
-    noise = _rrelu_noise(input, lower, upper, training)
+    noise = _rrelu_noise(input, lower, upper, training, generator)
     return apply(op, [input, noise], params)
 
 
-def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
+def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
+           generator: Any = None) -> Tensor:
     """In-place `rrelu`.
 
     >>> import flambeau as torch
     >>> torch.rrelu_(torch.tensor([-1., 2.]))
     tensor([-0.2292,  2.0000])
     """
-    noise = _rrelu_noise(input, lower, upper, training)
+    lower, upper = _bounds(lower, upper)
+    op, params = REGISTRY["_rrelu_with_noise"], {"lower": lower, "upper": upper, "training": training}
+    check_dtype_supported(op, input.dtype, [input], params)
+    noise = _rrelu_noise(input, lower, upper, training, generator)
     return inplace_function(REGISTRY["_rrelu_with_noise"])(
         input, noise, lower=lower, upper=upper, training=training)
 

@@ -8,6 +8,7 @@ from typing import Any
 from ...engine.tensor_interface import layer
 from ...modes import special
 from ...ops.declare import REGISTRY
+from ...shapes import wrap_dim
 from ..dispatch.apply import apply
 from ..tensor import Tensor
 
@@ -97,6 +98,8 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
               [ 0.5000,  0.0000]]]])
     """
     fn = layer.functions
+    if len(size) not in (4, 5):
+        raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     spatial = tuple(size[2:])
     rank = len(spatial)
     options: dict[str, Any] = {"dtype": theta.dtype, "device": theta.device}
@@ -109,7 +112,8 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
         columns.append(line.reshape([-1 if d == axis else 1 for d in range(rank)]).expand(spatial))
     base = fn.stack([*columns, fn.ones(spatial, **options)], dim=-1)
     base = base.reshape(1, -1, rank + 1).expand(size[0], -1, -1)
-    if theta.dim() == 3 and theta.size(0) != size[0]:
+    wrap_dim(2, theta.dim())
+    if theta.dim() == 3 and (theta.size(0), theta.size(2)) != (size[0], rank + 1):
         raise RuntimeError("Expected size for first two dimensions of batch2 tensor to be: "
-                           f"[{size[0]}, {rank + 1}] but got: [{theta.size(0)}, {rank + 1}].")
+                           f"[{size[0]}, {rank + 1}] but got: [{theta.size(0)}, {theta.size(2)}].")
     return apply(REGISTRY["_affine_grid"], [theta, base], {"size": (size[0], *spatial, rank)})

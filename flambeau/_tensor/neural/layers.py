@@ -56,6 +56,8 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
     tensor([[2.],
             [1.]])
     """
+    if scale_grad_by_freq.__class__ is not bool or sparse.__class__ is not bool:
+        raise TypeError("embedding(): argument must be bool")  # a guard says which
     if weight._array.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     if indices._array.dtype not in (np.int64, np.int32):
@@ -145,10 +147,14 @@ _DROPOUT_DOC = """{summary}
 
 
 def _dropout_functions(name: str, feature: bool, alpha: bool, doc: str) -> tuple[Any, Any]:
-    def drop(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
+    def drop(input: Tensor, p: float, train: bool) -> Tensor:
+        if train.__class__ is not bool:
+            raise TypeError(f"{name}(): argument 'train' must be bool")  # a guard says more
         return _dropout(input, p, train, False, feature, alpha)
 
-    def drop_in_place(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
+    def drop_in_place(input: Tensor, p: float, train: bool) -> Tensor:
+        if train.__class__ is not bool:
+            raise TypeError(f"{name}_(): argument 'train' must be bool")
         return _dropout(input, p, train, True, feature, alpha)
 
     drop.__name__ = drop.__qualname__ = name

@@ -20,6 +20,7 @@ from ...warning_location import warn_once
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
 from ..fastpath.repeated_calls import observing, repeated
+from ..linalg.norms import check_norm_dtype
 from ..overriding.dispatch import is_on_accelerator
 from ..shape.lazy_clones import make_writable
 from ..tensor import Tensor, wrap
@@ -215,6 +216,7 @@ def _check_normalized(input: Tensor, normalized: tuple[int, ...], params: dict[s
     if not normalized:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
                            "element, but got normalized_shape = []")
+    _check_mixed(input, *params.values())
     for name, x in params.items():
         if x is not None and x._array.shape != normalized:
             raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
@@ -225,16 +227,27 @@ def _check_normalized(input: Tensor, normalized: tuple[int, ...], params: dict[s
                            f"[*{comma}{', '.join(map(str, normalized))}], but got input of size{list(shape)}")
 
 
+def _check_mixed(input: Tensor, weight: Tensor | None, bias: Tensor | None = None) -> None:
+    """Check that a weight, or a bias without one, has the input's dtype, or float32 where the input is narrower."""
+    kind, first = input._array.dtype, weight if weight is not None else bias
+    if first is not None and first._array.dtype != kind:
+        if first._array.dtype != np.float32:
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        if kind not in dtypes.NARROW:
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
+def _check_same(weight: Tensor | None, bias: Tensor | None) -> None:
+    """Check that a bias has the weight's dtype."""
+    if weight is not None and bias is not None and bias._array.dtype != weight._array.dtype:
+        raise RuntimeError(f"expected scalar type {weight.dtype.scalar_name} but found {bias.dtype.scalar_name}")
+
+
 def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None,
                 eps: float) -> tuple[Tensor, list[Any]]:
     normalized = _normalized(normalized_shape)
     _check_normalized(input, normalized, {"weight": weight, "bias": bias}, ", ")
-    kind = input._array.dtype
-    for x in (weight, bias):
-        if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
-            expected = ("expect parameter to have scalar type of Float" if kind in dtypes.NARROW
-                        else "all inputs must share same datatype.")
-            raise RuntimeError("mixed dtype (CPU): " + expected)
+    _check_same(weight, bias)
     statistics: list[Any] = []
     return apply(REGISTRY["_layer_norm"], [input, weight, bias], {
         "normalized_shape": normalized, "eps": eps, "saved": statistics}), statistics
@@ -358,17 +371,22 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     tensor([[-1.,  1., -1.,  1.]])
     """
     shape = input._array.shape
+    if len(shape) < 2:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions" if not shape else
+                         "Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
-    if len(shape) < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     if shape[1] % num_groups:
         raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
                            f"{list(shape)} and num_groups={num_groups}")
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and x._array.shape != (shape[1],):
+            shown = weight if weight is not None else x  # PyTorch's message of the bias shows it, too
             raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
-                               f"got {name} of shape {list(x._array.shape)} and input of shape {list(shape)}")
+                               f"got {name} of shape {list(shown._array.shape)} and input of shape {list(shape)}")
+    if weight is not None or bias is not None:
+        _check_mixed(input, weight, bias)
+        _check_same(weight, bias)
     a = input._array
     if a.__class__ is np.ndarray and not a.flags.c_contiguous and not is_channels_last(a.shape, a.strides):
         input = input.contiguous()
@@ -408,11 +426,16 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     fn = layer.functions
     rank = v.dim()
     if dim == -1:
+        check_norm_dtype(v)
         return fn.norm(v, pow)
     if dim == 0:
-        return fn.norm(v.contiguous().view(v.size(0), -1), pow, 1).view(v.size(0), *(1,) * (rank - 1))
+        rows = v.contiguous().view(v.size(0), -1)
+        check_norm_dtype(v)
+        return fn.norm(rows, pow, 1).view(v.size(0), *(1,) * (rank - 1))
     if dim == rank - 1:
-        return fn.norm(v.contiguous().view(-1, v.size(dim)), pow, 0).view(*(1,) * (rank - 1), v.size(dim))
+        columns = v.contiguous().view(-1, v.size(dim))
+        check_norm_dtype(v)
+        return fn.norm(columns, pow, 0).view(*(1,) * (rank - 1), v.size(dim))
     return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, special
@@ -37,7 +38,16 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (1, 1), mode="circular")
     tensor([[3., 1., 2., 3., 1.]])
     """
-    widths, pad = pad, tuple(pad)
+    try:
+        widths, pad = pad, tuple(pad)
+    except TypeError:
+        _raise_if_unfit(input, pad, mode, value)
+        raise
+    if not {int}.issuperset(map(type, pad)) or mode.__class__ is not str or not (
+            value is None or value.__class__ in (int, float)):
+        _raise_if_unfit(input, widths, mode, value)
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     try:
@@ -52,8 +62,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         return fn.constant_pad_nd(input, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if len(pad) // 2 not in (input.dim() - 1, input.dim() - 2) or len(pad) > 6:
         raise NotImplementedError(f"Padding size {len(pad)} is not supported for {input.dim()}D input tensor.\n"
                                   + SUPPORTED)
@@ -67,6 +75,19 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 
 _pad = pad
+
+
+def _raise_if_unfit(*args: Any) -> None:
+    """Raise PyTorch's error if arguments of `pad` do not fit its signature."""
+    from ..argument_errors.messages import FUNCTION, explained
+
+    error = explained(FUNCTION, "pad", args, {})
+    if error is not None:
+        raise error
+    for i, width in enumerate(args[1]):
+        if not isinstance(width, int) and not hasattr(width, "__index__"):
+            raise TypeError(f"pad(): argument 'pad' failed to unpack the object at pos {i + 1} with error \"type must "
+                            f"be tuple of ints,but got {type(width).__name__}\"")
 
 
 def _circular_pad(input: Tensor, pad: tuple[int, ...]) -> Tensor:

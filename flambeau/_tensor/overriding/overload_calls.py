@@ -33,6 +33,10 @@ _DECLARED_FIRST = frozenset(("slice", "softmax", "index", "unfold", "expand", "v
                              "softshrink", "softplus"))
 
 
+#: operators of a list of tensors whose public functions take them one by one
+_SEPARATE = frozenset(("block_diag", "broadcast_tensors", "cartesian_prod", "chain_matmul"))
+
+
 def call(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run an overload, without overrides by `__torch_function__`.
 
@@ -104,6 +108,8 @@ def _run(overload: OpOverload, schema: FunctionSchema, bound: dict[str, Any]) ->
     while positional and names[len(positional) - 1].name not in bound:
         positional.pop()
     named = {a.name: bound[a.name] for a in schema.arguments if a.kwarg_only and a.name in bound}
+    if name in _SEPARATE and len(positional) == 1:
+        positional = list(positional[0])
     result = public(*positional, **named)
     if isinstance(result, tuple) and type(result) is not tuple:
         return tuple(result)

@@ -60,7 +60,7 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
 
 
 def _legacy(names: tuple[str, ...], first: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The factor and the other operands of a call with the factor second, `add(input, alpha, other)`, which is deprecated.
+    """The factor and the other operands of a deprecated call with the factor second, `add(input, alpha, other)`.
 
     `subtract` takes no such call: its numbers have the factor last.
 

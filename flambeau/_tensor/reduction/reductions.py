@@ -131,6 +131,9 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         if dtype.is_complex:
             raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{dtype.scalar_name}'")
     if input._array.dtype.kind == "c":
+        if out is not None:
+            check_records_nothing("nansum", (input,), (out,))
+        reduced_shape(input._array.shape, dim, keepdim)  # whose errors come first
         raise RuntimeError("nansum on CPU does not support complex inputs")
     input, dtype = converted(input, dtype)
     if out is not None:
@@ -156,6 +159,9 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         dim, keepdim = take_numpy_names("nanmean", numpy_names, dim, keepdim)
     found_type = input.dtype
     if not (found_type.is_floating_point or found_type.is_complex):
+        if out is not None:
+            raise RuntimeError("nanmean(): integral types and 'Bool' are not supported for nanmean, even for empty "
+                               "tensors.")
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
                            f"{found_type.scalar_name}")
     if dtype is not None:

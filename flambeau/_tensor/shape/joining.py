@@ -20,13 +20,14 @@ from ...ops.declare import REGISTRY
 from ...shapes import wrap_dim
 from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN, refused
-from ..argument_errors.type_names import type_name
+from ..argument_errors.type_names import check_tensors, type_name
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import joined, row_major
 from ..dispatch.binding import check_out, public_function, write_out
 from ..dispatch.handlers import handlers, host_elements
 from ..dispatch.write_checks import check_overlap
 from ..fastpath.known_views import known_views
+from ..fastpath.unary_with_parameters import positional_parameters
 from ..meta import is_meta, meta_array
 from ..parameter import Parameter
 from ..stream_printing import stream_text
@@ -333,6 +334,16 @@ def _as_list(tensors: tuple[Any, ...]) -> list[Tensor]:
     return list(tensors)
 
 
+def _separate(tensors: tuple[Any, ...]) -> list[Tensor]:
+    """Tensors that are passed one by one.
+
+    Raises:
+        TypeError: one of them is not a tensor.
+    """
+    check_tensors(tensors)
+    return list(tensors)
+
+
 def block_diag(*tensors: Any) -> Tensor:
     """A block diagonal matrix.
 
@@ -341,7 +352,7 @@ def block_diag(*tensors: Any) -> Tensor:
     tensor([[1, 0, 0],
             [0, 2, 3]])
     """
-    inputs = _as_list(tensors)
+    inputs = _separate(tensors)
     if not inputs:
         return wrap(np.zeros((1, 0), dtypes.get_default_dtype().numpy))
     return apply(REGISTRY["_block_diag"], inputs)
@@ -367,10 +378,13 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    if any(x._array.dtype != inputs[0]._array.dtype for x in inputs):
-        raise RuntimeError("meshgrid expects all tensors to have the same dtype")
-    if any(x.device != inputs[0].device for x in inputs):
-        raise RuntimeError("meshgrid expects all tensors to have the same device")
+    dtype, device = inputs[0]._array.dtype, inputs[0]._device
+    for x in inputs:
+        if x._array.dtype != dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    for x in inputs:
+        if x._device is not device and x.device != inputs[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
     for x in inputs:
         if x._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
@@ -395,7 +409,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     tensor([[1, 3],
             [2, 3]])
     """
-    inputs = _as_list(tensors)
+    inputs = _separate(tensors)
     for x in inputs:
         if x._array.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(x._array.shape)}")
@@ -433,6 +447,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 # ----- repetition --------------------------------------------------------------------------
 
+_repeat = positional_parameters(REGISTRY["repeat"])
+
 
 def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The input repeated `dims[i]` times along each dimension; missing counts are 1.
@@ -449,7 +465,7 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
         dims = tuple(dims[0])
     counts = as_ints(dims, "tile", "dims")
     counts = (1,) * (input._array.ndim - len(counts)) + counts
-    return public_function(REGISTRY["repeat"])(input, counts)
+    return _repeat(input, counts)
 
 
 def tile_to(input: Tensor, dims: Any = NOT_GIVEN) -> Tensor:
@@ -464,7 +480,7 @@ def tile_to(input: Tensor, dims: Any = NOT_GIVEN) -> Tensor:
     except TypeError as error:
         raise refused("tile", (input, dims)) or error from None
     counts = (1,) * (input._array.ndim - len(counts)) + counts
-    return public_function(REGISTRY["repeat"])(input, counts)
+    return _repeat(input, counts)
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
@@ -489,6 +505,10 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
             return input.new_empty(output_size)
         return _repeated_on_meta(input, dim, output_size)
     if repeats is None:
+        if input.dtype not in (dtypes.int64, dtypes.int32):
+            if input._array.ndim != 1 and input.dtype.category == dtypes.INTEGER:
+                raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+            raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{input.dtype.scalar_name}'")
         indices = wrap(arrays.repeat_interleave_indices(host_elements(input)))
         return indices if input._device is CPU else handlers.transfer(indices, input._device)
     if isinstance(repeats, Tensor):

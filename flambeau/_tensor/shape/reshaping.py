@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import bits_of
-from ...backends.numpy.views import is_row_major, with_axis
+from ...backends.numpy.views import is_row_major, reshaped_view, with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...kernels.memory_format import layouts_seen, note_layout
@@ -17,6 +17,7 @@ from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
 from ..argument_errors.guards import NOT_GIVEN, refused
+from ..argument_errors.type_names import check_tensors
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
@@ -32,6 +33,7 @@ __all__ = ["adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shape
            "squeeze", "sum_to_size", "swapaxes", "swapdims", "t", "transpose", "unflatten", "unsqueeze"]
 
 _view = view_function("view", "input_shape")
+_strided_view = view_function("_reshape_alias", "input_shape")
 _transpose = view_function("transpose", "dim0", "dim1")
 _t = view_function("t")
 _permute = view_function("permute", "dims")
@@ -167,12 +169,17 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     if not shape:
         raise TypeError('reshape() missing 1 required positional arguments: "shape"')
     size = _int_args(shape, "reshape", "shape")
-    try:
-        key = "view" if a.flags.c_contiguous else "_reshape_alias"
-        return apply(REGISTRY[key], [input], {"size": size})
-    except RuntimeError as error:
-        if "not compatible" not in str(error):
-            raise
+    if a.__class__ is np.ndarray and not special[0]:
+        view = reshaped_view(a, size)
+        if view is not None:
+            return (_view if a.flags.c_contiguous else _strided_view)(input, view, a.shape)
+    else:
+        try:
+            key = "view" if a.flags.c_contiguous else "_reshape_alias"
+            return apply(REGISTRY[key], [input], {"size": size})
+        except RuntimeError as error:
+            if "not compatible" not in str(error):
+                raise
     copied = apply(REGISTRY["clone"], [input], {"memory_format": contiguous_format})
     return apply(REGISTRY["_unsafe_view"], [copied], {"size": infer_size(size, a.size)})
 
@@ -243,6 +250,13 @@ def _flattened(input: Tensor, start_dim: int, end_dim: int) -> Tensor:
     return reshape(input, (*shape[:first], merged, *shape[last + 1:]))
 
 
+def _unflatten_method(self: Tensor, dim: int, sizes: Any) -> Tensor:
+    """`torch.unflatten` of this tensor."""
+    if isinstance(sizes, int):
+        raise TypeError("unflatten(): argument 'sizes' (position 2) must be tuple of ints, not int")
+    return unflatten(self, dim, sizes)
+
+
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension split into several of the given sizes, one of which may be -1.
 
@@ -251,13 +265,15 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     flambeau.Size([2, 3])
     """
     shape = input._array.shape
+    if isinstance(sizes, int):
+        raise TypeError("unflatten(): argument 'sizes' (position 3) must be tuple of ints, not int")
+    if not isinstance(sizes, Tensor) and not sizes and shape:
+        raise RuntimeError("unflatten: sizes must be non-empty")
     axis = wrap_dim(dim, len(shape))
     sizes = as_ints(sizes, "unflatten", "sizes")
     if not shape:
         raise RuntimeError(f"unflatten got an unexpected error:\nDimension specified as {axis} but tensor has no "
                            "dimensions")
-    if not sizes:
-        raise RuntimeError("unflatten: sizes must be non-empty")
     try:
         full = infer_size(sizes, shape[axis])
     except RuntimeError as error:
@@ -659,8 +675,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     >>> [x.shape for x in torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))]
     [flambeau.Size([2, 3]), flambeau.Size([2, 3])]
     """
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tuple(tensors[0])
+    check_tensors(tensors)
     from ...shapes import broadcast_shapes as broadcast_two
 
     shape: tuple[int, ...] = ()
@@ -721,7 +736,7 @@ atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
 
 METHODS = {
-    "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": unflatten,
+    "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": _unflatten_method,
     "ravel": ravel, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose, "swapaxes": transpose,
     "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim,
     "adjoint": adjoint, "expand": expand, "broadcast_to": broadcast_to, "T": property(_transposed_property),

@@ -9,6 +9,7 @@ from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import write_out
+from ..pointwise.complex import conj
 from ..tensor import Tensor
 from .arguments import check_input, check_points, normalization, one_dim, promoted, resized, shape_and_dims
 
@@ -79,12 +80,19 @@ def _finish(name: str, operator: str, input: Tensor, result: Tensor, out: Tensor
     """
     if out is None:
         return result
+    _check_out(name, out, to_real)
+    check_records_nothing(operator, (result,), (out,))
+    return write_out(REGISTRY[operator], result, out)
+
+
+def _check_out(name: str, out: Any, to_real: bool = False) -> None:
+    """Check that `out`, if it is given, is of the result's kind: of transforms of one dimension, before all others."""
+    if not isinstance(out, Tensor):
+        return
     if to_real and not out.dtype.is_floating_point:
         raise RuntimeError(f"{name} expects a floating point output tensor, but got {out.dtype.scalar_name}")
     if not to_real and not out.dtype.is_complex:
         raise RuntimeError(f"{name} expects a complex output tensor, but got {out.dtype.scalar_name}")
-    check_records_nothing(operator, (result,), (out,))
-    return write_out(REGISTRY[operator], result, out)
 
 
 # ----- one dimension -----
@@ -115,15 +123,17 @@ def _one_dim_r2c(name: str, input: Tensor, n: Any, dim: int, norm: Any, out: Any
     check_input(name, input)
     if input.dtype.is_complex:
         raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype.scalar_name}")
+    _check_out(name, out)
     x = promoted(input)
     dim = one_dim(dim, x)
     size = _size(name, n, x, dim)
     result = _r2c(resized(x, (size,), (dim,)), (dim,), normalization(norm, forward), onesided)
-    return _finish(name, "_fft_r2c", input, result if forward else _conj(result), out)
+    return _finish(name, "_fft_r2c", input, result if forward else conj(result), out)
 
 
 def _one_dim_c2r(name: str, input: Tensor, n: Any, dim: int, norm: Any, out: Any, forward: bool) -> Tensor:
     check_input(name, input)
+    _check_out(name, out, True)
     x = promoted(input, True)
     dim = one_dim(dim, x)
     size = 2 * (x._array.shape[dim] - 1) if n is None else _size(name, n, x, dim)

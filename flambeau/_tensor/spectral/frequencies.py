@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import copysign, inf
 from typing import Any
 
 from ... import dtypes
 from ...engine.tensor_interface import layer
 from ...ops.declare import REGISTRY
+from ..argument_errors.out_arguments import check_records_nothing
 from ..creation.sequences import check_out_size
 from ..dispatch.binding import write_out
 from ..tensor import Tensor
@@ -16,15 +18,20 @@ __all__ = ["fft_fftfreq", "fft_fftshift", "fft_ifftshift", "fft_rfftfreq"]
 
 
 def _frequencies(name: str, n: int, d: float, out: Any, positions: Any, dtype: Any, options: Any) -> Tensor:
-    dtype = dtypes.get_default_dtype() if dtype is None else dtypes.of_argument(dtype, name)
+    if isinstance(out, Tensor):
+        check_records_nothing(f"fft_{name}", (), (out,))
+    dtype = (out.dtype if isinstance(out, Tensor) else dtypes.get_default_dtype()) if dtype is None else (
+        dtypes.of_argument(dtype, name))
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
     if dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.scalar_name}'")
     fn = layer.functions
     requires_grad = options.pop("requires_grad", False)
-    result = fn.mul(fn.cat([fn.arange(*bounds, dtype=dtype, **options) for bounds in positions]), 1.0 / (n * d)
-                    if n else 0.0)
+    if n < 0 and name == "fftfreq" and out is None:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    factor = 1.0 / (n * d) if n * d else copysign(inf, n * d)
+    result = fn.mul(fn.cat([fn.arange(*bounds, dtype=dtype, **options) for bounds in positions]), factor)
     if out is not None:
         check_out_size(result._array, out)
         return write_out(REGISTRY["mul"], result, out)
@@ -59,7 +66,7 @@ def fft_rfftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: An
     >>> torch.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    return _frequencies("rfftfreq", n, d, out, ((0, n // 2 + 1),), dtype, {
+    return _frequencies("rfftfreq", n, d, out, ((0, int(n / 2) + 1),), dtype, {
         "layout": layout, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad})
 
 

@@ -120,8 +120,13 @@ def in_memory_of(target: Any, resized: np.ndarray) -> np.ndarray:
     if target.__class__ is not np.ndarray or not resized.size:
         return resized
     memory = owner(target)
-    if address(target) - address(memory) + resized.nbytes > memory.nbytes:
-        return resized
+    offset = address(target) - address(memory)
+    if offset + resized.nbytes > memory.nbytes:
+        if not offset or not resized.flags.c_contiguous:
+            return resized
+        larger = np.zeros(offset // resized.itemsize + resized.size, resized.dtype)  # the offset stays
+        larger[offset // resized.itemsize:] = resized.reshape(-1)
+        return np.ndarray(resized.shape, resized.dtype, larger, offset)
     array = strided_view(target, resized.shape, [s // resized.itemsize for s in resized.strides])
     array[...] = resized
     return array

@@ -139,18 +139,20 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return (fn.elu_ if inplace else fn.elu)(input, alpha)
 
 
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
     """In-place `elu`.
 
     Args:
         input: float tensor of any shape.
         alpha: minus the limit at -inf.
+        scale: the factor of the result.
+        input_scale: the factor of the input in the exponential function.
 
     >>> import flambeau as torch
     >>> torch.nn.functional.elu_(torch.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
-    return fn.elu_(input, alpha)
+    return fn.elu_(input, alpha) if scale == input_scale == 1 else fn.elu_(input, alpha, scale, input_scale)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:

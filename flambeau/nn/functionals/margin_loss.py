@@ -166,9 +166,15 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     try:
-        _check_triplet(anchor, positive, negative)
+        return triplet_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
     except AttributeError as error:
         return with_other_object(error, triplet_margin_loss, (anchor, positive, negative))
+
+
+def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool,
+                 reduction: str) -> Tensor:
+    """`triplet_margin_loss` of any margin."""
+    _check_triplet(anchor, positive, negative)
     positive_distance = pairwise_distance(anchor, positive, p, eps)
     negative_distance = pairwise_distance(anchor, negative, p, eps)
     if swap:

@@ -82,7 +82,15 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
             spatial_size *= n
         if spatial_size == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
-    batch, channels = input.shape[0], input.shape[1]
+    return normalize_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def normalize_instances(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None,
+                        bias: Tensor | None, use_input_stats: bool, momentum: float, eps: float) -> Tensor:
+    """`instance_norm` of any number of values per channel."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    batch, channels = input.size(0), input.size(1)
 
     def tile(t: Tensor | None) -> Tensor | None:
         return None if t is None else t.repeat(batch)

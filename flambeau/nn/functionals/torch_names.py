@@ -5,8 +5,12 @@ from __future__ import annotations
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.argument_errors.guards import guard
+from ..._tensor.dispatch.apply import apply
+from ..._tensor.dispatch.write_checks import check_writable, is_tracked
+from ..._tensor.linalg.norms import check_norm_dtype
 from ..._tensor.overriding.other_objects import reports_other_objects
 from ...engine.grad_mode import no_grad
+from ...ops.declare import REGISTRY
 from . import embedding, loss, margin_loss, normalization, resample
 from .reduction import reduce_loss
 
@@ -71,7 +75,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     >>> torch.margin_ranking_loss(torch.zeros(2), torch.ones(2), torch.ones(2))
     tensor([1., 1.])
     """
-    return reduce_loss((-target * (input1 - input2) + margin).clamp_min(0), _REDUCTIONS[reduction])
+    return reduce_loss(apply(REGISTRY["_add_scalar"], [-target * (input1 - input2)], {
+        "other": float(margin)}).clamp_min(0), _REDUCTIONS[reduction])
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
@@ -93,8 +98,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2))
     tensor([1.])
     """
-    return margin_loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap,
-                                           reduction=_REDUCTIONS[reduction])
+    return margin_loss.triplet_loss(anchor, positive, negative, margin, p, eps, swap, _REDUCTIONS[reduction])
 
 
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
@@ -106,7 +110,8 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
     >>> torch.instance_norm(torch.tensor([[[0., 2.]]]), None, None, None, None, True, 0.1, 0., False)
     tensor([[[-1.,  1.]]])
     """
-    return normalization.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    return normalization.normalize_instances(input, running_mean, running_var, weight, bias, use_input_stats, momentum,
+                                             eps)
 
 
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
@@ -126,6 +131,16 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
         raise RuntimeError("Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, "
                            f"Int; but got torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments "
                            "for embedding_renorm_)")
+    if input.dim() != 2:
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {input.dim()}-dimensional tensor for argument #1 "
+                           "'self' (while checking arguments for embedding_renorm_)")
+    if indices.numel():
+        check_norm_dtype(input)
+        if int(indices.max()) >= input.size(0) or int(indices.min()) < -input.size(0):
+            wrong = next(i for i in indices.reshape(-1).sort()[0].tolist() if not -input.size(0) <= i < input.size(0))
+            raise IndexError(f"select(): index {wrong} out of range for tensor of size {list(input.size())} at "
+                             "dimension 0")
+    check_writable(input, is_tracked((input,)))
     with no_grad():
         embedding._renormalize_rows(input, indices, max_norm, norm_type)
     return input

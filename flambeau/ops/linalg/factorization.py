@@ -98,10 +98,10 @@ linalg_lu_factor_ex.vjp(A=lambda xp, g0, LU, pivots: _lu_factor_vjp(xp, g0, LU, 
 
 
 def _check_lu_unpack(LU_data: Any, LU_pivots: Any) -> None:
+    _check_matrix("torch.lu_unpack")(LU_data)
     if LU_pivots.dtype.name != "int32":
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
                            + _INT32)
-    _check_matrix("torch.lu_unpack")(LU_data)
 
 
 @op(key="_lu_unpack", name="lu_unpack", outputs=("P", "L", "U"), node="LuUnpackBackward0", holomorphic=False,

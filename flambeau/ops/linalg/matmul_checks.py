@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import dtypes
+from ...shapes import broadcast_shapes
 
 
 def check_mm(input: Any, mat2: Any) -> None:
@@ -163,5 +164,6 @@ def check_cross(input: Any, other: Any) -> None:
     """Raise PyTorch's error unless the inputs of `cross` have the right dimensions, sizes and dtypes."""
     if len(input.shape) != len(other.shape):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    broadcast_shapes(input.shape, other.shape)
     if input.dtype is not other.dtype and 3 in input.shape:
         raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {other.dtype.scalar_name}")

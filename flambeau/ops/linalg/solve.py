@@ -47,11 +47,11 @@ linalg_inv_ex.jvp(lambda xp, t_A, inverse: (-xp.matmul(xp.matmul(inverse, t_A), 
 
 
 def _check_solve(A: Any, B: Any) -> None:
-    check_matrices("linalg.solve", A, square=True)
     check_floating("linalg.solve", A, low=True)
     if A.dtype is not B.dtype:
         raise RuntimeError("linalg.solve: Expected A and B to have the same dtype, but found A of type "
                            f"{A.dtype.scalar_name} and B of type {B.dtype.scalar_name} instead")
+    check_matrices("linalg.solve", A, square=True)
 
 
 @op(outputs=("result", "info"), check=_check_solve, unsupported_dtypes=not_implemented("lu_cpu", "narrow", empty=False),

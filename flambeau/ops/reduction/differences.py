@@ -115,6 +115,8 @@ def cumulative_trapezoid(xp, y, x=None, *, dx=1, dim=-1):
     """
     if not len(y.shape):
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if x is None and y.dtype.name == "bool":
+        raise RuntimeError("cumulative_trapezoid: received a bool input for `y`, but bool is not supported")
     axis = _axis(y, dim)
     x = _spacing("cumulative_trapezoid", y, x, dx, axis)
     if x is None:

@@ -93,6 +93,8 @@ def dist(xp, input, other, *, p=2):
     >>> torch.dist(torch.tensor([1., 2.]), torch.tensor([4., 6.]))
     tensor(5.)
     """
+    if isinstance(p, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     return xp.dist(input, other, p)
 
 

@@ -307,6 +307,8 @@ bincount.vjp(weights=_not_differentiable("bincount"))
 def _unsupported_in_histc(input, *, min=0, max=0, **_):
     """Return PyTorch's error for integer and complex inputs; it depends on whether the range is given."""
     for limit in (min, max):
+        if isinstance(limit, complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
         check_scalar_fits(float(limit), input.dtype)
     if min == max:
         if input.dtype.is_complex and 0 not in input.shape:

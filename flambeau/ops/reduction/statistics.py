@@ -15,17 +15,17 @@ def _everywhere(condition):
 def _check_quantile(input, q, interpolation):
     if isinstance(q, (int, float)) and not 0 <= q <= 1:
         raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
-    if not input.numel():
-        raise RuntimeError("quantile() input tensor must be non-empty")
-    if input.dtype.name not in ("float32", "float64"):
-        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
                            f"got {interpolation}")
+    if not input.numel():
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if not isinstance(q, (int, float)) and len(q.shape) > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if input.dtype.name not in ("float32", "float64"):
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if isinstance(q, (int, float)):
         return
-    if len(q.shape) > 1:
-        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
     if q.dtype is not input.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
     if q.numel() and not _everywhere((q >= 0) & (q <= 1)):
@@ -36,8 +36,8 @@ def _quantile(xp, name, input, q, dim, keepdim, interpolation):
     from ...shapes import wrap_dim
 
     shape = tuple(input.shape)
-    axis = None if dim is None else wrap_dim(dim, len(shape))
     _check_quantile(input, q, interpolation)
+    axis = None if dim is None else wrap_dim(dim, len(shape))
     if isinstance(q, (int, float)):
         q = xp.tensor(float(q), dtype=input.dtype)
     if axis is None:
