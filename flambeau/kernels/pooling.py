@@ -9,6 +9,7 @@ Arrays are laid out ``(*planes, *spatial)`` with ``len(kernel)`` spatial axes an
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
@@ -20,6 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from .. import dtypes
 
 BLOCK_ELEMENTS = 1 << 17
+FEW_WINDOWS = 2048  # up to which the tables of a geometry are kept
 LARGE_WINDOW = 64  # from this many elements on, NumPy's reduction over a window is faster
 
 Sizes = Sequence[int]
@@ -87,6 +89,14 @@ def max_pool_backward(g: np.ndarray, indices: np.ndarray, spatial: Sizes, overla
     """
     lead = g.shape[:g.ndim - len(spatial)]
     count, size = prod(lead), prod(spatial)
+    if 0 < g.size <= FEW_WINDOWS and g.dtype.kind == "f" and g.itemsize > 2:
+        positions = (indices.reshape(count, -1) + _starts(count, size)).reshape(-1)
+        gradient = np.zeros((*lead, *spatial), g.dtype)
+        if overlapping:
+            np.add.at(gradient.reshape(-1), positions, g.reshape(-1))
+        else:
+            gradient.reshape(-1)[positions] = g.reshape(-1)
+        return gradient
     narrow = g.dtype if g.dtype in dtypes.NARROW else None
     source = dtypes.widen(g).reshape(-1)
     positions = (indices.reshape(count, -1) + (np.arange(count) * size)[:, None]).reshape(-1) \
@@ -98,6 +108,12 @@ def max_pool_backward(g: np.ndarray, indices: np.ndarray, spatial: Sizes, overla
         out[positions] = source
     out = out.reshape(*lead, *spatial)
     return out if narrow is None else dtypes.cast(out, narrow)
+
+
+@functools.lru_cache(512)
+def _starts(count: int, size: int) -> np.ndarray:
+    """The flat positions of the first elements of planes, as a column."""
+    return (np.arange(count) * size)[:, None]
 
 
 def avg_pool(x: np.ndarray, kernel: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool = False,
@@ -139,6 +155,17 @@ def avg_pool_backward(g: np.ndarray, spatial: Sizes, kernel: Sizes, stride: Size
     """The transpose of `avg_pool`: each window's gradient, over its divisor, to every element in it."""
     d = len(kernel)
     out, lead = g.shape[g.ndim - d:], g.shape[:g.ndim - d]
+    if g.size * prod(kernel) <= FEW_WINDOWS and g.dtype.kind == "f" and g.itemsize > 2 and g.size:
+        divisor, targets, sources, inside = _shares(prod(lead), tuple(spatial), out, tuple(kernel), tuple(stride),
+                                                    tuple(padding), count_include_pad, divisor_override, g.dtype)
+        gradient = np.zeros(inside[0], g.dtype)
+        shares = (g.reshape(-1, *out) / divisor).take(sources)
+        if all(k <= s for k, s in zip(kernel, stride, strict=True)):
+            shares += 0.0  # added to 0, there is no -0
+            gradient.reshape(-1)[targets] = shares
+        else:
+            np.add.at(gradient.reshape(-1), targets, shares)
+        return (gradient if inside[1] is None else gradient[inside[1]].copy()).reshape(*lead, *spatial)
     narrow = g.dtype if g.dtype in dtypes.NARROW else None
     planes = g.reshape(prod(lead), *out)
     result = np.zeros((planes.shape[0], *spatial), np.float32 if narrow else g.dtype)
@@ -150,6 +177,7 @@ def avg_pool_backward(g: np.ndarray, spatial: Sizes, kernel: Sizes, stride: Size
         disjoint = all(k <= s for k, s in zip(kernel, stride, strict=True))
         for block in _plane_blocks(result):
             share = dtypes.widen(planes[block]) / divisor
+            share += 0.0  # added to 0, there is no -0
             target = result[block]
             padded = target if margins is None else np.zeros(
                 (target.shape[0], *(sum(m) + length for m, length in zip(margins, spatial, strict=True))),
@@ -157,8 +185,8 @@ def avg_pool_backward(g: np.ndarray, spatial: Sizes, kernel: Sizes, stride: Size
             views = _view_elements(padded, out, kernel, stride, ones)
             if disjoint:
                 views[...] = np.expand_dims(share, tuple(range(1, d + 1)))
-            else:
-                for offset in product(*map(range, kernel)):
+            else:  # the windows of an element are added in their order, as PyTorch adds them
+                for offset in reversed(list(product(*map(range, kernel)))):
                     view = _element(views, offset)
                     np.add(view, share, out=view)
             if margins is not None:
@@ -166,6 +194,30 @@ def avg_pool_backward(g: np.ndarray, spatial: Sizes, kernel: Sizes, stride: Size
                                                      in zip(margins, spatial, strict=True)))]
     result = result.reshape(*lead, *spatial)
     return result if narrow is None else dtypes.cast(result, narrow)
+
+
+@functools.lru_cache(512)
+def _shares(planes: int, spatial: tuple[int, ...], out: tuple[int, ...], kernel: tuple[int, ...],
+            stride: tuple[int, ...], padding: tuple[int, ...], count_include_pad: bool, divisor_override: int | None,
+            dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[tuple[int, ...], Any]]:
+    """The tables of an average pooling's gradient.
+
+    Returns:
+        each window's divisor; the flat positions in padded planes of the windows' elements, and the windows that they
+        belong to; (the padded planes' shape, the slices of the planes in them).
+    """
+    ones = (1,) * len(kernel)
+    divisor = _divisor(spatial, out, kernel, stride, padding, count_include_pad, divisor_override).astype(dtype)
+    margins = _margins(spatial, out, kernel, stride, padding, ones)
+    shape, inside = (planes, *spatial), None
+    if margins is not None:
+        shape = (planes, *(sum(m) + length for m, length in zip(margins, spatial, strict=True)))
+        inside = (slice(None), *(slice(left, left + length)
+                                 for (left, _), length in zip(margins, spatial, strict=True)))
+    places = _view_elements(np.arange(prod(shape)).reshape(shape), out, kernel, stride, ones)
+    numbers = np.broadcast_to(np.arange(planes * prod(out)).reshape(planes, *ones, *out), places.shape)
+    backwards: Any = (slice(None), *(slice(None, None, -1) for _ in kernel))
+    return divisor, places[backwards].reshape(-1), numbers[backwards].reshape(-1), (shape, inside)
 
 
 def adaptive_avg_pool(x: np.ndarray, out: Sizes) -> np.ndarray:

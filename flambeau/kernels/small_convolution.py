@@ -200,4 +200,34 @@ def _by_flipped_kernel(g: Shape, w: Shape, spatial: Shape, stride: Shape, margin
     return lambda g, w: convolve(g, w.reshape(-1).take(table))
 
 
-__all__ = ["forward", "input_gradient", "weight_gradient"]
+@functools.lru_cache(GEOMETRIES)
+def _targets(image: Shape, kernel: Shape, positions: Shape, stride: Shape, padding: Shape, dilation: Shape,
+             kernel_first: bool) -> np.ndarray:
+    """The flat positions in padded images of all windows, (N, C, *kernel, *positions), or with the kernel first."""
+    table = _table(image, kernel, positions, stride, padding, dilation, False)
+    if kernel_first:
+        table = np.moveaxis(table, (0, 1), (len(kernel), len(kernel) + 1))
+    return np.ascontiguousarray(table).reshape(-1)
+
+
+def columns_to_images(columns: np.ndarray, image: Shape, kernel: Shape, stride: Shape, padding: Shape,
+                      dilation: Shape) -> np.ndarray | None:
+    """The sums of windows (N, C · kernel, positions) at their places in images; None where they are not few."""
+    if columns.size > MOST or columns.dtype.kind != "f" or columns.itemsize < 4:
+        return None
+    positions = output_size(image[2:], kernel, stride, padding, dilation)
+    return _sum_of_windows(columns, image, kernel, positions, stride, padding, dilation, False)
+
+
+def _sum_of_windows(values: np.ndarray, image: Shape, kernel: Shape, positions: Shape, stride: Shape, padding: Shape,
+                    dilation: Shape, kernel_first: bool) -> np.ndarray:
+    padded = (*image[:2], *(n + 2 * p for n, p in zip(image[2:], padding, strict=True)))
+    result = np.zeros(prod(padded), values.dtype)
+    np.add.at(result, _targets(image, kernel, positions, stride, padding, dilation, kernel_first), values.reshape(-1))
+    if padded == image:
+        return result.reshape(image)
+    inside: Any = (..., *(slice(p, p + n) for n, p in zip(image[2:], padding, strict=True)))
+    return result.reshape(padded)[inside].copy()
+
+
+__all__ = ["columns_to_images", "forward", "input_gradient", "weight_gradient"]

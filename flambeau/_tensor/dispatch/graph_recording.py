@@ -243,11 +243,14 @@ def gradient_fix(op: Op, inputs: Sequence[Any], first: np.ndarray, mask: int = -
     """
     shape, dtype = first.shape, first.dtype
     if dtype is _F32 or dtype is _F64:
-        any_shape = op.kind != ELEMENTWISE
-        for x in inputs:
+        any_shape, any_index = op.kind != ELEMENTWISE, op.promote == "none"
+        for i, x in enumerate(inputs):
             if isinstance(x, Tensor):
                 a = x._array
-                if a.dtype is not dtype or not (any_shape or a.shape == shape):
+                if a.dtype is not dtype:
+                    if not any_index or mask >> i & 1 or a.dtype.kind not in "iub":
+                        break
+                elif not (any_shape or a.shape == shape):
                     break
         else:
             return None

@@ -86,7 +86,7 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> _Call | No
     templates: list[NodeTemplate | None] = []
     for op, inputs, params, outs in found:
         last = op is found[-1][0] and len(found) == 1
-        if op.kind == COMPOSITE or (op.n_outputs != 1 and not last) or op.variadic or (
+        if op.kind == COMPOSITE or (op.n_outputs != 1 and not last) or op.tensor_list or (
                 not all(map(_is_plain, params.values()))):
             return None
         sources = []

@@ -141,6 +141,35 @@ def _index_add(a: ndarray, index: ndarray, source: ndarray, dim: int, alpha: Any
     return _adding(lambda index: positions(blank + index.reshape(kept)))
 
 
+def _index(a: ndarray, *indices: Any) -> Launch:
+    at = [i for i, index in enumerate(indices) if index is not None]
+    if not a.size or not a.flags.c_contiguous or any(
+            indices[i].__class__ is not ndarray or indices[i].dtype is not _LONG or not indices[i].size for i in at):
+        return None
+    if len(at) == 1 and a.ndim > 1:
+        axis, = at
+        if indices[axis].size * (a.size // a.shape[axis]) > (INDEXING if axis else COPIES)[0]:
+            return None
+
+        def take(x: ndarray, index: ndarray) -> Any:
+            try:
+                return x.take(index, axis)
+            except IndexError:
+                return None
+
+        return take
+    if at != list(range(len(at))) or indices[0].size > INDEXING[0]:
+        return None
+
+    def pick(x: ndarray, *key: ndarray) -> Any:
+        try:
+            return asarray(x[key])
+        except IndexError:
+            return None
+
+    return pick
+
+
 def _embedding(weight: ndarray, indices: ndarray, **params: Any) -> Launch:
     if weight.ndim != 2 or indices.dtype is not _LONG or not indices.size or (
             indices.size * weight.shape[1] > COPIES[0]):
@@ -165,7 +194,7 @@ def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_in
 
 
 INDEX_MAKERS: dict[str, Callable[..., Launch]] = {
-    "gather": _gather, "scatter": _scatter, "scatter_add": _scatter_add, "index_select": _index_select,
+    "gather": _gather, "index": _index, "scatter": _scatter, "scatter_add": _scatter_add, "index_select": _index_select,
     "index_fill": _index_fill, "index_add": _index_add, "embedding": _embedding,
     "_nll_loss": _nll_loss}
 

@@ -28,6 +28,7 @@ from ..dispatch.bit_resolution import resolved
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import overwrite
 from ..dispatch.write_checks import check_history, check_no_overlap, check_writable, is_tracked
+from ..fastpath.repeated_calls import repeated
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
 from ..meta import is_meta, lacks_elements
 from ..overriding.dispatch import is_on_accelerator
@@ -368,6 +369,10 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                     return wrap(a[index] if index.dtype is _INT64 else elements_at_mask(a, index))
                 except IndexError:
                     pass  # the general path raises PyTorch's error
+        if kind is tuple or kind is Tensor:
+            indices = _integer_indices(a, key if kind is tuple else (key,))
+            if indices is not None:
+                return _indexed(self, *indices)
     if isinstance(a, SparseArray):
         return sparse_implementation("likes", "getitem")(self, key)
     if kind is slice:
@@ -382,6 +387,35 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
     if indices:
         return apply(REGISTRY["_index"], [result, *indices])
     return _alias_of(self) if result is self else result
+
+
+@repeated
+def _indexed(x: Tensor, *indices: Tensor | None) -> Tensor:
+    """The elements at index tensors, by dimension."""
+    return apply(REGISTRY["_index"], [x, *indices])
+
+
+def _integer_indices(a: Any, key: tuple[Any, ...]) -> list[Tensor | None] | None:
+    """The indices of a key of int64 tensors of one shape and full slices, by dimension; None for other keys."""
+    if a.__class__ is not np.ndarray or len(key) > a.ndim or not a.size:
+        return None
+    indices: list[Tensor | None] = []
+    shape = None
+    for obj in key:
+        if obj.__class__ is Tensor:
+            index = obj._array
+            if index.__class__ is not np.ndarray or index.dtype is not _INT64 or not index.size or not index.ndim or (
+                    shape is not None and index.shape != shape):
+                return None
+            shape = index.shape
+            indices.append(obj)
+        elif obj.__class__ is slice and obj.start is obj.stop is obj.step is None:
+            indices.append(None)
+        else:
+            return None
+    while indices and indices[-1] is None:
+        indices.pop()
+    return indices or None
 
 
 def _only_new_axis(key: tuple[Any, ...], ndim: int) -> int | None:

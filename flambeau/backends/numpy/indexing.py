@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...kernels import small_indexing
 from ...shapes import broadcast_shapes, wrap_dim
 from ...warning_location import alert_not_deterministic
 from ..compiled import copy_kernels, indexing_kernels
@@ -72,8 +73,20 @@ def _check_index_shape(index: Any, x: Any, axis: int, what: str) -> None:
                                f"from dimension {axis}")
 
 
+def _fits_beside(index: Sequence[int], shape: Sequence[int], axis: int) -> bool:
+    """Whether an index is not larger than an array in all axes but one."""
+    for a, n in enumerate(index):  # noqa: SIM110 - a generator takes twice as long
+        if n > shape[a] and a != axis:
+            return False
+    return True
+
+
 def _gather(x: Any, index: Any, dim: int, sparse_grad: bool = False) -> Any:
     axis = wrap_dim(dim, x.ndim)
+    if x.ndim and index.size <= INDEXING[0] and index.ndim == x.ndim and _fits_beside(index.shape, x.shape, axis):
+        result = small_indexing.gather(x, index, axis)
+        if result is not None:
+            return result
     if not index.size:
         return np.empty(index.shape, x.dtype)
     if index.dtype.kind != "i" or index.dtype.itemsize < 4:
@@ -157,6 +170,13 @@ def _scatter(x: Any, index: Any, src: Any, dim: int) -> Any:
 
 def _scatter_reduce(x: Any, index: Any, src: Any, dim: int, reduce: str, include_self: bool = True,
                     what: str = "scatter") -> Any:
+    if reduce == "sum" and include_self and src.__class__ is np.ndarray and index.ndim and index.ndim == x.ndim and (
+            index.size <= INDEXING[0]):
+        axis = wrap_dim(dim, x.ndim)
+        if _fits_beside(index.shape, x.shape, axis):
+            result = small_indexing.scatter_add(x, index, src, axis)
+            if result is not None:
+                return result
     from ...kernels.scatter import scatter_reduce
 
     axis = _scatter_target(x, index, src if src.__class__ is np.ndarray else None, dim, what)
@@ -281,6 +301,10 @@ def _check_copy(x: Any, index: Any, source: Any, dim: int) -> int:
 
 
 def _index_add(x: Any, index: Any, source: Any, dim: int, alpha: Any = 1) -> Any:
+    if alpha == 1 and x.ndim and source.size <= INDEXING[0]:
+        result = small_indexing.index_add(x, index, source, wrap_dim(dim, x.ndim))
+        if result is not None:
+            return result
     from ...kernels.scatter import index_add
 
     axis = _check_accumulation(x, index, source, dim, "index_add")
@@ -516,6 +540,10 @@ def put_at(target: Any, values: Any, indices: Sequence[Any], accumulate: bool) -
 
 def _add_at_indices(x: Any, *indices: Any, size: tuple[int, ...]) -> Any:
     """Return zeros of shape `size` with `x` added at the indices, the transpose of `index`."""
+    if x.size <= INDEXING[0]:
+        result = small_indexing.add_at_indices(x, _index_list(indices), tuple(size))
+        if result is not None:
+            return result
     from ...kernels.scatter import index_put_accumulate
 
     only = _single_index(_index_list(indices)) if x.size > INDEXING[0] else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels import small_indexing
 from ..compiled import indexing_kernels
 from ..compiled.thresholds import COPIES, INDEXING
 from .indexing import out_of_range
@@ -145,6 +146,10 @@ def _row_weights(indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: 
 
 
 def _add_rows(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    if padding_idx < 0 and not scale_grad_by_freq and g.size <= INDEXING[0] and g.ndim == indices.ndim + 1:
+        result = small_indexing.add_rows(g, indices, rows)
+        if result is not None:
+            return result
     from ...kernels.scatter import index_add_rows
 
     flat = indices.reshape(-1)

@@ -95,6 +95,13 @@ def _col2im(x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: 
     n = x.shape[0]
     area = prod(kernel_size)
     c = x.shape[1] // area
+    if x.size < SMALL_CONVOLUTION:
+        from ...kernels import small_convolution
+
+        result = small_convolution.columns_to_images(
+            x, (n, c, *output_size), tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
+        if result is not None:
+            return result
     positions = window_count(output_size, kernel_size, stride, padding, dilation)
     parts = x.reshape(n, c, *kernel_size, *positions)
     out = np.zeros((n, c, *(m + 2 * p for m, p in zip(output_size, padding, strict=True))), x.dtype)

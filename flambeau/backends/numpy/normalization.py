@@ -5,6 +5,7 @@ Rows are processed in blocks that fit in a core's cache.
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
@@ -91,6 +92,15 @@ def _blocks(rows: Any) -> list[slice]:
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
+def _ones(size: int, dtype: np.dtype) -> Any:
+    return _few_ones(size, dtype) if size <= 1024 else np.ones(size, dtype)
+
+
+@functools.lru_cache(256)
+def _few_ones(size: int, dtype: np.dtype) -> Any:
+    return np.ones(size, dtype)
+
+
 def _tiled(row: Any, rows: Any) -> Any:
     """Return a row repeated for each row of a block: NumPy multiplies equal shapes twice as fast as broadcast ones.
 
@@ -111,7 +121,7 @@ def _standardize_rows(rows: Any, weight: Any, bias: Any, eps: float, out: Any) -
     """Write each row, standardized, scaled and shifted, to `out`; return the means and 1 / √(var + eps)."""
     size = rows.dtype.type(rows.shape[1])
     mean, rstd = np.empty(rows.shape[0], rows.dtype), np.empty(rows.shape[0], rows.dtype)
-    ones = np.ones(rows.shape[1], rows.dtype)
+    ones = _ones(rows.shape[1], rows.dtype)
     weight, bias = _tiled(weight, rows), _tiled(bias, rows)
     for block in _blocks(rows):
         x, y = rows[block], out[block]
@@ -134,7 +144,7 @@ def _standardize_rows_backward(scaled: Any, y: Any, rstd: Any, out: Any) -> Any:
     """Return the gradient of rows from that of their standardized rows `y`, for a block; `out` may be `y`."""
     size = y.dtype.type(y.shape[1])
     projection = np.vecdot(scaled, y)[:, None] / size
-    total = np.dot(scaled, np.ones(y.shape[1], y.dtype))[:, None] / size
+    total = np.dot(scaled, _ones(y.shape[1], y.dtype))[:, None] / size
     np.multiply(y, projection, out=out)
     np.add(out, total, out=out)
     np.subtract(scaled, out, out=out)
@@ -160,7 +170,7 @@ def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape
     factor = _tiled(weight, rows)
     for block in _blocks(rows):
         grad_block = flat[block]
-        ones = np.ones(len(grad_block), x.dtype)
+        ones = _ones(len(grad_block), x.dtype)
         if by_bias is not None:
             by_bias += np.dot(ones, grad_block)
         if by_weight is None and by_input is None:

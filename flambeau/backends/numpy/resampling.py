@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..compiled import resampling_kernels
-from .indexing import _index_select
 
 Taps = tuple[tuple[int, ...], ...]
 Weights = tuple[tuple[float, ...], ...] | None
@@ -17,6 +17,16 @@ Weights = tuple[tuple[float, ...], ...] | None
 MATRIX_TAPS = 6
 #: at most so many phases, and slices of each, are added one by one
 FEW_RUNS = 6
+
+
+@functools.lru_cache(1024)
+def _rows_of(row: tuple[int, ...]) -> np.ndarray:
+    return np.array(row)
+
+
+@functools.lru_cache(1024)
+def _column_of(column: tuple[float, ...], dtype: np.dtype) -> np.ndarray:
+    return np.array(column, dtype)
 
 
 def _matrix(dtype: np.dtype, size: int, positions: Taps, weights: tuple[tuple[float, ...], ...]) -> np.ndarray:
@@ -30,7 +40,7 @@ def _matrix(dtype: np.dtype, size: int, positions: Taps, weights: tuple[tuple[fl
 def _resample(x: Any, dim: int, size: int, positions: Taps, weights: Weights) -> Any:
     """Return the sums over taps of `weights · x[positions]` along a dimension."""
     if weights is None:
-        return _index_select(x, np.array(positions[0]), dim)
+        return x.take(_rows_of(positions[0]), dim)
     if len(positions) >= MATRIX_TAPS:
         product = np.matmul(np.moveaxis(x, dim, -1), _matrix(x.dtype, size, positions, weights))
         return np.ascontiguousarray(np.moveaxis(product, -1, dim))
@@ -40,17 +50,19 @@ def _resample(x: Any, dim: int, size: int, positions: Taps, weights: Weights) ->
     along = (-1, *(1,) * (-dim - 1))
     total = None
     for row, column in zip(positions, weights, strict=True):
-        term = _index_select(x, np.array(row), dim)
-        np.multiply(term, np.array(column, x.dtype).reshape(along), out=term)
+        term = x.take(_rows_of(row), dim)
+        np.multiply(term, _column_of(column, x.dtype).reshape(along), out=term)
         total = term if total is None else np.add(total, term, out=total)
     return total
 
 
-def _ascending_runs(rows: np.ndarray) -> list[tuple[slice, slice]] | None:
+@functools.lru_cache(1024)
+def _ascending_runs(row: tuple[int, ...]) -> list[tuple[slice, slice]] | None:
     """Return pairs of slices, of positions and of outputs, that say what is added where; None if they are many.
 
     Where each position is used k times (a scale of k), every k-th output has the next position.
     """
+    rows = _rows_of(row)
     step = max(1, -(-rows.size // (int(rows[-1]) - int(rows[0]) + 1))) if rows.size else 1
     if step > FEW_RUNS:
         return None
@@ -81,13 +93,13 @@ def _resample_backward(g: Any, dim: int, size: int, positions: Taps, weights: We
     along = (-1, *(1,) * (-dim - 1))
     lead = (slice(None),) * axis
     for i, row in enumerate(positions):
-        rows = np.array(row)
-        values = g if weights is None else g * np.array(weights[i], g.dtype).reshape(along)
-        runs = _ascending_runs(rows)
+        values = g if weights is None else g * _column_of(weights[i], g.dtype).reshape(along)
+        runs = _ascending_runs(row)
         if runs is not None:
             for target, source in runs:
                 out[(*lead, target)] += values[(*lead, source)]
             continue
+        rows = _rows_of(row)
         starts = np.flatnonzero(np.diff(rows, prepend=-1))  # positions do not decrease: each run is one sum
         out[(*lead, rows[starts])] += np.add.reduceat(values, starts, axis)
     return out

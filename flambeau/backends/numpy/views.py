@@ -185,6 +185,8 @@ def _broadcast_to(x: Any, size: tuple[int, ...]) -> Any:
         x = np.asarray(x)
         if 1 not in size:  # a NumPy scalar, e.g. a sum's gradient
             return np.ndarray(size, x.dtype, x, 0, (0,) * len(size))
+    elif not x.ndim and 1 not in size:
+        return np.ndarray(size, x.dtype, x, 0, (0,) * len(size)) if size else x
     return x if x.shape == tuple(size) else _expand(x, tuple(size))
 
 
