@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ..engine.profiler_events import USER, Timeline, active_timeline, record_span, trace_metadata
 from ..modes import active_profilers
+from .collective_counts import listeners, note
 from .world import world
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,6 +47,8 @@ def recorded(operator: str, collective: str, inputs: int = 0) -> Callable[[F], F
     def decorate(method: F) -> F:
         @functools.wraps(method)
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if listeners:
+                note(operator)
             timeline = active_timeline() if active_profilers[0] else None
             if timeline is None:
                 return method(self, *args, **kwargs)

@@ -11,6 +11,7 @@ from .._tensor import Tensor
 from .._tensor import functions as _functions
 from .._tensor.dispatch.custom_function import Function
 from .._tensor.tensor import wrap
+from ..c10d.collective_counts import functional
 from ..c10d.process_group import ProcessGroup
 from ..c10d.reduce_op import ReduceOp
 from . import collectives as dist
@@ -106,7 +107,8 @@ def broadcast(self: Tensor, src: int, group: Any, tag: str = "") -> Tensor:
         tag: tells groups of the same ranks apart.
     """
     out = _copy(self)
-    dist.broadcast(out, group=_resolve_group(group, tag), group_src=src)
+    with functional("broadcast"):
+        dist.broadcast(out, group=_resolve_group(group, tag), group_src=src)
     return out
 
 
@@ -115,7 +117,8 @@ class _AllReduce(Function):
     def forward(ctx: Any, tensor: Any, op: str, group: Any) -> Any:
         ctx.op, ctx.group = op, group
         out = _copy(tensor)
-        dist.all_reduce(out, _op(op), group)
+        with functional("all_reduce"):
+            dist.all_reduce(out, _op(op), group)
         return out
 
     @staticmethod
@@ -151,7 +154,8 @@ def all_reduce(self: Tensor, reduceOp: str, group: Any, tag: str = "") -> Tensor
 def _gathered(tensor: Any, group: ProcessGroup) -> Any:
     own = tensor.detach().contiguous()
     out = own.new_empty((own.shape[0] * group.size(), *own.shape[1:]))
-    dist.all_gather_into_tensor(out, own, group)
+    with functional("all_gather_into_tensor"):
+        dist.all_gather_into_tensor(out, own, group)
     return out
 
 
@@ -181,7 +185,8 @@ class _ReduceScatter(Function):
             raise AssertionError(f"input dimension {dim} ({own.shape[dim]} must be a multiple of group_size {n})")
         own = (own if dim == 0 else functions.cat(functions.chunk(own, n, dim))).contiguous()
         out = own.new_empty((own.shape[0] // n, *own.shape[1:]))
-        dist.reduce_scatter_tensor(out, own, _op(op), group)
+        with functional("reduce_scatter_tensor"):
+            dist.reduce_scatter_tensor(out, own, _op(op), group)
         return out
 
     @staticmethod
@@ -249,7 +254,8 @@ class _AllToAll(Function):
         own = tensor.detach().contiguous()
         length = own.shape[0] if output_sizes is None else sum(output_sizes)
         out = own.new_empty((length, *own.shape[1:]))
-        dist.all_to_all_single(out, own, output_sizes, input_sizes, group)
+        with functional("all_to_all_single"):
+            dist.all_to_all_single(out, own, output_sizes, input_sizes, group)
         return out
 
     @staticmethod
@@ -302,7 +308,8 @@ def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Any, tag: str = 
     outgoing[src_dst[rank]] = count
     flat = _copy(self).view(-1)
     out = wrap(np.zeros_like(flat._array))
-    dist.all_to_all_single(out, flat, incoming, outgoing, pg)
+    with functional("all_to_all_single"):
+        dist.all_to_all_single(out, flat, incoming, outgoing, pg)
     return out.view(self.shape)
 
 
@@ -315,7 +322,8 @@ def all_reduce_coalesced(self: list[Tensor], reduceOp: str, group: Any, tag: str
         group: the processes.
         tag: tells groups of the same ranks apart.
     """
-    return [all_reduce(each, reduceOp, group, tag) for each in self]
+    with functional("all_reduce_coalesced"):
+        return [all_reduce(each, reduceOp, group, tag) for each in self]
 
 
 def all_gather_into_tensor_coalesced(self: list[Tensor], group: Any, tag: str = "") -> list[Tensor]:
@@ -326,7 +334,8 @@ def all_gather_into_tensor_coalesced(self: list[Tensor], group: Any, tag: str = 
         group: the processes.
         tag: tells groups of the same ranks apart.
     """
-    return [all_gather_tensor(each, 0, group, tag) for each in self]
+    with functional("all_gather_into_tensor_coalesced"):
+        return [all_gather_tensor(each, 0, group, tag) for each in self]
 
 
 def reduce_scatter_tensor_coalesced(inputs: list[Tensor], reduceOp: str, scatter_dim: list[int], group: Any,
@@ -340,5 +349,6 @@ def reduce_scatter_tensor_coalesced(inputs: list[Tensor], reduceOp: str, scatter
         group: the processes.
         tag: tells groups of the same ranks apart.
     """
-    return [reduce_scatter_tensor(each, reduceOp, dim, group, tag) for each, dim in zip(inputs, scatter_dim,
-                                                                                        strict=True)]
+    with functional("reduce_scatter_tensor_coalesced"):
+        return [reduce_scatter_tensor(each, reduceOp, dim, group, tag)
+                for each, dim in zip(inputs, scatter_dim, strict=True)]

@@ -25,7 +25,9 @@ from ._dtensor import DTensor
 from ._dtensor_spec import DTensorSpec, spec_of
 from ._factory_operators import CALLS
 from ._ops import OpCall, choose, rule_of
+from ._outs import into_outs, names_of_outs
 from ._redistribute import redistribute_local_tensor
+from ._registered import registered, run_registered
 from ._sharding import row_major_strides
 
 #: parameters that do not change placements and shapes
@@ -58,10 +60,22 @@ class OpDispatcher:
         pending = asked.get()
         if pending is None or pending[0] is not func:
             call = CALLS.get(str(func).removesuffix(".default"))
+            rule = registered.get(func)
+            if rule is not None:
+                return run_registered(func, rule, args, kwargs)
             if call is None:
+                if any(name in kwargs for name in names_of_outs(func)):
+                    return into_outs(func, args, kwargs)
                 raise NotImplementedError(f"Operator {func} does not have a sharding strategy registered.")
             return call(*args, **kwargs)
         in_place = writing.get()
+        rule = registered.get(func)
+        if rule is not None and not in_place:
+            token = asked.set(None)
+            try:
+                return run_registered(func, rule, args, kwargs, metadata(pending[1], pending[2], pending[3]))
+            finally:
+                asked.reset(token)
         token, write_token = asked.set(None), writing.set(False)
         try:
             return self.run(func, pending[1], pending[2], pending[3], in_place)

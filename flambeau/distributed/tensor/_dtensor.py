@@ -78,7 +78,7 @@ class DTensor(Tensor):
 
     _local_tensor: Tensor
     _spec: DTensorSpec
-    _lacks_elements = True
+    _lacks_elements = _has_parts = True
     #: runs operators; `_dispatch` sets it
     _op_dispatcher: ClassVar[Any] = None
     __torch_function__ = DISABLED

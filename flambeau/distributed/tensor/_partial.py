@@ -6,10 +6,10 @@ from typing import Any
 
 from ... import dtypes
 from ..._tensor import functions as _functions
+from ...c10d.collective_counts import functional
 from ...c10d.reduce_op import ReduceOp
 from ..collectives import all_reduce, reduce_scatter_tensor
 from ..placement_types import Partial
-from ._collective_counts import note
 
 functions: Any = _functions
 
@@ -65,15 +65,16 @@ def _op_of(placement: Partial) -> Any:
 
 def reduced(placement: Partial, local: Any, group: Any) -> Any:
     """The reduction over all processes of a group, as a new tensor."""
-    note("all_reduce")
     out = _before(placement, local)
     out = out.clone() if out is local else out
     out = out.contiguous()
     if out.dtype.name == "bool":
         whole = out.to(dtype=dtypes.uint8)
-        all_reduce(whole, _op_of(placement), group)
+        with functional("all_reduce"):
+            all_reduce(whole, _op_of(placement), group)
         return whole.bool()
-    all_reduce(out, _op_of(placement), group)
+    with functional("all_reduce"):
+        all_reduce(out, _op_of(placement), group)
     return _after(placement, out, group.size())
 
 
@@ -81,8 +82,8 @@ def reduced_part(placement: Partial, padded: Any, group: Any) -> Any:
     """A process's part of the reduction of a tensor whose first dimension has equal parts for all processes."""
     own = _before(placement, padded).contiguous()
     out = own.new_empty((own.shape[0] // group.size(), *own.shape[1:]))
-    note("reduce_scatter_tensor")
-    reduce_scatter_tensor(out, own, _op_of(placement), group)
+    with functional("reduce_scatter_tensor"):
+        reduce_scatter_tensor(out, own, _op_of(placement), group)
     return _after(placement, out, group.size())
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..._tensor import functions as _functions
+from ...c10d.collective_counts import functional
 from ..collectives import all_gather_into_tensor, all_to_all_single
 from ..placement_types import Placement, Replicate
-from ._collective_counts import note
 from ._dtensor_spec import DTensorSpec
 from ._partial import reduced, reduced_part, summand
 from ._sharding import is_shard, shard_order, shard_range, size_before
@@ -131,8 +131,8 @@ def gathered(local: Any, dim: int, length: int, group: Any) -> Any:
     full = -(-length // size)
     own = _padded(local.detach(), dim, full).contiguous()
     out = own.new_empty((size * own.shape[0] if own.ndim else size, *own.shape[1:]))
-    note("all_gather_into_tensor")
-    all_gather_into_tensor(out, own, group)
+    with functional("all_gather_into_tensor"):
+        all_gather_into_tensor(out, own, group)
     if dim:
         out = functions.cat(functions.chunk(out, size, 0), dim)
     return out.narrow(dim, 0, length) if size * full != length else out
@@ -168,8 +168,8 @@ def exchanged(local: Any, dim: int, length: int, to: int, to_length: int, group:
         shapes.append(tuple(shape))
     counts = [_count(each) for each in shapes]
     out = own.new_empty((sum(counts),))
-    note("all_to_all_single")
-    all_to_all_single(out, functions.cat(pieces), counts, [each.numel() for each in pieces], group)
+    with functional("all_to_all_single"):
+        all_to_all_single(out, functions.cat(pieces), counts, [each.numel() for each in pieces], group)
     return functions.cat([each.view(s) for each, s in zip(functions.split(out, counts), shapes, strict=True)], dim)
 
 

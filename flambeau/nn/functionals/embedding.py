@@ -105,6 +105,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
                                "num_classes argument.")
         return (tensor.unsqueeze(-1) == fn.arange(num_classes)).to(tensor.dtype)
+    if special[0] and getattr(type(tensor), "_has_parts", False):
+        if num_classes == -1:
+            num_classes = int(tensor.max()) + 1
+        classes = fn.cumsum(tensor.new_ones((num_classes,)), 0) - 1  # placed as a tensor that all processes have
+        return (tensor.unsqueeze(-1) == classes).to(dtype=tensor.dtype)
     if tensor.is_meta:
         tensor.max().item()  # which raises
     if special[0] and num_classes != -1:  # truth values, which a compiled program guards on

@@ -188,6 +188,69 @@ def main(torch, rank, size):
                 placements, parameters, mode.get_total_counts()]
     log("counts by module", counted_by_module)
 
+    # functions that write to other tensors, and new classes
+    for p in (S(0), S(1), R(), P()):
+        log(f"one_hot, {p}", lambda p=p: torch.nn.functional.one_hot(
+            placed(index, p) if p != P() else placed(index, S(0)), 8).full_tensor())
+        log(f"fill_ of {p}", lambda p=p: [str((x := placed(M.clone(), p).fill_(2)).placements), x.full_tensor()])
+        for q in (S(0), R(), P()):
+            def outs(p=p, q=q):
+                out = placed(torch.zeros_like(M), q)
+                result = torch.add(placed(M, p), placed(M, p), out=out)
+                return [result is out, str(out.placements), out.full_tensor()]
+            log(f"out= of {q}, {p}", outs)
+        log(f"mm with out=, {p}", lambda p=p: torch.mm(
+            placed(M, p), placed(M.t().contiguous(), R()), out=placed(M.new_zeros(6, 6), R())).full_tensor())
+
+    def registered():
+        @experimental.register_sharding(torch.ops.aten.cummax.default)
+        def rows(x, dim):
+            return [([R(), R()], [R(), None]), ([S(0), S(0)], [S(0), None])]
+        return [[str(x.placements), x.full_tensor()] for x in torch.cummax(placed(A, S(0)), 1)]
+    log("register_sharding", registered)
+
+    def registered_operator():
+        @torch.library.custom_op("tests_distributed::scaled", mutates_args=())
+        def scaled(x: torch.Tensor, factor: float) -> torch.Tensor:
+            return x * factor
+
+        scaled.register_fake(lambda x, factor: torch.empty_like(x))
+
+        @experimental.register_sharding(torch.ops.tests_distributed.scaled.default)
+        def placements(x, factor):
+            return [([p], [p, None]) for p in (R(), P(), *map(S, range(x.ndim)))]
+        found = [torch.ops.tests_distributed.scaled(placed(M, p), 3.) for p in (S(0), S(1), R(), P())]
+        return [[str(x.placements), x.full_tensor()] for x in found]
+    log("register_sharding of a new operator", registered_operator)
+
+    def collectives():
+        debug = import_module(f"{torch.__name__}.distributed.tensor.debug")
+        functional = import_module(f"{torch.__name__}.distributed._functional_collectives")
+        fully_shard = import_module(f"{torch.__name__}.distributed.fsdp").fully_shard
+        x = torch.ones(2 * size)
+
+        def count(function):
+            with debug.CommDebugMode() as mode:
+                function()
+            return sorted((str(op), n) for op, n in mode.get_comm_counts().items() if n)
+
+        def step(net):
+            net(torch.ones(2, 4)).sum().backward()
+
+        net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+        for layer in net:
+            fully_shard(layer)
+        wrapped = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+        return [count(function) for function in (
+            lambda: dist.all_reduce(x), lambda: dist.all_gather_into_tensor(torch.zeros(2 * size * size), x),
+            lambda: dist.all_gather([torch.zeros_like(x) for _ in range(size)], x), lambda: dist.broadcast(x, 0),
+            lambda: dist.reduce_scatter_tensor(torch.zeros(2), x), lambda: dist.all_gather_object([None] * size, 1),
+            lambda: dist.barrier(), lambda: functional.all_reduce(x, "sum", mesh),
+            lambda: functional.all_gather_into_tensor_coalesced([x, x], mesh),
+            lambda: functional.reduce_scatter_tensor(x, "sum", 0, mesh), lambda: step(fully_shard(net)),
+            lambda: step(wrapped))]
+    log("collectives", collectives)
+
     # errors
     log("mixed", lambda: placed(M, S(0)) + M)
     log("not a leaf", lambda: tensor.distribute_tensor(M.clone().requires_grad_() * 2, mesh, [S(0)]))

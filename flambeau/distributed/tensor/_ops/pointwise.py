@@ -107,11 +107,8 @@ def copy(call: OpCall, size: int) -> list[Strategy]:
 
 @rule("_zero", "_fill_scalar_", "_fill_scalar")
 def filled(call: OpCall, size: int) -> list[Strategy]:
-    """The same number everywhere."""
-    result = broadcast_shards(call)
-    value = call.params.get("value", 0)
-    return result + [call.strategy({0: p}, p) for p in call.inputs[0].placements
-                     if p.is_partial() and (value == 0 or p.is_partial("avg"))]
+    """The same number everywhere: as in PyTorch, also in each summand."""
+    return broadcast_shards(call) + [call.strategy({0: p}, p) for p in call.inputs[0].placements if p.is_partial()]
 
 
 RULES["_causal_mask"] = RULES["_causal_zero"] = Rule(

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from typing import Any
 
+from ....c10d.collective_counts import listeners
 from ....ops.overloads import OpOverloadPacket, namespace_of
 from ....utils._python_dispatch import TorchDispatchMode
-from .._collective_counts import listeners
 from .._dtensor import DTensor
 from ._module_tracker import CommModeModuleTracker
 from ._tables import tracing_table, write_json
@@ -17,12 +17,11 @@ _COLORS = re.compile(r"\x1B\[[0-?]*[ -/]*[@-~]")
 
 
 class CommDebugMode(TorchDispatchMode):
-    """Count the collectives of distributed tensors in a block, and note the operators of each module.
-
-    Collectives that a program starts itself, and those of data parallel wrappers, do not count.
+    """Count the collectives in a block, and note the operators of each module.
 
     Attributes:
-        comm_counts: the number by operator of `torch.ops.c10d_functional`.
+        comm_counts: the number by operator: of `torch.ops.c10d_functional` for distributed tensors and functional
+            collectives, of `torch.ops.c10d` for those that programs and data parallel wrappers start.
         comm_module_counts: such numbers by module and pass ("forward", "backward"), with those of its submodules.
         comm_module_operation_counts: the operators by module, in their order.
         advanced_module_tracker: what is known of the modules.
@@ -72,22 +71,24 @@ class CommDebugMode(TorchDispatchMode):
             "device_mesh": str(inputs[-1].device_mesh) if inputs else "", "is_bw": tracker.is_bw,
             "is_activation_checkpointing": tracker.activation_checkpointing})
 
-    def _count(self, name: str) -> None:
+    def _count(self, namespace: str, name: str) -> None:
         """Count a collective for the module at the moment, and the modules around it."""
-        tracker, packet = self.advanced_module_tracker, _packet(name)
+        if namespace == "c10d" and name not in _COUNTED:
+            return
+        tracker, packet = self.advanced_module_tracker, namespace_of(namespace).packet(name)
         self.comm_counts[packet] += 1
         for module in tracker.module_parents_dict.get(tracker.name, set()) | {tracker.name}:
             counts = self.comm_module_counts.setdefault(
                 module, {"forward": defaultdict(int), "backward": defaultdict(int)})
             counts["backward" if tracker.is_bw else "forward"][packet] += 1
-        self._note(f"_c10d_functional.{name}.default", [])
+        self._note(f"{'_' if namespace == 'c10d_functional' else ''}{namespace}.{name}.default", [])
 
     def get_total_counts(self) -> int:
         """The number of collectives."""
         return sum(self.comm_counts.values())
 
     def get_comm_counts(self) -> dict[OpOverloadPacket, int]:
-        """The number by operator of `torch.ops.c10d_functional`; 0 for those that were not started."""
+        """The number by operator; 0 for those that were not started."""
         return self.comm_counts
 
     def get_parameter_info(self) -> dict[str, dict[str, Any]]:
@@ -130,11 +131,17 @@ class CommDebugMode(TorchDispatchMode):
         return f"CommDebugMode(get_total_counts()={self.get_total_counts()})"
 
 
-def _packet(name: str) -> Any:
-    return namespace_of("c10d_functional").packet(name)
+#: the operators of process groups that count
+_COUNTED = frozenset(("_allgather_base_", "_reduce_scatter_base_", "allgather_", "allgather_coalesced_",
+                      "allgather_into_tensor_coalesced_", "allreduce_", "allreduce_coalesced_", "alltoall_",
+                      "alltoall_base_", "broadcast_", "gather_", "scatter_", "reduce_", "reduce_scatter_",
+                      "reduce_scatter_tensor_coalesced_"))
+_FUNCTIONAL = ("all_gather_into_tensor", "all_gather_into_tensor_coalesced", "all_reduce", "all_reduce_coalesced",
+               "all_to_all_single", "broadcast", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced")
 
-
-for _name in ("all_gather_into_tensor", "all_reduce", "all_to_all_single", "reduce_scatter_tensor"):
-    _packet(_name)
+for _name in _FUNCTIONAL:
+    namespace_of("c10d_functional").packet(_name)
+for _name in _COUNTED:
+    namespace_of("c10d").packet(_name)
 
 __all__ = ["CommDebugMode"]
