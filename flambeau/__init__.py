@@ -76,10 +76,11 @@ for _class in (Tensor, Size, device, dtype, finfo, iinfo, layout, memory_format)
     _class.__module__ = __name__
 
 #: subpackages imported on first access, so that `import flambeau` stays fast
-_LAZY = ("_C", "_higher_order_ops", "_library", "_ops", "_prims", "_prims_common", "_refs", "_subclasses", "amp",
-         "compiler", "cuda", "distributed", "distributions", "export", "fft", "func", "functorch", "fx", "interop",
-         "jit", "library", "linalg", "masked", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides",
-         "profiler", "random", "serialization", "signal", "sparse", "special", "storage", "testing", "utils", "viz")
+_LAZY = ("_C", "_dispatch", "_higher_order_ops", "_library", "_ops", "_prims", "_prims_common", "_refs",
+         "_subclasses", "amp", "compiler", "cuda", "distributed", "distributions", "export", "fft", "func",
+         "functorch", "fx", "interop", "jit", "library", "linalg", "masked", "multiprocessing", "nested", "nn",
+         "onnx", "optim", "overrides", "profiler", "random", "serialization", "signal", "sparse", "special",
+         "storage", "testing", "utils", "viz")
 
 #: operators of cuDNN, MIOpen, oneDNN and quantization
 _OF_OTHER_BACKENDS = """
@@ -205,7 +206,8 @@ _MODULE_ALIASES = {
                  for name in ("functional", "hub", "monitor", "torch_version", "types")},
               "futures": "runtime.futures", "__config__": "environment.build_config",
               "__future__": "environment.future_behavior",
-              "_VF": "variable_functions", "_export": "export", "_jit_internal": "jit.internal",
+              "_VF": "variable_functions", "_decomp": "export.decomp_registry", "_export": "export",
+              "_jit_internal": "jit.internal",
               "_classes": "environment.script_classes", "classes": "environment.script_classes",
               "_lobpcg": "autograd.lobpcg",
               "_guards": "_subclasses.guards", "_logging": "environment.logging",

@@ -35,7 +35,7 @@ LAYERS: list[list[str]] = [
     ["_higher_order_ops", "distributions"],
     ["interop", "optim"],
     ["overrides"],
-    ["_C", "_library", "_ops", "library"],
+    ["_C", "_dispatch", "_library", "_ops", "library"],
     ["compiler"],
     ["serialization"],
     ["environment"],

@@ -9,7 +9,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..trees import tree_leaves
 
-__all__ = ["cond"]
+__all__ = ["cond", "cond_op"]
 
 
 def cond(pred: bool | int | float | Tensor, true_fn: Callable[..., Any], false_fn: Callable[..., Any],
@@ -40,3 +40,7 @@ def cond(pred: bool | int | float | Tensor, true_fn: Callable[..., Any], false_f
         raise RuntimeError("Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of "
                            f"tensor leaves, but got {operands}.")
     return (true_fn if builtins.bool(pred) else false_fn)(*operands)
+
+
+#: the operator that a handler of operators sees in PyTorch; here a branch is taken before any
+cond_op = cond

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._tensor import functions
+from .. import special
+from .._tensor import foreach, functions
 from ..nn import functional as F
 from ..nn import recurrent
+from ..ops.schemas import aten_names, aten_overloads
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -166,5 +168,32 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "aten.index_put.default": _index_put, "aten.copy.default": _copied, "aten.fill.Scalar": _filled,
     "aten.fill.Tensor": _filled,
 }
+
+def _of_lists(function: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
+    """A function on lists as an operator: it returns a list; nothing if it writes in place."""
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return None if in_place else list(result)
+
+    return run
+
+
+def _add_lists_and_special_functions() -> None:
+    """Enter the functions on lists of tensors, and those of `torch.special`, whose operators have their names."""
+    for name in aten_names():
+        if name.startswith("_foreach_"):
+            function = _of_lists(getattr(foreach, name), name.endswith("_"))
+        elif name.startswith("special_"):
+            found = getattr(special, name.removeprefix("special_"), None)
+            if found is None:
+                continue
+            function = found
+        else:
+            continue
+        for overload in aten_overloads(name):
+            KERNELS.setdefault(f"aten.{name}.{overload}", function)
+
+
+_add_lists_and_special_functions()
 
 __all__ = ["KERNELS"]

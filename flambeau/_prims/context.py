@@ -13,6 +13,13 @@ from ..overrides import TorchFunctionMode, resolve_name
 __all__ = ["TorchRefsMode"]
 
 
+def _has_reference(name: str) -> bool:
+    """Whether `torch._refs`, or a module in it, has a function of a name."""
+    name = name.strip("_") if name.startswith("__") else name
+    return bool(name) and any(getattr(module, name, None) is not None for module in (
+        _refs, _refs.linalg, _refs.special, _refs.fft, _refs.nn.functional))
+
+
 class TorchRefsMode(TorchFunctionMode):
     """A mode that runs the function of `torch._refs` in place of one of `torch`: here the same function.
 
@@ -42,9 +49,7 @@ class TorchRefsMode(TorchFunctionMode):
         if func in torch_function_passthrough:
             with self.prims_mode_cls():
                 return func(*args, **kwargs)
-        name = getattr(func, "__name__", "")
-        known = name.strip("_") if name.startswith("__") else name
-        replacement = func if known and getattr(_refs, known, None) is not None else None
+        replacement = func if _has_reference(getattr(func, "__name__", "")) else None
         if replacement is None and self.strict:
             raise RuntimeError(f"no _refs support for {resolve_name(func)}")
         if replacement is not None and self.should_fallback_fn(self, func, replacement, args, kwargs):

@@ -193,7 +193,7 @@ def check(b: bool, s: Callable[[], str], exc_type: type[Exception] = RuntimeErro
         exc_type: the condition is false.
     """
     warnings.warn("`torch._prims_common.check` is deprecated and will be removed in the future. Please use "
-                  "`torch._check*` functions instead.", DeprecationWarning, stacklevel=2)
+                  "`torch._check*` functions instead.", FutureWarning, stacklevel=2)
     if not b:
         raise exc_type(s())
 

@@ -155,6 +155,7 @@ def _out_of_place(name: str) -> Callable[..., Tensor]:
 #: names that PyTorch spells otherwise, or has as in-place methods only
 _OTHERS: dict[str, Callable[[], Any]] = {
     "swap_axes": functools.partial(getattr, Tensor, "swapaxes"),
+    **{name: functools.partial(getattr, Tensor, name) for name in ("permute", "reshape", "view")},
     **{name: functools.partial(_out_of_place, name) for name in (
         "cauchy", "exponential", "geometric", "log_normal", "zero")},
 }

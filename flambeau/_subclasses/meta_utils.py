@@ -59,16 +59,16 @@ class MetaConverter:
 
 def is_sparse_any(t: Any) -> bool:
     """Whether a tensor has a sparse layout."""
-    from ..devices import strided
+    from ..devices import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
-    return t.layout is not strided
+    return isinstance(t, Tensor) and t.layout in (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 
 
 def is_sparse_coo(t: Any) -> bool:
     """Whether a tensor has the layout `sparse_coo`."""
     from ..devices import sparse_coo
 
-    return t.layout is sparse_coo
+    return isinstance(t, Tensor) and t.layout is sparse_coo
 
 
 def assert_eq(a: Any, b: Any) -> None:

@@ -16,6 +16,8 @@ from ..engine.grad_mode import enable_grad, inference_mode, no_grad, set_grad_en
 _LAZY = {"_unsafe_preserve_version_counter": "flambeau.engine.saved.version_counters",
           "enforce_grad_layout_policy": "flambeau.engine.policies",
           "is_multithreading_enabled": "flambeau.engine.policies",
+          "is_view_replay_enabled": "flambeau.engine.policies",
+          "_force_original_view_tracking": "flambeau.engine.policies",
           "set_multithreading_enabled": "flambeau.engine.policies",
           "NestedIOFunction": "flambeau.autograd.function",
           "Function": "flambeau._tensor.dispatch.custom_function", "SavedTensor": "flambeau.engine.saved.saved_tensors",

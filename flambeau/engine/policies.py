@@ -7,6 +7,8 @@ from contextvars import ContextVar
 _threads: ContextVar[bool] = ContextVar("multithreaded_backward", default=True)
 _layout: ContextVar[bool] = ContextVar("gradient_layout", default=True)
 
+_view_replay: ContextVar[bool] = ContextVar("view_replay", default=False)
+
 keeps_layout = _layout.get
 
 
@@ -48,6 +50,23 @@ class set_multithreading_enabled(_Policy):
     variable = _threads
 
 
+def is_view_replay_enabled() -> bool:
+    """Whether gradients of written views are found by repeating the views; here they always are."""
+    return _view_replay.get()
+
+
+class _force_original_view_tracking(_Policy):
+    """Ask for views to be repeated where gradients of written ones are found; they always are.
+
+    >>> import flambeau as torch
+    >>> with torch.autograd._force_original_view_tracking(True):
+    ...     torch.autograd.is_view_replay_enabled()
+    True
+    """
+
+    variable = _view_replay
+
+
 class enforce_grad_layout_policy(_Policy):
     """Whether a leaf's first gradient is copied into the strides of the leaf; set immediately or for a block.
 
@@ -65,4 +84,5 @@ class enforce_grad_layout_policy(_Policy):
         super().__init__(enable)
 
 
-__all__ = ["enforce_grad_layout_policy", "is_multithreading_enabled", "set_multithreading_enabled"]
+__all__ = ["_force_original_view_tracking", "enforce_grad_layout_policy", "is_multithreading_enabled",
+           "is_view_replay_enabled", "set_multithreading_enabled"]

@@ -57,7 +57,8 @@ class Environment:
     def test(self, suite: Suite, source: Path, outcomes: Path, *, fraction: float, seed: str, processes: int,
              timeout: int, select: str | None, log: Path) -> int:
         """Run the tests of a package; outcomes are appended to a file. The exit status of pytest."""
-        command = [str(self.python), "-m", "pytest", "-p", "outcomes", "-p", "no:cacheprovider", "-q",
+        command = [str(self.python), "-m", "pytest", "-p", "outcomes", "-p", "torchvision_library",
+                   "-p", "no:cacheprovider", "-q",
                    f"--timeout={timeout}", "-n", str(processes), "--max-worker-restart=200",
                    "--continue-on-collection-errors",  # files that need other packages are lost, not the run
                    *suite.options_with(select), *suite.tests]

@@ -190,11 +190,12 @@ below_overrides.update({
 })
 
 
-def _make_wrapper_subclass(cls: type, size: Any, *, strides: Any = None, storage_offset: Any = None,
+def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_offset: Any = None,
                            memory_format: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                            pin_memory: bool = False, requires_grad: bool = False,
                            dispatch_sizes_strides_policy: Any = None, dispatch_device: bool = False,
-                           dispatch_layout: bool = False, **others: Any) -> Any:
+                           dispatch_layout: bool = False, _extra_dispatch_keys: Any = None,
+                           storage_size: Any = None) -> Any:
     """A tensor of a subclass without elements of its own; its `__torch_dispatch__` computes every operator.
 
     Raises:
@@ -203,9 +204,17 @@ def _make_wrapper_subclass(cls: type, size: Any, *, strides: Any = None, storage
     if not handles(cls):
         raise RuntimeError(f"{cls.__name__} must define __torch_dispatch__")
     functions = layer.functions
+    shape, offset = tuple(size), storage_offset or 0
     with without_handlers():
-        memory = functions.empty(tuple(size), dtype=dtype) if strides is None else functions.empty_strided(
-            tuple(size), tuple(strides), dtype=dtype)
+        if strides is None and not offset:
+            memory = functions.empty(shape, dtype=dtype)
+            if memory_format is not None:
+                memory = memory.contiguous(memory_format=memory_format)
+        else:
+            if strides is None:
+                strides = functions.empty(shape, dtype=dtype).stride()
+            last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else -1
+            memory = functions.empty(offset + last + 1, dtype=dtype).as_strided(shape, tuple(strides), offset)
     out = wrap(memory._array, cls)
     out._requires_grad = requires_grad
     note_wrapper(out)
