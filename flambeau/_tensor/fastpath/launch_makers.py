@@ -156,6 +156,16 @@ def _max_pool(a: ndarray, kernel_size: Any, stride: Any, padding: Any, dilation:
     return max_pool_launch(a, positions, kernel_size, stride, padding, dilation)
 
 
+def _max_pool_filling(a: ndarray, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+                      ceil_mode: bool) -> Launch:
+    from ...backends.compiled.families.pooling import max_pool_launch
+    from ...kernels.pooling import pool_output_size
+
+    spatial = a.shape[a.ndim - len(kernel_size):]
+    positions = pool_output_size(spatial, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool_launch(a, positions, kernel_size, stride, padding, dilation, with_indices=True)
+
+
 def _avg_pool(a: ndarray, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
               divisor_override: int | None) -> Launch:
     from ...backends.compiled.families.pooling import avg_pool_launch
@@ -182,4 +192,7 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     "_avg_pool3d": _avg_pool,
 }
 
-__all__ = ["REARRANGING", "elementwise_launch", "launch_of"]
+#: operators that fill a list -> makers of functions that give (result, what the list gets...)
+FILLING: dict[str, Callable[..., Launch]] = {"_max_pool2d": _max_pool_filling, "_max_pool3d": _max_pool_filling}
+
+__all__ = ["FILLING", "REARRANGING", "elementwise_launch", "launch_of"]

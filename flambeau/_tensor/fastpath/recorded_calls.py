@@ -184,18 +184,26 @@ class RecordedCall:
         self.last, self.several, self.count = last, several, count
         self.views, self.templates = views, templates
         self.forward = values_of(launches, any(each is not None and each.list_at >= 0 for each in templates))
-        kept = {last}
-        for step in range(len(launches) - 1, -1, -1):
-            template, view = templates[step], views[step]
-            slot = count + step
+        kept, seen = {last}, last  # what users see: the result, and what it is a view of
+        while seen >= count and (view := views[seen - count]) is not None:
+            seen = view[0]
+            kept.add(seen)
+        visible = set(kept)
+        for step, template in enumerate(templates):
             if template is not None:
                 kept.update(each for each, _ in template.saved_inputs if each >= 0)
                 if template.plan.saved_outputs:
-                    kept.add(slot)
-            if view is not None and slot in kept:
-                kept.add(view[0])
-        self.steps = tuple([(count + step, count + step in kept, views[step], templates[step])
-                            for step in range(len(launches))])
+                    kept.add(count + step)
+        steps = []
+        for step in range(len(launches)):
+            slot, view = count + step, views[step]
+            if view is not None and slot not in visible:  # a saved view: nobody but its node sees whose view it is
+                root = slot
+                while root >= count and (source := views[root - count]) is not None:
+                    root = source[0]
+                view = (root, None) if root < count or root in kept else None
+            steps.append((slot, slot in kept, view, templates[step]))
+        self.steps = tuple(steps)
         used = {slot for template in templates if template is not None for slot in template.edges}
         self.arguments = tuple([slot for slot in range(count) if slot in used])
 
@@ -232,7 +240,14 @@ class RecordedCall:
             if is_kept:
                 out = made[slot] = _tensor(values[slot])
                 if view is not None:
-                    as_view(out, made[view[0]], multi=view[1])
+                    source, multi = view
+                    if multi is None:
+                        counter = made[source]._counter
+                        if counter is None:
+                            counter = made[source]._counter = [0]
+                        out._counter = counter
+                    else:
+                        as_view(out, made[source], multi=multi)
             if template is not None:
                 if out is None:
                     out = _Result(values[slot])

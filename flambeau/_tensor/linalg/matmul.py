@@ -27,6 +27,7 @@ from ..dispatch.array_kernels import kernel_of
 from ..dispatch.binding import public_function, write_out
 from ..dispatch.gradient_edge import gradient_edge
 from ..fastpath.levels import beside_levels, beside_vmap
+from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -278,6 +279,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
                         pass
                     else:
                         return wrap(r if r.__class__ is ndarray else np.asarray(r))
+                if (x.ndim > 2 or y.ndim > 2) and (input._requires_grad or other._requires_grad):
+                    return _repeated_matmul(input, other)
         return _matmul(_operand(input, "input", 1), _operand(other, "other", 2))
     left, right = _operand(input, "input", 1), _operand(other, "other", 2)
     if left._array.ndim and right._array.ndim:
@@ -306,6 +309,9 @@ def _matmul(x: Tensor, y: Tensor) -> Tensor:
         if y._array.shape[0] == 1 and y._requires_grad:
             return _matmul(x, fn.squeeze(y, 0))
     return _batched(x, y)
+
+
+_repeated_matmul = repeated(_matmul)
 
 
 def _should_fold(x: Tensor, y: Tensor) -> bool:

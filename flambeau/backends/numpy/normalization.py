@@ -164,9 +164,13 @@ def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape
     size = prod(normalized_shape)
     mean, rstd = saved[0][:, None], saved[1][:, None]
     rows, flat = x.reshape(mean.shape[0], size), g.reshape(mean.shape[0], size)
-    by_input = np.empty(rows.shape, x.dtype) if needs[0] else None
-    by_weight = np.zeros(size, x.dtype) if needs[1] else None
-    by_bias = np.zeros(size, x.dtype) if needs[2] else None
+    # gradients own their memory: leaves take them over
+    input_gradient = np.empty(x.shape, x.dtype) if needs[0] else None
+    weight_gradient = np.zeros(normalized_shape, x.dtype) if needs[1] else None
+    bias_gradient = np.zeros(normalized_shape, x.dtype) if needs[2] else None
+    by_input = None if input_gradient is None else input_gradient.reshape(rows.shape)
+    by_weight = None if weight_gradient is None else weight_gradient.reshape(size)
+    by_bias = None if bias_gradient is None else bias_gradient.reshape(size)
     factor = _tiled(weight, rows)
     for block in _blocks(rows):
         grad_block = flat[block]
@@ -182,9 +186,7 @@ def _layer_norm_backward(g: Any, x: Any, weight: Any = None, *, normalized_shape
         if by_input is not None:
             _standardize_rows_backward(grad_block if factor is None else grad_block * factor[:len(y)], y, rstd[block],
                                        by_input[block])
-    return (None if by_input is None else by_input.reshape(x.shape),
-            None if by_weight is None else by_weight.reshape(normalized_shape),
-            None if by_bias is None else by_bias.reshape(normalized_shape))
+    return input_gradient, weight_gradient, bias_gradient
 
 
 # ----- group normalization -------------------------------------------------------------

@@ -119,7 +119,7 @@ def _reshape(x: Any, size: tuple[int, ...]) -> Any:
     if (x.size > PERMUTED_COPIES[0] and not x.flags.c_contiguous
             and _view_strides(x.shape, element_strides(x), shape) is None):
         x = new_copy(x)
-    return np.reshape(x, shape)
+    return x.reshape(shape)
 
 
 def _t(x: Any) -> Any:

@@ -111,9 +111,14 @@ def _run(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...], geo
     return finished
 
 
-def max_pool_launch(x: ndarray, positions: tuple[int, ...], *geometry: tuple[int, ...]) -> Callable[..., Any] | None:
-    """The function of an array of this layout, row-major, that gives the maxima of its windows; None: there is none."""
-    return _launch(_max_launches, x, positions, geometry)
+def max_pool_launch(x: ndarray, positions: tuple[int, ...], *geometry: tuple[int, ...],
+                    with_indices: bool = False) -> Callable[..., Any] | None:
+    """The function of an array of this layout, row-major, that gives the maxima of its windows; None: there is none.
+
+    Args:
+        with_indices: whether it gives a pair, of the maxima and their flat indices in the planes.
+    """
+    return _launch(_max_launches, x, positions, geometry, with_indices)
 
 
 def avg_pool_launch(x: ndarray, positions: tuple[int, ...], *geometry: Any) -> Callable[..., Any] | None:
@@ -121,8 +126,8 @@ def avg_pool_launch(x: ndarray, positions: tuple[int, ...], *geometry: Any) -> C
     return _launch(_avg_launches, x, positions, geometry)
 
 
-def _launch(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...],
-            geometry: tuple[Any, ...]) -> Callable[..., Any] | None:
+def _launch(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...], geometry: tuple[Any, ...],
+            with_indices: bool = False) -> Callable[..., Any] | None:
     rank = len(spatial)
     kernels = _kernels() if 1 <= rank <= 3 and x.size and prod(spatial) and x.dtype.char in "fd" else None
     if kernels is None or not x.flags.c_contiguous:
@@ -133,10 +138,25 @@ def _launch(launches: Callable[..., Any], x: ndarray, spatial: tuple[int, ...],
     lead, dtype = x.shape[:x.ndim - rank], x.dtype
     images = (1, prod(lead)) if len(lead) < 2 else (prod(lead[:-1]), lead[-1])
     operand = x.reshape(*images, *x.shape[x.ndim - rank:])
-    plan = kernels._plan(launches, (((*images, *spatial), dtype),), False, (operand,), geometry)
+    outs: tuple[Any, ...] = (((*images, *spatial), dtype),)
+    if with_indices:
+        outs = (*outs, ((*images, *spatial), _INT64))
+    plan = kernels._plan(launches, outs, False, (operand,), geometry)
     if plan.enter is None:
         return None
     enter, shape, empty = plan.enter, (*lead, *spatial), np.empty
+    if with_indices:
+        scratch = plan.scratch and plan.scratch + ALIGNMENT
+
+        def run(a: ndarray, _plan: Any = plan) -> tuple[ndarray, ndarray]:
+            values, indices = empty(shape, dtype), empty(shape, _INT64)
+            if scratch:
+                enter(pool(), empty(scratch, np.uint8), values, indices, a)
+            else:
+                enter(pool(), values, indices, a)
+            return values, indices
+
+        return run
     if not plan.scratch:
         return lambda a, _plan=plan: enter(pool(), empty(shape, dtype), a)  # which owns what `enter` reads
     scratch, byte = plan.scratch + ALIGNMENT, np.dtype(np.uint8)
