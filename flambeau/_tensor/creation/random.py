@@ -48,6 +48,17 @@ engine_of_device: list[Any] = [None]
 device_generators: list[Any] = [tuple]
 
 
+#: PyTorch's text, whatever it says of libraries: programs look for it
+_NO_CUDA = (
+    "Cannot get CUDA generator without ATen_cuda library. PyTorch splits its backend into two shared libraries: a CPU "
+    "library and a CUDA library; this error has occurred because you are trying to use some CUDA functionality, but the "
+    "CUDA library has not been loaded by the dynamic linker for some reason.  The CUDA library MUST be loaded, EVEN IF "
+    "you don't directly use any symbols from the CUDA library! One common culprit is a lack of -Wl,--no-as-needed in "
+    "your link arguments; many dynamic linkers will delete dynamic library dependencies if you don't depend on any of "
+    "their symbols.  You can check if this has occurred by using ldd on your binary to see if there is a dependency on "
+    "*_cuda.so library.")
+
+
 class Generator:
     """A random number generator with its own state: mt19937, as PyTorch's on the CPU, or Philox on a CUDA device.
 
@@ -69,8 +80,7 @@ class Generator:
         if self._philox:
             found = devices.cuda_resolver[0](d)
             if found is None:
-                raise RuntimeError("Cannot get CUDA generator without ATen_cuda library: flambeau was asked for a "
-                                   "generator on a GPU, and there is none. Use device='cpu'.")
+                raise RuntimeError(_NO_CUDA)
             self.device, self._engine = found, engine_of_device[0](found)
         else:
             self.device = devices.check(d)
@@ -452,6 +462,17 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
 
 
+def _integer(value: Any) -> int:
+    """A bound, which may be a tensor.
+
+    Raises:
+        TypeError: it is no integer; a guard says more.
+    """
+    if isinstance(value, float):
+        raise TypeError("a bound must be int, not float")
+    return int(value)
+
+
 def randint(*args: Any, generator: Generator | None = None, out: Any = None, dtype: dtype_type | None = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
             **kwargs: Any) -> Tensor:
@@ -486,7 +507,7 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
     if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
         return wrap_new(reserved(shape, d.numpy), device, requires_grad)
     with _lock:
-        stream = _sample(kernels.randint, generator, _count(shape), int(low), int(high), d.numpy)
+        stream = _sample(kernels.randint, generator, _count(shape), _integer(low), _integer(high), d.numpy)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "randint")
 
 
@@ -523,6 +544,12 @@ def _permutations(size: tuple[int, ...], generator: Generator | None, d: dtype_t
     return wrap(np.array(rows, d.numpy).reshape(size))
 
 
+def _own_part(x: Tensor) -> Tensor:
+    """What a process draws for: its part of a distributed tensor, else the tensor."""
+    part: Tensor = x._own_part() if special[0] and getattr(type(x), "_has_parts", False) else x
+    return part
+
+
 def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, operator: str = "normal_", *,
                  over: bool = False) -> np.ndarray:
     """Samples in an array of the input's shape and memory format, in PyTorch's order.
@@ -532,6 +559,8 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
         operator: ATen's name of what fills the array; only `normal_` fills the values of a compressed sparse one.
         over: the samples are for the input itself, in place: use its strides.
     """
+    if special[0]:
+        input = _own_part(input)
     a = input._array if not device_memory.count else handlers.stand_in(input)
     if isinstance(a, SparseArray):
         if operator != "normal_" or isinstance(a, CooArray):
@@ -613,7 +642,7 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randint_like")
     d = dtype or input.dtype
-    first, last = int(low), int(high)
+    first, last = _integer(low), _integer(high)
     if special[0] and _in_vmap():
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
@@ -693,10 +722,10 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
         return bernoulli_(result, p, generator=generator)
     if input._array.dtype.kind not in "fV":
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{input.dtype.scalar_name}'")
+    a = _own_part(input)._array
     with _lock:
-        values = input._array.copy() if is_meta(input) else _sample(
-            kernels.bernoulli_each, generator, input._array, input._array.dtype)
-    values = values.reshape(input._array.shape)
+        values = a.copy() if is_meta(input) else _sample(kernels.bernoulli_each, generator, a, a.dtype)
+    values = values.reshape(a.shape)
     if out is not None:
         check_records_nothing("bernoulli", (input,), (out,))
         return _wrap_sample(dtypes.cast(values, out._array.dtype), out, None, False)
@@ -713,7 +742,8 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     if special[0] and _in_vmap():
         return _draw_in_vmap_from(lambda rates: poisson(rates, generator), [input])
     with _lock:
-        values = input._array.copy() if is_meta(input) else _sample(kernels.poisson, generator, input._array)
+        values = input._array.copy() if is_meta(input) else _sample(
+            kernels.poisson, generator, _own_part(input)._array)
     return apply(REGISTRY["_poisson_PoissonBackward0"], [input], {"values": values})
 
 
@@ -735,7 +765,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 def _generator_and_array(generator: Generator | None, input: Tensor) -> tuple[Generator | None, np.ndarray]:
     """The generator that draws for a tensor, None for the default one, and its elements, on the host."""
-    return (generator, input._array) if not device_memory.count else handlers.host_parameters(generator, input)
+    return (generator, _own_part(input)._array) if not device_memory.count else handlers.host_parameters(
+        generator, input)
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
@@ -792,6 +823,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, g
             return indices.reshape(*front, num_samples)
 
         return _draw_in_vmap_from(rows, [input], out)
+    if special[0] and getattr(type(input), "_has_parts", False):
+        drawn: Tensor = input._by_rows(
+            lambda rows: multinomial(rows, num_samples, replacement, generator=generator), num_samples)
+        return drawn
     with _lock:
         result = meta_array((*input._array.shape[:-1], num_samples), dtypes.int64.numpy) if is_meta(input) else _sample(
             kernels.multinomial, generator, input._array, num_samples, replacement)
@@ -858,6 +893,8 @@ def random_(self: Tensor, from_: Any = None, to: Any = _NOT_GIVEN, *, generator:
     else:
         node = "RandomBackward2" if low is None and high is None else "RandomBackward0"
     d = self._array.dtype
+    if isinstance(low, float) or isinstance(high, float):
+        raise TypeError("random_(): a bound must be int, not float")  # a guard says more
     if low is None and high is not None:
         low = 0
     return _fill(self, f"_random_{node}", lambda n, _: _sample(kernels.random, generator, n, d, low, high))
@@ -877,7 +914,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
             from ..dispatch.vmap_random import fill_batched_from
 
             return fill_batched_from(self, p, lambda probabilities: bernoulli(probabilities, generator=generator))
-        probabilities = np.broadcast_to(p._array, self._array.shape)
+        probabilities = np.broadcast_to(_own_part(p)._array, _own_part(self)._array.shape)
         return _fill(self, "_bernoulli_BernoulliBackward1",
                      lambda n, _: _sample(kernels.bernoulli_each, generator, probabilities, d).reshape(-1), (p,))
     return _fill(self, "_bernoulli_BernoulliBackward2",

@@ -19,7 +19,7 @@ from ..device_mesh import DeviceMesh, _mesh_resources
 from ..placement_types import Placement, Replicate, Shard, _StridedShard
 from ._dtensor_spec import DTensorSpec, spec_of
 from ._redistribute import redistribute_local_tensor
-from ._sharding import is_shard, strides_like
+from ._sharding import is_shard, row_major_strides, strides_like
 
 functions: Any = _functions
 
@@ -103,6 +103,23 @@ class DTensor(Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return DTensor._op_dispatcher.dispatch(func, args, kwargs or {})
+
+    def _own_part(self) -> Tensor:
+        """This process's part, after reductions that are pending: what it draws random numbers for."""
+        with without_handlers():
+            spec = self._spec
+            return redistribute_local_tensor(self._local_tensor, spec, spec.with_placements(
+                gradient_placements(spec.placements)))
+
+    def _by_rows(self, function: Any, length: int) -> DTensor:
+        """The result of a function that makes rows of `length` elements of rows."""
+        spec, last = self._spec, len(self._spec.shape) - 1
+        whole = spec.with_placements([each if is_shard(each) and each.dim != last  # type: ignore[attr-defined]
+                                      else Replicate() for each in spec.placements])
+        shape = (*spec.shape[:-1], length)
+        with without_handlers():
+            local = function(redistribute_local_tensor(self._local_tensor, spec, whole))
+            return DTensor(local, spec_of(spec.mesh, whole.placements, shape, row_major_strides(shape), local.dtype))
 
     @staticmethod
     def _update_operands(operands: tuple[Any, ...]) -> tuple[Any, ...]:

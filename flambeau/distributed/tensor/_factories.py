@@ -7,11 +7,12 @@ from typing import Any
 
 from ... import devices
 from ..._tensor import functions as _functions
+from ...dtypes import get_default_dtype
 from ..device_mesh import DeviceMesh, _mesh_resources
 from ..placement_types import Placement, Replicate
 from ._dtensor import DTensor, normalized
 from ._dtensor_spec import spec_of
-from ._ops.random import local_part
+from ._random import distribute_region
 from ._sharding import row_major_strides
 
 functions: Any = _functions
@@ -31,9 +32,9 @@ def _made(name: str, size: tuple[int, ...], values: tuple[Any, ...], dtype: Any,
         raise AssertionError("layout value not supported!")
     make = getattr(functions, name)
     if name in ("rand", "randn"):
-        whole = make(size, dtype=dtype)
-        spec = spec_of(mesh, placed, size, row_major_strides(size), whole.dtype)
-        local = local_part(whole, spec).clone()
+        spec = spec_of(mesh, placed, size, row_major_strides(size), dtype or get_default_dtype())
+        with distribute_region(spec):
+            local = make(spec.local_shape(), dtype=dtype)
     else:
         dtype = make((), *values, dtype=dtype).dtype
         spec = spec_of(mesh, placed, size, row_major_strides(size), dtype)
@@ -97,7 +98,7 @@ def rand(*size: Any, requires_grad: bool = False, dtype: Any = None, layout: Any
          device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None) -> DTensor:
     """A distributed tensor of uniform random numbers; the arguments are those of `ones`.
 
-    All processes draw the numbers of the whole tensor, so their generators must have the same state.
+    Each process draws the numbers of its part.
     """
     return _made("rand", _size(size), (), dtype, layout, requires_grad, device_mesh, placements)
 

@@ -10,7 +10,7 @@ from ..._tensor.overriding.dispatch import without_handlers
 from ..placement_types import Replicate
 from ._dtensor import DTensor, gradient_placements
 from ._dtensor_spec import spec_of
-from ._ops.random import local_part
+from ._random import distribute_region
 from ._redistribute import redistribute_local_tensor
 from ._sharding import row_major_strides
 
@@ -59,14 +59,15 @@ def _like(name: str) -> Callable[..., DTensor]:
 
 
 def _drawn_like(name: str) -> Callable[..., DTensor]:
-    """Random numbers for a whole tensor, of which each process keeps its part."""
+    """Random numbers, of which each process draws those of its part."""
     def make(x: DTensor, *values: Any, generator: Any = None, **kwargs: Any) -> DTensor:
         options = {**_options(kwargs), **({} if generator is None else {"generator": generator})}
         with without_handlers():
-            whole = getattr(functions, name)(functions.empty(tuple(x._spec.shape), dtype=x.dtype), *values, **options)
             spec = spec_of(x._spec.mesh, gradient_placements(x._spec.placements), x._spec.shape,
-                           row_major_strides(x._spec.shape), whole.dtype)
-            return DTensor(local_part(whole, spec).clone(), spec)
+                           row_major_strides(x._spec.shape), options.get("dtype", x.dtype))
+            with distribute_region(spec, generator):
+                local = getattr(functions, name)(x._local_tensor, *values, **options)
+            return DTensor(local, spec)
 
     return make
 

@@ -202,6 +202,24 @@ def main(torch, rank, size):
         log(f"mm with out=, {p}", lambda p=p: torch.mm(
             placed(M, p), placed(M.t().contiguous(), R()), out=placed(M.new_zeros(6, 6), R())).full_tensor())
 
+    # random numbers
+    random = import_module(f"{torch.__name__}.distributed.tensor._random")
+    draws = {"normal_": torch.nn.init.normal_, "uniform_": lambda x: x.uniform_(2, 3), "rand_like": torch.rand_like,
+             "bernoulli": lambda x: torch.bernoulli(x * 0 + 0.5), "bernoulli_": lambda x: x.bernoulli_(0.3),
+             "dropout": lambda x: torch.nn.functional.dropout(x, 0.5), "poisson": lambda x: torch.poisson(x * 0 + 9),
+             "multinomial": lambda x: torch.multinomial(x + 2, 3), "exponential_": lambda x: x.exponential_()}
+    for kind, draw in draws.items():
+        def drawn(draw=draw):
+            torch.manual_seed(rank)
+            if draw is draws["poisson"] and torch.__name__ == "torch":  # it has no rule
+                return [[torch.poisson(placed(M, p).to_local() * 0 + 9), torch.rand(1)] for p in (S(0), S(1))]
+            return [[draw(placed(M, p)).to_local(), torch.rand(1)] for p in (S(0), S(1))]
+        log(f"{kind} draws", drawn)
+    tracker = object.__new__(random.OffsetBasedRNGTracker)
+    log("offsets of generators", lambda: [
+        tracker._compute_rng_offsets(placed(A, p)._spec) for p in (S(0), S(1), S(2), R())])
+    log("a tracker of CPUs", lambda: random.OffsetBasedRNGTracker(mesh))
+
     def registered():
         @experimental.register_sharding(torch.ops.aten.cummax.default)
         def rows(x, dim):

@@ -1,7 +1,7 @@
-"""Random numbers: all processes draw those of the whole tensor, and keep their part.
+"""Random numbers: on a mesh of CPUs each process draws those of its part from its own generator, as in PyTorch.
 
-So a tensor has the same elements however it is placed, and those that one process draws, as long as all processes have
-the same generator state.
+Processes with the same generator state draw the same numbers for parts that differ; seeds of the ranks make them
+different. On devices with counter-based generators, `tensor._random` moves the offsets.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ def local_part(array: Any, spec: DTensorSpec) -> Any:
 
 def _localize(call: OpCall, inputs: list[Any], outputs: list[DTensorSpec]) -> dict[str, Any]:
     values = call.params["values"]
-    if not hasattr(values, "shape") or tuple(values.shape) != tuple(inputs[0].shape):
+    shape = getattr(values, "shape", None)
+    if shape is None or shape == inputs[0].local_shape() or shape != tuple(inputs[0].shape):
         return call.params
     return {**call.params, "values": local_part(values, inputs[0]).copy()}
 
 
 @rule(*(key for key, op in REGISTRY.items() if op.params == ("values",)), localize=_localize)
 def drawn(call: OpCall, size: int) -> list[Strategy]:
-    """Numbers that were drawn for the whole tensor; of a sum, one process has them."""
+    """Numbers that were drawn; a sum is completed before."""
     return [each for each in broadcast_shards(call) if not isinstance(each.outputs[0], Partial)]
 
 
