@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -44,8 +45,8 @@ class Library:
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
-        if ns == "prim" and kind != "FRAGMENT":
-            raise ValueError(f"{ns} is a reserved namespace, try creating a library with another name.")
+        if ns == "prim" and kind != "IMPL":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF":
             if ns in _DEFINED:
                 raise RuntimeError(
@@ -57,17 +58,21 @@ class Library:
             _DEFINED.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._overloads: list[OpOverload] = []
+        self._destroyer = weakref.finalize(self, _forget, ns, kind, self._overloads)
+        self._destroyer.atexit = False
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Define an operator by its schema; its name.
+        """Define an operator by its schema; its name. It lives as long as the library.
 
         Raises:
-            RuntimeError: it is defined already.
+            RuntimeError: it is defined already, or an unknown kind of alias analysis.
             ValueError: the library is of kind "IMPL".
         """
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
             raise ValueError("Cannot define operators in a Library of kind IMPL")
         overload = define_operator(self.ns, schema, records_itself=True)
@@ -89,13 +94,19 @@ class Library:
         Raises:
             TypeError: the kernel is not callable.
             ValueError: an operator of another namespace.
+            RuntimeError: another dispatch key than the library's.
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if with_keyset:
             raise NotImplementedError("flambeau has no sets of dispatch keys: with_keyset=True is not supported")
+        key = str(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd").rpartition(".")[2]
+        if self.dispatch_key and key != self.dispatch_key:
+            raise RuntimeError(
+                f"impl(\"{op_name}\", ...): Explicitly provided dispatch key ({key}) is inconsistent with the dispatch "
+                f"key of the enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).  Please declare a separate "
+                "TORCH_LIBRARY_IMPL block for this dispatch key and move your impl() there.")
         kernels = self._kernels(op_name)
-        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         if key == "Meta":
             kernels.fake = fn
         if fn is fallthrough_kernel:
@@ -131,11 +142,19 @@ class Library:
 
     def _destroy(self) -> None:
         """Remove the operators that the library defines."""
-        for overload in self._overloads:
-            remove_operator(overload)
-        self._overloads.clear()
-        if self.kind == "DEF":
-            _DEFINED.discard(self.ns)
+        self._destroyer()
+
+
+def _forget(ns: str, kind: str, overloads: list[OpOverload]) -> None:
+    for overload in overloads:
+        remove_operator(overload)
+    overloads.clear()
+    if kind == "DEF":
+        _DEFINED.discard(ns)
+
+
+#: the libraries of operators that are defined without one: they are kept
+_kept: list[Library] = []
 
 
 @contextlib.contextmanager
@@ -150,7 +169,8 @@ def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
 _NAMELESS = re.compile(r"\(.*\) -> .*", re.DOTALL)
 
 
-def define(qualname: Any, schema: Any, *rest: Any, lib: Library | None = None, tags: Any = ()) -> Any:
+def define(qualname: Any, schema: Any, *rest: Any, lib: Library | None = None, tags: Any = (),
+           alias_analysis: str = "") -> Any:
     """Define an operator.
 
     Args:
@@ -172,7 +192,7 @@ def define(qualname: Any, schema: Any, *rest: Any, lib: Library | None = None, t
         library = qualname
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-            library.impl(library.define(schema, *rest), function)
+            library.impl(library.define(schema, *rest or (alias_analysis,)), function)
             return function
 
         return decorate
@@ -183,7 +203,10 @@ def define(qualname: Any, schema: Any, *rest: Any, lib: Library | None = None, t
         raise ValueError('define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but '
                          f'got "{schema}"')
     namespace, _, name = qualname.partition("::")
-    (lib or Library(namespace, "FRAGMENT")).define(name + schema, tags=tags)
+    if lib is None:
+        lib = Library(namespace, "FRAGMENT")
+        _kept.append(lib)
+    lib.define(name + schema, tags=tags)
     return None
 
 

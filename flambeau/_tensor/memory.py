@@ -409,7 +409,9 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     return out
 
 
-def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, *, dispatch_sizes_strides_policy: Any = None,
+                   dispatch_device: bool = False, dispatch_layout: bool = False,
+                   device_for_backend_keys: Any = None) -> Any:
     """An instance of a subclass on the same memory, without a graph."""
     out = wrap(data._array, cls)
     out._requires_grad = require_grad

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 
 from . import aten as aten  # isort: skip
-from .overloads import OpNamespace, namespace_of  # isort: skip
+from .overloads import OpNamespace, namespace_of, namespaces  # isort: skip
 
 #: the files that `load_library` has loaded: none
 loaded_libraries: set[str] = set()
@@ -32,3 +34,14 @@ def __getattr__(name: str) -> OpNamespace:
     if name.startswith("__") or find_spec(f"{__name__}.{name}") is not None:  # a module that is not imported yet
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return namespace_of(name)
+
+
+class _Operators(ModuleType):
+    """The class of this module: a program may forget a library's operators, `del torch.ops.mylib`."""
+
+    def __delattr__(self, name: str) -> None:
+        if namespaces.pop(name, None) is None:
+            super().__delattr__(name)
+
+
+sys.modules[__name__].__class__ = _Operators

@@ -204,6 +204,19 @@ def test_from_numpy_rejects_other_types() -> None:
         torch.from_numpy(frozen)
 
 
+def test_writes_to_read_only_arrays_reach_them() -> None:
+    """As in PyTorch: columns of pandas, which copies on writes, are such arrays."""
+    frozen = np.arange(6.0).reshape(2, 3)
+    frozen.flags.writeable = False
+    with warnings.catch_warnings(action="ignore"):
+        x, shared = torch.from_numpy(frozen), torch.as_tensor(frozen)
+    x[x > 2] = -1
+    x.mul_(2)
+    assert frozen.tolist() == shared.tolist() == [[0.0, 2.0, 4.0], [-2.0, -2.0, -2.0]]
+    assert x.numpy().flags.writeable
+    assert x.untyped_storage().nbytes() == 48
+
+
 def test_python_numbers() -> None:
     assert float(torch.tensor([2.5])) == 2.5
     assert int(torch.tensor(2.7)) == 2

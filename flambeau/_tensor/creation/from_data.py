@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import config, devices, dtypes
 from ...backends.bit_views import resolve
-from ...backends.numpy.memory import check_scalar_fits, convert_scalar
+from ...backends.numpy.memory import check_scalar_fits, convert_scalar, writable
 from ...backends.numpy.uninitialized import fill_uninitialized
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
@@ -459,6 +459,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
                       "means writing to this tensor will result in undefined behavior. You may want to copy the array "
                       "to protect its data or make it writable before converting it to a tensor. This type of warning "
                       "will be suppressed for the rest of this program.", UserWarning, stacklevel=user_stacklevel())
+        ndarray = writable(ndarray)
     if ndarray.dtype.byteorder == ">":
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
                          "byte orders is currently not supported.")
@@ -518,7 +519,7 @@ def frombuffer(buffer: Any, *, dtype: dtype_type, count: int = -1, offset: int =
                       "tensor. This type of warning will be suppressed for the rest of this "
                       "program.", UserWarning, stacklevel=user_stacklevel())
     result = np.frombuffer(buffer, np.uint8, -1 if count < 0 else count * dtype.itemsize, offset).view(dtype.numpy)
-    return wrap_new(result, None, requires_grad)
+    return wrap_new(writable(result), None, requires_grad)
 
 
 def asarray(obj: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: Any = None, copy: bool | None = None,

@@ -36,6 +36,19 @@ def owner(x: np.ndarray) -> np.ndarray:
         x = base
 
 
+class _Exposed:
+    """The memory of an array that may not be written, for an array that may."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self._array = x  # keeps the memory
+        self.__array_interface__ = {**x.__array_interface__, "data": (x.__array_interface__["data"][0], False)}
+
+
+def writable(x: np.ndarray) -> np.ndarray:
+    """The same memory as an array that may be written, which PyTorch's tensors on read-only arrays may."""
+    return x if x.flags.writeable else np.asarray(_Exposed(x))
+
+
 _READABLE = readable()
 _pointer = ctypes.c_void_p.from_address
 
