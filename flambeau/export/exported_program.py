@@ -262,7 +262,7 @@ class ExportedProgram:
 
     def save(self, path: str | os.PathLike[str], *, name: str | None = None, target: str | None = None,
              sizes: dict[str, Any] | None = None, weights: str | None = None, weight_dtype: str | None = None,
-             threads: int | None = None) -> Any:
+             threads: int | None = None, pack_weights: bool | None = None) -> Any:
         """Save the program in the form that the suffix of a path names.
 
         `.so`: a shared library with a C interface, and its header. `.o`: the same as an object file. `.wasm`: a
@@ -277,6 +277,8 @@ class ExportedProgram:
             weights: "inside" the file (the default), or "beside" it in a safetensors file, which may be mapped.
             weight_dtype: in which large float32 weights are stored, "bfloat16" or "int8", to be decoded once.
             threads: of `.so` and `.o`, how many threads a run is planned for; default: 1.
+            pack_weights: whether weights inside are stored as kernels read them, a copy for each processor. Default:
+                for targets of one processor, or up to a megabyte.
 
         Returns:
             For `.so`, `.o` and `.wasm` a report of files, memory and kernels, else None.
@@ -297,8 +299,8 @@ class ExportedProgram:
         if suffix not in _FORMS:
             raise ValueError(f"a program is saved as {', '.join(_FORMS)}, not as {suffix!r} ({os.fspath(path)!r})")
         options = {key: value for key, value in (("name", name), ("target", target), ("sizes", sizes), (
-            "weights", weights), ("weight_dtype", weight_dtype), ("threads", threads))
-                   if value is not None}
+            "weights", weights), ("weight_dtype", weight_dtype), ("threads", threads),
+                                            ("pack_weights", pack_weights)) if value is not None}
         if options and suffix in (".onnx", ".pt2"):
             raise ValueError(f"only compiled programs (.so, .o, .wasm) take {', '.join(options)}, not {suffix}")
         module, function = _FORMS[suffix]

@@ -63,6 +63,19 @@ class Spec(NamedTuple):
         return n
 
 
+class Preparation(NamedTuple):
+    """What a launch does that only rearranges one operand in scratch memory: where that is constant, once is enough.
+
+    Attributes:
+        source: the pointer index of the operand; -1: what earlier launches of the kernel have prepared.
+        begin, end: the bytes of scratch memory that are written.
+    """
+
+    source: int
+    begin: int
+    end: int
+
+
 class Launch(NamedTuple):
     """A kernel launch: a body, the number of chunks, and the plan.
 
@@ -74,6 +87,8 @@ class Launch(NamedTuple):
         words: the plan's 64-bit fields.
         then: the address of a body that is called once, after all chunks; 0 for none.
         scratch: bytes of scratch memory, whose address follows those of the operands.
+        preparation: what the launch prepares, if it does nothing else.
+        prepared: the fields of the plan that are the pointer index of prepared memory, that of scratch memory.
     """
 
     library: compilation.Library
@@ -82,6 +97,8 @@ class Launch(NamedTuple):
     words: tuple[compilation.Word, ...]
     then: compilation.Word = 0
     scratch: int = 0
+    preparation: Preparation | None = None
+    prepared: tuple[int, ...] = ()
 
     @property
     def shared(self) -> bool:

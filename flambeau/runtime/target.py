@@ -44,6 +44,12 @@ def host() -> Host:
     """The machine for which code is generated: this one, unless `FLAMBEAU_TARGET` names another."""
     if is_foreign():
         return Host(*json.loads(os.environ["FLAMBEAU_TARGET"]))
+    return this_machine()
+
+
+@cache
+def this_machine() -> Host:
+    """This machine."""
     triple, cpu, flags, version = _describe_host()
     width = 512 if flags.get("avx512f") and flags.get("avx512vl") else 256 if flags.get("avx2") else 128
     limit = os.environ.get("FLAMBEAU_JIT_WIDTH", "")

@@ -122,7 +122,8 @@ class _Body:
     def _packed(self, plan: Plan, group: Any, number: Any) -> Any:
         """The address of a panel that was packed beforehand, by a plan's fields."""
         b = self.builder
-        place = at(b, at(b, self.scratch, plan["panels.at"]), b.mul(group, plan["group.bytes"]))
+        prepared = b.load(b.gep(self.pointers, [plan["panels.from"]], source_etype=POINTER), typ=POINTER)
+        place = at(b, at(b, prepared, plan["panels.at"]), b.mul(group, plan["group.bytes"]))
         return at(b, place, b.mul(number, plan["panel.bytes"]))
 
     def _moved(self, place: Any, plan: Plan, name: str, indices: Indices) -> Any:
@@ -176,7 +177,8 @@ class _Body:
         result = local(b, I64)
         b.store(i64(0), result)
         with b.if_then(self.winograd):
-            b.store(word(b, at(b, self.scratch, self.plan["flags.at"]), job), result)
+            prepared = self._pointer("panels.from")
+            b.store(word(b, at(b, prepared, self.plan["flags.at"]), job), result)
         return b.icmp_signed("!=", b.load(result, typ=I64), i64(0))
 
     def _fallback_part(self, group: Any, number: Any, target: Any, offsets: Indices, counts: Indices) -> None:

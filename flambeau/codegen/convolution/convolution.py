@@ -47,7 +47,7 @@ class Options(NamedTuple):
 
 def forward(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec] = (), *, stride: Sequence[int],
             padding: Sequence[int], dilation: Sequence[int], groups: int = 1,
-            epilogue: Sequence[Node] | None = None) -> list[Launch]:
+            epilogue: Sequence[Node] | None = None, constant: bool = False) -> list[Launch]:
     """The convolution, f(Σ x[n, c, p · stride + k · dilation − padding] · w[o, c, k], extras).
 
     Args:
@@ -58,6 +58,7 @@ def forward(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec] = 
         stride, padding, dilation: one integer per spatial dimension.
         groups: number of channel groups.
         epilogue: the expressions to store, of the sum (variable 0) and the extras (variables 1, 2, ...).
+        constant: whether the weights are constant, and are packed beforehand wherever that helps.
 
     Returns:
         Launches over the pointers of outputs, x, w, extras, scratch.
@@ -78,18 +79,18 @@ def forward(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec] = 
     array([[[2., 2., 2.]]], dtype=float32)
     """
     options = Options(tuple(stride), tuple(padding), tuple(dilation), groups)
-    return list(_forward(tuple(outputs), x, w, tuple(extras), options, _nodes(epilogue)))
+    return list(_forward(tuple(outputs), x, w, tuple(extras), options, _nodes(epilogue), constant))
 
 
 def input_gradient(outputs: Sequence[Spec], gy: Spec, w: Spec, extras: Sequence[Spec] = (), *,
                    stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int = 1,
-                   epilogue: Sequence[Node] | None = None) -> list[Launch]:
+                   epilogue: Sequence[Node] | None = None, constant: bool = False) -> list[Launch]:
     """The input gradient, a transposed convolution from (N, O, *positions) to (N, C, *spatial).
 
     Arguments are those of `forward`; `outputs` have the shape of the convolution's input.
     """
     options = Options(tuple(stride), tuple(padding), tuple(dilation), groups)
-    return list(_input_gradient(tuple(outputs), gy, w, tuple(extras), options, _nodes(epilogue)))
+    return list(_input_gradient(tuple(outputs), gy, w, tuple(extras), options, _nodes(epilogue), constant))
 
 
 def weight_gradient(outputs: Sequence[Spec], x: Spec, gy: Spec, *, stride: Sequence[int], padding: Sequence[int],
@@ -113,7 +114,7 @@ def clear_cache() -> None:
 
 @lru_cache(CACHE_SIZE)
 def _forward(outputs: tuple[Spec, ...], x: Spec, w: Spec, extras: tuple[Spec, ...], options: Options,
-             nodes: tuple[Node, ...] | None) -> tuple[Launch, ...]:
+             nodes: tuple[Node, ...] | None, constant: bool) -> tuple[Launch, ...]:
     _check_shapes(x, w, outputs, options)
     nodes = _check_epilogue(nodes, outputs, x.dtype)
     if outputs[0].size == 0:
@@ -122,16 +123,17 @@ def _forward(outputs: tuple[Spec, ...], x: Spec, w: Spec, extras: tuple[Spec, ..
         squeezed = [_without_last_dim(each) for each in (*outputs, x, w, *extras)]
         count = len(outputs)
         return _forward(tuple(squeezed[:count]), squeezed[count], squeezed[count + 1], tuple(squeezed[count + 2:]),
-                        options.without_last_dim, nodes)
+                        options.without_last_dim, nodes, constant)
     if _is_pointwise(options, w, x, outputs[0]):
-        return _matmul_launches(outputs, x, Spec(w.shape[1::-1], w.strides[1::-1], w.dtype), extras, nodes)
+        return _matmul_launches(outputs, x, Spec(w.shape[1::-1], w.strides[1::-1], w.dtype), extras, nodes,
+                                constant)
     return _correlation_launches(_problem(x, w, outputs[0], options), nodes, outputs, x, w, extras, w.strides[0],
-                                 w.strides[1])
+                                 w.strides[1], constant)
 
 
 @lru_cache(CACHE_SIZE)
 def _input_gradient(outputs: tuple[Spec, ...], gy: Spec, w: Spec, extras: tuple[Spec, ...], options: Options,
-                    nodes: tuple[Node, ...] | None) -> tuple[Launch, ...]:
+                    nodes: tuple[Node, ...] | None, constant: bool) -> tuple[Launch, ...]:
     x = outputs[0]
     _check_shapes(x, w, [gy], options, gy.dtype)
     nodes = _check_epilogue(nodes, outputs, gy.dtype)
@@ -141,14 +143,14 @@ def _input_gradient(outputs: tuple[Spec, ...], gy: Spec, w: Spec, extras: tuple[
         squeezed = [_without_last_dim(each) for each in (*outputs, gy, w, *extras)]
         count = len(outputs)
         return _input_gradient(tuple(squeezed[:count]), squeezed[count], squeezed[count + 1],
-                               tuple(squeezed[count + 2:]), options.without_last_dim, nodes)
+                               tuple(squeezed[count + 2:]), options.without_last_dim, nodes, constant)
     if _is_pointwise(options, w, gy, x):
-        return _matmul_launches(outputs, gy, Spec(w.shape[:2], w.strides[:2], w.dtype), extras, nodes)
+        return _matmul_launches(outputs, gy, Spec(w.shape[:2], w.strides[:2], w.dtype), extras, nodes, constant)
     stride, padding, dilation, groups = options
     problem = geometry.transposed(x.shape[0], groups, w.shape[0] // groups, w.shape[1], triple(gy.shape[2:], 1),
                                   triple(x.shape[2:], 1), triple(w.shape[2:], 1), triple(stride, 1),
                                   triple(padding, 0), triple(dilation, 1))
-    return _correlation_launches(problem, nodes, outputs, gy, w, extras, w.strides[1], w.strides[0])
+    return _correlation_launches(problem, nodes, outputs, gy, w, extras, w.strides[1], w.strides[0], constant)
 
 
 @lru_cache(CACHE_SIZE)
@@ -181,13 +183,14 @@ def _weight_gradient(w: Spec, x: Spec, gy: Spec, options: Options) -> tuple[Laun
 
 
 def _correlation_launches(problem: Correlation, nodes: tuple[Node, ...], outputs: Sequence[Spec], source: Spec, w: Spec,
-                          extras: Sequence[Spec], out_channel_stride: int, in_channel_stride: int) -> tuple[Launch,
-                                                                                                            ...]:
+                          extras: Sequence[Spec], out_channel_stride: int, in_channel_stride: int, constant: bool
+                          ) -> tuple[Launch, ...]:
     """The launches of a correlation.
 
     Args:
         nodes: the expressions to store, one per output.
         out_channel_stride, in_channel_stride: the weights' strides by target channel and by source channel.
+        constant: whether the weights are constant.
     """
     group = w.strides[0] * (w.shape[0] // problem.groups)
     depthwise = problem.groups > 1 and problem.in_channels == problem.out_channels == 1
@@ -202,7 +205,7 @@ def _correlation_launches(problem: Correlation, nodes: tuple[Node, ...], outputs
     correlation = (WinogradCorrelation(problem, nodes, images, operands) if fits(problem,
                                                                                  source.dtype) and pays(problem)
                    else DirectCorrelation(problem, nodes, images, operands, depthwise))
-    return tuple(correlation.launches(w, out_channel_stride, group, in_channel_stride))
+    return tuple(correlation.launches(w, out_channel_stride, group, in_channel_stride, constant))
 
 
 def _problem(x: Spec, w: Spec, y: Spec, options: Options) -> Correlation:
@@ -262,7 +265,7 @@ def _is_pointwise(options: Options, w: Spec, x: Spec, y: Spec) -> bool:
 
 
 def _matmul_launches(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence[Spec],
-             nodes: tuple[Node, ...]) -> tuple[Launch, ...]:
+             nodes: tuple[Node, ...], constant: bool) -> tuple[Launch, ...]:
     """The matmul of images, channels last, with a matrix."""
     def channels_last(spec: Spec) -> Spec:
         missing = (0,) * (len(x.shape) - len(spec.shape))
@@ -271,7 +274,7 @@ def _matmul_launches(outputs: Sequence[Spec], x: Spec, w: Spec, extras: Sequence
         return Spec((n, *spatial, c), (over_n, *over, over_c), spec.dtype)
 
     return tuple(matmul.launches([channels_last(each) for each in outputs], channels_last(x), w,
-                                 [channels_last(each) for each in extras], nodes))
+                                 [channels_last(each) for each in extras], nodes, (False, constant)))
 
 
 def _flat_positions(spec: Spec) -> tuple[int, int] | None:

@@ -232,8 +232,13 @@ class DirectCorrelation:
         steps = "".join(each.steps_along(each.c if self.direct else each.w) for each in self.operands)
         return Epilogue(self.nodes, tuple(each.dtype for each in self.operands), steps, self.dtype)
 
-    def launches(self, w: Spec, lane: int, group: int, channel: int) -> list[Launch]:
-        """The launches, for weights with these strides by target channel, group and source channel."""
+    def launches(self, w: Spec, lane: int, group: int, channel: int, constant: bool = False) -> list[Launch]:
+        """The launches, for weights with these strides by target channel, group and source channel.
+
+        Args:
+            constant: whether the weights are constant, so that it pays to pack them beforehand, where that is
+                otherwise done by each chunk.
+        """
         problem, blocking = self.problem, self.blocking
         phases, offsets, order = self._phases()
         weights = self._weights(w, lane, group, channel, order)
@@ -246,32 +251,36 @@ class DirectCorrelation:
         first = panel_bytes if blocking.pack_per_chunk else self.copy_bytes
         slot = first + self.buffer_bytes
         slots = scratch_slots.count(chunks) if slot else 0
-        slots_at = aligned(shared_at + (self.copy_bytes if blocking.pack_per_chunk else weights.bytes))
+        pack_per_chunk = blocking.pack_per_chunk and not constant
+        panels_at = aligned(shared_at + self.copy_bytes) if blocking.pack_per_chunk else shared_at
+        slots_at = panels_at if pack_per_chunk else aligned(panels_at + weights.bytes)
         fill_fields = input_packing.fill_fields(problem.source_sizes, self.source.outer, self.source.c, self.channels,
                                          self.pitches)
         values = self._words(weights, slots, slots_at, slot)
-        values |= {"source": source, "scratch": scratch, "panels.at": shared_at, "target": 0, "buffer.at": first,
-                   "packed.at": 0, "fill": 0}
+        values |= {"source": source, "scratch": scratch, "panels.from": scratch, "panels.at": panels_at, "target": 0,
+                   "buffer.at": first, "packed.at": 0, "fill": 0}
         operands_at = CORRELATION.end + len(phases) + len(offsets)
         fill_fields_at = operands_at + len(self.operands) * OPERAND
         values |= {"phases": len(problem.phases), "phases.at": CORRELATION.end, "operands.at": operands_at,
                    "fill_fields.at": fill_fields_at, "pack": 0, "pack.at": fill_fields_at + len(fill_fields)}
         before: list[Launch] = [scratch_slots.initializing(scratch, slots)] if slots else []
         packing: tuple[int, ...] = ()
-        if blocking.pack_per_chunk:
+        if pack_per_chunk:
             values["pack"], packing = weights.library("pack").symbol("panel"), weights.words()
+        else:
+            before.append(weights.launch("pack", source + 1, scratch, panels_at))
+        if blocking.pack_per_chunk:
             if self.copied:
                 sizes = [input_extent(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
                 before.append(input_packing.copying(self._fill(), source, scratch, shared_at, problem.min_offset, sizes,
                                                          problem.batch, fill_fields))
                 values |= {"source": scratch, "read.first": shared_at}
-        else:
-            before.append(weights.launch("pack", source + 1, scratch, shared_at))
-            if self.copied:
-                values["fill"] = self._fill().symbol("fill")
+        elif self.copied:
+            values["fill"] = self._fill().symbol("fill")
         body = chunk_body.library()
         plan = CORRELATION.plan(values, *phases, *offsets, *self._strides(), *fill_fields, *packing)
-        return [*before, Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot)]
+        return [*before, Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot,
+                                prepared=() if pack_per_chunk else (CORRELATION.places["panels.from"],))]
 
     def _weights(self, w: Spec, lane: int, group: int, channel: int, order: Sequence[int]) -> Weights:
         """The packed weights, with taps in this order."""

@@ -28,14 +28,14 @@ class PlanLayout:
         return tuple([values[name] for name in self.names]) + lists
 
 
-#: of a correlation: positions, blocks and parts; panels and their distribution over chunks; pointer indices and scratch
-#: offsets; code addresses; strides of the source, the target and the buffer; for Winograd: the transform's code and
-#: fields, strides between points and between their sums, channels per group, offsets in the slot and of the panels'
-#: flags, and the start of the fallback plan
+#: of a correlation: positions, blocks and parts; panels and their distribution over chunks; pointer indices
+#: (panels.from: of the memory that has packed weights) and scratch offsets; code addresses; strides of the source, the
+#: target and the buffer; for Winograd: the transform's code and fields, strides between points and between their sums,
+#: channels per group, offsets in the slot and of the panels' flags, and the start of the fallback plan
 CORRELATION = PlanLayout("""
     batch grid.dhw block.ndhw blocks.dhw part.ndhw min_last_part
     jobs share splits panels panel.bytes group.bytes panel.channels out_channels
-    source weights scratch slots slots.at slot.bytes panels.at packed.at buffer.at
+    source weights scratch panels.from slots slots.at slot.bytes panels.at packed.at buffer.at
     fill panel_pass panel_pass.last flush prefetch pack
     from.ndhw from.group from.panel read.ndhw read.first step.dhw min_offset.dhw span.dhw
     target.ndhw target.c target.size target buffer.ndhw flat spread.dhw size.dhw

@@ -47,7 +47,7 @@ SOURCE_BYTES, CHUNKS = 1 << 14, 16
 #: it; starts of the operands' strides and of `fill`'s fields
 ROW_CORRELATION = PlanLayout("""
     batch images.chunk rows.chunk row.blocks height width groups channels channel.blocks
-    source weights scratch slots slots.at slot.bytes panels.at panel.bytes fill
+    source scratch panels.from slots slots.at slot.bytes panels.at panel.bytes fill
     source.n source.c step.h first.h first.w span.h copy.width copy.pitch copy.plane
     taps.h taps.h.pitch taps.w.pitch
     operands.at fill_fields.at
@@ -142,7 +142,7 @@ class RowCorrelation:
             "batch": problem.batch, "images.chunk": self.images, "rows.chunk": self.block, "row.blocks": self.blocks,
             "height": self.height, "width": self.width, "groups": self.row_groups,
             "channels": problem.out_channels, "channel.blocks": -(-problem.out_channels // self.channels),
-            "source": count, "weights": count + 1, "scratch": scratch, "slots": slots, "slots.at": slots_at,
+            "source": count, "scratch": scratch, "panels.from": scratch, "slots": slots, "slots.at": slots_at,
             "slot.bytes": self.copy_bytes, "panels.at": scratch_slots.HEADER,
             "panel.bytes": self.channels * self.size * len(taps) * problem.in_channels, "fill": fill.symbol("fill"),
             "source.n": self.source.n, "source.c": self.source.c, "step.h": problem.source_step[1],
@@ -154,7 +154,8 @@ class RowCorrelation:
         }, *strides, *fields)
         return [scratch_slots.initializing(scratch, slots),
                 weights.launch("pack", count + 1, scratch, scratch_slots.HEADER),
-                Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * self.copy_bytes)]
+                Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * self.copy_bytes,
+                       prepared=(ROW_CORRELATION.places["panels.from"],))]
 
     def epilogue(self) -> Epilogue:
         """The expressions, over vectors of positions."""
@@ -195,14 +196,14 @@ class _Body:
         self.copy = slot.place
         first_image = b.mul(images, plan["images.chunk"])
         end_image = smaller(b, b.add(first_image, plan["images.chunk"]), plan["batch"])
-        source = self._pointer("source")
+        source, panels = self._pointer("source"), self._pointer("panels.from")
         with loop(b, first_image, end_image) as image:
             here = at(b, source, b.mul(image, plan["source.n"]))
             for c in range(depth):
                 self._fill(at(b, self.copy, b.mul(self.read["copy.plane"], i64(c))),
                            at(b, here, b.mul(plan["source.c"], i64(c))))
             with loop(b, i64(0), plan["channel.blocks"]) as number:
-                self.factors = at(b, at(b, scratch, plan["panels.at"]), b.mul(plan["panel.bytes"], number))
+                self.factors = at(b, at(b, panels, plan["panels.at"]), b.mul(plan["panel.bytes"], number))
                 self._channels(image, b.mul(number, i64(channels)))
         slot.release(b)
         b.ret_void()

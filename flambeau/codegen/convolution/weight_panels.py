@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import ir
 
 from ...runtime import compilation
-from ...runtime.launch import ALIGNMENT, Launch
+from ...runtime.launch import ALIGNMENT, Launch, Preparation
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import I32, I64, POINTER, at, first_lanes, i64, local, loop, smaller, stack_block, word
 from ..llvm.lowering import constant, intrinsic, memory_type
@@ -90,7 +90,9 @@ class Weights:
         """The launch that packs or combines all panels."""
         words, library = self.words(weights, scratch, before, pieces), self.library(name)
         share = words[PLAN.index("share")]
-        return Launch(library, library.symbol("body"), -(-self.groups * self.panels // share), words)
+        preparation = Preparation(weights, before, before + self.bytes) if name == "pack" else None
+        return Launch(library, library.symbol("body"), -(-self.groups * self.panels // share), words,
+                      preparation=preparation)
 
 
 class _Emitter:

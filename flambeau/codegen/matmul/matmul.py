@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...runtime import compilation
-from ...runtime.launch import Launch, Spec
+from ...runtime.launch import Launch, Preparation, Spec
 from .. import iteration_space
 from ..scalar.scalar_ir import Node, topological_order, variable
 from . import plan as matmul_plan
@@ -39,7 +39,7 @@ DOT_DEPTH_PER_ROW, DOT_ROWS = 17, 6
 
 
 def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] = (),
-             epilogue: Sequence[Node] | None = None) -> list[Launch]:
+             epilogue: Sequence[Node] | None = None, constant: tuple[bool, bool] = (False, False)) -> list[Launch]:
     """Return the launches that compute matrix products: C = epilogue(A B, extras...).
 
     Args:
@@ -49,6 +49,7 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] =
         extras: arrays that broadcast to the outputs' shape; an extra may be an output, read elementwise before it is
             written.
         epilogue: expressions of variable 0, the product, and variables 1, 2, ..., the extras. None: the product itself.
+        constant: whether a and b are constant: the one that is packed is packed by a launch of its own.
 
     Returns:
         Launches whose pointers are outputs, a, b, extras, in the order in which `launch.run` takes the arrays.
@@ -69,18 +70,21 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec] =
     array([[1., 2.],
            [3., 4.]], dtype=float32)
     """
-    return list(_launches(tuple(outputs), a, b, tuple(extras), None if epilogue is None else tuple(epilogue)))
+    return list(_launches(tuple(outputs), a, b, tuple(extras), None if epilogue is None else tuple(epilogue),
+                          constant))
 
 
 @lru_cache(4096)
 def _launches(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...],
-              epilogue: tuple[Node, ...] | None) -> tuple[Launch, ...]:
+              epilogue: tuple[Node, ...] | None, constant: tuple[bool, bool]) -> tuple[Launch, ...]:
     _check(outputs, a, b, extras, epilogue)
     if not outputs[0].size:
         return ()
     problem = _problem(outputs, a, b, extras)
     nodes = (variable(0, a.dtype),) if epilogue is None else epilogue
-    return tuple(_select_kernel(problem, nodes, outputs, extras, epilogue is None))
+    # pointers are those of outputs, a and b
+    is_constant = constant[problem.pointers[-1] - len(outputs)]
+    return tuple(_select_kernel(problem, nodes, outputs, extras, epilogue is None, is_constant))
 
 
 def _check(outputs: tuple[Spec, ...], a: Spec, b: Spec, extras: tuple[Spec, ...],
@@ -169,7 +173,7 @@ def _fold_batches(problem: Problem) -> Problem:
 
 
 def _select_kernel(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spec, ...], extras: tuple[Spec, ...],
-                   is_plain: bool) -> list[Launch]:
+                   is_plain: bool, constant: bool) -> list[Launch]:
     from . import epilogue as matmul_epilogue
     from .microkernel import register_blocking
 
@@ -185,14 +189,14 @@ def _select_kernel(problem: Problem, nodes: tuple[Node, ...], outputs: tuple[Spe
         return _reduction_launches(problem)
     is_stored = is_plain and steps == "c" and (shape.masked or not problem.n % shape.lanes)
     if is_stored and not dot and slices == 1:
-        return _blocked_launches(problem, 0, problem.k)
+        return _blocked_launches(problem, 0, problem.k, constant)
     library = matmul_epilogue.library(dtype, nodes, dtypes, steps, shape.lanes)
     epilogue = library.symbol("epilogue")
     if dot:
         return [_dot_launch(problem, epilogue)]
     if slices > 1 or problem.k > matmul_plan.SLAB:  # an epilogue takes complete sums only
         return _split_k_launches(problem, epilogue, slices, shape.lanes)
-    return _blocked_launches(problem, epilogue, problem.k)
+    return _blocked_launches(problem, epilogue, problem.k, constant)
 
 
 def _is_dot(problem: Problem) -> bool:
@@ -222,10 +226,11 @@ def _reduction_launches(problem: Problem) -> list[Launch]:
                               [vector, matrix] if left < right else [matrix, vector], 0)
 
 
-def _blocked_launches(problem: Problem, epilogue: Address, part: int) -> list[Launch]:
-    """Return the launches of a blocked product over K slices of length `part`, preceded by packing B if it is shared.
+def _blocked_launches(problem: Problem, epilogue: Address, part: int, constant: bool = False) -> list[Launch]:
+    """Return the launches of a blocked product over K slices of length `part`.
 
-    `epilogue` is the address of the epilogue function; 0 stores the product itself.
+    They are preceded by packing B if it is shared by many regions, or `constant`. `epilogue` is the address of the
+    epilogue function; 0 stores the product itself.
     """
     from .microkernel import register_blocking
 
@@ -239,12 +244,17 @@ def _blocked_launches(problem: Problem, epilogue: Address, part: int) -> list[La
     if packs_left:
         partition = matmul_plan.choose_partition_packing_left(problem, vectors, max_rows, tile)
     else:
-        partition = matmul_plan.choose_partition(problem, vectors, max_rows, tile, layout is not RightLayout.IN_PLACE)
+        partition = matmul_plan.choose_partition(problem, vectors, max_rows, tile,
+                                                 layout is not RightLayout.IN_PLACE and not constant,
+                                                 constant and layout is not RightLayout.IN_PLACE and not problem.batch)
     launches, scratch = [], 0
-    if matmul_plan.packs_right(problem, partition, layout):
+    prepared: tuple[int, ...] = ()
+    if matmul_plan.packs_right(problem, partition, layout, constant):
         pointer = max(problem.pointers) + 1
-        launches.append(_packing_launch(problem, partition, layout, pointer))
         scratch = vectors * shape.lanes * problem.k * dtype.itemsize
+        packing = _packing_launch(problem, partition, layout, pointer)
+        launches.append(packing._replace(preparation=Preparation(problem.pointers[-1], 0, scratch)))
+        prepared = (matmul_plan.Plan.POINTERS + len(problem.pointers) - 1,)
         problem = problem._replace(b=(0, problem.k * dtype.itemsize), pointers=(*problem.pointers[:-1], pointer))
         layout = RightLayout.PACKED
     left = (-1, 0, 0)
@@ -254,7 +264,7 @@ def _blocked_launches(problem: Problem, epilogue: Address, part: int) -> list[La
         left = pointer, scratch, each
         scratch += partition.chunks * each
     words = matmul_plan.plan_words(problem, partition, part, epilogue, shape.lanes, slab, layout, left)
-    launches.append(Launch(code, code.symbol("body"), partition.chunks, words))
+    launches.append(Launch(code, code.symbol("body"), partition.chunks, words, prepared=prepared))
     return [each._replace(scratch=scratch) for each in launches]
 
 

@@ -43,6 +43,8 @@ SMALLEST_REGION, SPLIT_K_ROWS = 32, 128
 #: cost model: packing B's part, in rows of a region; nanoseconds to start a region; the part of a region for which one
 #: thread waits at the end; accumulators needed to hide the latency of a fused multiply-add
 PACKING_COST, REGION_START, IMBALANCE, INDEPENDENT_SUMS = 16, 700, 0.2, 9
+#: panels of a column region where B is constant, with several threads and with one
+FEW_PANELS, MANY_PANELS = 2, 6
 #: split-K: smallest K, smallest K relative to M and N, and the number of regions from which it does not pay
 SPLIT_K_MINIMUM, SPLIT_K_RATIO, SPLIT_K_REGIONS = 2048, 8, 16
 #: largest K for which storing C dominates: C is then computed in row order, which suits memory
@@ -167,10 +169,10 @@ def _cached_left_bytes() -> int:
     return min(CACHED_LEFT_BYTES, int(CACHED_LEFT_SHARE * cpu_cache.l2_size()))
 
 
-def packs_right(problem: Problem, partition: Partition, layout: RightLayout) -> bool:
-    """Whether all of B is packed once, because many row regions would pack the same part of it."""
+def packs_right(problem: Problem, partition: Partition, layout: RightLayout, constant: bool) -> bool:
+    """Whether all of B is packed once, because it is constant or many row regions would pack the same part of it."""
     return (layout is not RightLayout.IN_PLACE and not problem.batch
-            and partition.rows * (PREPACK_REGIONS - 1) < problem.m)
+            and (constant or partition.rows * (PREPACK_REGIONS - 1) < problem.m))
 
 
 def packs_left(problem: Problem) -> bool:
@@ -242,7 +244,8 @@ def _even(extent: int, limit: int, multiple: int) -> int:
     return -(-part // multiple) * multiple
 
 
-def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, packed: bool) -> Partition:
+def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, packed: bool,
+                     constant: bool = False) -> Partition:
     """Return the partition of C with the least estimated time.
 
     Args:
@@ -251,12 +254,13 @@ def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, 
         max_rows: most rows of a region.
         tile: the register blocking.
         packed: whether a region packs its part of B.
+        constant: whether B is packed once for products of any number of rows: column regions do not depend on it.
     """
     target_count, batch, m = chunk_count(problem), prod(problem.batch), problem.m
     shallow = problem.k <= SHALLOW_K and vectors > tile.panel
     rows = tile.height if shallow else _even(m, max_rows, tile.height)
     row_parts = -(-m // rows)
-    if batch >= target_count or target_count == 1 or shallow:
+    if shallow or (not constant and (batch >= target_count or target_count == 1)):
         per_chunk = -(-batch * row_parts // target_count)
         return Partition(rows, 1, per_chunk, -(-batch * row_parts // per_chunk))
     # with few rows, memory bandwidth is the limit, and long segments of B's rows use it best
@@ -265,7 +269,10 @@ def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, 
     workers = max(2, limits.count())
     row_ns = tile.lanes * max(1, problem.k) * problem.dtype.itemsize / 4 / _products_per_ns()
     best: tuple[float, Partition] | None = None
-    for column_regions in dict.fromkeys([1, *(-(-vectors // share) for share in shares)]):
+    counts = [1, *(-(-vectors // share) for share in shares)]
+    if constant:
+        counts = [max(1, vectors // (tile.panel * (FEW_PANELS if limits.count() > 1 else MANY_PANELS)))]
+    for column_regions in dict.fromkeys(counts):
         # makespan: of the column regions, `wider` have one vector more
         narrow, wider = divmod(vectors, column_regions)
         narrow_cost, wide_cost = _panel_cost(narrow, tile), _panel_cost(narrow + 1, tile)

@@ -33,6 +33,7 @@ def compile(
     weights: str = "inside",
     weight_dtype: str | None = None,
     threads: int = 1,
+    pack_weights: bool | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Compile a function of tensors, such as a training step, to a file.
@@ -52,6 +53,8 @@ def compile(
             per row. They are decoded into memory of the caller once.
         threads: how many threads a run is planned for; more than 1, for native targets, adds functions that start and
             stop a pool of threads, which is passed to each run.
+        pack_weights: whether weights inside are stored as kernels read them, a copy for each processor; else each run
+            packs them. Default: for targets of one processor, or up to a megabyte.
         progress: called with the stage, how many of its parts are done, and of how many.
 
     Raises:
@@ -79,6 +82,7 @@ def compile(
         progress,
         *_stored(weights, weight_dtype),
         _checked_threads(threads, path),
+        pack_weights,
     )
 
 
@@ -92,6 +96,7 @@ def compile_program(
     weights: str = "inside",
     weight_dtype: str | None = None,
     threads: int = 1,
+    pack_weights: bool | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Compile an exported program to a file: `ExportedProgram.save` for `.so`, `.o` and `.wasm`.
@@ -99,7 +104,7 @@ def compile_program(
     Args:
         program: an `ExportedProgram`.
         path: of the file.
-        name, target, weights, weight_dtype, threads, progress: as in `compile`.
+        name, target, weights, weight_dtype, threads, pack_weights, progress: as in `compile`.
         sizes: name of a dynamic size -> the values for which there is code; default: its range, or, where it has no
             maximum, 1 to 8, 16, 32 and 64.
 
@@ -119,7 +124,8 @@ def compile_program(
     path = Path(path)
     chosen = resolve(_target_name(path, target))
     source = program_source(program, name or identifier(path.stem), sizes, progress)
-    return build(source, path, chosen, progress, *_stored(weights, weight_dtype), _checked_threads(threads, path))
+    stored = _stored(weights, weight_dtype)
+    return build(source, path, chosen, progress, *stored, _checked_threads(threads, path), pack_weights)
 
 
 def _checked_threads(threads: int, path: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -25,6 +26,8 @@ from .targets import NAMES, Target
 from .variants import compile_variants
 from .weights import StoredWeights, store
 
+#: bytes of weights up to which several variants of the code have packed copies of their own
+MANY_WEIGHTS = 1 << 20
 #: told what is being done: the stage, how many of its parts are done, and of how many
 Progress = Callable[[str, int, int], None]
 
@@ -95,9 +98,12 @@ class _Layout:
         source: what is built.
         dtype: in which large weights are stored.
         beside: whether the weights are in a file of their own.
+        dropped: identities of weights that nothing reads.
     """
 
-    def __init__(self, source: Source, dtype: str | None, beside: bool) -> None:
+    def __init__(
+        self, source: Source, dtype: str | None, beside: bool, dropped: frozenset[int] = frozenset()
+    ) -> None:
         everything: dict[int, Memory] = {}
         written: set[int] = set()
         for _, captured in source.captures:
@@ -106,6 +112,7 @@ class _Layout:
                 if number in captured.written:
                     written.add(id(memory.array))
         self.places: dict[int, tuple[bool, int]] = {}  # by identity: whether it is state, and its offset
+        self.sizes: dict[int, int] = {}  # bytes of weights by identity
         self.settings: list[tuple[str, int, np.ndarray]] = []
         state = bytearray()
         weights: dict[tuple[bytes, str], tuple[str, np.ndarray, list[int]]] = {}  # by contents: owners' identities
@@ -113,7 +120,11 @@ class _Layout:
             array = np.ascontiguousarray(_in_memory_order(memory.initial))
             if key not in written and not memory.settable:
                 digest = hashlib.sha256(array.tobytes()).digest(), str(array.dtype)
+                if key in dropped:
+                    self.places[key] = False, 0
+                    continue
                 weights.setdefault(digest, (memory.name, array, []))[2].append(key)
+                self.sizes[key] = array.nbytes
                 continue
             state += bytes(-len(state) % ALIGNMENT)
             self.places[key] = True, len(state)
@@ -141,6 +152,7 @@ def build(
     weight_dtype: str | None = None,
     beside: bool = False,
     threads: int = 1,
+    packs: bool | None = None,
 ) -> Report:
     """Build a shared library, an object file or a WebAssembly module, and its header or loader.
 
@@ -152,6 +164,7 @@ def build(
         weight_dtype: in which large weights are stored: None, "bfloat16" or "int8".
         beside: whether the weights are in a file of their own.
         threads: how many threads a run is planned for.
+        packs: whether weights are packed ahead of time; None: where the file does not become much larger.
 
     Raises:
         ExportError: the program cannot be compiled.
@@ -164,17 +177,22 @@ def build(
         for kernel in fallback_kernels([t.value for t in each.targets]):
             raise ExportError(f"{kernel!r} has no compiled kernel: {kernel.why or 'it runs in NumPy'}")
     layout = _Layout(source, weight_dtype, beside)
+    if packs is None:
+        packs = len(target.variants) == 1 or layout.weights.memory <= MANY_WEIGHTS
+    if packs and len(layout.weights.stored) and not layout.weights.is_parameter:
+        layout, codes = _compiled_with_packed_weights(source, layout, target, progress, threads)
+    else:
+        codes = _compiled(source, layout, target, progress, threads)
     weights, state = layout.weights, layout.state
-    interface, guards = _interface(source, layout, target, threads)
-    first_output = len(interface.inputs)
-    state_base = first_output + len(interface.outputs)
-    sized = [_sized(sizes, each, layout, guards, state_base) for sizes, each in source.captures]
-    names = [f"{interface.name}_{each.name}" for each in target.variants]
-    jobs = [VariantJob(name, sized, first_output, state_base + 2, threads) for name in names]
-    codes = compile_variants(target.variants, jobs, lambda done: progress("compiling", done, len(jobs)))
+    interface, _ = _interface(source, layout, target, threads)
     objects = _unique(codes)
     objects.append(_interface_object(interface, target, weights))
     data = {f"{interface.name}_weights": weights.stored} if len(weights.stored) and not beside else {}
+    data |= {
+        f"{interface.name}_{variant.name}_packed": code.packed
+        for variant, code in zip(target.variants, codes, strict=True)
+        if len(code.packed)
+    }
     if len(state):
         data[f"{interface.name}_initial"] = state
     progress("linking", 0, 1)
@@ -195,9 +213,52 @@ def build(
         files.append(path.with_suffix(".safetensors"))
         files[-1].write_bytes(weights.file)
     arenas = {sizes: max(code.arenas[i] for code in codes) for i, (sizes, _) in enumerate(source.captures)}
-    return Report(
-        {each: each.stat().st_size for each in files}, interface, weights.memory, len(state), arenas, codes[0].kernels
-    )
+    held = weights.memory + max(len(code.packed) for code in codes)
+    sizes_of_files = {each: each.stat().st_size for each in files}
+    return Report(sizes_of_files, interface, held, len(state), arenas, codes[0].kernels)
+
+
+def _compiled(
+    source: Source,
+    layout: _Layout,
+    target: Target,
+    progress: Progress,
+    threads: int,
+    packable: _Layout | None = None,
+    weights: str = "",
+) -> list[VariantCode]:
+    """Compile all variants.
+
+    Args:
+        packable: the places of the weights in the file that `weights` names, of those that may be packed.
+        weights: that file.
+    """
+    interface, guards = _interface(source, layout, target, threads)
+    first_output = len(interface.inputs)
+    state_base = first_output + len(interface.outputs)
+    sized = [_sized(sizes, each, layout, guards, state_base, packable) for sizes, each in source.captures]
+    names = [f"{interface.name}_{each.name}" for each in target.variants]
+    jobs = [VariantJob(name, sized, first_output, state_base + 2, threads, weights) for name in names]
+    return compile_variants(target.variants, jobs, lambda done: progress("compiling", done, len(jobs)))
+
+
+def _compiled_with_packed_weights(
+    source: Source, layout: _Layout, target: Target, progress: Progress, threads: int
+) -> tuple[_Layout, list[VariantCode]]:
+    """Compile all variants, and once more without the weights of which only packed copies are read."""
+    with tempfile.TemporaryDirectory(prefix="flambeau-export-") as folder:
+        file = str(Path(folder) / "weights.npy")
+        np.save(file, layout.weights.stored)
+        codes = _compiled(source, layout, target, progress, threads, layout, file)
+        read = set()
+        for code in codes:
+            for numbers, (_, each) in zip(code.read, source.captures, strict=True):
+                read |= {id(each.memory[number].array) for number in numbers if number in each.memory}
+        dropped = frozenset(layout.sizes.keys() - read)
+        if not dropped:
+            return layout, codes
+        smaller = _Layout(source, None, False, dropped)
+        return smaller, _compiled(source, smaller, target, progress, threads, layout, file)
 
 
 def exported_functions(interface: Interface) -> list[str]:
@@ -225,14 +286,27 @@ def _interface_object(interface: Interface, target: Target, weights: StoredWeigh
     return object_emission.emit_for(least.host, source)
 
 
-def _sized(sizes: tuple[int, ...], each: Capture, layout: _Layout, guards: dict[str, int], state: int) -> SizedJob:
+def _sized(
+    sizes: tuple[int, ...],
+    each: Capture,
+    layout: _Layout,
+    guards: dict[str, int],
+    state: int,
+    packable: _Layout | None,
+) -> SizedJob:
     inputs: dict[int, Place] = {number: (position, 0) for number, position in each.arguments.items()}
     for number, memory in each.memory.items():
         is_state, offset = layout.places[id(memory.array)]
         inputs[number] = (state if is_state else state + 1, offset)
     targets = [(t.value.number, None if t.overwrites is None else t.overwrites.number, t.region) for t in each.targets]
     found = [(guard.value.number, guard.outcome, guards[guard.where]) for guard in each.guards]
-    return SizedJob(sizes, encode_graph(each.graph), targets, found, inputs)
+    constants = {}
+    if packable is not None:
+        for number, memory in each.memory.items():
+            key = id(memory.array)
+            if key in packable.sizes:
+                constants[number] = packable.places[key][1], packable.sizes[key]
+    return SizedJob(sizes, encode_graph(each.graph), targets, found, inputs, constants)
 
 
 def _interface(

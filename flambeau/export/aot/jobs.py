@@ -20,6 +20,7 @@ class SizedJob(NamedTuple):
         targets: the number of each one's value, that of the input that it overwrites or None, and its region.
         guards: for each data guard the number of its value, its outcome, and its number among the program's guards.
         inputs: by input number the base and offset of its memory.
+        constants: by number of an input that may be packed ahead of time, its offset in the job's weights, and bytes.
     """
 
     sizes: tuple[int, ...]
@@ -27,6 +28,7 @@ class SizedJob(NamedTuple):
     targets: list[tuple[int, int | None, Any]]
     guards: list[tuple[int, bool, int]]
     inputs: dict[int, Place]
+    constants: dict[int, tuple[int, int]]
 
 
 class VariantJob(NamedTuple):
@@ -37,6 +39,7 @@ class VariantJob(NamedTuple):
         sized: the graphs.
         first_output, arena: the bases of the first output and of the arena, which is the last one but for the pool.
         threads: how many threads a run is planned for; with several the pool is the last base.
+        weights: a file with the weights as an array of bytes; "" where they are not packed ahead of time.
     """
 
     name: str
@@ -44,6 +47,7 @@ class VariantJob(NamedTuple):
     first_output: int
     arena: int
     threads: int = 1
+    weights: str = ""
 
 
 class KernelReport(NamedTuple):
@@ -61,11 +65,15 @@ class VariantCode(NamedTuple):
         objects: object files.
         arenas: by sizes, bytes of the arena.
         kernels: of the plan for the last sizes.
+        packed: weights that were packed ahead of time.
+        read: by sizes, the numbers of the inputs that are read.
     """
 
     objects: list[bytes]
     arenas: list[int]
     kernels: list[KernelReport]
+    packed: np.ndarray
+    read: list[set[int]]
 
 
 def encode_graph(graph: Graph) -> list[tuple[str, list[int], Any, tuple[int, ...], np.dtype]]:

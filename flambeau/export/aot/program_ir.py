@@ -23,8 +23,8 @@ from .kernel_objects import symbol_name
 
 #: (index of a base, or CONSTANTS; offset in bytes)
 Place = tuple[int, int]
-#: stands for the base of constants of plans, which are in the module
-CONSTANTS = -1
+#: stand for the base of constants of plans, which are in the module, and of weights that were packed ahead of time
+CONSTANTS, PACKED = -1, -2
 
 
 class SizedPlan(NamedTuple):
@@ -33,13 +33,13 @@ class SizedPlan(NamedTuple):
     Attributes:
         sizes: the dynamic sizes.
         plan: the execution plan.
-        bases: by table entry of the plan, the base and offset that it stands for; CONSTANTS: its k-th constant.
+        bases: by table entry of the plan, but for its constants, the base and offset that it stands for.
         guards: by data guard of the plan, its number among the program's guards.
     """
 
     sizes: tuple[int, ...]
     plan: ExecutionPlan
-    bases: list[Place]
+    bases: dict[int, Place]
     guards: list[int]
 
 
@@ -78,10 +78,12 @@ def program_module(
     }
     lines = [f'declare hidden void @"{each}"(ptr, ptr, i64)' for each in sorted({symbol_name(s) for s in used})]
     lines += [constants.text()]
+    if any(base == PACKED for each in plans for base, _ in each.bases.values()):
+        lines += [f"@{name}_packed = external hidden constant i8"]
     if pool is not None:
         lines += _pool_functions(name, pool)
     for structure, number in structures.items():
-        lines += _run_function(name, number, structure, constants.name, bases, pool is not None)
+        lines += _run_function(name, number, structure, bases, pool is not None)
     for i, table in enumerate(tables):
         lines.append(f"@{name}_table_{i} = internal constant {_packed(table.words, pointer_bytes)}, align 64")
     lines += _lookup(name, plans, numbers, len(plans[0].sizes))
@@ -163,7 +165,7 @@ def _pool_functions(name: str, pool: Library) -> Iterator[str]:
 
 
 def _run_function(
-    program: str, number: int, structure: tuple, constants: str, bases: int, has_pool: bool
+    program: str, number: int, structure: tuple, bases: int, has_pool: bool
 ) -> Iterator[str]:
     name = f"{program}_run_{number}"
     most = max((len(step[3] if step[0] == "launch" else step[1]) for step in structure), default=1)
@@ -182,7 +184,7 @@ def _run_function(
         at += 1
         if step[0] == "guard":
             (base,) = step[1]
-            yield from _address(f"g{s}", base, at, constants)
+            yield from _address(program, f"g{s}", base, at)
             at += 1
             yield f"  %bool{s} = load i8, ptr %g{s}, align 1\n  %want{s} = trunc i64 %t{s} to i8"
             yield f"  %holds{s} = icmp eq i8 %bool{s}, %want{s}"
@@ -190,7 +192,7 @@ def _run_function(
             continue
         _, body, then, places, words, _, shared = step
         for k, base in enumerate(places):
-            yield from _address(f"p{s}.{k}", base, at, constants)
+            yield from _address(program, f"p{s}.{k}", base, at)
             at += 1
             yield f"  %slot{s}.{k} = getelementptr ptr, ptr %pointers, i64 {k}\n  store ptr %p{s}.{k}, ptr %slot{s}.{k}"
         yield f"  %plan{s} = getelementptr i64, ptr %table, i64 {at}"
@@ -214,8 +216,9 @@ def _run_function(
     yield f"step{len(structure)}:\n  ret i64 0\n}}"
 
 
-def _address(name: str, base: int, at: int, constants: str) -> Iterator[str]:
-    pointer = f"@{constants}" if base == CONSTANTS else f"%base.{base}"
+def _address(program: str, name: str, base: int, at: int) -> Iterator[str]:
+    data = {CONSTANTS: f"@{program}_constants", PACKED: f"@{program}_packed"}
+    pointer = data.get(base) or f"%base.{base}"
     yield f"  %{name}.at = getelementptr i64, ptr %table, i64 {at}"
     yield f"  %{name}.offset = load i64, ptr %{name}.at, align 8"
     yield f"  %{name} = getelementptr i8, ptr {pointer}, i64 %{name}.offset"
@@ -270,4 +273,4 @@ ok:
 }}"""
 
 
-__all__ = ["CONSTANTS", "Place", "SizedPlan", "program_module"]
+__all__ = ["CONSTANTS", "PACKED", "Place", "SizedPlan", "program_module"]

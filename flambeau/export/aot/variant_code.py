@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from ...ir.kernels import cost_model
 from ...ir.schedule.execution_plan import build_execution_plan
 from ...ir.schedule.scheduler import Schedule
@@ -16,7 +18,8 @@ from ...runtime.launch import Launch
 from .errors import ExportError
 from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, decode_graph
 from .kernel_objects import kernel_object
-from .program_ir import Place, SizedPlan, program_module
+from .prepacking import ConstantInputs, PackedWeights, prepack
+from .program_ir import PACKED, Place, SizedPlan, program_module
 
 
 def compile_variant(job: VariantJob) -> VariantCode:
@@ -27,9 +30,11 @@ def compile_variant(job: VariantJob) -> VariantCode:
     """
     plans: list[SizedPlan] = []
     reports: list[KernelReport] = []
+    packed = PackedWeights()
+    weights = np.load(job.weights, mmap_mode="r") if job.weights else np.zeros(0, np.uint8)
     with threads.assumed(job.threads):
         for sized in job.sized:
-            plan, reports = _plan(sized, job)
+            plan, reports = _plan(sized, job, weights, packed)
             plans.append(plan)
     libraries = _libraries(plans)
     workers = thread_pool.library() if job.threads > 1 else None
@@ -39,20 +44,37 @@ def compile_variant(job: VariantJob) -> VariantCode:
         kernels = [*pool.map(kernel_object, libraries)]
     pointer_bytes = 4 if target.host().triple.startswith("wasm32") else 8
     module = program_module(job.name, plans, job.arena + 1, pointer_bytes, workers)
-    return VariantCode([object_emission.emit_object(module, "few"), *kernels], [p.plan.arena for p in plans], reports)
+    objects = [object_emission.emit_object(module, "few"), *kernels]
+    return VariantCode(objects, [p.plan.arena for p in plans], reports, packed.data, [_read(p) for p in plans])
 
 
-def _plan(sized: SizedJob, job: VariantJob) -> tuple[SizedPlan, list[KernelReport]]:
+def _read(sized: SizedPlan) -> set[int]:
+    """The numbers of the inputs that a plan reads."""
+    entries = {entry for step in sized.plan.steps if isinstance(step, Step) for entry, _ in step.pointers}
+    return {number for entry, number in enumerate(sized.plan.inputs) if entry in entries}
+
+
+def _plan(
+    sized: SizedJob, job: VariantJob, weights: np.ndarray, packed: PackedWeights
+) -> tuple[SizedPlan, list[KernelReport]]:
     graph, targets, guards = decode_graph(sized)
-    schedule = Schedule(graph, targets, guards)
+    schedule = Schedule(graph, targets, guards, families=ConstantInputs(frozenset(sized.constants)))
     numbers = [guard[2] for guard, (value, _) in zip(sized.guards, guards, strict=True) if value.base.op != "constant"]
     plan = build_execution_plan(schedule)
     for step in plan.steps:
         if isinstance(step, Call):
             raise ExportError(f"{step.extern!r} has no compiled kernel: it runs in NumPy")
-    bases: list[Place] = [sized.inputs[number] for number in plan.inputs]
-    bases += [(job.first_output + i, 0) for i in range(len(plan.output_specs))]
-    bases.append((job.arena, 0))
+    places: list[Place] = [sized.inputs[number] for number in plan.inputs]
+    places += [(job.first_output + i, 0) for i in range(len(plan.output_specs))]
+    places.append((job.arena, 0))
+    bases = dict(enumerate(places))
+    constants = {}
+    for entry, number in enumerate(plan.inputs):
+        if number in sized.constants:
+            start, size = sized.constants[number]
+            constants[entry] = weights[start : start + size]
+    plan, entries = prepack(plan, constants, packed)
+    bases |= {entry: (PACKED, offset) for entry, offset in entries.items()}
     reports = [KernelReport(kernel.name, *_cost(kernel)) for kernel in schedule.kernels]
     return SizedPlan(sized.sizes, plan, bases, numbers), reports
 

@@ -49,6 +49,7 @@ def lower_group(fusion: Fusion, group: FusionGroup, stored: set[Value]) -> list[
 def _contraction_kernel(families: KernelFamilies, contraction: Value, output_specs: list[Spec], outputs: list[Value],
                         extras: list[tuple[Spec, Operand]], epilogue: tuple[Node, ...] | None) -> Kernel:
     a, b = contraction.args
+    families = families.for_operands(a, b)
     x, y = (spec_of(each, each.shape, each.strides) for each in (a, b))
     extra_specs = [spec for spec, _ in extras]
     factory: LaunchFactory | None = None

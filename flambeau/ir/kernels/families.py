@@ -15,6 +15,7 @@ from ...codegen.rows import reduction, rows
 from ...codegen.scalar.scalar_ir import Node
 from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
+from ..graph.value import Value
 
 
 class KernelFamilies:
@@ -26,6 +27,10 @@ class KernelFamilies:
     reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     #: operations on rows: `codegen.rows.Rows`, outputs, inputs, number of dimensions of a row
     rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)
+
+    def for_operands(self, a: Value, b: Value) -> KernelFamilies:
+        """The families for a product or convolution of these values."""
+        return self
 
     @staticmethod
     def matmul(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], epilogue: Sequence[Node] | None

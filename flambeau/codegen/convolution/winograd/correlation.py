@@ -120,7 +120,7 @@ class WinogradCorrelation(DirectCorrelation):
     def _panel_pass(self, tile: Tile, masked: bool, epilogue: Epilogue | None) -> compilation.Word:
         return panel_pass.library(tile, masked, epilogue).symbol("panel_pass")
 
-    def launches(self, w: Spec, lane: int, group: int, channel: int) -> list[Launch]:
+    def launches(self, w: Spec, lane: int, group: int, channel: int, constant: bool = False) -> list[Launch]:
         problem, blocking, direct = self.problem, self.blocking, self.direct_plan
         phases, offsets, order = direct._phases()
         weights = self._weights(w, lane, group, channel, order)
@@ -140,8 +140,8 @@ class WinogradCorrelation(DirectCorrelation):
         slots = scratch_slots.count(chunks)
         fill_fields = input_packing.fill_fields(problem.source_sizes, self.source.outer, self.source.c, self.channels,
                                          self.pitches)
-        places = {"source": source, "scratch": scratch, "target": 0, "buffer.at": buffer_at, "packed.at": 0, "pack": 0,
-                  "fill": self._fill().symbol("fill") if self.copied else 0}
+        places = {"source": source, "scratch": scratch, "panels.from": scratch, "target": 0, "buffer.at": buffer_at,
+                  "packed.at": 0, "pack": 0, "fill": self._fill().symbol("fill") if self.copied else 0}
         operands_at = CORRELATION.end
         fill_fields_at = operands_at + len(self.operands) * OPERAND
         transform_at = fill_fields_at + len(fill_fields)
@@ -170,4 +170,5 @@ class WinogradCorrelation(DirectCorrelation):
             filter_transform.transform(self.dtype, self.lanes, scratch, panels_at, transformed_at, flags_at,
                                        problem.in_channels,
                                     weights.vectors, self.tile.vectors, problem.groups),
-            Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot)]
+            Launch(body, body.symbol("body"), chunks, plan, 0, slots_at + slots * slot,
+                   prepared=tuple(start + CORRELATION.places["panels.from"] for start in (0, fallback_at)))]

@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import ir
 
 from ....runtime import compilation
-from ....runtime.launch import Launch
+from ....runtime.launch import Launch, Preparation
 from ...llvm import kernel_entry
 from ...llvm.loop_nests import I64, POINTER, at, i64, local, loop, smaller, word
 from ...llvm.lowering import constant, memory_type
@@ -67,7 +67,8 @@ def transform(dtype: np.dtype, lanes: int, scratch: int, panels_at: int, transfo
     share = max(1, GRAIN // (POINTS * depth * panel * lanes))
     jobs = groups * panel_count
     return Launch(library, library.symbol("body"), -(-jobs // share),
-                  (scratch, panels_at, transformed_at, flags_at, depth, vectors, panel, panel_count, jobs, share))
+                  (scratch, panels_at, transformed_at, flags_at, depth, vectors, panel, panel_count, jobs, share),
+                  preparation=Preparation(-1, transformed_at, flags_at + 8 * jobs))
 
 
 def _transform(dtype: np.dtype, lanes: int) -> str:
