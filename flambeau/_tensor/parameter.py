@@ -21,6 +21,8 @@ def clear_gradients(params: Iterable[Any], set_to_none: bool) -> None:
     for param in params:
         grad = param._grad
         if grad is None and not special[0]:
+            if not param.is_leaf:
+                param.grad  # noqa: B018  (which warns)
             continue
         # also where there is none: the tracer must know that the next call may find one
         if set_to_none:

@@ -242,6 +242,8 @@ def _in_chunks(func: Callable[..., Any], size: int, dims: list[Any], leaves: lis
         results = _mapped(func, length, dims, piece, spec, out_dims, randomness, kwargs)
         outs, out_spec = tree_flatten(results)
         parts.append(outs)
+    if out_spec is None:  # of no part at all
+        raise AssertionError("arg_spec must not be None")
     joined_dims = _out_dims(out_dims, out_spec, _get_name(func), out_spec.unflatten(parts[0]))
     joined = [column[0] if d is None else fn.cat(list(column), dim=d)
               for column, d in zip(zip(*parts, strict=True), joined_dims, strict=True)]

@@ -66,10 +66,13 @@ class Adadelta(FirstOrder):
                                   "maximize": maximize, "capturable": capturable, "foreach": foreach,
                                   "differentiable": differentiable})
 
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=new_step(), square_avg=zeros_like(param), acc_delta=zeros_like(param))
+
     def _update(self, group: dict[str, Any]) -> None:
         for param, grad, state in self._params_with_grad(group):
             if not state:
-                state.update(step=new_step(), square_avg=zeros_like(param), acc_delta=zeros_like(param))
+                self._initialize(param, state, group)
             advance_step(state["step"])
             apply_update(rule, param, grad, (state["square_avg"], state["acc_delta"]), scalar_value(group["lr"]),
                          group["rho"], group["eps"], group["weight_decay"], group["maximize"],

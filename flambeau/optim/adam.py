@@ -96,17 +96,18 @@ class Adam(FirstOrder):
         super().__init__(params, defaults)
         check_fused(self, fused, foreach, differentiable)
 
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=new_step(), exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_like(param)
+
     def _update(self, group: dict[str, Any]) -> None:
         differentiable = group["differentiable"]
         lr = group["lr"] if differentiable else scalar_value(group["lr"])
         beta1, beta2 = group["betas"] if differentiable else map(scalar_value, group["betas"])
         for param, grad, state in self._params_with_grad(group):
             if not state:
-                state["step"] = new_step()
-                state["exp_avg"] = zeros_like(param)
-                state["exp_avg_sq"] = zeros_like(param)
-                if group["amsgrad"]:
-                    state["max_exp_avg_sq"] = zeros_like(param)
+                self._initialize(param, state, group)
             max_exp_avg_sq = state["max_exp_avg_sq"] if group["amsgrad"] else None
             step = advance_step(state["step"])
             apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"], max_exp_avg_sq), lr, beta1, beta2,

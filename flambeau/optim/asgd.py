@@ -67,13 +67,16 @@ class ASGD(FirstOrder):
                                   "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
                                   "differentiable": differentiable, "capturable": capturable})
 
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        step = new_step()
+        state.update(step=step, eta=fn.tensor(float(scalar_value(group["lr"])), dtype=step.dtype),
+                     mu=fn.ones((), dtype=step.dtype), ax=zeros_like(param))
+
     def _update(self, group: dict[str, Any]) -> None:
         lr, lambd = scalar_value(group["lr"]), group["lambd"]
         for param, grad, state in self._params_with_grad(group):
             if not state:
-                dtype = new_step().dtype
-                state.update(step=new_step(), eta=fn.tensor(float(lr), dtype=dtype), mu=fn.ones((), dtype=dtype),
-                             ax=zeros_like(param))
+                self._initialize(param, state, group)
             step = advance_step(state["step"])
             apply_update(rule, param, grad, (state["ax"],), read_state(state["eta"]), lambd, read_state(state["mu"]),
                          group["weight_decay"], group["maximize"], differentiable=group["differentiable"])

@@ -86,13 +86,17 @@ class NAdam(FirstOrder):
                                   "foreach": foreach, "capturable": capturable,
                                   "differentiable": differentiable})
 
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        step = new_step()
+        state.update(step=step, mu_product=fn.ones((), dtype=step.dtype), exp_avg=zeros_like(param),
+                     exp_avg_sq=zeros_like(param))
+
     def _update(self, group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         decay = group["momentum_decay"]
         for param, grad, state in self._params_with_grad(group):
             if not state:
-                state.update(step=new_step(), mu_product=fn.ones((), dtype=new_step().dtype),
-                             exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+                self._initialize(param, state, group)
             step = advance_step(state["step"])
             mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
             mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * decay)))

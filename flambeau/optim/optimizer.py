@@ -404,7 +404,7 @@ class FirstOrder(Optimizer):
                 for group in self.param_groups:
                     if group.get("capturable") or group.get("fused") or (
                             group.get("foreach") and group.get("differentiable")):
-                        check_unsupported(type(self).__name__, group)
+                        self._check_unsupported(group)
                     self._update(_traced_group(self, group) if special[0] else group)
             finally:
                 reset_state(token)
@@ -412,6 +412,20 @@ class FirstOrder(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError
+
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Make the state of a parameter that has none."""
+
+    def _check_unsupported(self, group: dict[str, Any]) -> None:
+        """`check_unsupported`; what a step finds out late leaves the parameters' state behind."""
+        try:
+            check_unsupported(type(self).__name__, group)
+        except AssertionError as error:
+            if str(error).startswith("If capturable"):
+                for param, _, state in self._params_with_grad(group):
+                    if not state:
+                        self._initialize(param, state, group)
+            raise
 
     def _params_with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
         """(parameter, gradient, state) of each parameter that has a gradient."""
@@ -515,14 +529,16 @@ def check_unsupported(kind: str, group: dict[str, Any]) -> None:
     foreach = group.get("foreach") and group.get("differentiable") and kind not in _TAKE_DIFFERENTIABLE
     if foreach and kind in _REFUSE_FIRST:
         raise AssertionError("_foreach ops don't support autograd")
-    captured = group.get("capturable") and active_tracer.get() is None and any(p.device.type == "cpu" for p in live)
+    captured = group.get("capturable") and not group.get("fused") and active_tracer.get() is None and any(
+        p.device.type == "cpu" for p in live)
     if foreach and live and not (captured and kind in ("Adam", "AdamW")):
         raise AssertionError("_foreach ops don't support autograd")
     if captured:
         named = _CAPTURED.get(kind, "params and state_steps")
         if kind == "NAdam" and group.get("foreach"):
             named = "params, mu_products, and state_steps"
-        last = "" if group.get("foreach") else ", 'xla'"
+        lasts = kind in ("RMSprop", "Rprop") or (not group.get("foreach") and kind != "Adadelta")
+        last = ", 'xla'" if lasts else ""
         raise AssertionError(f"If capturable=True, {named} must be on supported devices: ['cuda', 'xpu', 'hpu', "
                              f"'privateuseone'{last}].")
 

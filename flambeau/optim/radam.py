@@ -81,11 +81,14 @@ class RAdam(FirstOrder):
                                   "decoupled_weight_decay": decoupled_weight_decay,
                                   "differentiable": differentiable})
 
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=new_step(), exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+
     def _update(self, group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         for param, grad, state in self._params_with_grad(group):
             if not state:
-                state.update(step=new_step(), exp_avg=zeros_like(param), exp_avg_sq=zeros_like(param))
+                self._initialize(param, state, group)
             step = advance_step(state["step"])
             apply_update(rule, param, grad, (state["exp_avg"], state["exp_avg_sq"]), scalar_value(group["lr"]), beta1,
                          beta2, group["eps"], group["weight_decay"], group["decoupled_weight_decay"], group["maximize"],

@@ -74,15 +74,18 @@ class RMSprop(FirstOrder):
                                   "centered": centered, "weight_decay": weight_decay, "capturable": capturable,
                                   "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
 
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        state.update(step=new_step(), square_avg=zeros_like(param))
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_like(param)
+        if group["centered"]:
+            state["grad_avg"] = zeros_like(param)
+
     def _update(self, group: dict[str, Any]) -> None:
         momentum, centered = group["momentum"], group["centered"]
         for param, grad, state in self._params_with_grad(group):
             if not state:
-                state.update(step=new_step(), square_avg=zeros_like(param))
-                if momentum > 0:
-                    state["momentum_buffer"] = zeros_like(param)
-                if centered:
-                    state["grad_avg"] = zeros_like(param)
+                self._initialize(param, state, group)
             advance_step(state["step"])
             grad_avg = state["grad_avg"] if centered else None
             buffer = state["momentum_buffer"] if momentum > 0 else None

@@ -67,12 +67,15 @@ class Rprop(FirstOrder):
                                   "maximize": maximize, "differentiable": differentiable,
                                   "capturable": capturable})
 
+    def _initialize(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr = float(scalar_value(group["lr"]))
+        state.update(step=new_step(), prev=zeros_like(param),
+                     step_size=fn.full_like(param._grad, complex(lr, lr) if param.is_complex() else lr))
+
     def _update(self, group: dict[str, Any]) -> None:
         for param, grad, state in self._params_with_grad(group):
             if not state:
-                lr = float(scalar_value(group["lr"]))
-                state.update(step=new_step(), prev=zeros_like(param),
-                             step_size=fn.full_like(grad, complex(lr, lr) if param.is_complex() else lr))
+                self._initialize(param, state, group)
             advance_step(state["step"])
             apply_update(rule, param, grad, (state["prev"], state["step_size"]), *group["etas"], *group["step_sizes"],
                          group["maximize"], differentiable=group["differentiable"])

@@ -92,8 +92,9 @@ class SobolEngine:
         if scramble:
             self._scramble()
         self.quasi: Tensor = wrap(self.shift._array.copy())
-        self._first_point: Tensor = wrap((self.quasi._array / 2 ** self.MAXBIT).reshape(1, -1).astype(
+        first = wrap((self.quasi._array / 2 ** self.MAXBIT).astype(
             dtypes.get_default_dtype().numpy if dtypes.get_default_dtype() is dtypes.float64 else np.float32))
+        self._first_point: Tensor = first.reshape(1, -1)
         self.num_generated = 0
 
     def _scramble(self) -> None:
@@ -137,6 +138,9 @@ class SobolEngine:
         steps = n - 1 if self.num_generated == 0 else n
         if steps < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {steps}: [{steps}, {self.dimension}]")
+        if self.num_generated == 0 and n == 1 and out is None:
+            self.num_generated = 1
+            return self._first_point.to(dtype)
         if self.num_generated == 0:
             points = self._steps(n - 1)
             array = np.concatenate([self._first_point._array.astype(np.float64), points * scale])

@@ -65,10 +65,12 @@ def _check(name: str, x: tuple[int, ...], w: tuple[int, ...], bias: Tensor | Non
     """Check the arguments of a convolution, with PyTorch's errors. The shapes are batched."""
     rank = len(x) - 2
     groups, transposed = params["groups"], params["transposed"]
+    if len(w) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if len(w) != len(x):
-        _raise_rank_error(len(w) - 2, params["stride"])
+        _raise_rank_error(x, w, params["stride"])
     for sizes, what, least in ((params["padding"], "negative padding", 0),
                                (params["output_padding"], "negative output_padding", 0),
                                (params["stride"], "non-positive stride", 1)):
@@ -128,10 +130,12 @@ def _check_dilation(dilation: tuple[int, ...]) -> None:
         raise RuntimeError(f"dilation should be greater than zero{got}")
 
 
-def _raise_rank_error(rank: int, stride: tuple[int, ...]) -> None:
+def _raise_rank_error(x: tuple[int, ...], w: tuple[int, ...], stride: tuple[int, ...]) -> None:
     """Raise the error for a weight with another number of dimensions than the input."""
-    if rank < 1:
-        raise RuntimeError("weight should have at least three dimensions")
+    rank = len(w) - 2
+    if len(stride) == 1:
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got "
+                           f"{len(x)}-dimensional input of size {list(x)} instead")
     raise RuntimeError(f"expected stride to be a single integer value or a list of {rank} values to match the "
                        f"convolution dimensions, but got stride={list(stride)}")
 
@@ -141,6 +145,15 @@ def _output_padding_text(params: dict[str, Any], rank: int) -> str:
     details = " ".join(f"{what}_{name}: {params[what][i]}" for what in ("output_padding", "stride", "dilation")
                        for i, name in enumerate(names))
     return f"output padding must be smaller than either stride or dilation, but got {details}"
+
+
+def _check_ranks(name: str, rank: int, x: tuple[int, ...], w: tuple[int, ...]) -> None:
+    """Check the numbers of dimensions, which come before the values for each dimension."""
+    if len(x) not in (rank + 1, rank + 2):
+        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
+                           f"of size: {list(x)}")
+    if len(w) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
 
 
 def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None,
@@ -153,8 +166,7 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
                         "Tensor is expected") from None
     unbatched = len(x) == rank + 1
     if not unbatched and len(x) != rank + 2:
-        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
-                           f"of size: {list(x)}")
+        _check_ranks(name, rank, x, w)
     _check_complex(input, weight)
     _check(name, (1, *x) if unbatched else x, w, bias, params)
     _check_types(input, weight, bias, "transpose" in name)
@@ -195,7 +207,11 @@ def _convolution_function(rank: int) -> Any:
 
     def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
              dilation: Any = 1, groups: int = 1) -> Tensor:
-        stride, dilation = _to_tuple(stride, rank, "stride"), _to_tuple(dilation, rank, "dilation")
+        try:
+            stride, dilation = _to_tuple(stride, rank, "stride"), _to_tuple(dilation, rank, "dilation")
+        except RuntimeError:
+            _check_ranks(name, rank, input._array.shape, weight._array.shape)
+            raise
         if padding.__class__ is str:
             input, padding = _pad_same(input, weight, padding, stride, dilation, rank)
         return _convolve(name, rank, input, weight, bias, {
@@ -224,10 +240,15 @@ def _transposed_function(rank: int) -> Any:
 
     def call(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
              output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
-        return _convolve(name, rank, input, weight, bias, {
-            "stride": _to_tuple(stride, rank, "stride"), "padding": _to_tuple(padding, rank, "padding"),
-            "dilation": _to_tuple(dilation, rank, "dilation"), "transposed": True,
-            "output_padding": _to_tuple(output_padding, rank, "output_padding"), "groups": groups})
+        try:
+            params: dict[str, Any] = {
+                "stride": _to_tuple(stride, rank, "stride"), "padding": _to_tuple(padding, rank, "padding"),
+                "dilation": _to_tuple(dilation, rank, "dilation"), "transposed": True,
+                "output_padding": _to_tuple(output_padding, rank, "output_padding"), "groups": groups}
+        except RuntimeError:
+            _check_ranks(name, rank, input._array.shape, weight._array.shape)
+            raise
+        return _convolve(name, rank, input, weight, bias, params)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""The transposed convolution: the gradient of `conv{rank}d` with respect to its input.
@@ -258,6 +279,17 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     tensor([4., 4.])
     """
     fn = layer.functions
+    x, w, b = input._array.shape, weight._array.shape, bias._array.shape
+    if len(x) != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if len(w) != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if len(b) != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if x[2] != w[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if b[0] != w[2]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
     out = conv1d(fn.permute(input, (1, 2, 0)), fn.permute(weight, (2, 1, 0)), bias, padding=pad)
     return fn.permute(out, (2, 0, 1))
 

@@ -36,7 +36,8 @@ def _to_tuple(value: Any, rank: int, function: str, name: str) -> tuple[int, ...
     if len(result) != rank:
         words = "int" if rank == 1 else "ints"
         number = ("one", "two", "three")[rank - 1]
-        raise RuntimeError(f"{function}: {name} must either be a single int, or a tuple of {number} {words}")
+        either = "be" if function == "avg_pool3d" else "be either" if name == "dilation" else "either be"
+        raise RuntimeError(f"{function}: {name} must {either} a single int, or a tuple of {number} {words}")
     return result
 
 
@@ -45,7 +46,8 @@ def _strides(value: Any, kernel: tuple[int, ...], function: str, name: str = "st
         return kernel
     if isinstance(value, (tuple, list)) and len(value) not in (1, len(kernel)):
         number = ("one", "two", "three")[len(kernel) - 1]
-        raise RuntimeError(f"{function}: {name} must either be omitted, a single int, or a tuple of {number} ints")
+        either = "" if function == "avg_pool3d" else "either "
+        raise RuntimeError(f"{function}: {name} must {either}be omitted, a single int, or a tuple of {number} ints")
     return _to_tuple(value, len(kernel), function, name)
 
 
@@ -374,6 +376,8 @@ def _adaptive_avg(rank: int) -> Any:
                 item = a.itemsize
                 result.as_strided_(result.shape, [s // item for s in channels_last_strides(result._array.shape, item)])
             return result
+        if rank == 2 and 0 in output and not input.dtype.is_floating_point:  # which no kernel looks at
+            return input.new_empty((*input._array.shape[:-rank], *output))
         return apply(REGISTRY["_" + function], [input], {"output_size": output})
 
     pool.__name__ = pool.__qualname__ = function

@@ -9,6 +9,8 @@ from ..._tensor import functions as fn
 from ..._tensor.dispatch.apply import apply
 from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
+from ...dtypes import bool_
+from ...engine.grad_mode import is_grad_enabled
 from ...ops.declare import REGISTRY
 from .distance import pairwise_distance
 from .reduction import check_reduction, legacy_reduction, reduce_loss
@@ -240,8 +242,14 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     tensor(0.6931)
     """
     reduction = check_reduction(legacy_reduction(size_average, reduce, reduction))
+    if input.dtype.is_complex and input.requires_grad and is_grad_enabled():
+        raise RuntimeError("soft_margin_loss does not support automatic differentiation for outputs with complex "
+                           "dtype.")
+    if target.dtype is not input.dtype and target.dtype is not bool_ and (
+            input.dtype.is_floating_point or input.dtype.is_complex) and not target.requires_grad:
+        target = target.to(input.dtype)  # losses are computed in a tensor of the input's
     result = fn.soft_margin_loss(input, target, reduction=reduction)
-    return result if result.dtype is input.dtype else result.to(input.dtype)  # losses are written into such a tensor
+    return result if result.dtype is input.dtype else result.to(input.dtype)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,

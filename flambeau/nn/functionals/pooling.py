@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from ..._tensor import Tensor
@@ -205,6 +206,8 @@ def _lp_pool(rank: int) -> Callable[..., Tensor]:
         for size in ntuple(kernel_size, rank):
             area *= size
         stride = kernel_size if stride is None else stride
+        if norm_type == inf:
+            return getattr(fn, f"max_pool{rank}d")(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
         mean = getattr(fn, average)(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (fn.sign(mean) * fn.relu(fn.abs(mean))).mul(area).pow(1.0 / norm_type)
 

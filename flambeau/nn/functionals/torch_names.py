@@ -75,6 +75,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     >>> torch.margin_ranking_loss(torch.zeros(2), torch.ones(2), torch.ones(2))
     tensor([1., 1.])
     """
+    if not isinstance(margin, (int, float)):
+        raise TypeError("margin_ranking_loss(): argument 'margin' must be float")  # a guard says more
     return reduce_loss(apply(REGISTRY["_add_scalar"], [-target * (input1 - input2)], {
         "other": float(margin)}).clamp_min(0), _REDUCTIONS[reduction])
 

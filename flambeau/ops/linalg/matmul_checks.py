@@ -91,6 +91,10 @@ def _check_expands(input: Any, size: tuple[int, ...]) -> None:
 
 def check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
     """Raise PyTorch's error unless the inputs of `addmm` have the right dimensions, sizes and dtypes."""
+    for name, x, y in (("self and mat2", input, mat2), ("mat1 and mat2", mat1, mat2)):
+        if x.dtype is not y.dtype:
+            raise RuntimeError(f"{name} must have the same dtype, but got {x.dtype.scalar_name} and "
+                               f"{y.dtype.scalar_name}")
     for name, x in (("mat1", mat1), ("mat2", mat2)):
         if len(x.shape) != 2:
             raise RuntimeError(f"{name} must be a matrix, got {len(x.shape)}-D tensor")
@@ -99,10 +103,6 @@ def check_addmm(input: Any, mat1: Any, mat2: Any) -> None:
         _check_expands(input, (n, p))
     else:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{m} and {k}x{p})")
-    for name, x, y in (("self and mat2", input, mat2), ("mat1 and mat2", mat1, mat2)):
-        if x.dtype is not y.dtype:
-            raise RuntimeError(f"{name} must have the same dtype, but got {x.dtype.scalar_name} and "
-                               f"{y.dtype.scalar_name}")
 
 
 def _check_last_sizes(batch1: Any, batch2: Any) -> None:

@@ -243,6 +243,7 @@ def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=
     """
     neg_log_sigmoid = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)
     if pos_weight is not None:
+        broadcast_shapes(pos_weight.shape, target.shape)
         neg_log_sigmoid = neg_log_sigmoid * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * input + neg_log_sigmoid
     return _reduce(xp, loss if weight is None else loss * weight, reduction)

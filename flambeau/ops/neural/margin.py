@@ -45,6 +45,8 @@ def _check_multilabel_margin(input, target):
         raise RuntimeError(f"inconsistent target size: {list(labels)} for input of size: {list(shape)}")
     if input.dtype in (dtypes.float32, dtypes.float64):
         _check_classes(target)
+    elif prod(labels) and not -1 <= int(target.min()) <= int(target.max()) < _as_rows(shape)[1]:
+        raise RuntimeError("argument #2 'target' is out of range")  # of other dtypes no kernel finds it
 
 
 def _as_rows(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -76,7 +78,8 @@ def _margin_excess(xp, input, target, weight, margin):
 
 @op(key="_multi_margin_loss", name="multi_margin_loss", nondifferentiable_inputs=("target", "weight"),
     check=_check_multi_margin,
-    unsupported_dtypes=not_implemented("multi_margin_loss_cpu_kernel", "bool", "integer", "complex", "narrow"),
+    unsupported_dtypes=not_implemented("multi_margin_loss_cpu_kernel", "bool", "integer", "complex", "narrow",
+                                       empty=False),
     expose=())
 def _multi_margin_loss(xp, input, target, weight=None, *, p=1, margin=1.0, reduction="mean"):
     """Σ over the other classes i of weight[t] · max(0, margin - x[t] + x[i])ᵖ, divided by the number of classes."""
