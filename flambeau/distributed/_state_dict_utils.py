@@ -10,10 +10,10 @@ from ..c10d.world import default_group
 from ..engine.grad_mode import no_grad
 from .checkpoint._nested_dict import flatten_state_dict as _flatten_state_dict
 from .checkpoint._nested_dict import unflatten_state_dict as _unflatten_state_dict
-from .checkpoint.copies import CompanionMismatch, map_tensors
-from .checkpoint.copies import copy_tensors as _copy_state_dict
-from .checkpoint.copies import create_cpu_state_dict as _create_cpu_state_dict
-from .checkpoint.shards import chunk_of, is_sharded
+from .checkpoint.states.copies import CompanionMismatch, map_tensors
+from .checkpoint.states.copies import copy_tensors as _copy_state_dict
+from .checkpoint.states.copies import create_cpu_state_dict as _create_cpu_state_dict
+from .checkpoint.states.shards import chunk_of, is_sharded
 from .collectives import broadcast
 from .groups import get_rank, is_initialized
 from .object_collectives import broadcast_object_list

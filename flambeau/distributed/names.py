@@ -39,7 +39,6 @@ _CONTENTS: dict[str, dict[str, Any]] = {
         "functions": "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
         "enums": {"CheckpointImpl": "REENTRANT NO_REENTRANT"}},
     "autograd": {"classes": "context"},
-    "checkpoint.hf_storage": {"classes": "HuggingFaceStorageReader HuggingFaceStorageWriter"},
     "checkpoint.optimizer": {"functions": "load_sharded_optimizer_state_dict"},
     "remote_device": {"classes": "_remote_device"},
     "rpc": {"classes": "BackendType RRef RpcBackendOptions TensorPipeRpcBackendOptions WorkerInfo",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -12,6 +13,7 @@ import pytest
 import flambeau as torch
 from flambeau import distributed as dist
 from flambeau.distributed import checkpoint as dcp
+from flambeau.distributed.checkpoint import _async_process_executor
 from flambeau.distributed.checkpoint._nested_dict import flatten_state_dict, unflatten_state_dict
 from flambeau.distributed.checkpoint._traverse import get_element
 from flambeau.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
@@ -23,6 +25,7 @@ from flambeau.distributed.checkpoint.format_utils import (
     torch_save_to_dcp,
 )
 from flambeau.distributed.checkpoint.global_plan import _validate_global_plan
+from flambeau.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from flambeau.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
@@ -150,8 +153,6 @@ def test_errors_name_what_is_wrong(tmp_path):
         flatten_state_dict({"a": {"b": 1}, "a.b": 2})
     with pytest.raises(NotImplementedError, match=r"archives of torch\.save"):
         dcp.FileSystemWriter(tmp_path, serialization_format=SerializationFormat.SAFETENSORS)
-    with pytest.raises(NotImplementedError, match="THREAD"):
-        dcp.async_save({}, checkpoint_id=tmp_path, async_checkpointer_type=AsyncCheckpointerType.PROCESS)
 
 
 def test_old_calls(tmp_path):
@@ -405,3 +406,67 @@ def test_without_talking_to_others(tmp_path):
 
     assert processes(2, body, tmp_path) == [0, 0]
     assert sorted(os.listdir(folder)) == ["__0.metadata", "__0_0.distcp", "__1.metadata", "__1_0.distcp"]
+
+
+def test_safetensors_files_of_one_process(tmp_path):
+    state = {"a": torch.arange(6.).reshape(2, 3), "b": torch.ones(2).bfloat16(), "c": torch.tensor(3),
+             "d": torch.ones(0)}
+    writer = HuggingFaceStorageWriter(tmp_path, {"a": 1, "b": 2, "c": 2, "d": 1}, thread_count=2)
+    dcp.save(state, storage_writer=writer, no_dist=True)
+    index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
+    assert index["metadata"]["total_size"] == 24 + 4 + 8
+    assert index["weight_map"]["a"] == index["weight_map"]["d"] == "model-00001-of-00002.safetensors"
+    found = {name: torch.zeros_like(value) for name, value in state.items()}
+    dcp.load(found, storage_reader=HuggingFaceStorageReader(tmp_path, thread_count=2), no_dist=True)
+    assert all(torch.equal(found[name], state[name]) for name in state)
+    with pytest.raises(dcp.CheckpointException, match="hold tensors only, and n is none"):
+        dcp.save({"n": 3}, storage_writer=HuggingFaceStorageWriter(tmp_path / "other"), no_dist=True)
+    (tmp_path / "other" / "x.safetensors").write_bytes(b"\xff" * 20)
+    with pytest.raises(dcp.CheckpointException, match="is no safetensors file"):
+        dcp.load(found, storage_reader=HuggingFaceStorageReader(tmp_path / "other"), no_dist=True)
+
+
+def test_safetensors_files_of_two_processes(tmp_path):
+    folder = tmp_path / "files"
+
+    def body(rank):
+        mesh = dist.init_device_mesh("cpu", (2,))
+        whole = torch.arange(35.).reshape(5, 7)
+        state = {name: distribute_tensor(whole + i, mesh, [placement]) for i, (name, placement) in enumerate(
+            {"rows": Shard(0), "columns": Shard(1), "copies": Replicate()}.items())}
+        dcp.save(state, storage_writer=HuggingFaceStorageWriter(folder, save_distributed=True,
+                                                                enable_consolidation=True))
+        for place in (folder, folder / "sharded"):
+            found = {name: distribute_tensor(torch.zeros(5, 7), mesh, [Shard(1)]) for name in state}
+            dcp.load(found, storage_reader=HuggingFaceStorageReader(place))
+            for i, value in enumerate(found.values()):
+                assert torch.equal(value.full_tensor(), whole + i)
+        found = torch.zeros(5, 7)
+        dcp.load({"columns": found}, storage_reader=HuggingFaceStorageReader(folder / "sharded"))
+        assert torch.equal(found, whole + 1)
+
+    assert processes(2, body, tmp_path) == [0, 0]
+
+
+def test_a_process_writes(tmp_path):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        state, found = {"x": torch.arange(3.), "n": 4}, {"x": torch.zeros(3), "n": 0}
+        written = dcp.async_save(state, checkpoint_id=tmp_path, async_checkpointer_type=AsyncCheckpointerType.PROCESS)
+        state["x"].zero_()  # a copy is written
+        assert written.result().version == "1.0.0"
+        dcp.load(found, checkpoint_id=tmp_path)
+        assert (found["x"].tolist(), found["n"]) == ([0, 1, 2], 4)
+        with pytest.raises(dcp.CheckpointException, match="No such file"):
+            dcp.async_save(state, checkpoint_id="/proc/none/x",
+                           async_checkpointer_type=AsyncCheckpointerType.PROCESS).result()
+        _async_process_executor._process._process.kill()
+        _async_process_executor._process._process.join()
+        with pytest.raises((RuntimeError, OSError), match=r"Exit code: -9|Broken pipe"):
+            dcp.async_save(state, checkpoint_id=tmp_path,
+                           async_checkpointer_type=AsyncCheckpointerType.PROCESS).result()
+    finally:
+        if _async_process_executor._process is not None:
+            _async_process_executor._process.close()
+            _async_process_executor._process = None
+        dist.destroy_process_group()

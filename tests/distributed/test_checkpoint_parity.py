@@ -27,3 +27,19 @@ def test_files_of_each_library_are_read_by_the_other(tmp_path, monkeypatch):
 def test_state_dicts_of_distributed_models():
     pytest.importorskip("torch")
     assert not differences("state_dicts", 2)
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is", "ignore:Detected an existing checkpoint")
+def test_checkpoints_in_file_systems_of_fsspec():
+    pytest.importorskip("torch")  # brings fsspec
+    import flambeau as torch
+    from flambeau.distributed import checkpoint as dcp
+    from flambeau.distributed.checkpoint._fsspec_filesystem import FsspecReader, FsspecWriter
+
+    found = {"x": torch.zeros(3), "n": 0}
+    for number in (1, 2):  # the second takes the place of the first
+        dcp.save({"x": torch.arange(3.) * number, "n": number}, storage_writer=FsspecWriter("memory://checkpoints/a"))
+    dcp.load(found, storage_reader=FsspecReader("memory://checkpoints/a"))
+    assert (found["x"].tolist(), found["n"]) == ([0, 2, 4], 2)
+    assert FsspecReader.validate_checkpoint_id("memory://x")
+    assert not FsspecReader.validate_checkpoint_id("nothing://x")

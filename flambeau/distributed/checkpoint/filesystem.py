@@ -65,7 +65,7 @@ class _StoragePrefix:
 
 
 class SerializationFormat(Enum):
-    """How tensors are written; safetensors are left out."""
+    """How tensors are written; as safetensors only by `HuggingFaceStorageWriter`."""
 
     TORCH_SAVE = "torch_save"
     SAFETENSORS = "safetensors"
@@ -234,12 +234,13 @@ class _FileSystemWriter(_InFolder, StorageWriter):
         super().__init__()
         if _extensions or serialization_format is not SerializationFormat.TORCH_SAVE:
             raise NotImplementedError("flambeau writes checkpoints as archives of torch.save, without extensions: "
-                                      "leave `_extensions` and `serialization_format` away")
+                                      "leave `_extensions` and `serialization_format` away; safetensors files are "
+                                      "written by HuggingFaceStorageWriter")
         self.fs = FileSystem()
         self.path = self.fs.init_path(path)
         self.single_file_per_rank, self.sync_files, self.thread_count = single_file_per_rank, sync_files, thread_count
         self.per_thread_copy_ahead, self.overwrite = per_thread_copy_ahead, overwrite
-        self.serialization_format = serialization_format
+        self.serialization_format: SerializationFormat = serialization_format
         self.save_id = str(uuid.uuid4())
         self.rank: int | None = None
         self.use_collectives = True
@@ -252,9 +253,13 @@ class _FileSystemWriter(_InFolder, StorageWriter):
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         self.rank, self.use_collectives = kwargs.get("rank"), kwargs.get("use_collectives", True)
 
+    def _metadata_file(self) -> _PathLike:
+        """The file of an earlier checkpoint's metadata."""
+        return _metadata_path(self.fs, self.path, None if self.use_collectives else 0)
+
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         self.fs.mkdir(self.path)
-        if self.fs.exists(_metadata_path(self.fs, self.path, None if self.use_collectives else 0)):
+        if self.fs.exists(self._metadata_file()):
             if not self.overwrite:
                 raise RuntimeError(f"Checkpoint already exists and {self.overwrite=}.")
             warnings.warn(
@@ -278,12 +283,17 @@ class _FileSystemWriter(_InFolder, StorageWriter):
             if f"{prefix}{number}{DEFAULT_SUFFIX}" not in taken:
                 yield f"{prefix}{number}{DEFAULT_SUFFIX}"
 
-    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+    def _groups(self, plan: SavePlan, planner: SavePlanner) -> list[tuple[str, list[WriteItem]]]:
+        """The files that this process writes: their names and items."""
         groups = (_split_by_size_and_type(self.thread_count, plan.items) if self.single_file_per_rank
                   else [[item] for item in plan.items])
+        return list(zip(self._unused_names(plan.storage_data.prefix), groups, strict=False))
+
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
+        groups = self._groups(plan, planner)
         waiting: queue.SimpleQueue[tuple[str, list[WriteItem]]] = queue.SimpleQueue()
-        for name, items in zip(self._unused_names(plan.storage_data.prefix), groups, strict=False):
-            waiting.put((name, items))
+        for each in groups:
+            waiting.put(each)
         results: list[WriteResult] = []
         errors: list[BaseException] = []
 

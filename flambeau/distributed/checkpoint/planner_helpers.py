@@ -18,7 +18,7 @@ from .metadata import (
 )
 from .planner import LoadItemType, ReadItem, SavePlan, TensorWriteData, WriteItem, WriteItemType
 from .resharding import _check_shard_metadata_pair_overlap, _shards_get_overlap_region_wrt_saved_tensor
-from .shards import chunk_of, is_sharded
+from .states.shards import chunk_of, is_sharded
 
 __all__ = ["create_read_items_for_chunk_list"]
 

@@ -6,8 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from .copies import copy_tensors, create_cpu_state_dict
 from .metadata import STATE_DICT_TYPE
+from .states.copies import copy_tensors, create_cpu_state_dict
 
 __all__ = ["AsyncStager", "BlockingAsyncStager", "DefaultStager", "StagingOptions"]
 

@@ -27,8 +27,8 @@ from .._state_dict_utils import (
     _unflatten_state_dict,
 )
 from ..groups import get_rank
-from .optimizer_state import flattened, initialize_state, named_state, part_of, unflattened
-from .wrapped_names import plain_name, states
+from .states.optimizer_state import flattened, initialize_state, named_state, part_of, unflattened
+from .states.wrapped_names import plain_name, states
 
 FQNS_T = set[str]
 PrimitiveType = Tensor | int | float | str

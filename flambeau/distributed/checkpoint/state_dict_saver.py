@@ -14,6 +14,7 @@ from typing import Any
 
 from ... import distributed as dist
 from ...c10d.process_group import ProcessGroup
+from ._async_process_executor import info_for_start, save_in_process
 from ._storage_utils import _storage_setup
 from .default_planner import DefaultSavePlanner
 from .metadata import STATE_DICT_TYPE, Metadata
@@ -29,7 +30,7 @@ _PathLike = str | os.PathLike[str]
 
 
 class AsyncCheckpointerType(Enum):
-    """What `async_save` writes in; a process is left out."""
+    """What `async_save` writes in."""
 
     THREAD = "thread"
     PROCESS = "process"
@@ -134,27 +135,23 @@ def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: _PathLike | None =
                async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
                async_stager: AsyncStager | None = None, no_dist: bool = False,
                use_collectives: bool = True) -> Future[Any] | AsyncSaveResponse:
-    """Copy a state dict, and save the copy in a thread, while the program goes on.
+    """Copy a state dict, and save the copy in a thread or a process, while the program goes on.
 
     Args:
         state_dict: as for `save`.
         checkpoint_id: a folder.
         storage_writer: what writes; files in the folder if None.
         planner: which process writes what.
-        process_group: the processes; all if None. The thread uses a group of its own of the same processes.
-        async_checkpointer_type: `AsyncCheckpointerType.THREAD`.
+        process_group: the processes; all if None. Threads and processes use a group of their own of the same ranks.
+        async_checkpointer_type: `AsyncCheckpointerType.PROCESS` writes in a process that the first such save starts;
+            as with all that `multiprocessing` starts by "spawn", the program's main part must be guarded.
         async_stager: what copies.
         no_dist: whether this process saves alone.
         use_collectives: as for `save`.
 
     Returns:
         A future of the metadata; two futures if `async_stager` copies in the background, too.
-
-    Raises:
-        NotImplementedError: a process should write.
     """
-    if async_checkpointer_type is not AsyncCheckpointerType.THREAD:
-        raise NotImplementedError("async_save writes in a thread: pass AsyncCheckpointerType.THREAD")
     own_stager = None
     if async_stager is None and isinstance(storage_writer, AsyncStager):
         async_stager = storage_writer
@@ -164,10 +161,14 @@ def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: _PathLike | None =
         if own_stager is not None:
             on_error.callback(own_stager.close)
         staged = async_stager.stage(_stateful_to_state_dict(state_dict))
-        background = _background(process_group, no_dist or not use_collectives)
+        elsewhere = async_checkpointer_type is AsyncCheckpointerType.PROCESS
+        info = info_for_start(process_group) if elsewhere else None
+        background = _background(process_group, no_dist or not use_collectives or elsewhere)
 
         def write() -> Metadata:
             copied = staged.result() if isinstance(staged, Future) else staged
+            if elsewhere:
+                return save_in_process(copied, info, checkpoint_id, storage_writer, planner, no_dist, use_collectives)
             return save(copied, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner,
                         process_group=background.group, no_dist=no_dist, use_collectives=use_collectives)
 

@@ -15,7 +15,7 @@ from ...c10d.process_group import ProcessGroup
 from ...shapes import Size
 from .api import CheckpointException, _is_wrapped_exception, _wrap_exception
 from .metadata import STATE_DICT_TYPE, MetadataIndex
-from .shards import chunk_of, is_sharded
+from .states.shards import chunk_of, is_sharded
 
 __all__ = ["find_state_dict_object", "find_tensor_shard"]
 

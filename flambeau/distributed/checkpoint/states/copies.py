@@ -7,8 +7,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from ..._tensor import Tensor, functions
-from ...engine.grad_mode import no_grad
+from ...._tensor import Tensor, functions
+from ....engine.grad_mode import no_grad
 from .shards import is_sharded
 
 _PLAIN = (int, float, str, bytes, io.BytesIO, type(None))

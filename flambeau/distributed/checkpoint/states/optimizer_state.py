@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-from ..._tensor import Tensor, functions
-from ...nn import Module
-from ...optim.optimizer import Optimizer
+from ...._tensor import Tensor, functions
+from ....nn import Module
+from ....optim.optimizer import Optimizer
 from .wrapped_names import names_of_parameters
 
 

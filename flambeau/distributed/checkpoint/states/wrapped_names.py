@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from ...nn import Module
-from ...nn.modules.base.state_dict import EXTRA_STATE
-from ...nn.parallel import DistributedDataParallel
+from ....nn import Module
+from ....nn.modules.base.state_dict import EXTRA_STATE
+from ....nn.parallel import DistributedDataParallel
 
 _CHECKPOINT_PREFIX = "_checkpoint_wrapped_module."
 _WRAPPED = "_fsdp_wrapped_module"
 
 
 def _is_compiled(module: Any) -> bool:
-    from ...compiler.module import OptimizedModule  # imports the compiler
+    from ....compiler.module import OptimizedModule  # imports the compiler
 
     return isinstance(module, OptimizedModule)
 

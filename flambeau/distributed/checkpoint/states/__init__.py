@@ -1,0 +1,1 @@
+"""State dicts: copies, parts of tensors, names of wrapped modules, states of optimizers."""
