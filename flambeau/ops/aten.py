@@ -70,6 +70,8 @@ _NAMES = {
 _SCALAR_SECOND = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
                             "bitwise_left_shift", "bitwise_right_shift", "xlogy"))
 
+_SCALAR_NAMES = {"xlogy": "Scalar_Other", "bitwise_left_shift": "Tensor_Scalar", "bitwise_right_shift": "Tensor_Scalar"}
+
 #: reductions that have an overload for one dimension and one for several
 _BY_DIM = frozenset(("all", "any"))
 
@@ -101,7 +103,7 @@ def _overload_names(key: str, op: Op) -> Iterator[str]:
         name = f"{packet}.default"
     yield name
     if key in _SCALAR_SECOND:
-        yield name.replace("Tensor", "Scalar_Other" if key == "xlogy" else "Scalar")
+        yield name.replace("Tensor", _SCALAR_NAMES.get(key, "Scalar"))
     elif key in _BY_DIM:
         yield f"{key}.dim"
         yield f"{key}.dims"

@@ -54,6 +54,10 @@ class Argument:
         """Its type, `Tensor?`."""
         return self.type_name
 
+    def has_default_value(self) -> bool:
+        """Whether it has a default."""
+        return self.has_default
+
     @property
     def is_tensor(self) -> bool:
         """Whether it is a tensor, or a list of tensors."""

@@ -242,3 +242,28 @@ def test_handlers_are_discounted() -> None:
     with Redispatch():
         assert (dispatch_in_use[0], special[0]) == (before[0] + 1, before[1] + 1)
     assert (dispatch_in_use[0], special[0]) == before
+
+
+@pytest.mark.parametrize(("name", "args", "expected"), [
+    ("pow_", (2,), "aten.pow_.Scalar"), ("pow_", (torch.full((3,), 2.0),), "aten.pow_.Tensor"),
+    ("square_", (), "aten.pow_.Scalar"), ("xlogy_", (2,), "aten.xlogy_.Scalar_Other"),
+    ("ldexp_", (torch.ones(3),), "aten.ldexp_.default"),
+    ("floor_divide_", (torch.ones(3),), "aten.floor_divide_.Tensor"),
+    ("bitwise_left_shift", (1,), "aten.bitwise_left_shift.Tensor_Scalar"),
+    ("bitwise_right_shift_", (1,), "aten.bitwise_right_shift_.Tensor_Scalar")])
+def test_overloads_whose_names_differ(name: str, args: tuple[Any, ...], expected: str) -> None:
+    """Overloads of in-place operators, and of numbers, that are not called as the operator's own."""
+    seen = []
+
+    class Record(Redispatch):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    def sample() -> Any:
+        return torch.arange(3, dtype=torch.int32 if "shift" in name else torch.float32)
+
+    with Record():
+        found = getattr(sample(), name)(*args)
+    assert expected in seen
+    assert torch.equal(found, getattr(sample(), name)(*args))

@@ -14,7 +14,7 @@ from ...engine.tensor_interface import layer
 from ...ops.aten import overload_of
 from ...ops.declare import Op
 from ...ops.overloads import OpOverload, namespace_of
-from ...ops.schemas import FunctionSchema
+from ...ops.schemas import FunctionSchema, aten_overloads
 from ..tensor import Tensor
 
 #: name in a schema -> the names that declarations use instead
@@ -48,6 +48,10 @@ def call_arguments(op: Op, inputs: Sequence[Any], params: dict[str, Any],
     overload = overload_of(op, inputs, in_place, params.get("dim"))
     schema = overload._given_schema
     if schema is None:
+        fitting = _fitting_overload(op, inputs, params, in_place)
+        if fitting is not None:
+            overload, schema = fitting, fitting._schema
+    if schema is None:
         overload = internal_overload(op)
         return (overload, (list(inputs),) if op.variadic and len(op.inputs) == 1 else tuple(inputs), dict(params))
     positions, _ = _positions(op, schema)
@@ -76,6 +80,28 @@ def call_arguments(op: Op, inputs: Sequence[Any], params: dict[str, Any],
     if adjust is not None:
         adjust(bound)
     return overload, *schema.normalized(bound)
+
+
+def _fitting_overload(op: Op, inputs: Sequence[Any], params: dict[str, Any], in_place: bool) -> OpOverload | None:
+    """The first of PyTorch's overloads of an operator's name that has a place for each input and parameter."""
+    name = f"{op.name}_" if in_place else op.name
+    for each in aten_overloads(name):
+        overload = aten_overload(name, each)
+        positions, covered = _positions(op, overload._schema)
+        if not covered:
+            continue
+        for argument in overload._schema.arguments:
+            kind, key = positions.get(argument.name, ("", None))
+            value = params.get(key) if kind == "param" else inputs[key] if kind and key < len(inputs) else None
+            is_tensor = isinstance(value, Tensor)
+            if value is None:
+                if not (argument.has_default or argument.type_name.endswith("?")):
+                    break
+            elif is_tensor != argument.type_name.startswith("Tensor"):
+                break
+        else:
+            return overload
+    return None
 
 
 def aten_overload(name: str, overload: str) -> OpOverload:
