@@ -386,6 +386,21 @@ def to_bfloat16(array: np.ndarray) -> np.ndarray:
     return rounded.astype(np.uint16).view(BFLOAT16).reshape(np.shape(array))
 
 
+def _rounded_to_bfloat16(array: np.ndarray) -> np.ndarray:
+    """`to_bfloat16` of a row-major float32 array."""
+    bits = array.view(np.uint32)
+    rounded = bits >> 16
+    rounded &= 1
+    rounded += 0x7FFF
+    rounded += bits
+    rounded >>= 16
+    result = rounded.astype(np.uint16)
+    nan = array != array
+    if np.logical_or.reduce(nan, None):
+        result[nan] = 0x7FC0
+    return result.view(BFLOAT16)
+
+
 def rounded_type(d: np.dtype, narrow: np.dtype) -> np.dtype:
     """The dtype of a result that was computed, as `d`, with operands widened from `narrow`.
 
@@ -407,6 +422,15 @@ def _to_complex32(array: np.ndarray) -> np.ndarray:
 def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     """`array` converted as by PyTorch's `.to`; the same object if it has that dtype."""
     source = array.dtype
+    if source is to:
+        return array
+    if array.__class__ is np.ndarray and array.size <= _threshold[0] and array.flags.c_contiguous and array.ndim:
+        if source is BFLOAT16 and to is float32.numpy:
+            bits = array.view(np.uint16).astype(np.uint32)
+            bits <<= 16
+            return bits.view(to)
+        if to is BFLOAT16 and source is float32.numpy:
+            return _rounded_to_bfloat16(array)
     if source == to:
         return array
     if source.kind in "biu" and to.kind == "f" and to.itemsize > 2:

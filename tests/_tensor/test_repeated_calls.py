@@ -63,6 +63,17 @@ CASES = {
     "smoothed": lambda x: F.cross_entropy(x, torch.tensor([0, 2, 1, 1]), label_smoothing=0.1),
     "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None] * 2, x[None]),
     "matmul": lambda x: torch.matmul(x[None], x.view(1, 3, 4)), "cosine": lambda x: F.cosine_similarity(x, x * 2),
+    "sort": lambda x: x.sort(0)[0], "sorting indices": lambda x: x.sort(1, descending=True)[1],
+    "kthvalue": lambda x: x.kthvalue(2, 1)[0], "median": lambda x: x.median(1)[0],
+    "its index": lambda x: x.median(1, keepdim=True)[1], "cummax": lambda x: x.cummax(0)[0],
+    "cummin": lambda x: x.cummin(1)[1], "max": lambda x: x.max(1)[0], "argmin": lambda x: x.min(0)[1],
+    "bfloat16": lambda x: x.bfloat16().float(), "diff": lambda x: x.diff(dim=0),
+    "repeat_interleave": lambda x: x.repeat_interleave(2, 1),
+    "searchsorted": lambda x: torch.searchsorted(torch.tensor([-1.0, 0.5, 2.0]), x),
+    "alpha": lambda x: torch.add(x, x, alpha=0.3), "alpha in place": lambda x: (x * 2).add_(x, alpha=0.3),
+    "x[rows]": lambda x: x[torch.tensor([1, 3, 1])], "x[:, columns]": lambda x: x[:, torch.tensor([[2, 0]])],
+    "x[rows, columns]": lambda x: x[torch.tensor([1, 3]), torch.tensor([0, 2])],
+    "x[-1]": lambda x: x[torch.tensor([-1, 0])],
     "flatten": lambda x: x.view(2, 2, 3).flatten(1), "narrow": lambda x: x.narrow(0, 1, 2),
     "permute": lambda x: x.view(2, 2, 3).permute(2, 0, 1), "expand": lambda x: x[:, :1].expand(-1, 5),
     "chunk": lambda x: x.chunk(2)[1], "diagonal": lambda x: x.diagonal(), "unbind": lambda x: x.unbind(1)[2],
@@ -136,6 +147,42 @@ def test_arguments_that_were_one_tensor():
     for _ in range(MANY):
         assert F.mse_loss(x, y).item() == pytest.approx(expected)
     assert F.mse_loss(x, x).item() == 0
+
+
+def test_equal_elements_and_nan():
+    """Launches leave what PyTorch decides among equal elements, and NaN, to the operators' own kernels."""
+    rows = [[1.0, 1.0, 0.0], [2.0, 0.0, 2.0], [0.0, float("nan"), 1.0], [0.0, -0.0, 0.0]]
+    tied = torch.tensor(rows)
+    calls = (lambda x: x.sort(1), lambda x: x.kthvalue(2, 1), lambda x: x.median(1), lambda x: x.topk(2),
+             lambda x: x.cummax(1), lambda x: x.max(1), lambda x: x.min(0))
+    for call in calls:
+        first = [each.numpy().tobytes() for each in call(tied)]
+        for seed in range(MANY):
+            call(torch.from_numpy(_random(4, 3, seed=seed)))
+        assert [each.numpy().tobytes() for each in call(tied)] == first
+    sorted_ones, unsorted = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([2.0, 0.0, 1.0])
+    first = torch.searchsorted(unsorted, tied).tolist()
+    for _ in range(MANY):
+        torch.searchsorted(sorted_ones, tied)
+    assert torch.searchsorted(unsorted, tied).tolist() == first
+
+
+def test_indices_out_of_range_raise_later_too():
+    x = torch.from_numpy(_random(4, 3)).requires_grad_()
+    for _ in range(MANY):
+        x[torch.tensor([0, 1])]
+        x[torch.tensor([0, 1]), torch.tensor([0, 1])]
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 4"):
+        x[torch.tensor([0, 4])]
+    with pytest.raises(IndexError, match="index 3 is out of bounds for dimension 1 with size 3"):
+        x[torch.tensor([0, 3]), torch.tensor([0, 3])]
+    with torch.no_grad():
+        y, z = x * 1, x * 2
+        for _ in range(MANY):
+            y.add_(z, alpha=0.5)
+    assert y._version == MANY
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.add_(z, alpha=0.5)
 
 
 def test_saved_tensors_are_those_of_the_call():

@@ -15,7 +15,7 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import Node, next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
-from ...engine.rules.inlined_rules import plan_of
+from ...engine.rules.inlined_rules import full_rule, plan_of
 from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
@@ -190,7 +190,7 @@ def record(op: Op, inputs: Sequence[Any], outs: Sequence[Tensor], params: dict[s
     elif node.fix is None and op.n_outputs == 1:
         node.run = allocator_rule if LARGE_SEEN[0] and op.kind != VIEW and _are_large(outs, inputs) else plan.run
     else:
-        node.run = None
+        node.run = full_rule if op.n_outputs == 1 and first.size <= MIN_ELEMENTS[0] else None
     for k, out in enumerate(outs):
         if out._array.dtype.kind in "fcV":
             out._requires_grad = True
@@ -309,6 +309,6 @@ def record_unary(out: Tensor, edge: Node | None, number: int, op: Op, plan: Back
         node.run = plan.run
     else:
         fix = node.fix = gradient_fix(op, (source,), out._array)
-        node.run = plan.run if fix is None else None
+        node.run = plan.run if fix is None else full_rule if out._array.size <= MIN_ELEMENTS[0] else None
     out._requires_grad = True
     out._node = node

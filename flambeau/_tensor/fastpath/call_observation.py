@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
+from ...devices import memory_format
 from ...errstate import run_in_quiet
 from ...ops.declare import COMPOSITE, ELEMENTWISE, VIEW, Op
 from ..dispatch.array_kernels import ROW_MAJOR, kernel_of, row_major
@@ -123,7 +124,7 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> _Call | No
 
 def _is_plain(value: Any) -> bool:
     """Whether a parameter is part of a call, not of what it drew or read."""
-    return value is None or value.__class__ in (int, float, bool, str, list, dtypes.dtype) or (
+    return value is None or value.__class__ in (int, float, bool, str, list, dtypes.dtype, memory_format) or (
         value.__class__ is tuple and all(map(_is_plain, value)))
 
 

@@ -13,6 +13,7 @@ from ...ops.declare import ELEMENTWISE, REGISTRY, Op
 from ...ops.neural.convolution import geometry_of
 from ..dispatch.array_kernels import arrays, kernel_of
 from .index_launches import INDEX_MAKERS
+from .selection_launches import SELECTIONS, searchsorted
 from .without_promotion import conversion_of
 
 ndarray = np.ndarray
@@ -189,7 +190,8 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     "all": _logical(np.logical_and),
     "constant_pad_nd": _constant_pad, "masked_fill": _masked_fill, "cumsum": _scan(np.add),
     "cumprod": _scan(np.multiply), "_max_pool2d": _max_pool, "_max_pool3d": _max_pool, "_avg_pool2d": _avg_pool,
-    "_avg_pool3d": _avg_pool,
+    "_avg_pool3d": _avg_pool, "topk": SELECTIONS["topk"], "searchsorted": searchsorted,
+    "cummax": SELECTIONS["cummax"], "cummin": SELECTIONS["cummin"],
 }
 
 #: operators that fill a list -> makers of functions that give (result, what the list gets...)

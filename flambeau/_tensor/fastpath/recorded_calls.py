@@ -13,6 +13,7 @@ import numpy as np
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
+from ...engine.rules.inlined_rules import full_rule
 from ...errstate import run_in_quiet
 from ...ops.backward_plan import ONE_INPUT, ONE_OUTPUT, TWO_INPUTS
 from ...ops.declare import Op
@@ -159,8 +160,8 @@ class NodeTemplate:
         if any(edge is not (None if slot < 0 else edge_of(slot)) for edge, slot in zip(
                 node.edges, self.edges, strict=True)):
             return False
-        plan = self.plan
-        if node.run in (plan.run, plan.run_broadcast, kernel_rule, allocator_rule):  # others may know one call only
+        plan = self.plan  # other rules may know one call only
+        if node.run in (plan.run, plan.run_broadcast, kernel_rule, allocator_rule, full_rule):
             self.run, self.fix = node.run, node.fix
         return True
 
@@ -185,8 +186,8 @@ class RecordedCall:
         self.views, self.templates = views, templates
         self.forward = values_of(launches, any(each is not None and each.list_at >= 0 for each in templates))
         kept, seen = {last}, last  # what users see: the result, and what it is a view of
-        while seen >= count and (view := views[seen - count]) is not None:
-            seen = view[0]
+        while seen >= count and (seen_in := views[seen - count]) is not None:
+            seen = seen_in[0]
             kept.add(seen)
         visible = set(kept)
         for step, template in enumerate(templates):
@@ -194,9 +195,10 @@ class RecordedCall:
                 kept.update(each for each, _ in template.saved_inputs if each >= 0)
                 if template.plan.saved_outputs:
                     kept.add(count + step)
-        steps = []
+        steps: list[tuple[int, bool, Any, NodeTemplate | None]] = []
         for step in range(len(launches)):
-            slot, view = count + step, views[step]
+            slot = count + step
+            view: Any = views[step]
             if view is not None and slot not in visible:  # a saved view: nobody but its node sees whose view it is
                 root = slot
                 while root >= count and (source := views[root - count]) is not None:

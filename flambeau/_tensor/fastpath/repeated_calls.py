@@ -122,6 +122,42 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def repeated_in_place(function: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
+    """The in-place form of a repeated elementwise function; `general` records and checks, where anything is to be."""
+
+    @functools.wraps(general)
+    def call(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not SMALL_KERNELS[0] or special[0] or inference_used[0] or active_transforms[0] or kwargs or (
+                input.__class__ not in _TENSORS):
+            return general(input, *args, **kwargs)
+        a = input._array
+        if a.__class__ is not ndarray or a.size > MOST or 0 in a.strides or a.base is not None:
+            return general(input, *args)
+        records = input._requires_grad or input._base is not None
+        for x in args:
+            if x.__class__ in _TENSORS:
+                b = x._array
+                if b.__class__ is not ndarray or b.dtype is not a.dtype or b.shape != a.shape or b.base is a:
+                    return general(input, *args)
+                records = records or x._requires_grad
+            elif x.__class__ is not float:
+                return general(input, *args)
+        if records and _grad_enabled():
+            return general(input, *args)
+        result = function(input, *args)._array
+        if result.dtype is not a.dtype or result.shape != a.shape:
+            return general(input, *args)
+        a[...] = result
+        counter = input._counter
+        if counter is None:
+            input._counter = [1]
+        else:
+            counter[0] += 1
+        return input
+
+    return call
+
+
 def _arrays(result: Any) -> Any:
     """The array, or the arrays, of a result."""
     if isinstance(result, tuple):
@@ -136,4 +172,4 @@ def _prepared(call: Any) -> Any:
     return prepared(call)
 
 
-__all__ = ["observing", "repeated"]
+__all__ = ["observing", "repeated", "repeated_in_place"]

@@ -19,7 +19,7 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import next_number
 from ...engine.nodes.op_node import OpNode
 from ...engine.rules.compiled_rules import allocator_rule, kernel_rule
-from ...engine.rules.inlined_rules import expand, plan_of
+from ...engine.rules.inlined_rules import expand, full_rule, plan_of
 from ...errstate import IGNORE, quietly, reset_state, run_in_quiet, set_state
 from ...kernels.memory_format import in_elementwise_layout, layouts_seen
 from ...modes import active_transforms, inference_used, special, transform_stack
@@ -168,7 +168,7 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
             node.run = allocator_rule if LARGE_SEEN[0] and a.size > large_size[0] and run is specialized_rule else run
             node.fix = None
         else:
-            node.run, node.fix = None, (None, (dt,), False, False)
+            node.run, node.fix = full_rule if a.size <= large_size[0] else None, (None, (dt,), False, False)
         node.consts = constants(a.shape, params)
         node.extra = node.outputs = node.versions = node.saved1 = None
         node.seq = next_number()
@@ -361,12 +361,22 @@ def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
     return call
 
 
+def _selection(name: str, a: ndarray, params: tuple[Any, ...]) -> Any:
+    from .selection_launches import SELECTIONS
+
+    make = SELECTIONS.get(name)
+    return None if make is None else make(a, *params)
+
+
 def values_and_indices(op: Op) -> Callable[..., Any]:
     """The function `(input, *parameters)` of an operator that returns (values, indices): max, sort, kthvalue."""
     kernel = kernel_of(op)
     plan = plan_of(op, 1, 1)
     constants = _constants(op, plan.consts)
     result_type = named_result(op)
+    launches = Launches()
+    find = launches.single.get
+    name = "sort_stable" if op.params[0] == "stable" else op.name
 
     def call(input: Any, *params: Any) -> Any:
         try:
@@ -377,7 +387,19 @@ def values_and_indices(op: Op) -> Callable[..., Any]:
         if (dt is not F32 and dt is not F64) or (inference_used[0] and _inferring()) or (
                 special[0] and not beside_levels(input)):
             return result_type(_general(op, input, params))
-        if LARGE_SEEN[0]:
+        found = None
+        if SMALL_KERNELS[0] and dt is F32 and a.size <= MOST:
+            key = (a.shape, a.strides, *params)
+            launch = find(key)
+            if launch:
+                found = launch(a)
+            elif launch is None and a.__class__ is ndarray:
+                r, index = run_in_quiet(kernel, (a, *params))
+                launches.consider(dt, key, (a,), (asarray(r), asarray(index)), _selection, name, a, params)
+                found = r, index
+        if found is not None:
+            r, index = found
+        elif LARGE_SEEN[0]:
             r, index = run_in_quiet(kernel, (a, *params))
         else:
             token = set_state(IGNORE)

@@ -15,7 +15,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays
 from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.promotion import result_type
-from ..fastpath.repeated_calls import repeated
+from ..fastpath.repeated_calls import repeated, repeated_in_place
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
 
@@ -101,7 +101,21 @@ def add(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
         alpha, other = _legacy(("add", "add_"), other, legacy)
     if alpha == 1 and alpha is not True:
         return _add(input, other, out=out)
+    if alpha.__class__ is float and out is None:
+        return _scaled_sum(input, other, alpha)
     return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha), out=out)
+
+
+@repeated
+def _scaled_sum(input: Any, other: Any, alpha: float) -> Any:
+    return _call("_add_scaled", input, other, alpha=_checked_alpha(input, other, alpha))
+
+
+def _write_scaled_sum(self: Tensor, other: Any, alpha: Any) -> Any:
+    return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
+
+
+_scaled_sum_in_place = repeated_in_place(_scaled_sum, _write_scaled_sum)
 
 
 def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
@@ -110,7 +124,7 @@ def _add_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Ten
         alpha, other = _legacy(("add", "add_"), other, legacy)
     if alpha == 1:
         return _write("add", self, other)
-    return _write("_add_scaled", self, other, alpha=_checked_alpha(self, other, alpha))
+    return _scaled_sum_in_place(self, other, alpha)
 
 
 def sub(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: Any = None) -> Any:

@@ -13,6 +13,7 @@ from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.binding import public_function, write_out
 from ..fastpath.by_arity import unary
+from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor, wrap
@@ -130,6 +131,7 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     return _select_outputs(result, return_inverse, return_counts)
 
 
+@repeated
 def searchsorted(sorted_sequence: Any, input: Any = None, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Any = None, out: Any = None, self: Any = None) -> Any:
     """The index at which each value must be inserted to keep `sorted_sequence` sorted along its last dimension.

@@ -27,6 +27,7 @@ from ..dispatch.binding import check_out, public_function, write_out
 from ..dispatch.handlers import handlers, host_elements
 from ..dispatch.write_checks import check_overlap
 from ..fastpath.known_views import known_views
+from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import positional_parameters
 from ..meta import is_meta, meta_array
 from ..parameter import Parameter
@@ -483,6 +484,11 @@ def tile_to(input: Tensor, dims: Any = NOT_GIVEN) -> Tensor:
     return _repeat(input, counts)
 
 
+@repeated
+def _repeated_slices(input: Tensor, repeats: int, dim: int | None) -> Tensor:
+    return _repeat_interleave(input, repeats, dim)
+
+
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
                       output_size: int | None = None) -> Tensor:
     """Each element, or each slice along `dim`, repeated consecutively.
@@ -491,6 +497,12 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
     tensor([1, 1, 2, 2])
     """
+    if repeats.__class__ is int and output_size is None:
+        return _repeated_slices(input, repeats, dim)
+    return _repeat_interleave(input, repeats, dim, output_size)
+
+
+def _repeat_interleave(input: Tensor, repeats: Any, dim: int | None, output_size: int | None = None) -> Tensor:
     from ..dispatch.array_kernels import arrays
 
     if special[0] and isinstance(repeats if repeats is not None else input, Tensor) and (

@@ -416,6 +416,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     return gather(input, axis, indices, out=out)
 
 
+@repeated
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """The indices of the nonzero elements: one row each, or with `as_tuple` one tensor for each dimension.
 

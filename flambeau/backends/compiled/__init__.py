@@ -131,6 +131,24 @@ def sort_rows(rows: Any, back: bool) -> Any:
     return None if module is None else module.sort_rows(rows, back)
 
 
+def sort_launch(rows: Any, descending: bool) -> Any:
+    """The function that sorts short rows of small arrays (`families.sorting.sort_launch`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.sort_launch(rows, descending)
+
+
+def top_k_launch(rows: Any, count: int, largest: bool) -> Any:
+    """The function that gives the top k elements of rows of small arrays (`families.sorting.top_k_launch`)."""
+    module = _module("families.sorting")
+    return None if module is None else module.top_k_launch(rows, count, largest)
+
+
+def scan_launch(name: str, x: Any, dim: int) -> Any:
+    """The function that scans small arrays (`families.scans.scan_launch`)."""
+    module = _module("families.scans")
+    return None if module is None else module.scan_launch(name, x, dim)
+
+
 def special_function(name: str, x: np.ndarray) -> np.ndarray | None:
     """A special function of an array (`families.special.special_function`)."""
     module = _module("families.special")

@@ -246,6 +246,30 @@ class Plan:
             self.enter(thread_pool.pool(), *arrays)
 
 
+def launch_of_outputs(outs: Sequence[tuple[tuple[int, ...], np.dtype]],
+                      launches: Sequence[Launch]) -> Callable[[ndarray], tuple[ndarray, ...]] | None:
+    """The function of an array that runs launches over (*results, array) and gives the results, row-major arrays.
+
+    Args:
+        outs: shape and dtype of each result.
+    """
+    plan = Plan([(*each, None) for each in outs], launches)
+    if plan.enter is None:
+        return None
+    enter, pool = plan.enter, thread_pool.pool
+    scratch = plan.scratch and plan.scratch + launch.ALIGNMENT
+
+    def run(a: ndarray, _plan: Plan = plan) -> tuple[ndarray, ...]:  # which owns what `enter` reads
+        results = tuple([empty(shape, dtype) for shape, dtype in outs])
+        if scratch:
+            enter(pool(), empty(scratch, _BYTE), *results, a)
+        else:
+            enter(pool(), *results, a)
+        return results
+
+    return run
+
+
 class PlanCache:
     """Plans by the layouts of their arrays; cleared when full."""
 
@@ -276,4 +300,4 @@ def result_strides(shape: tuple[int, ...], operands: Sequence[np.ndarray],
     return None if strides is None else tuple([s * dtype.itemsize for s in strides])
 
 
-__all__ = ["Plan", "PlanCache", "new_array", "result_strides"]
+__all__ = ["Plan", "PlanCache", "launch_of_outputs", "new_array", "result_strides"]

@@ -593,7 +593,7 @@ def _masked_select(x: Any, mask: Any) -> Any:
 def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if mask.dtype != np.bool_:
         raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype "
-                           f"{dtypes.C_NAMES[dtypes.of(mask.dtype).name]}")
+                           f"{dtypes.of(mask.dtype).scalar_name}")
     if source.dtype != x.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
                            f"{dtypes.of(x.dtype).scalar_name} and {dtypes.of(source.dtype).scalar_name}")
@@ -669,9 +669,10 @@ def _put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 def nonzero_places(x: Any) -> Any:
     """Return the indices of the elements that are not 0: (dimensions, elements), int64.
 
-    NumPy's `nonzero` is fast for one dimension only: positions in a flat array are divided by the sizes.
+    NumPy's `nonzero` is fast for one dimension, and for few elements, only: positions in a flat array are divided by
+    the sizes.
     """
-    if x.ndim < 2 or not x.flags.c_contiguous:
+    if x.ndim < 2 or x.size <= 512 or not x.flags.c_contiguous:
         return np.array(x.nonzero(), np.int64)
     flat = x.reshape(-1).nonzero()[0]
     places = np.empty((x.ndim, flat.size), np.int64)

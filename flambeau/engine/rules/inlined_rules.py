@@ -29,7 +29,7 @@ def plan_of(op: Op, mask: int, inputs: int) -> BackwardPlan:
     if plan.run is None:
         with_programs(plan, layer.arrays)
         plan.run = _specialize(op, plan) or _of_rules(op, plan)
-        plan.run_broadcast = _full_rule if plan.run is _full_rule else _unbroadcasting(plan.run)
+        plan.run_broadcast = full_rule if plan.run is full_rule else _unbroadcasting(plan.run)
     return plan
 
 
@@ -44,7 +44,8 @@ def _unbroadcasting(run: Run) -> Run:
     return unbroadcast
 
 
-def _full_rule(node: Any, g: Any) -> Any:
+def full_rule(node: Any, g: Any) -> Any:
+    """The rule of a node with one output whose gradients are processed afterwards."""
     return node.vjp(g, False)
 
 
@@ -192,7 +193,7 @@ def _of_plan(plan: BackwardPlan) -> Run:
 def _of_rules(op: Op, plan: BackwardPlan) -> Run:
     """`OpNode.vjp` of a node with one output whose gradients need no post-processing."""
     if op.n_outputs > 1 or op.tensor_list:
-        return _full_rule
+        return full_rule
     xp, needs, steps, joint, variadic = layer.arrays, plan.needs, plan.steps, plan.joint, op.variadic
     count = len(needs)
 

@@ -12,7 +12,7 @@ from ....codegen.scalar import scalar_ir
 from ....codegen.scalar.scalar_ir import FLOAT32, FLOAT64, cast, constant, select, variable
 from ....codegen.scan.scan import Scan
 from ....runtime.launch import Spec
-from ..launching import Plan, PlanCache
+from ..launching import Plan, PlanCache, launch_of_outputs
 
 ndarray = np.ndarray
 _INT64 = np.dtype(np.int64)
@@ -106,4 +106,13 @@ def scan_arrays(name: str, arrays: Sequence[ndarray], dim: int, back: bool) -> t
     return results
 
 
-__all__ = ["scan_arrays", "scan_of"]
+def scan_launch(name: str, x: ndarray, dim: int) -> Callable[[ndarray], tuple[ndarray, ...]] | None:
+    """The scan of row-major arrays of this layout that gives several results."""
+    if x.dtype.char not in _FLOAT_DTYPES:
+        return None
+    scan = scan_of(name, x.dtype)
+    outs = tuple([(x.shape, each) for each in scan.outputs])
+    return launch_of_outputs(outs, scan.launches([Spec.dense(*each) for each in outs], [Spec.of(x)], dim, False))
+
+
+__all__ = ["scan_arrays", "scan_launch", "scan_of"]

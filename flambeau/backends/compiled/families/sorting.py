@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ....codegen.sorting import introsort, radix_sort, rank_sort, top_k
 from ....kernels import ties
 from ....runtime.launch import Spec
-from ..launching import Plan, PlanCache
+from ..launching import Plan, PlanCache, launch_of_outputs
 from .indexing import take
 
 ndarray = np.ndarray
 _plans = PlanCache()
+_INT64, _UINT8 = np.dtype(np.int64), np.dtype(np.uint8)
 
 
 def select_top_k(rows: ndarray, count: int, largest: bool) -> tuple[ndarray, ndarray, ndarray] | None:
@@ -73,6 +76,32 @@ def sort_rows(rows: ndarray, descending: bool) -> tuple[ndarray, ndarray, ndarra
     return values.reshape(rows.shape), indices.reshape(rows.shape), repeated.view(np.bool_).reshape(rows.shape[:-1])
 
 
+def top_k_launch(rows: ndarray, count: int, largest: bool) -> Callable[[ndarray], tuple[ndarray, ...]] | None:
+    """`select_top_k` of row-major arrays of this layout: elements, indices, which rows have ties (uint8)."""
+    n, dtype = rows.shape[-1], rows.dtype
+    if dtype.char not in "fd" or not 1 <= count <= min(n, top_k.MAX_K):
+        return None
+    shape = (*rows.shape[:-1], count)
+    outs = ((shape, dtype), (shape, _INT64), (rows.shape[:-1], _UINT8))
+    dense = rows.reshape(-1, n)
+    chosen = len(dense), count
+    return launch_of_outputs(outs, top_k.top_k(
+        Spec.dense(chosen, dtype), Spec.dense(chosen, _INT64), Spec.dense((len(dense),), _UINT8), Spec.of(dense),
+        largest=largest))
+
+
+def sort_launch(rows: ndarray, descending: bool) -> Callable[[ndarray], tuple[ndarray, ...]] | None:
+    """`sort_rows` of short rows of row-major arrays of this layout: elements, indices, repetitions (uint8)."""
+    n, dtype = rows.shape[-1], rows.dtype
+    if dtype.char != "f" or not 1 <= n <= rank_sort.MAX_ROW:
+        return None
+    outs = ((rows.shape, dtype), (rows.shape, _INT64), (rows.shape[:-1], _UINT8))
+    dense = rows.reshape(-1, n)
+    return launch_of_outputs(outs, rank_sort.order(
+        Spec.dense(dense.shape, dtype), Spec.dense(dense.shape, _INT64), Spec.dense((len(dense),), _UINT8),
+        Spec.of(dense), descending=descending))
+
+
 #: segments that introsort may split too often before it is replayed without the kernel
 _MOST_LEFT = 1024
 
@@ -101,4 +130,4 @@ def insert(keys: ndarray, places: ndarray) -> None:
 ties.PARTITIONS.append(partition)
 ties.INSERTIONS.append(insert)
 
-__all__ = ["insert", "partition", "select_top_k", "sort_rows"]
+__all__ = ["insert", "partition", "select_top_k", "sort_launch", "sort_rows", "top_k_launch"]

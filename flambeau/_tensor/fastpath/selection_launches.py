@@ -1,0 +1,147 @@
+"""Launches of sorts, order statistics and running extrema of small arrays: (values, indices) by one kernel.
+
+A launch returns None where the kernel says that PyTorch's choice among equal elements is another, or where there are
+NaNs among elements that are chosen by rank: the operator's own kernel then decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled import scan_launch, sort_launch, top_k_launch
+from ...shapes import wrap_dim
+
+ndarray = np.ndarray
+_any = np.logical_or.reduce
+Launch = Callable[[ndarray], Any] | None
+#: rows up to this length are sorted by insertion in PyTorch, which keeps the order of equal elements
+_INSERTION = 16
+
+
+def _is_row_major(a: ndarray) -> bool:
+    return a.ndim > 0 and a.size > 0 and a.dtype.kind == "f" and bool(a.flags.c_contiguous)
+
+
+def _sort(a: ndarray, dim: int = -1, descending: bool = False, stable: bool = False) -> Launch:
+    if not _is_row_major(a) or descending.__class__ is not bool:
+        return None
+    axis, n = wrap_dim(dim, a.ndim), a.shape[dim]
+    last = axis == a.ndim - 1
+    launch = sort_launch(a if last else a.swapaxes(axis, -1).copy(), descending)
+    if launch is None:
+        return None
+    decides = not stable and n > _INSERTION
+
+    def sort(x: ndarray) -> Any:
+        values, indices, repeated = launch(x if last else x.swapaxes(axis, -1).copy())
+        if decides and _any(repeated, None):
+            return None
+        return (values, indices) if last else (values.swapaxes(axis, -1).copy(), indices.swapaxes(axis, -1).copy())
+
+    return sort
+
+
+def _sort_stable(a: ndarray, stable: Any, dim: int = -1, descending: bool = False) -> Launch:
+    return _sort(a, dim, descending, True) if stable is True else None
+
+
+def _ranked(a: ndarray, dim: int, keepdim: bool, rank: int, any_of_equals: bool) -> Launch:
+    """The element of a rank along the last dimension.
+
+    Args:
+        any_of_equals: whether the first of equal elements is not chosen.
+    """
+    if not _is_row_major(a) or wrap_dim(dim, a.ndim) != a.ndim - 1 or not 0 <= rank < a.shape[-1]:
+        return None
+    launch = sort_launch(a, False)
+    if launch is None:
+        return None
+    at: Any = (..., slice(rank, rank + 1)) if keepdim else (..., rank)
+
+    def pick(x: ndarray) -> Any:
+        values, indices, repeated = launch(x)
+        if any_of_equals and _any(repeated, None):
+            return None
+        largest = values[..., -1]
+        if _any(largest != largest, None):
+            return None
+        return values[at].copy(), indices[at].copy()
+
+    return pick
+
+
+def _kthvalue(a: ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Launch:
+    return _ranked(a, dim, bool(keepdim), k - 1, True)
+
+
+def _median(a: ndarray, dim: int, keepdim: bool = False) -> Launch:
+    return _ranked(a, dim, bool(keepdim), (a.shape[-1] - 1) // 2, False) if a.ndim else None
+
+
+def _topk(a: ndarray, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Launch:
+    if not _is_row_major(a) or wrap_dim(dim, a.ndim) != a.ndim - 1:
+        return None
+    launch = top_k_launch(a, k, bool(largest))
+    if launch is None:
+        return None
+
+    def top(x: ndarray) -> Any:
+        values, indices, tied = launch(x)
+        return None if _any(tied, None) else (values, indices)
+
+    return top
+
+
+def _running(name: str) -> Callable[..., Launch]:
+    def make(a: ndarray, dim: int) -> Launch:
+        return scan_launch(name, a, wrap_dim(dim, a.ndim)) if _is_row_major(a) else None
+
+    return make
+
+
+def _extremum(method: str) -> Callable[..., Launch]:
+    def make(a: ndarray, dim: int, keepdim: bool = False) -> Launch:
+        if not _is_row_major(a) or keepdim:
+            return None
+        axis = wrap_dim(dim, a.ndim)
+        shape = (*a.shape[:axis], *a.shape[axis + 1:])
+        step = prod(a.shape[axis + 1:])
+        starts = np.arange(a.size).reshape(a.shape).take(0, axis)
+
+        def find(x: ndarray) -> Any:
+            indices = getattr(x, method)(axis)
+            return x.take(indices * step + starts), indices
+
+        return find if shape else None
+
+    return make
+
+
+def searchsorted(boundaries: ndarray, values: Any, sorter: Any = None, *, right: bool, out_int32: bool) -> Any:
+    """The function of boundaries and values; None for unsorted ones, and for those with NaN."""
+    if values.__class__ is not ndarray or sorter is not None or out_int32 or boundaries.ndim != 1 or (
+            boundaries.dtype is not values.dtype or values.dtype.kind not in "fi" or not boundaries.size):
+        return None
+    every, at_most = np.logical_and.reduce, np.less_equal
+    side: Any = "right" if right else "left"
+
+    def find(boundaries: ndarray, values: ndarray) -> Any:
+        last = boundaries[-1]
+        if not every(at_most(boundaries[:-1], boundaries[1:]), None) or last != last:
+            return None
+        return np.asarray(boundaries.searchsorted(values, side))
+
+    return find
+
+
+#: operator -> maker (array, *parameters) -> the function of an array that gives (values, indices)
+SELECTIONS: dict[str, Callable[..., Launch]] = {
+    "sort": _sort, "sort_stable": _sort_stable, "kthvalue": _kthvalue, "median": _median, "max": _extremum("argmax"),
+    "min": _extremum("argmin"), "topk": _topk, "cummax": _running("max"), "cummin": _running("min"),
+}
+
+__all__ = ["SELECTIONS", "searchsorted"]
