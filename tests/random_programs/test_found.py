@@ -6,6 +6,9 @@ import importlib.util
 
 import pytest
 
+import flambeau
+from flambeau.modes import special
+
 from .differential import libraries
 from .shrinking import disagreement
 
@@ -513,10 +516,35 @@ FOUND = {
 _NAMED = "globals().update({f'r{i}': v for i, v in enumerate(r)} if isinstance(r, tuple) else {})"
 
 
-@pytest.mark.parametrize("topic", FOUND)
-def test_statements_do_what_they_do_under_pytorch(topic):
+def _check(topic: str) -> None:
     first, *statements = (line.strip() for line in FOUND[topic].strip().split("\n"))
     for statement in statements:
         program = [first, statement, _NAMED, "look()"]
         found = disagreement([text.replace("; ", "\n") for text in program], *libraries())
         assert found is None, f"\n{found}"
+
+
+@pytest.mark.parametrize("topic", FOUND)
+def test_statements_do_what_they_do_under_pytorch(topic):
+    _check(topic)
+
+
+#: topics whose statements take functions' general paths, which are taken under hooks, profiles and other modes
+_IN_MODES = ("strides in dimensions of size 1", "results in `out=`", "rarer functions", "the loss of two dtypes",
+             "strides of copies with a part replaced, and of results", "indices and masks")
+
+
+@pytest.mark.parametrize("topic", _IN_MODES)
+def test_general_paths_do_the_same(topic):
+    special[0] += 1
+    try:
+        _check(topic)
+    finally:
+        special[0] -= 1
+
+
+def test_a_living_meta_tensor_changes_nothing():
+    keep = flambeau.empty(1, device="meta", requires_grad=True)
+    for topic in ("strides in dimensions of size 1", "results in `out=`", "indices and masks"):
+        _check(topic)
+    assert keep.is_meta

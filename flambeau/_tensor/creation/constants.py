@@ -18,7 +18,7 @@ from ...backends.sparse_array import SparseArray, not_implemented
 from ...devices import META, ambient, strided
 from ...dtypes import dtype as dtype_type
 from ...kernels.memory_format import preserved_strides, with_preserved_strides
-from ...modes import device_memory, filled_memory, special
+from ...modes import active_tracers, device_memory, filled_memory, special
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import record_underived
@@ -66,7 +66,7 @@ def write_new_out(name: str, array: np.ndarray, out: Tensor, dtype: dtype_type |
         out._array[...] = dtypes.cast(array, out._array.dtype)
     else:
         if target.base is not None or isinstance(target, BitView) or (
-                not special[0] and 0 < array.size <= target.size):  # its memory, which others may share, is written
+                not active_tracers[0] and 0 < array.size <= target.size):  # its memory, which others may share
             flag = out._requires_grad
             if name not in ("empty", "randn"):  # PyTorch asks for the flag in these only
                 out._requires_grad = False

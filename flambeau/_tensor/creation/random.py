@@ -21,7 +21,7 @@ from ...dtypes import dtype as dtype_type
 from ...errstate import run_in_quiet
 from ...kernels import random as kernels
 from ...kernels.memory_format import empty_in_layout, with_preserved_strides
-from ...modes import device_memory, special
+from ...modes import active_tracers, device_memory, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.out_arguments import check_records_nothing
@@ -344,7 +344,7 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
         elif out._array.shape == array.shape:
             out._array[...] = array
         else:
-            out._array = array if special[0] else in_memory_of(out._array, array)
+            out._array = array if active_tracers[0] else in_memory_of(out._array, array)
         out._bump_version()
         if not called:  # PyTorch resizes it, then draws
             out._bump_version()

@@ -22,7 +22,7 @@ from ...engine.grad_mode import grad_mode, inference
 from ...engine.profiler_events import active_timeline
 from ...engine.tensor_interface import layer
 from ...errstate import IGNORE, reset_state, run_in_quiet, run_quietly, set_state
-from ...kernels.memory_format import in_elementwise_layout, layouts_seen
+from ...kernels.memory_format import in_elementwise_layout, layouts_seen, note_layout
 from ...modes import dispatch_in_use, forward_levels, inference_used, level_count, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
@@ -39,6 +39,8 @@ from .promotion import NO_PARAMS, converted_params, promoted_operands
 from .saved_tensor_packing import pack_inputs
 
 ndarray = np.ndarray
+#: views after which results follow the layouts of operands
+_PERMUTING = frozenset(("permute", "t", "transpose"))
 
 
 def run_compiled_kernel(op: Op, values: Sequence[Any], params: dict[str, Any], compute: np.dtype,
@@ -216,6 +218,8 @@ def _apply_operator(op: Op, inputs: Sequence[Any], params: dict[str, Any], packe
         for i, out in enumerate(outs):
             if out._array.base is not None or out._array is inputs[0]._array:
                 outs[i] = as_view(out, inputs[0], multi=op.multi_output_view)
+        if op.name in _PERMUTING:
+            note_layout(outs[0]._array)
     if grad_mode.get() and op.differentiable and not (op.kind == VIEW and inputs[0]._inference):
         for x in inputs:
             if isinstance(x, Tensor) and x._requires_grad:

@@ -175,7 +175,8 @@ def _indexed(kernel: Any) -> Any:
         if not layouts_seen[0] or result.ndim < 2 or not result.size:
             return row_major(result)
         given = indices[0] if len(indices) == 1 and indices[0].__class__ is list else indices
-        if x.flags.c_contiguous and 1 not in x.shape and all(i is None or i.flags.c_contiguous for i in given):
+        if x.flags.c_contiguous and 1 not in x.shape and all(
+                i is None or (i.flags.c_contiguous and 1 not in i.shape) for i in given):
             return row_major(result)
         return in_elementwise_layout(result, _index_operands(x, given, result.shape))
 

@@ -24,7 +24,7 @@ from ...backends.elementless_array import (
 from ...backends.numpy.memory import in_memory_of
 from ...backends.sparse_array import has_sparse
 from ...kernels.memory_format import layouts_seen, with_preserved_strides
-from ...modes import device_memory, special
+from ...modes import active_tracers, device_memory, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
 from ...shapes import broadcast_shapes
 from ..argument_errors.guards import GUARDED_FUNCTIONS, NOT_GIVEN, refused_write
@@ -483,7 +483,7 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
             out._array = with_preserved_strides(np.array(dtypes.cast(a, target.dtype), order="K", copy=True), a)
         else:
             out._array = np.array(dtypes.cast(a, target.dtype), order="C", copy=True)
-        if not special[0]:
+        if not active_tracers[0]:  # which take it for a new array
             out._array = in_memory_of(target, out._array)
         if isinstance(target, BitView):
             out._array = with_bits_of(out._array, target)
@@ -551,7 +551,7 @@ def give_shape(out: Tensor, shape: tuple[int, ...]) -> None:
         memory = np.zeros(prod(shape), target.dtype)
         memory[:kept] = memory_of(target).reshape(-1)[:kept]
         resized = memory.reshape(shape)
-        if not special[0]:
+        if not active_tracers[0]:
             resized = in_memory_of(target, resized)
         out._array = with_bits_of(resized, target) if isinstance(target, BitView) else resized
 

@@ -19,7 +19,8 @@ from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
-from ...modes import active_tracer, device_memory, dispatch_in_use, special
+from ...kernels.memory_format import layouts_seen
+from ...modes import active_tracer, active_tracers, device_memory, dispatch_in_use, forward_levels, special
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
@@ -364,7 +365,9 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 return _slice(self, a[key], a.shape, 0, start, end, 1 if step is None else step)
         elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
             index = key._array
-            if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get():
+            if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get() and not (
+                    layouts_seen[0] and not (a.flags.c_contiguous and index.flags.c_contiguous and (
+                        1 not in a.shape and 1 not in index.shape))):
                 try:
                     return wrap(a[index] if index.dtype is _INT64 else elements_at_mask(a, index))
                 except IndexError:
@@ -584,7 +587,7 @@ def __setitem__(self: Tensor, key: Any, value: Any) -> None:
     if value._array.dtype is not self._array.dtype and value._array.size == 1 and (
             isinstance(value._array, np.ndarray)) and _is_one_mask(key):
         check_scalar_fits(value.item(), self.dtype)  # PyTorch fills the mask with the number
-        if special[0]:
+        if active_tracers[0] or dispatch_in_use[0] or forward_levels:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 value = value.to(self.dtype)

@@ -12,7 +12,7 @@ from ...backends.numpy.views import is_row_major, reshaped_view, with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
 from ...kernels.memory_format import layouts_seen, note_layout
-from ...modes import device_memory, inference, special
+from ...modes import active_tracers, device_memory, dispatch_in_use, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
@@ -21,6 +21,7 @@ from ..argument_errors.type_names import check_tensors
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import arrays, kernel_of
 from ..dispatch.binding import public_function
+from ..dispatch.interception import notify_operator
 from ..fastpath.known_views import known_views
 from ..fastpath.levels import beside_levels
 from ..fastpath.views import view_function
@@ -120,11 +121,15 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
             if bit:
                 raise RuntimeError(f"torch.Tensor.view is not supported for {name} when converting to a different "
                                    "dtype.")
-        if (special[0] and not (device_memory.count and is_on_accelerator(self))) or not isinstance(a, np.ndarray):
+        if not isinstance(a, np.ndarray) or active_tracers[0] or (
+                dispatch_in_use[0] and not (device_memory.count and is_on_accelerator(self))):
             if size[0] is self.dtype:
                 return apply(REGISTRY["_alias"], [self])
             return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
-        return _view_of_memory(self, size[0])
+        out = _view_of_memory(self, size[0])
+        if special[0]:
+            notify_operator(REGISTRY["_view_dtype"], [self], {"dtype": size[0]}, [out])
+        return out
     if not size:
         raise TypeError('view() received an invalid combination of arguments - got (), but expected one of:\n * '
                         "(torch.dtype dtype)\n * (tuple of ints size)\n")
