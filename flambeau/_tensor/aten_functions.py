@@ -57,6 +57,8 @@ def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: 
     ...     torch.nuclear_norm(torch.eye(2))
     tensor(2.)
     """
+    if isinstance(dim, (tuple, list)) and any(isinstance(d, bool) for d in dim):
+        raise TypeError("nuclear_norm(): argument 'dim' must be tuple of ints")  # a guard says more
     _warn_deprecated("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     dim = (-2, -1) if dim is None else (dim, dim) if isinstance(dim, int) and not isinstance(dim, bool) else dim
     if isinstance(dim, bool):  # of the overload without dimensions
@@ -116,6 +118,8 @@ def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.view_as_complex_copy(torch.tensor([[1., 2.]]))
     tensor([1.+2.j])
     """
+    if out is not None:
+        check_records_nothing("view_as_complex_copy", (input,), (out,))
     result = layer.functions.view_as_complex(input).clone()
     return result if out is None else write_out(REGISTRY["slice_copy"], result, out)  # checked as other copies of views
 

@@ -125,6 +125,8 @@ def _positions_of_rows(shape: Shape, indices: Sequence[Any]) -> Any:
     """The positions of elements by an index of one shape for each of the first dimensions."""
     rows: Any = None
     first = indices[0]
+    if not first.size:
+        return None
     for index, size in zip(indices, shape, strict=False):
         if index is None or index.dtype is not _LONG or index.shape != first.shape or (
                 _largest(index.view(_UNSIGNED), None) >= size):

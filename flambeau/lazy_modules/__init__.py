@@ -73,8 +73,9 @@ OPERATORS: dict[str, str] = {
     """,
     "pointwise.special": """
         erf erfc erfinv special_erfcx special_ndtr special_log_ndtr special_ndtri lgamma digamma _polygamma mvlgamma
-        special_zeta igamma igammac i0 special_i0e special_i1 special_i1e special_entr xlogy _xlogy_first_scalar
-        _xlogy_second_scalar special_xlog1py _special_xlog1py_first_scalar _special_xlog1py_second_scalar
+        special_zeta _special_zeta_first_scalar _special_zeta_second_scalar igamma igammac i0 special_i0e special_i1
+        special_i1e special_entr xlogy _xlogy_first_scalar _xlogy_second_scalar special_xlog1py
+        _special_xlog1py_first_scalar _special_xlog1py_second_scalar
     """,
     "pointwise.trigonometric": """
         sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh hypot sinc deg2rad rad2deg
@@ -319,7 +320,7 @@ METHODS: dict[str, str] = {
     "pointwise.arithmetic": """
         addcmul addcmul_ addcdiv addcdiv_ add add_ sub sub_ subtract subtract_ div div_ divide divide_ true_divide
         true_divide_ remainder pow pow_ square square_ float_power float_power_ round round_ polygamma polygamma_
-        mvlgamma
+        mvlgamma mvlgamma_
     """,
     "attributes": "",
     "autograd_methods": """

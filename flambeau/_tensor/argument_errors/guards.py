@@ -67,16 +67,16 @@ GUARDED_METHODS = (
     "index_put_", "inner", "inverse", "ipu", "is_contiguous", "isclose", "isneginf", "isposinf", "kron",
     "kthvalue", "ldexp_", "log_normal_", "logcumsumexp", "logdet", "logit_", "logsumexp", "lu_solve", "map2_",
     "map_", "masked_fill_", "masked_scatter_", "matrix_exp", "matrix_power", "median", "mode", "moveaxis",
-    "movedim", "mtia", "multinomial", "mvlgamma", "nanmean", "nanmedian", "nansum", "narrow", "narrow_copy",
-    "new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "nonzero", "nonzero_static",
-    "normal_", "orgqr", "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prelu", "prod", "qr", "random_",
-    "repeat_interleave", "resize_", "resize_as_", "resize_as_sparse_", "rot90", "round", "round_", "scatter",
-    "scatter_", "set_", "signbit", "slice_inverse", "slogdet", "smm", "sort", "sparse_mask", "split_with_sizes",
-    "squeeze_", "sspaddmm", "std", "subtract", "subtract_", "sum_to_size", "svd", "swapaxes_", "swapdims_", "t_",
-    "take_along_dim", "tensor_split", "tile", "to_dense", "to_padded_tensor", "to_sparse", "to_sparse_bsc",
-    "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "transpose_", "triangular_solve", "true_divide",
-    "true_divide_", "type_as", "uniform_", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
-    "unsqueeze_", "var", "vsplit", "where", "xpu",
+    "movedim", "mtia", "multinomial", "mvlgamma", "mvlgamma_", "nanmean", "nanmedian", "nansum", "narrow",
+    "narrow_copy", "new", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "nonzero",
+    "nonzero_static", "normal_", "orgqr", "outer", "pinverse", "polygamma", "polygamma_", "pow_", "prelu", "prod",
+    "qr", "random_", "repeat_interleave", "resize_", "resize_as_", "resize_as_sparse_", "rot90", "round",
+    "round_", "scatter", "scatter_", "set_", "signbit", "slice_inverse", "slogdet", "smm", "sort", "sparse_mask",
+    "split_with_sizes", "squeeze_", "sspaddmm", "std", "subtract", "subtract_", "sum_to_size", "svd", "swapaxes_",
+    "swapdims_", "t_", "take_along_dim", "tensor_split", "tile", "to_dense", "to_padded_tensor", "to_sparse",
+    "to_sparse_bsc", "to_sparse_bsr", "to_sparse_csc", "to_sparse_csr", "transpose_", "triangular_solve",
+    "true_divide", "true_divide_", "type_as", "uniform_", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "unsqueeze_", "var", "vsplit", "where", "xpu",
 )
 
 
@@ -139,7 +139,7 @@ def _unfit_call(names: tuple[str, str], args: tuple[Any, ...], kwargs: dict[str,
 
 
 #: in-place functions that do not look whether autograd permits a write, or look at something else before
-_UNCHECKED = ("fill_diagonal_", "resize_", "resize_as_")
+_UNCHECKED = ("fill_diagonal_", "float_power_", "resize_", "resize_as_")
 
 
 def refused_write(args: Sequence[Any]) -> RuntimeError | None:

@@ -10,16 +10,19 @@ from ..tensor import Tensor
 
 #: operators whose `out=` overload PyTorch has no derivative for: their inputs may require grad, `out` may not
 NO_DERIVATIVE = frozenset((
-    "arange", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "conj_physical", "diag_embed", "expand_copy", "eye", "fft_fftfreq", "fft_rfftfreq", "floor_divide", "full", "gcd",
-    "heaviside", "lcm", "linspace", "log_softmax", "logspace", "normal", "ones", "permute_copy", "rand", "randint",
-    "randperm", "range", "slice_copy", "softmax", "unsqueeze_copy", "view_as_real_copy", "zeros"))
+    "alias_copy", "arange", "as_strided_copy", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "conj_physical", "detach_copy", "diag_embed", "diagonal_copy",
+    "expand_copy", "eye", "fft_fftfreq", "fft_rfftfreq", "floor_divide", "full", "gcd", "heaviside", "lcm",
+    "linspace", "log_softmax", "logspace", "normal", "ones", "permute_copy", "rand", "randint", "randperm", "range",
+    "select_copy", "slice_copy", "softmax", "squeeze_copy", "t_copy", "transpose_copy", "unfold_copy",
+    "unsqueeze_copy", "view_as_complex_copy", "view_as_real_copy", "view_copy", "zeros"))
 #: operators that PyTorch composes of others: the one whose `out=` overload is called
 _CALLED = {
     "hstack": "cat", "vstack": "cat", "dstack": "cat", "column_stack": "cat", "msort": "sort", "diff": "sub",
     "det": "_linalg_det", "linalg_det": "_linalg_det", "linalg_inv": "linalg_inv_ex", "inverse": "linalg_inv_ex",
     "linalg_solve": "_linalg_solve_ex", "linalg_solve_ex": "_linalg_solve_ex", "linalg_cholesky": "linalg_cholesky_ex",
-    "clip": "clamp", "frobenius_norm": "norm", "linalg_matmul": "matmul",
+    "_as_strided_copy": "as_strided_copy", "_squeeze_all_copy": "squeeze_copy", "_squeeze_dim_copy": "squeeze_copy",
+    "_squeeze_dims_copy": "squeeze_copy", "clip": "clamp", "frobenius_norm": "norm", "linalg_matmul": "matmul",
 }
 
 
@@ -48,13 +51,14 @@ def check_records_nothing(name: str, inputs: Iterable[Any], outs: Iterable[Any],
 
 #: guarded functions that PyTorch composes of others, and that look at their arguments before those are called
 _COMPOSED = frozenset("""
-    argsort bernoulli column_stack cross diag divide dstack fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 fft_hfftn
-    fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2
-    fft_rfftn float_power ger hstack inner kron linalg_cond linalg_eigvalsh linalg_ldl_factor linalg_lu_factor
-    linalg_matrix_norm linalg_matrix_power linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv linalg_svdvals
-    linalg_tensorinv linalg_tensorsolve linalg_vecdot lu_solve matrix_power nanmean nanquantile nuclear_norm orgqr outer
-    qr quantile rand randint randn row_stack slogdet special_polygamma std subtract svd take_along_dim true_divide var
-    vstack
+    argsort bernoulli bucketize column_stack count_nonzero cross diag divide dstack fft_fft fft_fft2 fft_fftn
+    fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
+    fft_irfftn fft_rfft fft_rfft2 fft_rfftn float_power ger histc hstack inner isin isneginf isposinf kron
+    linalg_cond linalg_eigvalsh linalg_ldl_factor linalg_lu_factor linalg_matrix_norm linalg_matrix_power
+    linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv linalg_svdvals linalg_tensorinv linalg_tensorsolve
+    linalg_vecdot lu_solve matrix_power multinomial nanmean nanquantile nonzero nonzero_static nuclear_norm orgqr
+    outer qr quantile rand randint randn row_stack searchsorted signbit slogdet special_polygamma std subtract svd
+    take_along_dim true_divide var vstack
 """.split())  # noqa: SIM905
 
 

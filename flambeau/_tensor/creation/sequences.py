@@ -183,6 +183,9 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     """
     if pin_memory and out is None:
         refuse_pinned()
+    for x in (start, end, step):
+        if x is not None and not isinstance(x, (int, float, complex, Tensor, np.generic)):
+            raise TypeError("range(): arguments must be Number")  # a guard says which
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
                   "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
                   "[start, end).",

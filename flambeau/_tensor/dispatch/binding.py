@@ -349,7 +349,7 @@ def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any]
         warn_of_resize(out._array.shape, shape)
         if d is not out.dtype and op.name not in _RESIZED_ONCE:
             warn_of_resize(out._array.shape, shape)
-        out._array = np.zeros(shape, out._array.dtype)
+        give_shape(out, shape)
 
 
 def _unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> TypeError | None:

@@ -10,8 +10,10 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.elementless_array import ElementlessArray
+from ...backends.numpy import lapack
 from ...engine.tensor_interface import layer
-from ...modes import active_tracer, grad_mode, special
+from ...errstate import run_in_quiet
+from ...modes import active_tracer, active_transforms, grad_mode, inference_used, special
 from ...ops.declare import REGISTRY
 from ...ops.linalg.matrix_checks import check_floating, check_matrices
 from ...shapes import are_vectors, wrap_dim
@@ -22,7 +24,7 @@ from ..dispatch.binding import copy_out, public_function, write_out
 from ..dispatch.handlers import host_elements
 from ..return_types import _FIELDS, named
 from ..shape.reshaping import reshaped
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 
 __all__ = [
     "cholesky", "det", "inverse", "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_diagonal",
@@ -172,6 +174,8 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     ...     torch.cholesky(torch.eye(1) * 4)
     tensor([[2.]])
     """
+    if not isinstance(input, Tensor):
+        raise TypeError("cholesky(): argument 'input' must be Tensor")  # a guard says more
     warn_once(_CHOLESKY)
     factor, info = apply(REGISTRY["_cholesky"], [input], {"upper": upper})
     failure = _first_failure(info)
@@ -254,6 +258,18 @@ def logdet(input: Tensor) -> Tensor:
 # ----- eigenvalues and singular values ---------------------------------------------------
 
 
+_DOUBLES = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def _values_alone(A: Any, compute: Any, *args: Any) -> Any:
+    """Values without their vectors, where nothing is recorded and the matrices are plain; None elsewhere."""
+    a = getattr(A, "_array", None)
+    if special[0] or inference_used[0] or active_transforms[0] or a.__class__ is not np.ndarray or (
+            a.dtype not in _DOUBLES or a.ndim < 2 or not a.size or (A._requires_grad and grad_mode.get())):
+        return None
+    return wrap(run_in_quiet(compute, (a, *args)))
+
+
 def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of a Hermitian matrix, ascending.
 
@@ -261,6 +277,10 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) ->
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
     tensor([1., 2.])
     """
+    if out is None and UPLO in ("L", "U") and isinstance(A, Tensor) and A._array.shape[-2:] == A._array.shape[-1:] * 2:
+        values: Tensor | None = _values_alone(A, lapack.eigvalsh, UPLO)
+        if values is not None:
+            return values
     return _write_out(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out, "_linalg_eigh")
 
 
@@ -304,6 +324,10 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None =
     tensor([5.])
     """
     _check_driver(A, driver)
+    if out is None:
+        values: Tensor | None = _values_alone(A, lapack.svdvals)
+        if values is not None:
+            return values
     return _write_out(apply(REGISTRY["linalg_svd"], [A], {"full_matrices": False})[1], out, "_linalg_svd")
 
 
@@ -340,6 +364,8 @@ def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     ...     torch.qr(torch.eye(1)).R.abs()
     tensor([[1.]])
     """
+    if not isinstance(input, Tensor):
+        raise TypeError("qr(): argument 'input' must be Tensor")  # a guard says more
     warn_once(_QR)
     result = apply(REGISTRY["linalg_qr"], [input], {"mode": "reduced" if some else "complete"})
     if out is not None:

@@ -79,11 +79,11 @@ def _check_windows(shape: tuple[int, ...], kernel: tuple[int, ...], stride: tupl
             raise RuntimeError("stride should not be zero")
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if p > ((k - 1) * d + 1) // 2:
+        if p > int(((k - 1) * d + 1) / 2):
             raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} "
                                f"and dilation={d}")
     if min(kernel) <= 0:
-        names = "TWH"[3 - rank:]
+        names = "THW"[3 - rank:]
         raise RuntimeError("kernel size should be greater than zero, but got "
                            + " ".join(f"k{c}: {k}" for c, k in zip(names, kernel, strict=True)))
     if min(dilation) <= 0:

@@ -65,9 +65,10 @@ def _all_or_dim(name: str, multiple_dims: bool = True) -> Any:
                 if dtype.numpy.kind in "biu":
                     check_not_integer(name, input, dtype)
             if out is not None:
-                if dim is None and name in ("sum", "prod"):
+                if dim is None and not keepdim and name in ("sum", "prod"):
                     raise TypeError(f"{name}() takes out= with a dim only")
                 check_records_nothing(name, (input,), (out,))
+                reduced_shape(input._array.shape, dim, keepdim)  # whose errors come first
                 check_dtype_of_out(dtype, out)
                 if dtype is None and (out.dtype is not input.dtype or out.dtype is dtypes.bool_) and not isinstance(
                         input._array, SparseArray):
@@ -368,6 +369,8 @@ def _moment(name: str, with_mean: bool) -> Any:
                 correction = 1 if unbiased else 0
         elif isinstance(correction, Tensor):
             correction = correction.item()
+        if correction.__class__ is complex and (input.dtype.is_floating_point or input.dtype.is_complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
         keep = False if keepdim is missing else keepdim
         a = input._array
         degrees_of_freedom = (_count(a.shape, dim) if a.size else 0) - (1 if correction is None else correction)

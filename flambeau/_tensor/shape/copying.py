@@ -41,7 +41,9 @@ from ...modes import active_tracer, active_transforms, filled_memory, inference,
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes, contiguous_strides
 from ...warning_location import user_stacklevel
+from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
+from ..dispatch.binding import write_out
 from ..dispatch.bit_resolution import resolved
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
@@ -301,13 +303,16 @@ def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
         return False
 
 
-def detach_copy(input: Tensor) -> Tensor:
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy without a graph.
 
     >>> import flambeau as torch
     >>> torch.detach_copy(torch.ones(1))
     tensor([1.])
     """
+    if out is not None:
+        check_records_nothing("detach_copy", (input,), (out,))
+        return write_out(REGISTRY["slice_copy"], input.detach(), out)
     if special[0] and not isinstance(input._array, np.ndarray):
         return clone(input.detach())
     result = wrap(input._array.copy())

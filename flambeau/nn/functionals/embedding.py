@@ -92,6 +92,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         dtype = tensor.dtype
     except AttributeError as error:
         return with_other_object(error, one_hot, (tensor,))
+    if not hasattr(num_classes, "__index__"):
+        raise TypeError(f"one_hot(): argument 'num_classes' (position 2) must be int, not {type(num_classes).__name__}")
     if dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0:

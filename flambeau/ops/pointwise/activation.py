@@ -273,6 +273,8 @@ def softplus(xp, input, *, beta=1, threshold=20):
     >>> torch.nn.functional.softplus(torch.tensor([-1., 2.]))
     tensor([0.3133, 2.1269])
     """
+    if isinstance(beta, complex) or isinstance(threshold, complex):
+        raise RuntimeError("value cannot be converted to type float without overflow")
     scaled = input * beta
     return xp.where(scaled > threshold, input, xp.log1p(xp.exp(scaled)) / beta)
 
@@ -367,7 +369,7 @@ def hardshrink(xp, input, *, lambd=0.5):
 hardshrink.vjp(input=lambda xp, g, input, lambd: xp._shrink_backward(g, input, lambd=lambd))
 
 
-@elementwise(expose=_F, unsupported_dtypes=not_implemented("softshrink_check", *_NOT_REAL_FLOAT))
+@elementwise(expose=_F, exact_out=FOUND_DTYPE, unsupported_dtypes=not_implemented("softshrink_check", *_NOT_REAL_FLOAT))
 def softshrink(xp, input, *, lambd=0.5):
     """x - lambd where x > lambd, x + lambd where x < -lambd, else 0.
 

@@ -194,8 +194,32 @@ def _zeta_vjp_input(g):
     raise NotImplementedError("the derivative for 'zeta' is not implemented.")
 
 
-special_zeta.vjp(input=_zeta_vjp_input,
-                 other=lambda xp, g, input, other: -(g * input * xp.special_zeta(input + 1, other)))
+def _zeta_vjp_other(xp, g, input, other):
+    return -(g * input * xp.special_zeta(input + 1, other))
+
+
+special_zeta.vjp(input=_zeta_vjp_input, other=_zeta_vjp_other)
+
+
+@elementwise(promote="float", name="special_zeta", key="_special_zeta_first_scalar", node="SpecialZetaBackward1",
+             expose=(), promoting_params=("input",), argument_order=("input", "other"),
+             unsupported_dtypes=_real("zeta_cpu", "narrow"))
+def _zeta_of_number(xp, other, *, input):
+    """`special_zeta` of a number at elements."""
+    return xp.zeta(xp.full_like(other, input), other)
+
+
+@elementwise(promote="float", name="special_zeta", key="_special_zeta_second_scalar", node="SpecialZetaBackward2",
+             expose=(), promoting_params=("other",), unsupported_dtypes=_real("zeta_cpu", "narrow"))
+def _zeta_at_number(xp, input, *, other):
+    """`special_zeta` of elements at a number."""
+    return xp.zeta(input, xp.full_like(input, other))
+
+
+_zeta_of_number.vjp(other=lambda xp, g, other, input: _zeta_vjp_other(xp, g, xp.full_like(other, input), other))
+_zeta_at_number.vjp(input=_zeta_vjp_input)
+special_zeta.scalar_overload("input", _zeta_of_number)
+special_zeta.scalar_overload("other", _zeta_at_number)
 
 
 def _igamma_vjp(xp, g, input, other):
