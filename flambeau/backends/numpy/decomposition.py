@@ -11,6 +11,7 @@ from ... import dtypes
 from ...kernels.memory_format import note_layout
 from ...shapes import are_vectors
 from ..compiled import solve_triangular
+from . import lapack
 from .rearranging import lower_triangle, upper_triangle
 
 
@@ -49,13 +50,13 @@ def _per_matrix(a: Any, function: Any) -> tuple[Any, Any]:
 
 def _inv(a: Any) -> tuple[Any, Any]:
     try:
-        return _column_major(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
+        return _column_major(lapack.inv(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         pass
 
     def one(matrix: Any, out: Any) -> int:
         try:
-            out[...] = np.linalg.inv(matrix)
+            out[...] = lapack.inv(matrix)
         except np.linalg.LinAlgError:
             out[...] = matrix
             return _zero_pivot(matrix) or 1
@@ -75,7 +76,7 @@ def _solve(a: Any, b: Any, left: bool) -> tuple[Any, Any]:
         raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation AX = B "
                            f"({n}x{n} and {right.shape[-2]}x{right.shape[-1]})")
     try:
-        x = np.linalg.solve(a, right)
+        x = lapack.solve(a, right)
         info = np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         inverse, info = _inv(a)
@@ -105,7 +106,7 @@ def _solve_triangular(a: Any, b: Any, upper: bool, left: bool, unitriangular: bo
         return _column_major(solution)
     a = _triangle(a, upper, unitriangular)
     try:
-        return _column_major(np.linalg.solve(a, b))
+        return _column_major(lapack.solve(a, b))
     except np.linalg.LinAlgError:
         return _column_major(_substitute(a, b, upper))
 
@@ -125,7 +126,7 @@ def _pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     if not a.size:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     if hermitian:
-        values, vectors = np.linalg.eigh(a)
+        values, vectors = lapack.eigh(a)
         size = np.abs(values)
         u, vh = vectors, vectors.swapaxes(-1, -2).conj()
     else:
@@ -218,7 +219,7 @@ def _lstsq(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any, Any, An
 
 
 def _det(a: Any) -> Any:
-    return np.asarray(np.linalg.det(a), a.dtype)
+    return np.asarray(lapack.det(a), a.dtype)
 
 
 def _cofactors(a: Any, determinant: Any) -> Any:
@@ -229,7 +230,7 @@ def _cofactors(a: Any, determinant: Any) -> Any:
     if not a.size:
         return np.zeros_like(a)
     try:
-        inverse = np.linalg.inv(a)
+        inverse = lapack.inv(a)
     except np.linalg.LinAlgError:
         inverse = None
     if inverse is not None:
@@ -241,7 +242,7 @@ def _cofactors(a: Any, determinant: Any) -> Any:
     u, s, vh = np.linalg.svd(a)
     n = s.shape[-1]
     rest = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
-    phase = np.linalg.det(u) * np.linalg.det(vh)
+    phase = lapack.det(u) * lapack.det(vh)
     return (phase[..., None, None] * np.matmul(u.conj() * rest[..., None, :], vh.conj())).astype(a.dtype)
 
 
@@ -257,7 +258,7 @@ def _cofactors_backward(g: Any, a: Any, determinant: Any) -> Any:
     n = s.shape[-1]
     one = np.eye(n, dtype=bool)
     rest = np.where(one[:, None] | one[None], 1, s[..., None, None, :]).prod(-1) * ~one
-    phase = np.linalg.det(u) * np.linalg.det(vh)
+    phase = lapack.det(u) * lapack.det(vh)
     inner = phase[..., None, None] * np.matmul(np.matmul(u.conj().swapaxes(-1, -2), g), vh.conj().swapaxes(-1, -2))
     gradient = -(inner * rest).swapaxes(-1, -2)
     diagonal = np.matmul(rest, np.diagonal(inner, axis1=-2, axis2=-1)[..., None])
@@ -275,14 +276,14 @@ def _cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
         low, info = _cholesky(a.swapaxes(-1, -2).conj(), False)
         return low.swapaxes(-1, -2).conj(), info
     try:
-        return _column_major(np.linalg.cholesky(a)), np.zeros(a.shape[:-2], np.int32)
+        return _column_major(lapack.cholesky(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         pass
 
     def one(matrix: Any, out: Any) -> int:
         for order in range(1, len(matrix) + 1):
             try:
-                low = np.linalg.cholesky(matrix[:order, :order])
+                low = lapack.cholesky(matrix[:order, :order])
             except np.linalg.LinAlgError:
                 return order
         out[...] = low
@@ -294,13 +295,13 @@ def _cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
 def _cholesky_solve(b: Any, low: Any, upper: bool = False) -> Any:
     low = _triangle(low, upper, False)
     low_h = low.swapaxes(-1, -2).conj()
-    return _column_major(np.linalg.solve(np.matmul(low_h, low) if upper else np.matmul(low, low_h), b))
+    return _column_major(lapack.solve(np.matmul(low_h, low) if upper else np.matmul(low, low_h), b))
 
 
 def _cholesky_inverse(low: Any, upper: bool = False) -> Any:
     low = _triangle(low, upper, False)
     low_h = low.swapaxes(-1, -2).conj()
-    return _column_major(np.linalg.inv(np.matmul(low_h, low) if upper else np.matmul(low, low_h)))
+    return _column_major(lapack.inv(np.matmul(low_h, low) if upper else np.matmul(low, low_h)))
 
 
 def _qr(a: Any, mode: str) -> tuple[Any, Any]:
@@ -309,14 +310,14 @@ def _qr(a: Any, mode: str) -> tuple[Any, Any]:
                            "'complete'")
     if mode == "r":
         return np.empty(0, a.dtype), _column_major(np.linalg.qr(a, "r"))
-    q, r = np.linalg.qr(a, "reduced" if mode == "reduced" else "complete")
+    q, r = lapack.qr(a, "reduced" if mode == "reduced" else "complete")
     return _column_major(q), _column_major(r)
 
 
 def _eigh(a: Any, uplo: str) -> tuple[Any, Any]:
     if uplo.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
-    values, vectors = np.linalg.eigh(a, "L" if uplo in "Ll" else "U")
+    values, vectors = lapack.eigh(a, "L" if uplo in "Ll" else "U")
     return values, _column_major(vectors)
 
 
@@ -329,7 +330,7 @@ def _eig(a: Any) -> tuple[Any, Any]:
 
 
 def _svd(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
-    u, s, vh = np.linalg.svd(a, full_matrices=full_matrices)
+    u, s, vh = lapack.svd(a, full_matrices)
     return _column_major(u), s, _column_major(vh)
 
 
@@ -355,7 +356,7 @@ def _matrix_exp(a: Any) -> Any:
     x6 = x4 @ x2
     odd = x @ (x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * eye)
     even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * eye
-    out = np.linalg.solve(even - odd, even + odd)
+    out = lapack.solve(even - odd, even + odd)
     for _ in range(squarings):
         out = out @ out
     return out.astype(a.dtype)
