@@ -108,6 +108,8 @@ def _nll_rule(node: Any, g: Any) -> Any:
     if weight is not None or a.ndim != 2 or a.__class__ is not np.ndarray or reduction == "none" or ignore_index >= 0:
         return _nll_rules(node, g)
     n, classes = a.shape
+    if not n or target.min() < 0:  # ignored ones, which the mean does not count
+        return _nll_rules(node, g)
     positions = np.arange(0, n * classes, classes)
     positions += target
     divisor = -n if reduction == "mean" else -1
