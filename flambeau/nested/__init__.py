@@ -52,6 +52,7 @@ def nested_tensor(tensor_list: Any, *, dtype: Any = None, layout: Any = None, de
 
     Raises:
         RuntimeError: the tensors differ in dtype, or in another dimension.
+        TypeError: something else than a list, for the strided layout.
 
     >>> import flambeau as torch
     >>> x = torch.nested.nested_tensor([torch.arange(2), torch.arange(3)], layout=torch.jagged)
@@ -59,6 +60,8 @@ def nested_tensor(tensor_list: Any, *, dtype: Any = None, layout: Any = None, de
     (tensor([0, 1, 0, 1, 2]), tensor([0, 2, 5]))
     """
     jagged = _is_jagged(layout)
+    if not jagged and not isinstance(tensor_list, list):
+        raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
     tensors = [t.detach() if isinstance(t, Tensor) else fn.as_tensor(t, dtype=dtype) for t in tensor_list]
     with no_grad():
         result: Tensor = jagged_from_list(tensors, None, dtype=dtype, device=device)[0] if jagged else (

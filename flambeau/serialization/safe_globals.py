@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from .. import dtypes
@@ -125,6 +126,13 @@ def added_globals() -> dict[str, Any]:
     return by_name
 
 
+class _DimRange:
+    """The bounds of a dynamic size in PyTorch's files of nested tensors; nothing reads them."""
+
+    def __setstate__(self, state: Any) -> None:
+        self.dim, self.min, self.max = state
+
+
 @cache
 def default_globals() -> dict[str, Any]:
     """Qualified name -> global of PyTorch's list."""
@@ -143,6 +151,7 @@ def default_globals() -> dict[str, Any]:
     for d in dtypes.ALL:
         if d not in dtypes.WITHOUT_STORAGE_CLASS:
             by_name[f"torch.{storage_name(d)}"] = by_name[f"torch.cuda.{storage_name(d)}"] = names.storage_type(d)
+    by_name["torch._dynamo.decorators._DimRange"] = _DimRange
     by_name.update((f"torch._utils.{name}", call) for name, call in pickling.REBUILDERS.items())
     return by_name
 
@@ -158,6 +167,11 @@ def lookup(name: str) -> Any:
         return default_globals()[name]
     if name in (extra := added_globals()):
         return extra[name]
+    module, _, short = name.rpartition(".")
+    if module == "torch.nested._internal.nested_tensor" and short in ("NestedTensor", "_rebuild_njt"):
+        value = getattr(import_module(f"{__package__.partition('.')[0]}{module.removeprefix('torch')}"), short)
+        _of_modules.add((value, name))
+        return value
     if name in _UNSUPPORTED:
         raise NotImplementedError(f"the file contains {name}, which flambeau does not have")
     raise KeyError(name)

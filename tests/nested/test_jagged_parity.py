@@ -812,10 +812,22 @@ def test_copies_keep_values_and_structure() -> None:
     buffer = io.BytesIO()
     flambeau.save(nt.detach(), buffer)
     buffer.seek(0)
-    for other in (copy.deepcopy(nt), pickle.loads(pickle.dumps(nt)), flambeau.load(buffer, weights_only=False)):
+    for other in (copy.deepcopy(nt), pickle.loads(pickle.dumps(nt)), flambeau.load(buffer)):
         assert flambeau.equal(other.values(), nt.values())
         assert flambeau.equal(other.offsets(), nt.offsets())
         assert other.shape[1] != nt.shape[1]
+
+
+@pytest.mark.parametrize(("writer", "reader"), [(flambeau, pytorch), (pytorch, flambeau)])
+def test_files_are_exchanged(writer: Any, reader: Any) -> None:
+    nt = make(writer)
+    buffer = io.BytesIO()
+    writer.save(nt.detach().requires_grad_(), buffer)
+    buffer.seek(0)
+    found = reader.load(buffer)
+    assert found.requires_grad
+    assert found.values().tolist() == nt.values().tolist()
+    assert found.offsets().tolist() == nt.offsets().tolist()
 
 
 def test_components_share_memory() -> None:

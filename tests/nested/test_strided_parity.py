@@ -16,6 +16,12 @@ pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarnin
 
 PROGRAMS = """
 nt
+torch.nested.nested_tensor(torch.ones(2, 3))
+torch.nested.nested_tensor((torch.ones(2),))
+torch.nested.nested_tensor([torch.ones(1, 0), torch.ones(0, 0)]).to_padded_tensor(0)
+torch.nested.nested_tensor([]).to_padded_tensor(0)
+F.scaled_dot_product_attention(*3 * [torch.nested.nested_tensor([torch.ones(2, 3, 4)])], is_causal=True)
+F.scaled_dot_product_attention(*3 * [torch.nested.nested_tensor([torch.ones(2, 3, 4)])], torch.ones(1))
 repr(nt.detach())
 nt*2
 nt.shape

@@ -18,6 +18,7 @@ from ..._tensor import functions as fn
 from ..._tensor.dispatch.custom_function import Function
 from ..._tensor.dispatch.custom_node import FunctionNode
 from ..._tensor.meta import reserved
+from ..._tensor.pickling import _rebuild_from_type_v2
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.node import NodeType
@@ -285,8 +286,14 @@ class NestedTensor(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         structure = self._structure
-        return _rebuild, (self._values.detach(), structure.offsets, structure.lengths, structure.ragged_idx,
-                          self._requires_grad)
+        return _rebuild_from_type_v2, (_rebuild_njt, NestedTensor, ({
+            "values": self._values.detach(), "offsets": structure.offsets, "lengths": structure.lengths,
+            "_ragged_idx": structure.ragged_idx,
+            "_metadata_cache": {name: fn.empty(size, 0) for name, size in structure.extremes.items()},
+            "requires_grad": self._requires_grad},), {})
+
+    def __setstate__(self, state: Any) -> None:
+        """Nothing is left to set when `_rebuild_njt` has made the tensor."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -315,10 +322,13 @@ def make(values: Tensor, structure: Structure, requires_grad: bool = False) -> N
     return out
 
 
-def _rebuild(values: Tensor, offsets: Tensor, lengths: Tensor | None, ragged_idx: int,
-             requires_grad: bool) -> NestedTensor:
-    """A nested tensor that was pickled."""
-    return make(values, Structure(offsets, lengths, ragged_idx), requires_grad)
+def _rebuild_njt(constructor_kwargs: dict[str, Any]) -> NestedTensor:
+    """A nested tensor that was pickled: sizes that were known are those of tensors without elements."""
+    structure = Structure(constructor_kwargs["offsets"], constructor_kwargs["lengths"],
+                          constructor_kwargs.get("_ragged_idx", 1))
+    structure.extremes.update((name, int(size.shape[0])) for name, size in (
+        constructor_kwargs.get("_metadata_cache") or {}).items())
+    return make(constructor_kwargs["values"], structure, constructor_kwargs["requires_grad"])
 
 
 # ----- between values and nested tensors, differentiably ------------------------------------------

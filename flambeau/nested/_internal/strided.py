@@ -456,8 +456,13 @@ def _pairs(function: Callable[..., Tensor], a: Any, b: Any, node: str) -> Stride
 
 def attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
               scale: float | None = None, enable_gqa: bool = False) -> StridedNestedTensor:
+    refused = "Nested tensors for query / key are not supported when"
+    if attn_mask is not None:
+        raise RuntimeError(f"Scaled_dot_product_attention: {refused} an explicit attn_mask is set")
+    if is_causal:
+        raise RuntimeError(f"_scaled_dot_product_attention: {refused} is_causal=True")
     parts = [components(x) for x in (query, key, value)]
-    out = [fn.scaled_dot_product_attention(q, k, v, None, dropout_p, is_causal, scale=scale)
+    out = [fn.scaled_dot_product_attention(q, k, v, None, dropout_p, False, scale=scale)
            for q, k, v in zip(*parts, strict=True)]
     return joined(out, "MatmulBackward0")
 
@@ -466,6 +471,10 @@ def to_padded_tensor(x: StridedNestedTensor, padding: float, output_size: Any = 
     if not x.is_contiguous():
         raise RuntimeError("for now to_padded_tensor only supports contiguous nested tensor")
     parts = components(x)
+    if not parts:
+        return fn.empty(0, dtype=x.dtype)
+    if not any(p.numel() for p in parts):
+        raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
     sizes = [len(parts), *x._array.shape[1:]]
     if output_size is not None:
         if len(output_size) != len(sizes):
