@@ -43,7 +43,8 @@ LAYERS: list[list[str]] = [
     ["multiprocessing", "nested", "storage", "testing", "utils"],
     ["_subclasses", "distributed.tensor.debug"],
     [""],  # the package itself: the public names
-    ["alias", "cli", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
+    ["alias", "cli", "compiler.dynamo.exporting", "compiler.dynamo.test_case", "compiler.dynamo.testing",
+     "compiler.inductor.test_case", "demo", "distributed.pipelining", "export", "functorch", "fx", "onnx",
      "variable_functions", "__main__", "_prims", "_prims_common", "_refs"],
 ]
 

@@ -18,7 +18,7 @@ from .stance import compiled_functions
 
 #: backends by name: whether they compile
 _BACKENDS = {"inductor": True, "aot_eager": False, "eager": False}
-_default_backend = ["inductor"]
+_default_backend: list[Any] = ["inductor"]
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
@@ -40,7 +40,9 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         dynamic: whether a program serves all sizes of tensors. None: from the second shape on, for the sizes that
             differ; True: from the first one on; False: each shape is compiled separately.
         backend: "inductor" compiles; "eager" and "aot_eager" run the function unchanged. None: the default backend
-            (`compiler.set_default_backend`), initially "inductor".
+            (`compiler.set_default_backend`), initially "inductor". A function gets the graph of a call, a `GraphModule`
+            of functions and methods of tensors, and examples of its inputs, and returns a function that runs from the
+            second equal call on.
         mode, options, name, isolate_recompiles, shapes_spec: accepted, without effect.
         disable: return `model` unchanged.
         recompile_limit: the largest number of compiled signatures; calls with further ones run eagerly.
@@ -75,12 +77,20 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
 
     if disable:
         return model
-    compiles = _BACKENDS[backend] and codegen.available()
+    make: Callable[[Callable[..., Any]], CompiledFunction]
+    if callable(backend):
+        from .execution.backend_function import BackendFunction
+
+        make = functools.partial(BackendFunction, backend=backend, fullgraph=fullgraph, limit=recompile_limit,
+                                 dynamic=dynamic)
+    else:
+        make = functools.partial(compiled, fullgraph=fullgraph, recompile_limit=recompile_limit, check=check,
+                                 compiles=_BACKENDS[backend] and codegen.available(), dynamic=dynamic)
     if isinstance(model, Module):
         from .module import OptimizedModule
 
         inner: Any = model.module if hasattr(type(model), "_call_through") else model  # of DistributedDataParallel
-        return OptimizedModule(model, compiled(inner, fullgraph, recompile_limit, check, compiles, dynamic))
+        return OptimizedModule(model, make(inner))
     if isinstance(model, CompiledFunction):
         model = model.function
     if isinstance(model, type):  # its instances are called, not the class
@@ -88,15 +98,14 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         if name == "forward" or any(name in each.__dict__ for each in model.__mro__):
             method = getattr(model, name)
             method = method.function if isinstance(method, CompiledFunction) else method
-            setattr(model, name, compiled(method, fullgraph, recompile_limit, check, compiles, dynamic))
+            setattr(model, name, make(method))
         return model
-    return compiled(model, fullgraph, recompile_limit, check, compiles, dynamic)
+    return make(model)
 
 
-def _check_backend(backend: Any) -> str:
+def _check_backend(backend: Any) -> Any:
     if callable(backend):
-        raise RuntimeError("custom backends take a torch.fx graph, which flambeau does not have: backend may be "
-                           f"one of {', '.join(_BACKENDS)}")
+        return backend
     if backend not in _BACKENDS:
         raise InvalidBackend(backend)
     return backend
@@ -201,7 +210,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     return sorted(name for name, compiles in _BACKENDS.items() if compiles or "debug" not in (exclude_tags or ()))
 
 
-def get_default_backend() -> str:
+def get_default_backend() -> Any:
     """Return the backend that `compile` uses if none is given.
 
     >>> import flambeau as torch
@@ -211,14 +220,14 @@ def get_default_backend() -> str:
     return _default_backend[0]
 
 
-def set_default_backend(backend: str | None) -> None:
+def set_default_backend(backend: Any) -> None:
     """Set the backend that `compile` uses if none is given.
 
     Args:
-        backend: one of `list_backends(None)`. None: "inductor".
+        backend: one of `list_backends(None)`, or a function, as for `compile`. None: "inductor".
 
     Raises:
-        RuntimeError: an unknown backend (`torch._dynamo.exc.InvalidBackend`), or a callable.
+        RuntimeError: an unknown backend (`torch._dynamo.exc.InvalidBackend`).
 
     >>> import flambeau as torch
     >>> torch.compiler.set_default_backend("eager")

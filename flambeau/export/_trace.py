@@ -23,12 +23,13 @@ from .._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 from ..compiler.api import active_export
+from ..compiler.errors import UserError, UserErrorType
 from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..ops.overloads import OpOverload
 from ..utils._pytree import GetAttrKey, MappingKey, SequenceKey, tree_flatten, tree_flatten_with_path, tree_unflatten
-from .dynamic_shapes import INFINITY, DynamicSize, UserError, combined_arguments, dynamic_sizes, value_ranges
+from .dynamic_shapes import INFINITY, DynamicSize, combined_arguments, dynamic_sizes, value_ranges
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
     ConstantArgument,
@@ -85,7 +86,8 @@ def export_module(mod: Any, args: Any, kwargs: Any = None, *, dynamic_shapes: An
         raise ValueError("Exporting a ScriptModule is not supported. Maybe try converting your ScriptModule to an "
                          "ExportedProgram using `TS2EPConverter(mod, args, kwargs).convert()` instead.")
     if not isinstance(args, tuple):
-        raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+        raise UserError(UserErrorType.INVALID_INPUT,
+                        f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     kwargs = dict(kwargs or {})
     try:
         combined_arguments(mod, args, kwargs, check=True)
@@ -120,7 +122,8 @@ def _violated(error: SizesDisagree, sizes: list[DynamicSize], mod: Any, args: An
     roots = list(dict.fromkeys(each.root for each in sizes))
     where = getattr(error, "where", "")
     names = ", ".join(roots)
-    return UserError(f"Constraints violated ({names})! Not all values of {names} in the specified range give the same "
+    return UserError(UserErrorType.CONSTRAINT_VIOLATION,
+                     f"Constraints violated ({names})! Not all values of {names} in the specified range give the same "
                      f"program: {error.what}.{where}")
 
 
@@ -179,7 +182,8 @@ class _Trace:
     def _root_value(self, each: DynamicSize, leaves: list[Any]) -> int:
         value = leaves[each.leaf].shape[each.dim] - each.offset
         if value % each.factor:
-            raise UserError(f"the size {leaves[each.leaf].shape[each.dim]} of dimension {each.dim} is not "
+            raise UserError(UserErrorType.CONSTRAINT_VIOLATION,
+                            f"the size {leaves[each.leaf].shape[each.dim]} of dimension {each.dim} is not "
                             f"{each.factor} times an integer, plus {each.offset}")
         return int(value // each.factor)
 
@@ -230,7 +234,8 @@ class _Trace:
                 specs.append(OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument("", leaf), None))
                 continue
             if not isinstance(leaf, torch.Tensor) and not is_symbolic(leaf):
-                raise UserError(f"It looks like one of the outputs with type `{type(leaf)}` is not supported or pytree-"
+                raise UserError(UserErrorType.INVALID_OUTPUT,
+                                f"It looks like one of the outputs with type `{type(leaf)}` is not supported or pytree-"
                                 "registered. Exported graphs inputs can only contain the following supported types: "
                                 "tensors, numbers, strings, None and containers of them.")
             with builder.silent():
@@ -394,7 +399,8 @@ class _Trace:
                 self.inputs.append(InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None))
             else:
                 if leaf is not None and not isinstance(leaf, (int, float, bool, str, torch.dtype, torch.device)):
-                    raise UserError(f"Unsupported input type {type(leaf)}. Export only supports pytree containers of "
+                    raise UserError(UserErrorType.INVALID_INPUT,
+                                    f"Unsupported input type {type(leaf)}. Export only supports pytree containers of "
                                     "basic types (Tensor, int, float, ...) as input. To register a custom dataclass, "
                                     "use torch.export.register_dataclass. To register a custom container type, use "
                                     "torch.utils._pytree.register_pytree_node. To register a constant input, use "
@@ -482,12 +488,14 @@ def trace_program(mod: Any, args: Any, kwargs: Any, builder: GraphBuilder) -> An
             f"Could not extract a number from elements of a tensor ({error.func}): the program decides in Python by "
             f"data that are not known while it is exported.{_where(error)}") from error
     except DynamicOutputShapeException as error:
-        raise UserError(f"the shape of the result of {error.func} depends on data that are not known while the program "
+        raise UserError(UserErrorType.DYNAMIC_CONTROL_FLOW,
+                        f"the shape of the result of {error.func} depends on data that are not known while the program "
                         f"is exported.{_where(error)}") from error
     except ElementsNeeded as error:
-        raise UserError(f"{error}.{_where(error)}") from error
+        raise UserError(UserErrorType.DYNAMIC_CONTROL_FLOW, f"{error}.{_where(error)}") from error
     except UnsupportedOperatorException as error:
-        raise UserError(f"Operator {error.func} has no function of shapes: register one with torch.library."
+        raise UserError(UserErrorType.ANTI_PATTERN,
+                        f"Operator {error.func} has no function of shapes: register one with torch.library."
                         f"register_fake.{_where(error)}") from error
     finally:
         active_export.reset(token)

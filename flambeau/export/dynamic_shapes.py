@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..compiler.errors import UserError as UserError
+from ..compiler.errors import UserErrorType
 from ..utils._pytree import tree_flatten_with_path, tree_leaves
 
 __all__ = ["AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "ValueRanges", "dims",
@@ -288,11 +290,13 @@ def dynamic_sizes(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
     bound = combined_arguments(f, args, kwargs)
     if isinstance(dynamic_shapes, (tuple, list)):
         if len(dynamic_shapes) != len(bound):
-            raise UserError(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has "
+            raise UserError(UserErrorType.INVALID_INPUT,
+                            f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has "
                             f"{len(bound)} elements, but `dynamic_shapes` has {len(dynamic_shapes)} elements")
         dynamic_shapes = dict(zip(bound, dynamic_shapes, strict=True))
     elif set(dynamic_shapes) != set(bound):
-        raise UserError("Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has keys "
+        raise UserError(UserErrorType.INVALID_INPUT,
+                        "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has keys "
                         f"{list(bound)}, but `dynamic_shapes` has keys {list(dynamic_shapes)}")
     leaves = tree_flatten_with_path((args, kwargs))[0]
     position = {id(x): i for i, (_, x) in reversed(list(enumerate(leaves)))}
@@ -313,11 +317,12 @@ def dynamic_sizes(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
                 visit(child, shape[key] if isinstance(shape, dict) else shape)
         elif isinstance(value, (list, tuple)):
             if not isinstance(shape, (list, tuple)) or len(shape) != len(value):
-                raise UserError("Detected mismatch between the structure of `inputs` and `dynamic_shapes`")
+                raise UserError(UserErrorType.INVALID_INPUT,
+                                "Detected mismatch between the structure of `inputs` and `dynamic_shapes`")
             for child, one in zip(value, shape, strict=True):
                 visit(child, one)
         elif tree_leaves(shape) and not isinstance(value, (int, float)):
-            raise UserError(f"Cannot associate shape {shape} with non-tensor {value!r}")
+            raise UserError(UserErrorType.INVALID_INPUT, f"Cannot associate shape {shape} with non-tensor {value!r}")
 
     for name, value in bound.items():
         visit(value, dynamic_shapes[name])
@@ -334,10 +339,7 @@ def _size(leaf: int, dim: int, size: Any, value: Any) -> DynamicSize | None:
         return DynamicSize(leaf, dim, f"_auto_{leaf}_{dim}", 1, 0, low, high, True, size.kind == "DYNAMIC")
     root, factor, offset = (size.root, size.factor, size.offset) if isinstance(size, DerivedDim) else (size, 1, 0)
     if not size.min <= value.shape[dim] <= size.max:
-        raise UserError(f"Constraints violated ({size.__name__})! The size {value.shape[dim]} of dimension {dim} is "
+        raise UserError(UserErrorType.CONSTRAINT_VIOLATION,
+                        f"Constraints violated ({size.__name__})! The size {value.shape[dim]} of dimension {dim} is "
                         f"not in the range [{size.min}, {size.max}]")
     return DynamicSize(leaf, dim, root.__name__, factor, offset, root.min, root.max, False)
-
-
-class UserError(RuntimeError):
-    """The arguments of an export contradict each other, or the program."""

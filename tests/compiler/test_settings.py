@@ -144,17 +144,16 @@ def test_settings_are_stored_and_unknown_ones_raise():
 
 def test_settings_in_groups():
     config = torch._inductor.config
-    config.coordinate_descent_tuning = True
-    config.triton.unique_kernel_names = True
-    assert config.coordinate_descent_tuning
-    with config.patch("triton.cudagraphs", True):
-        assert config.to_dict() == {"coordinate_descent_tuning": True, "triton.unique_kernel_names": True,
-                                    "triton.cudagraphs": True}
-    with pytest.raises(AttributeError, match=r"torch\._inductor\.config\.triton\.cudagraphs does not exist"):
-        config.triton.cudagraphs
-    del config.coordinate_descent_tuning, config.triton.unique_kernel_names
-    with pytest.raises(AttributeError, match="coordinate_descent_tuning"):
-        del config.coordinate_descent_tuning
+    assert config.coordinate_descent_tuning is False
+    with config.patch({"triton.cudagraphs": True, "max_autotune": True}):
+        assert config.triton.cudagraphs
+        assert config.to_dict()["triton.cudagraphs"] is config.max_autotune is True
+    assert not config.triton.cudagraphs
+    for wrong in ("nonexistent", "triton.nonexistent"):
+        with pytest.raises(AttributeError, match=rf"torch\._inductor\.config\.{wrong} does not exist"):
+            config.patch({wrong: 1}).__enter__()
+    with pytest.raises(AttributeError, match=r"torch\._inductor\.config\.cpp\.nonexistent does not exist"):
+        config.cpp.nonexistent = 1
     other = Settings("other", {"a": 1})
     other.load_config({"a": 2})
     assert other.get_config_copy() == {"a": 2}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +94,67 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     explainer = make_explainer(f)
     return explainer(*args, **kwargs) if args or kwargs else explainer
+
+
+def run(fn: Callable[..., Any] | None = None) -> Any:
+    """Let compiled functions replay the programs that they have, and run eagerly otherwise; nothing is compiled.
+
+    Args:
+        fn: a function, such as a compiled one. None: return a decorator.
+
+    >>> import flambeau as torch
+    >>> compiled = torch.compile(lambda x: x + 1)
+    >>> torch._dynamo.run(compiled)(torch.ones(2))
+    tensor([2., 2.])
+    """
+    if fn is None:
+        return run
+
+    @functools.wraps(fn, updated=())
+    def replayed(*args: Any, **kwargs: Any) -> Any:
+        with set_stance("eager_on_recompile"):
+            return fn(*args, **kwargs)
+
+    return replayed
+
+
+def export(f: Callable[..., Any], *extra_args: Any, aten_graph: bool = False, pre_dispatch: bool = False,
+           decomposition_table: Any = None, tracing_mode: str = "symbolic", dynamic_shapes: Any = None,
+           specialize_float: bool = True, assume_static_by_default: bool = False, same_signature: bool = True,
+           disable_constraint_solver: bool = False, prefer_deferred_runtime_asserts_over_guards: bool = False,
+           _log_export_usage: bool = True, constraints: Any = None, **extra_kwargs: Any) -> Any:
+    """Export a call of a function as a graph of functions and methods of tensors: `export(f)(*args)`.
+
+    Args:
+        f: a function or a module.
+        extra_args, extra_kwargs: arguments of the call, in the deprecated form `export(f, *args)`.
+        aten_graph: make a graph of the operators in `torch.ops.aten`.
+        decomposition_table: decompositions of these operators.
+        same_signature: give the graph the function's arguments and results; else the tensors that it reads.
+        dynamic_shapes, constraints, and all others: accepted, without effect: sizes are those of the call.
+
+    Returns:
+        A pair: `graph_module` and `guards`.
+
+    Raises:
+        UserError: a branch depends on a tensor's elements (`torch._dynamo.exc.UserError`).
+        Unsupported: the call cannot be one graph.
+
+    >>> import flambeau as torch
+    >>> graph, guards = torch._dynamo.export(lambda x: x.sin() + 1)(torch.zeros(2))
+    >>> graph(torch.zeros(2))
+    tensor([1., 1.])
+    """
+    def exported(*args: Any, **kwargs: Any) -> Any:
+        made: Any = importlib.import_module(f"{__name__}.exporting")
+        return made.export(f, args, kwargs, aten_graph, decomposition_table, same_signature)
+
+    if extra_args or extra_kwargs:
+        warnings.warn("export(f, *args, **kwargs) is deprecated, use export(f)(*args, **kwargs) instead.  "
+                      "If you don't migrate, we may break your export call in the future if your user defined kwargs "
+                      "conflict with future kwargs added to export(f).", FutureWarning, stacklevel=2)
+        return exported(*extra_args, **extra_kwargs)
+    return exported
 
 
 def graph_break(msg: str = "") -> None:
@@ -226,6 +290,6 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
 
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-           "dont_skip_tracing", "exc", "explain", "graph_break", "is_compiling", "list_backends", "mark_dynamic",
-           "mark_static", "mark_static_address", "maybe_mark_dynamic", "nonstrict_trace", "optimize",
-           "optimize_assert", "patch_dynamo_config", "reset", "set_stance", "skip_frame", "substitute_in_graph"]
+           "dont_skip_tracing", "exc", "explain", "export", "graph_break", "is_compiling", "list_backends",
+           "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "nonstrict_trace", "optimize",
+           "optimize_assert", "patch_dynamo_config", "reset", "run", "set_stance", "skip_frame", "substitute_in_graph"]

@@ -24,6 +24,7 @@ from ...modes import active_autocasts, active_profilers, active_tracer, active_t
 from ...runtime import debug_output
 from ...trees import tree_flatten
 from ..cache import program_cache, trace_cache
+from ..counters import counters
 from ..debug_output import report
 from ..differential_check import checked
 from ..errors import ConstraintViolationError, FailOnRecompileLimitHit, RecompileError, Unsupported
@@ -579,12 +580,17 @@ class CompiledFunction:
         if entry.trace.provenance is not None:
             report(entry)
         cache.num_traces = 0
+        counters["frames"]["ok"] += 1
+        counters["stats"]["unique_graphs"] += 1
+        values = entry.trace.graph.values[:entry.trace.num_values]
+        counters["stats"]["calls_captured"] += sum(x.op not in ("input", "constant", "view") for x in values)
         trim()  # return the memory of the traced calls to the system
         return True
 
     def _trace_call(self, cache: SignatureCache, tensors: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         num_entries = len(cache.entries)
         num_traces[0] += 1
+        counters["frames"]["total"] += not cache.num_traces
         with self._lock, record_span(f"capture of {self._title}"):
             if len(cache.entries) != num_entries:  # another thread has compiled this signature
                 return self.function(*args, **kwargs)
@@ -653,6 +659,7 @@ class CompiledFunction:
                 cost = MAX_TRACES if (self._part_of is not None and frames) or (
                     self.fullgraph and is_effect) else trace.retry_cost
                 cache.num_traces, cache.mismatch = cache.num_traces + cost, trace.failure
+                counters["graph_break"][trace.failure] += 1
                 if cache.num_traces >= MAX_TRACES:
                     cache.skip_reason, cache.pending_traces = trace.failure, []
             if cache.skip_reason is not None and not self.fullgraph:

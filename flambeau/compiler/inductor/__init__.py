@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from ...settings import Settings
+from .config_defaults import INDUCTOR
 
-#: any name may be set; these groups exist
-config = Settings("torch._inductor.config")
-for _group in ("aot_inductor", "cpp", "cuda", "halide", "rocm", "trace", "triton"):
-    setattr(config, _group, Settings(f"torch._inductor.config.{_group}"))
+
+def _make_config() -> Settings:
+    name = "torch._inductor.config"
+    groups = {group: Settings(f"{name}.{group}", values) for group, values in INDUCTOR.items() if group}
+    return Settings(name, {**INDUCTOR[""], **groups})
+
+
+#: PyTorch's settings with its defaults; others do not exist
+config = _make_config()
 
 __all__ = ["config"]

@@ -1,0 +1,215 @@
+"""Backends that are functions, and `torch._dynamo`'s helpers of tests: graphs, counts, guards, exports."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import operator
+import unittest
+
+import pytest
+
+import flambeau as torch
+from flambeau import codegen
+from flambeau.compiler.dynamo import testing, utils
+from flambeau.compiler.dynamo.test_case import TestCase
+from flambeau.compiler.errors import BackendCompilerFailed, Unsupported, UserError, UserErrorType
+
+needs_oracle = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.scale = torch.nn.Linear(3, 3), 2.0
+
+    def forward(self, x):
+        with torch.no_grad():
+            shift = x.mean()
+        first, _ = (torch.relu(self.linear(x)) * self.scale - shift).chunk(2)
+        return first.T, {"shift": shift, "n": 3}
+
+
+def test_a_backend_gets_graphs_and_what_it_returns_runs():
+    calls = []
+
+    def backend(graph, examples):
+        calls.append((graph, examples))
+        return lambda *inputs: (calls.append("run"), graph(*inputs))[1]
+
+    layer, x = Layer(), torch.randn(4, 3)
+    compiled = torch.compile(layer, backend=backend)
+    for _ in range(4):
+        found, expected = compiled(x), layer(x)
+        assert torch.equal(found[0], expected[0])
+        assert found[1]["n"] == 3
+        assert torch.equal(found[1]["shift"], expected[1]["shift"])
+        assert found[0].requires_grad
+        assert not found[1]["shift"].requires_grad
+    (graph, examples), *runs = calls
+    assert runs == ["run", "run"]  # the first two calls run eagerly, to see what changes from call to call
+    targets = [node.target for node in graph.graph.nodes if "call" in node.op]
+    assert operator.mul in targets
+    assert targets.count(getattr) == 1
+    assert [tuple(each.shape) for each in examples] == [(4, 3), (3, 3), (3,)]
+    found[0].sum().backward()
+    assert layer.linear.weight.grad is not None
+    layer.scale = 3.0
+    assert torch.equal(compiled(x)[0], layer(x)[0])
+    layer.linear = torch.nn.Linear(3, 3)
+    assert torch.equal(compiled(x)[0], layer(x)[0])
+    assert sum(each != "run" for each in calls) == 3
+
+
+def test_state_that_changes_from_call_to_call_is_not_frozen():
+    counts = []
+    state = {"n": 0}
+
+    def step(x):
+        state["n"] += 1
+        return x + state["n"]
+
+    compiled = torch.compile(step, backend=lambda graph, examples: counts.append(1) or graph.forward)
+    assert [float(compiled(torch.zeros(()))) for _ in range(10)] == list(range(1, 11))
+
+
+def test_writes_random_numbers_and_aliases():
+    def step(x, out):
+        out.add_(torch.nn.functional.dropout(x, 0.5))
+        out[0] = 1
+        return out, out[1:], x.shape[0]
+
+    results = []
+    for backend in (None, testing.EagerAndRecordGraphs()):
+        function = step if backend is None else torch.compile(step, backend=backend)
+        torch.manual_seed(0)
+        out = torch.zeros(4)
+        for _ in range(4):
+            found = function(torch.ones(4), out)
+        assert found[0] is out
+        assert found[1]._base is out
+        results.append(out)
+    assert torch.equal(*results)
+
+
+def test_errors_of_backends():
+    def broken(graph, examples):
+        raise ValueError("no")
+
+    with pytest.raises(BackendCompilerFailed, match="backend='broken' raised:\nValueError: no"):
+        torch.compile(torch.sin, backend=broken)(torch.ones(1))
+    branching = torch.compile(lambda x: x + 1 if x.sum() > 0 else x - 1, backend=testing.CompileCounter(),
+                              fullgraph=True)
+    with pytest.raises(Unsupported, match="a branch that depends on a tensor's elements"):
+        branching(torch.ones(2))
+    counter = testing.CompileCounter()
+    utils.counters.clear()
+    assert torch.equal(torch.compile(lambda x: x + 1 if x.sum() > 0 else x - 1, backend=counter)(torch.ones(2)),
+                       torch.full((2,), 2.0))
+    assert counter.frame_count == 1 or utils.counters["graph_break"]
+
+
+def test_counters():
+    utils.counters.clear()
+    compiled = torch.compile(lambda x: x.sin().cos() + 1, backend=testing.CompileCounter())
+    for _ in range(3):
+        compiled(torch.ones(2))
+    assert utils.counters["stats"] == {"unique_graphs": 1, "calls_captured": 3}
+    assert utils.counters["frames"]["ok"] == 1
+
+
+@pytest.mark.skipif(not codegen.available(), reason="needs llvmlite")
+def test_counters_of_programs():
+    utils.counters.clear()
+    compiled = torch.compile(lambda x: x.sin().cos() + 1.5)
+    for _ in range(3):
+        compiled(torch.ones(2))
+    assert utils.counters["stats"]["unique_graphs"] == 1
+    assert utils.counters["frames"]["ok"] == 1
+    printing = torch.compile(lambda x: x.item() + 1)
+    printing(torch.ones(()))
+    assert any("item()" in reason for reason in utils.counters["graph_break"])
+
+
+def test_run_replays_and_compiles_nothing():
+    counter = testing.CompileCounter()
+    compiled = torch.compile(lambda x: x + 1, backend=counter)
+    replay = torch._dynamo.run(compiled)
+    assert torch.equal(replay(torch.ones(2)), torch.full((2,), 2.0))
+    assert counter.frame_count == 0
+    for _ in range(3):
+        compiled(torch.ones(2))
+    replay(torch.ones(2))
+    replay(torch.ones(3))
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("aten_graph", [False, True])
+def test_exports(aten_graph):
+    layer = Layer()
+    x, y = torch.randn(4, 3), torch.randn(2)
+
+    def function(x, unused, *, scale):
+        first, rest = layer(x)
+        return {"a": first * scale, "n": rest["n"]}
+
+    graph, guards = torch._dynamo.export(function, aten_graph=aten_graph)(x, y, scale=2)
+    found, expected = graph(x, y, scale=2), function(x, y, scale=2)
+    assert torch.equal(found["a"], expected["a"])
+    assert found["n"] == 3
+    assert guards
+    with pytest.warns(FutureWarning, match="is deprecated"):
+        torch._dynamo.export(function, x, y, scale=2)
+    with pytest.raises(UserError, match="Dynamic control flow is not supported") as caught:
+        torch._dynamo.export(lambda x: x + 1 if x.sum() > 0 else x)(x)
+    assert caught.value.error_type is UserErrorType.DYNAMIC_CONTROL_FLOW
+    with pytest.raises(Unsupported, match="item"):
+        torch._dynamo.export(lambda x: x + x.sum().item())(x)
+
+
+def test_standard_tests_of_pytorch():
+    case = unittest.TestCase()
+    testing.standard_test(case, lambda a, b: (a + b).relu() * 2, 2, expected_ops=3)
+    assert testing.rand_strided((3, 2), (4, 1), extra_size=5).stride() == (4, 1)
+    assert testing.same({"a": (torch.ones(2), None)}, {"a": (torch.ones(2), None)})
+    assert not testing.same([1.0], [2.0], log_error=lambda *_: None)
+    assert utils.clone_inputs([torch.ones(2, 3).t()])[0].stride() == (1, 3)
+
+    class Cases(TestCase):
+        def test_it(self):
+            self.assertEqual(len(utils.counters), 0)  # noqa: PT009
+            assert torch._dynamo.config.raise_on_ctx_manager_usage
+
+    patched = testing.make_test_cls_with_patches(Cases, "Patched", "_x", (torch._dynamo.config, "verbose", True))
+    result = unittest.TestResult()
+    for cls in (Cases, patched):
+        unittest.defaultTestLoader.loadTestsFromTestCase(cls).run(result)
+    assert result.wasSuccessful()
+    assert result.testsRun == 2
+
+
+@needs_oracle
+@pytest.mark.parametrize("name", ["_dynamo.testing", "_dynamo.test_case", "_dynamo.utils", "_dynamo.exc",
+                                  "_inductor.test_case"])
+def test_names_are_pytorchs(name):
+    ours = importlib.import_module("flambeau.compiler." + {"_dynamo.exc": "errors"}.get(
+        name, name.lstrip("_")))
+    theirs = importlib.import_module(f"torch.{name}")
+    known = {"ConstraintViolationError", "three", "unsupported"}
+    assert [n for n in ours.__all__ if not hasattr(theirs, n) and n not in known] == []
+
+
+@needs_oracle
+def test_graphs_have_as_many_calls_as_pytorchs():
+    import torch as oracle
+    from torch._dynamo.testing import CompileCounter as Counter
+
+    functions = [lambda t, x: (x + 1).relu().view(-1).sum(), lambda t, x: t.cat([x, x * 2]).softmax(-1)[1:],
+                 lambda t, x: t.nn.functional.layer_norm(x, (3,)).T, lambda t, x: x.chunk(2)[0] @ x.T,
+                 lambda t, x: t.where(x > 0, x, -x).max(dim=1).values, lambda t, x: x.clone().add_(1).mul_(2)]
+    for function in functions:
+        counts = []
+        for library, counter in ((torch, testing.CompileCounter()), (oracle, Counter())):
+            library.compile(lambda x, t=library, f=function: f(t, x), backend=counter)(library.ones(4, 3))
+            counts.append((counter.frame_count, counter.op_count))
+        assert counts[0] == counts[1]
