@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
+from ..runtime.symbolic_integers import is_symbolic, typical
+
 
 def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The broadcast shape.
@@ -146,6 +148,10 @@ def blocks(extent: int, grain: int, multiple: int = 64) -> tuple[int, int]:
     >>> blocks(1000, 300, 1)
     (3, 334)
     """
+    if is_symbolic(extent):  # of a size that is right for all extents
+        size = -(-typical(extent) // max(1, typical(extent) // max(1, typical(grain))))
+        size = -(-size // multiple) * multiple
+        return -(-extent // size), size
     count = max(1, extent // max(1, grain))
     size = -(-extent // count)
     if count > 1:

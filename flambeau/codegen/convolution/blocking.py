@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...kernels import threads as limits
+from ...runtime.symbolic_integers import typical
 from .geometry import Correlation
 from .register_tile import TileShape, choose_tile
 
@@ -77,7 +78,8 @@ def choose_blocking(problem: Correlation, channel_bytes: int, itemsize: int, lan
         runs: tiles continue across rows, and weights are always packed beforehand (Winograd).
     """
     sizes = problem.grid
-    extents = (problem.batch, *sizes)
+    batch = typical(problem.batch)
+    extents = (batch, *sizes)
     span = [high - low + 1 for high, low in zip(problem.max_offset, problem.min_offset, strict=True)]
     vectors = -(-problem.out_channels // lanes)
 
@@ -95,20 +97,20 @@ def choose_blocking(problem: Correlation, channel_bytes: int, itemsize: int, lan
     weights = problem.groups * problem.in_channels * problem.out_channels * prod(problem.kernel) * itemsize
     heavy = weights > SOURCE_BYTES
     chunks = max(1, min(max(4, CHUNKS_PER_THREAD * limits.count()) if heavy else MAX_CHUNKS,
-                        problem.multiplications // MIN_CHUNK_WORK))
+                        typical(problem.multiplications) // MIN_CHUNK_WORK))
     image_bytes = source_bytes(*sizes)
     block = _block(extents, source_bytes, LARGE_SOURCE_BYTES if heavy else SOURCE_BYTES, row, min_last)
     splits, pack_per_chunk = 1, False
     if (not runs and weights > LARGE_WEIGHTS_BYTES and jobs >= 4
-            and jobs * image_bytes * problem.batch < _count(extents, block) * weights):
+            and jobs * image_bytes * batch < _count(extents, block) * weights):
         # few positions for many weights
         pack_per_chunk, splits = True, jobs
-        block = [-(-problem.batch // min(problem.batch, -(-chunks // jobs))), *sizes]
+        block = [-(-batch // min(batch, -(-chunks // jobs))), *sizes]
     else:
         block = split_block(extents, block, chunks)
         if _count(extents, block) < chunks:
             splits = min(jobs, -(-chunks // _count(extents, block)))
-    blocks = [-(-extent // size) for extent, size in zip(extents, block, strict=True)]
+    blocks = [-(-extent // size) for extent, size in zip((problem.batch, *sizes), block, strict=True)]
     blocks[3] = part_count(sizes[2], block[3], min_last)
     part = _part(block, row, pixel, tile)
     if runs and part[2] < block[2] and part[3] == block[3]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...runtime import compilation
 from ...runtime.launch import ALIGNMENT, Launch, Spec
+from ...runtime.symbolic_integers import typical
 from ..iteration_space import broadcast_strides
 from ..scalar.scalar_ir import Node
 from . import body as chunk_body
@@ -143,7 +144,7 @@ class DirectCorrelation:
     @property
     def part(self) -> list[int]:
         """Maximum positions of a part along n, d, h and w."""
-        every = zip((self.problem.batch, *self.problem.grid), self.blocking.part, strict=True)
+        every = zip((typical(self.problem.batch), *self.problem.grid), self.blocking.part, strict=True)
         return [min(a, b + self.blocking.min_last * (i == 3)) for i, (a, b) in enumerate(every)]
 
     def _layout(self) -> None:
@@ -252,8 +253,9 @@ class DirectCorrelation:
         slot = first + self.buffer_bytes
         slots = scratch_slots.count(chunks) if slot else 0
         pack_per_chunk = blocking.pack_per_chunk and not constant
-        panels_at = aligned(shared_at + self.copy_bytes) if blocking.pack_per_chunk else shared_at
-        slots_at = panels_at if pack_per_chunk else aligned(panels_at + weights.bytes)
+        panels_at = shared_at
+        copy_at = shared_at if pack_per_chunk else aligned(panels_at + weights.bytes)
+        slots_at = aligned(copy_at + self.copy_bytes) if blocking.pack_per_chunk else copy_at
         fill_fields = input_packing.fill_fields(problem.source_sizes, self.source.outer, self.source.c, self.channels,
                                          self.pitches)
         values = self._words(weights, slots, slots_at, slot)
@@ -272,9 +274,9 @@ class DirectCorrelation:
         if blocking.pack_per_chunk:
             if self.copied:
                 sizes = [input_extent(*each) for each in zip(self.counts, problem.source_step, self.span, strict=True)]
-                before.append(input_packing.copying(self._fill(), source, scratch, shared_at, problem.min_offset, sizes,
+                before.append(input_packing.copying(self._fill(), source, scratch, copy_at, problem.min_offset, sizes,
                                                          problem.batch, fill_fields))
-                values |= {"source": scratch, "read.first": shared_at}
+                values |= {"source": scratch, "read.first": copy_at}
         elif self.copied:
             values["fill"] = self._fill().symbol("fill")
         body = chunk_body.library()

@@ -18,6 +18,7 @@ from llvmlite import ir
 from ...kernels import threads as limits
 from ...runtime import compilation, target
 from ...runtime.launch import Launch, Spec
+from ...runtime.symbolic_integers import typical
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import POINTER, at, i64, local, loop, order_after, smaller
 from ..llvm.lowering import constant, memory_type, splat
@@ -107,12 +108,13 @@ class RowCorrelation:
         self.copy_width = input_extent(self.width, 1, self.span[2])
         self.pitch = -(-self.copy_width * self.size // 16) * 16
         rows = max(1, (SOURCE_BYTES // (problem.in_channels * self.pitch) - self.span[1]) // step + 1)
-        wanted = max(1, min(max(CHUNKS, 2 * limits.count()), problem.multiplications // MIN_CHUNK_WORK))
+        batch = typical(problem.batch)
+        wanted = max(1, min(max(CHUNKS, 2 * limits.count()), typical(problem.multiplications) // MIN_CHUNK_WORK))
         rows = balanced_size(self.height, rows)
         blocks = -(-self.height // rows)
-        images = balanced_size(problem.batch, max(1, problem.batch * blocks // wanted))
-        if images == 1 and blocks * problem.batch < wanted:
-            rows = balanced_size(self.height, max(1, self.height * problem.batch // wanted))
+        images = balanced_size(batch, max(1, batch * blocks // wanted))
+        if images == 1 and blocks * batch < wanted:
+            rows = balanced_size(self.height, max(1, self.height * batch // wanted))
         self.block, self.images = rows, images
         self.blocks = -(-self.height // rows)
         self.plane = aligned(input_extent(rows, step, self.span[1]) * self.pitch)

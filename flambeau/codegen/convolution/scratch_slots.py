@@ -12,6 +12,7 @@ from llvmlite import ir
 from ...kernels import threads as limits
 from ...runtime import compilation
 from ...runtime.launch import Launch
+from ...runtime.symbolic_integers import is_symbolic
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import I64, POINTER, at, i64, local, word
 from ..llvm.lowering import intrinsic
@@ -27,7 +28,8 @@ _FREE = ("free slots", "scratch")
 
 def count(chunks: int) -> int:
     """The number of slots for a launch: at most one per thread."""
-    return max(1, min(chunks, limits.count(), MAX_SLOTS))
+    most = min(limits.count(), MAX_SLOTS)
+    return most if is_symbolic(chunks) else max(1, min(chunks, most))
 
 
 def initializing(scratch: int, slots: int) -> Launch:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ...runtime.symbolic_integers import is_symbolic, typical
+
 #: largest number of vectors per iteration
 MAX_UNROLL = 4
 #: elements of a kernel up to which loops are not unrolled: compilation would cost more than unrolling saves
@@ -49,7 +51,9 @@ def tail_info(lengths: Iterable[int], lanes: int, elements: int) -> TailInfo:
     >>> tail_info([5], 8, 64000)
     TailInfo(max_unroll=1, multiple=0, single_vector=True)
     """
-    runs = list(lengths)
+    runs, elements = list(lengths), typical(elements)
+    if any(map(is_symbolic, runs)):
+        return ANY_LENGTH
     longest = -(-max(runs, default=0) // lanes)
     max_unroll = next((count for count in (4, 2) if longest >= count and elements > SMALL_KERNEL), 1)
     multiple = next((count for count in (4, 2, 1) if count <= max_unroll and all(

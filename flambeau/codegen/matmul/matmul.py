@@ -18,6 +18,7 @@ import numpy as np
 
 from ...runtime import compilation
 from ...runtime.launch import Launch, Preparation, Spec
+from ...runtime.symbolic_integers import typical
 from .. import iteration_space
 from ..scalar.scalar_ir import Node, topological_order, variable
 from . import plan as matmul_plan
@@ -319,8 +320,8 @@ def _split_k_launches(problem: Problem, epilogue: Address, slices: int, lanes: i
     begins = tuple(begin[:-1])
     total = problem._replace(k=slices, a=(pitch, problem.m * pitch), strides=(*rest, begins, begins),
                              pointers=(*problem.pointers[:-2], pointer, pointer))
-    rows = max(8, -(-problem.m // 8 // 8) * 8)
-    partition = matmul_plan.Partition(rows, 1, 1, prod(problem.batch) * -(-problem.m // rows))
+    rows = max(8, -(-typical(problem.m) // 8 // 8) * 8)
+    partition = matmul_plan.of_regions(problem, rows, 1, 1)
     words = matmul_plan.plan_words(total, partition, 1, epilogue, lanes, 1, RightLayout.IN_PLACE)
     second = Launch(first.library, first.library.symbol("combine"), partition.chunks, words)
     return [each._replace(scratch=begin[-1]) for each in (first, second)]

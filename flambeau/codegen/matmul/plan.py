@@ -14,6 +14,7 @@ import numpy as np
 from ...kernels import threads as limits
 from ...runtime import cpu_cache, target
 from ...runtime.compilation import Symbol
+from ...runtime.symbolic_integers import is_symbolic, typical
 
 #: longest part of K accumulated in registers before it is added to the partial result; it bounds the rounding error
 DEPTH = 256
@@ -137,7 +138,8 @@ def right_layout(problem: Problem) -> RightLayout:
     """Return whether B is read in place, or from which layout it is packed."""
     (by_k, by_column), size = problem.b, problem.dtype.itemsize
     if by_column == size or problem.n == 1:
-        return RightLayout.ROWS if problem.m >= FAR_ROWS and _is_far(abs(by_k), problem.k) else RightLayout.IN_PLACE
+        is_far = typical(problem.m) >= FAR_ROWS and _is_far(abs(by_k), problem.k)
+        return RightLayout.ROWS if is_far else RightLayout.IN_PLACE
     return RightLayout.COLUMNS if by_k == size and problem.k * size >= SEGMENT else RightLayout.STRIDED
 
 
@@ -153,13 +155,14 @@ def k_slab(problem: Problem, part: int, complete_sums: bool) -> int:
 
     `complete_sums`: K is not cut for the cache's sake, because the epilogue takes complete sums.
     """
-    limit = SLAB if complete_sums or problem.m * part * problem.dtype.itemsize <= _cached_left_bytes() else DEPTH
+    left_bytes = typical(problem.m * part) * problem.dtype.itemsize
+    limit = SLAB if complete_sums or left_bytes <= _cached_left_bytes() else DEPTH
     return -(-part // max(1, -(-part // limit))) or 1
 
 
 def region_rows(problem: Problem, slab: int, height: int, buffered: bool) -> int:
     """Return the most rows of a region; `buffered`: partial sums stay in a stack buffer until they are complete."""
-    if problem.m * slab * problem.dtype.itemsize <= _cached_left_bytes():
+    if typical(problem.m * slab) * problem.dtype.itemsize <= _cached_left_bytes():
         return BUFFERED_ROWS if buffered and slab > DEPTH else REGION_ROWS
     return -(-UNCACHED_REGION_ROWS // height) * height
 
@@ -172,14 +175,14 @@ def _cached_left_bytes() -> int:
 def packs_right(problem: Problem, partition: Partition, layout: RightLayout, constant: bool) -> bool:
     """Whether all of B is packed once, because it is constant or many row regions would pack the same part of it."""
     return (layout is not RightLayout.IN_PLACE and not problem.batch
-            and (constant or partition.rows * (PREPACK_REGIONS - 1) < problem.m))
+            and (constant or partition.rows * (PREPACK_REGIONS - 1) < typical(problem.m)))
 
 
 def packs_left(problem: Problem) -> bool:
     """Whether regions pack A: its columns are contiguous, and far apart."""
     apart = abs(problem.a[1])
     return (problem.a[0] == problem.dtype.itemsize and apart >= LEFT_PITCH and apart * problem.k >= LEFT_SPAN
-            and not problem.batch and problem.m * problem.n * problem.k >= LEFT_PRODUCTS)
+            and not problem.batch and typical(problem.m * problem.n * problem.k) >= LEFT_PRODUCTS)
 
 
 def packing_plan(problem: Problem, partition: Partition, layout: RightLayout, lanes: int, panel: int,
@@ -217,8 +220,9 @@ def _products_per_ns() -> int:
 
 def needs_split_k(problem: Problem, vectors: int) -> bool:
     """Whether K is split between threads, because C has too few elements to keep them busy."""
-    return (problem.k >= max(SPLIT_K_MINIMUM, SPLIT_K_RATIO * max(problem.m, problem.n))
-            and -(-vectors // 3) * -(-problem.m // SPLIT_K_ROWS) < SPLIT_K_REGIONS)
+    m, n = typical(problem.m), typical(problem.n)
+    return (problem.k >= max(SPLIT_K_MINIMUM, SPLIT_K_RATIO * max(m, n))
+            and -(-typical(vectors) // 3) * -(-m // SPLIT_K_ROWS) < SPLIT_K_REGIONS)
 
 
 class Tile(NamedTuple):
@@ -238,15 +242,28 @@ class Partition(NamedTuple):
     chunks: int
 
 
+def estimated(problem: Problem) -> Problem:
+    """The product for the sizes that are planned for, where they are symbolic."""
+    strides = tuple(tuple(map(typical, each)) for each in problem.strides)
+    return problem._replace(m=typical(problem.m), n=typical(problem.n), k=typical(problem.k),
+                            batch=tuple(map(typical, problem.batch)), strides=strides)
+
+
 def _even(extent: int, limit: int, multiple: int) -> int:
     """Return the size of equal parts no larger than `limit`, rounded up to a multiple."""
     part = -(-extent // -(-extent // limit))
     return -(-part // multiple) * multiple
 
 
+def of_regions(problem: Problem, rows: int, column_regions: int, per_chunk: int) -> Partition:
+    """Return the partition of C into regions of so many rows."""
+    regions = prod(problem.batch) * column_regions * -(-problem.m // rows)
+    return Partition(rows, column_regions, per_chunk, -(-regions // per_chunk))
+
+
 def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, packed: bool,
                      constant: bool = False) -> Partition:
-    """Return the partition of C with the least estimated time.
+    """Return the partition of C with the least estimated time; of symbolic sizes, for those that are planned for.
 
     Args:
         problem: the product.
@@ -256,6 +273,9 @@ def choose_partition(problem: Problem, vectors: int, max_rows: int, tile: Tile, 
         packed: whether a region packs its part of B.
         constant: whether B is packed once for products of any number of rows: column regions do not depend on it.
     """
+    if any(map(is_symbolic, (problem.m, problem.n, problem.k, *problem.batch))):
+        found = choose_partition(estimated(problem), typical(vectors), typical(max_rows), tile, packed, constant)
+        return of_regions(problem, found.rows, found.column_regions, found.per_chunk)
     target_count, batch, m = chunk_count(problem), prod(problem.batch), problem.m
     shallow = problem.k <= SHALLOW_K and vectors > tile.panel
     rows = tile.height if shallow else _even(m, max_rows, tile.height)
@@ -301,6 +321,9 @@ def choose_partition_packing_left(problem: Problem, vectors: int, max_rows: int,
 
     The arguments are those of `choose_partition`.
     """
+    if any(map(is_symbolic, (problem.m, problem.n, problem.k))):
+        found = choose_partition_packing_left(estimated(problem), typical(vectors), typical(max_rows), tile)
+        return of_regions(problem, found.rows, found.column_regions, found.per_chunk)
     target_count = LEFT_REGIONS * max(2, limits.count())
     row_parts = max(-(-problem.m // max_rows), min(target_count, problem.m // LEFT_ROWS), 1)
     column_regions = max(1, min(-(-target_count // row_parts), vectors // LEFT_VECTORS))

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...runtime import compilation
 from ...runtime.launch import Launch, Spec
+from ...runtime.symbolic_integers import typical
 from ..convolution import input_packing, scratch_slots
 from ..convolution.blocking import balanced_size
 from ..convolution.correlation import Images, aligned
@@ -174,7 +175,7 @@ class _Pooling:
         self.block_channels = min(padded, wide if self.copied or not self.direct else 4 * wide)
         groups = -(-self.channels // self.block_channels)
         row = self.block_channels * self.size
-        extents = [self.batch, *self.grid]
+        extents = [typical(self.batch), *self.grid]
         block = [1, 1, 1, 1]
         for axis in (3, 2, 1, 0):
             block[axis] = extents[axis]
@@ -189,7 +190,7 @@ class _Pooling:
                     -(-a // b) for a, b in zip(extents, block, strict=True)) < min_chunks:
                 block[axis] = balanced_size(extents[axis], block[axis] - 1)
         self.block = block
-        self.blocks = [-(-a // b) for a, b in zip(extents, block, strict=True)]
+        self.blocks = [-(-a // b) for a, b in zip((self.batch, *self.grid), block, strict=True)]
         self.groups = groups
         copied = [each.max_extent(count) for each, count in zip(self.windows, block[1:], strict=True)]
         self.pitches = (prod(copied) * row, copied[1] * copied[2] * row, copied[2] * row, row)

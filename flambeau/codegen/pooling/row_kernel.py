@@ -19,6 +19,7 @@ from llvmlite import ir
 
 from ...runtime import compilation, target
 from ...runtime.launch import Launch
+from ...runtime.symbolic_integers import typical
 from ..convolution.blocking import balanced_size
 from ..convolution.correlation import Images
 from ..convolution.plan import PlanLayout
@@ -108,9 +109,9 @@ def launches(mean: bool, source: Images, output: Images, windows: tuple[Windows,
     grid = [len(each.starts) for each in windows]
     planes, rows = batch * channels, grid[1]
     work = planes * prod(grid) * prod(max(each.counts, default=1) for each in windows)
-    wanted = max(1, min(most_chunks, -(-work // grain)))
-    planes_chunk = balanced_size(planes, -(-planes // wanted))
-    shared = min(rows, -(-wanted // -(-planes // planes_chunk))) if planes_chunk == 1 else 1
+    wanted = max(1, min(most_chunks, -(-typical(work) // grain)))
+    planes_chunk = balanced_size(typical(planes), -(-typical(planes) // wanted))
+    shared = min(rows, -(-wanted // -(-typical(planes) // planes_chunk))) if planes_chunk == 1 else 1
     rows_chunk = balanced_size(rows, -(-rows // shared))
     shared = -(-rows // rows_chunk)
     lanes = target.host().vector_bits // 8 // source.dtype.itemsize

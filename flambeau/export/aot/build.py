@@ -19,9 +19,10 @@ from .errors import ExportError
 from .header import header
 from .interface import Extent, Interface, Operand, Setting, distinct, identifier
 from .interface_ir import ALIGNMENT, interface_assembly, interface_module
-from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, encode_graph
+from .jobs import KernelReport, SizedJob, VariantCode, VariantJob
 from .linking import link
 from .program_ir import Place
+from .size_templates import Template
 from .targets import NAMES, Target
 from .variants import compile_variants
 from .weights import StoredWeights, store
@@ -42,7 +43,8 @@ class Source(NamedTuple):
     Attributes:
         name: the prefix of the functions.
         size_names: the names of dynamic sizes.
-        captures: for each combination of sizes.
+        captures: for some combinations of sizes.
+        templates: graphs for all combinations.
         input_names, output_names: of the operands.
         input_shapes: of the inputs.
     """
@@ -50,6 +52,7 @@ class Source(NamedTuple):
     name: str
     size_names: tuple[str, ...]
     captures: list[tuple[tuple[int, ...], Capture]]
+    templates: list[Template]
     input_names: list[str]
     output_names: list[str]
     input_shapes: list[tuple[Extent, ...]]
@@ -212,7 +215,7 @@ def build(
     if beside:
         files.append(path.with_suffix(".safetensors"))
         files[-1].write_bytes(weights.file)
-    arenas = {sizes: max(code.arenas[i] for code in codes) for i, (sizes, _) in enumerate(source.captures)}
+    arenas = {sizes: max(code.arenas[sizes] for code in codes) for sizes in interface.supported}
     held = weights.memory + max(len(code.packed) for code in codes)
     sizes_of_files = {each: each.stat().st_size for each in files}
     return Report(sizes_of_files, interface, held, len(state), arenas, codes[0].kernels)
@@ -236,7 +239,7 @@ def _compiled(
     interface, guards = _interface(source, layout, target, threads)
     first_output = len(interface.inputs)
     state_base = first_output + len(interface.outputs)
-    sized = [_sized(sizes, each, layout, guards, state_base, packable) for sizes, each in source.captures]
+    sized = [_sized(each, layout, guards, state_base, packable) for each in source.templates]
     names = [f"{interface.name}_{each.name}" for each in target.variants]
     jobs = [VariantJob(name, sized, first_output, state_base + 2, threads, weights) for name in names]
     return compile_variants(target.variants, jobs, lambda done: progress("compiling", done, len(jobs)))
@@ -252,8 +255,9 @@ def _compiled_with_packed_weights(
         codes = _compiled(source, layout, target, progress, threads, layout, file)
         read = set()
         for code in codes:
-            for numbers, (_, each) in zip(code.read, source.captures, strict=True):
-                read |= {id(each.memory[number].array) for number in numbers if number in each.memory}
+            for numbers, each in zip(code.read, source.templates, strict=True):
+                memory = each.example.memory
+                read |= {id(memory[number].array) for number in numbers if number in memory}
         dropped = frozenset(layout.sizes.keys() - read)
         if not dropped:
             return layout, codes
@@ -287,18 +291,21 @@ def _interface_object(interface: Interface, target: Target, weights: StoredWeigh
 
 
 def _sized(
-    sizes: tuple[int, ...],
-    each: Capture,
+    template: Template,
     layout: _Layout,
     guards: dict[str, int],
     state: int,
     packable: _Layout | None,
 ) -> SizedJob:
+    each = template.example
     inputs: dict[int, Place] = {number: (position, 0) for number, position in each.arguments.items()}
     for number, memory in each.memory.items():
         is_state, offset = layout.places[id(memory.array)]
         inputs[number] = (state if is_state else state + 1, offset)
-    targets = [(t.value.number, None if t.overwrites is None else t.overwrites.number, t.region) for t in each.targets]
+    targets = [
+        (t.value.number, None if t.overwrites is None else t.overwrites.number, region)
+        for t, region in zip(each.targets, template.regions, strict=True)
+    ]
     found = [(guard.value.number, guard.outcome, guards[guard.where]) for guard in each.guards]
     constants = {}
     if packable is not None:
@@ -306,7 +313,7 @@ def _sized(
             key = id(memory.array)
             if key in packable.sizes:
                 constants[number] = packable.places[key][1], packable.sizes[key]
-    return SizedJob(sizes, encode_graph(each.graph), targets, found, inputs, constants)
+    return SizedJob(template.combinations, template.values, targets, found, inputs, constants)
 
 
 def _interface(
@@ -348,7 +355,7 @@ def _interface(
     return Interface(
         identifier(source.name),
         tuple(sizes),
-        [each for each, _ in source.captures],
+        sorted(sizes for each in source.templates for sizes in each.combinations),
         inputs,
         outputs,
         len(layout.state),

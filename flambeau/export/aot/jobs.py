@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,18 +13,19 @@ from .program_ir import Place
 
 
 class SizedJob(NamedTuple):
-    """The graph for some sizes.
+    """The graph for some combinations of sizes.
 
     Attributes:
-        sizes: the dynamic sizes.
-        values: the graph's values: operation, numbers of arguments, attributes, shape, dtype.
+        sizes: the combinations of dynamic sizes.
+        values: the graph's values: operation, numbers of arguments, attributes, shape, dtype. Numbers that depend on
+            the sizes, here and in the regions, are formulas.
         targets: the number of each one's value, that of the input that it overwrites or None, and its region.
         guards: for each data guard the number of its value, its outcome, and its number among the program's guards.
         inputs: by input number the base and offset of its memory.
         constants: by number of an input that may be packed ahead of time, its offset in the job's weights, and bytes.
     """
 
-    sizes: tuple[int, ...]
+    sizes: list[tuple[int, ...]]
     values: list[tuple[str, list[int], Any, tuple[int, ...], np.dtype]]
     targets: list[tuple[int, int | None, Any]]
     guards: list[tuple[int, bool, int]]
@@ -63,14 +65,14 @@ class VariantCode(NamedTuple):
 
     Attributes:
         objects: object files.
-        arenas: by sizes, bytes of the arena.
+        arenas: by combination of sizes, bytes of the arena.
         kernels: of the plan for the last sizes.
         packed: weights that were packed ahead of time.
-        read: by sizes, the numbers of the inputs that are read.
+        read: by job, the numbers of the inputs that are read.
     """
 
     objects: list[bytes]
-    arenas: list[int]
+    arenas: dict[tuple[int, ...], int]
     kernels: list[KernelReport]
     packed: np.ndarray
     read: list[set[int]]
@@ -81,14 +83,21 @@ def encode_graph(graph: Graph) -> list[tuple[str, list[int], Any, tuple[int, ...
     return [(v.op, [x.number for x in v.args], v.attrs, v.shape, v.dtype) for v in graph.values]
 
 
-def decode_graph(job: SizedJob) -> tuple[Graph, list[Target], list[tuple[Value, bool]]]:
-    """The graph, targets and data guards of a job."""
+def decode_graph(
+    job: SizedJob, evaluate: Callable[[Any], Any]
+) -> tuple[Graph, list[Target], list[tuple[Value, bool]]]:
+    """The graph, targets and data guards of a job.
+
+    Args:
+        evaluate: gives the value of a structure for some sizes.
+    """
     graph = Graph()
     for op, args, attrs, shape, dtype in job.values:
-        graph.restore(op, [graph.values[i] for i in args], attrs, shape, dtype)
+        graph.restore(op, [graph.values[i] for i in args], evaluate(attrs), evaluate(shape), dtype)
     values = graph.values
     targets = [
-        Target(values[value], None if over is None else values[over], region) for value, over, region in job.targets
+        Target(values[value], None if over is None else values[over], evaluate(region))
+        for value, over, region in job.targets
     ]
     return graph, targets, [(values[value], outcome) for value, outcome, _ in job.guards]
 

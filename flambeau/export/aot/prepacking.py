@@ -180,9 +180,9 @@ def _prepared(steps: Sequence[Any], weights: Mapping[int, np.ndarray]) -> tuple[
 def _run(each: Launch, addresses: Sequence[int]) -> None:
     """Run a launch on this machine."""
     pointers = (ctypes.c_void_p * len(addresses))(*addresses)
-    words = (ctypes.c_int64 * max(1, len(each.words)))(*[_address(word) for word in each.words])
+    words = (ctypes.c_int64 * max(1, len(each.words)))(*[int(_address(word)) for word in each.words])
     body = _BODY(_address(each.body))
-    for chunk in range(each.chunks % CALLER_ONLY):
+    for chunk in range(int(each.chunks % CALLER_ONLY)):
         body(pointers, words, chunk)
 
 

@@ -1,7 +1,9 @@
 """The schedule of a program as LLVM IR: functions that call kernels in order, and the tables that they read.
 
 Plans of several sizes mostly call the same kernels on the same memory, and differ in numbers: chunks, offsets, words of
-kernels' plans. Such plans share a function; each has a table of its numbers. A module exports two hidden functions:
+kernels' plans. Such plans share a function; each has a table of its numbers. A plan for many sizes has numbers that are
+expressions of them: its table is made at the beginning of a run, in front of the arena. A module exports two hidden
+functions:
 
     i64 NAME_arena(ptr sizes)            the bytes of the arena for these sizes, or -1
     i64 NAME_run(ptr bases, ptr sizes)   0, or the number, from 1 on, of the data guard that does not hold; -1
@@ -13,13 +15,17 @@ this order. Such a module also exports `NAME_work` and `NAME_share`, the pool's 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...ir.schedule.steps import ExecutionPlan, Step
 from ...runtime.compilation import Library, Symbol, Word
-from ...runtime.launch import Condition
+from ...runtime.launch import ALIGNMENT, Condition
+from ...runtime.symbolic_integers import SymbolicInteger
 from ...runtime.thread_pool import CALLER_ONLY
 from .kernel_objects import symbol_name
+from .size_expressions import arena_function, fill_function
 
 #: (index of a base, or CONSTANTS; offset in bytes)
 Place = tuple[int, int]
@@ -31,13 +37,13 @@ class SizedPlan(NamedTuple):
     """The plan for some sizes.
 
     Attributes:
-        sizes: the dynamic sizes.
-        plan: the execution plan.
+        sizes: the combinations of dynamic sizes that it serves.
+        plan: the execution plan; its numbers may be symbolic integers.
         bases: by table entry of the plan, but for its constants, the base and offset that it stands for.
         guards: by data guard of the plan, its number among the program's guards.
     """
 
-    sizes: tuple[int, ...]
+    sizes: list[tuple[int, ...]]
     plan: ExecutionPlan
     bases: dict[int, Place]
     guards: list[int]
@@ -47,13 +53,30 @@ class _Table:
     """The numbers of one plan, and the structure that they fill."""
 
     def __init__(self) -> None:
-        self.words: list[Word] = []
+        self.words: list[Any] = []
         self.structure: list[tuple] = []
 
-    def append(self, words: Sequence[Word]) -> int:
+    def append(self, words: Sequence[Any]) -> int:
         start = len(self.words)
         self.words += words
         return start
+
+    @property
+    def bytes(self) -> int:
+        """The bytes in front of the arena in which the table is made; 0 where it depends on no size."""
+        if not any(isinstance(word, SymbolicInteger) for word in self.words):
+            return 0
+        return -(-8 * len(self.words) // ALIGNMENT) * ALIGNMENT
+
+
+def arena_bytes(sized: SizedPlan, sizes: tuple[int, ...]) -> int:
+    """The bytes of a plan's intermediate values for one of its combinations of sizes."""
+    arena: Any = sized.plan.arena
+    if not isinstance(arena, SymbolicInteger):
+        return int(arena)
+    columns = np.stack(arena.sizes.columns)
+    place = np.nonzero((columns == np.array(sizes)[:, None]).all(0))[0][0]
+    return int(arena.values[place])
 
 
 def program_module(
@@ -86,7 +109,11 @@ def program_module(
         lines += _run_function(name, number, structure, bases, pool is not None)
     for i, table in enumerate(tables):
         lines.append(f"@{name}_table_{i} = internal constant {_packed(table.words, pointer_bytes)}, align 64")
-    lines += _lookup(name, plans, numbers, len(plans[0].sizes))
+        lines += arena_function(f"{name}_arena_{i}", plans[i].plan.arena, table.bytes)
+        if table.bytes:
+            lines += fill_function(f"{name}_fill_{i}", f"{name}_table_{i}", table.words)
+    lines.append("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+    lines += _lookup(name, plans, numbers, tables, bases - 1)
     return "\n".join(lines) + "\n"
 
 
@@ -145,7 +172,7 @@ def _packed(words: Sequence[Word], pointer_bytes: int) -> str:
     for word in words:
         if not isinstance(word, Symbol):
             types.append("i64")
-            values.append(f"i64 {word}")
+            values.append(f"i64 {0 if isinstance(word, SymbolicInteger) else word}")
         else:
             types.append("ptr")
             values.append(f'ptr @"{symbol_name(word)}"')
@@ -224,28 +251,25 @@ def _address(program: str, name: str, base: int, at: int) -> Iterator[str]:
     yield f"  %{name} = getelementptr i8, ptr {pointer}, i64 %{name}.offset"
 
 
-def _lookup(name: str, plans: Sequence[SizedPlan], numbers: Sequence[int], rank: int) -> Iterator[str]:
+def _lookup(
+    name: str, plans: Sequence[SizedPlan], numbers: Sequence[int], tables: Sequence[_Table], arena: int
+) -> Iterator[str]:
     """The exported functions, and the search of a plan by its sizes."""
-    count = len(plans)
-    rows = ", ".join(f"i64 {size}" for each in plans for size in each.sizes) or "i64 0"
-    yield f"@{name}_sizes = internal constant [{max(1, count * rank)} x i64] [{rows}]"
-    yield f"@{name}_arenas = internal constant [{count} x i64] [{', '.join(f'i64 {p.plan.arena}' for p in plans)}]"
-    tables = ", ".join(f"ptr @{name}_table_{i}" for i in range(count))
-    functions = ", ".join(f"ptr @{name}_run_{number}" for number in numbers)
-    yield f"@{name}_tables = internal constant [{count} x ptr] [{tables}]"
-    yield f"@{name}_functions = internal constant [{count} x ptr] [{functions}]"
-    yield f"define internal i64 @{name}_find(ptr %sizes) {{\nentry:"
-    for d in range(rank):
-        yield f"  %at.{d} = getelementptr i64, ptr %sizes, i64 {d}\n  %size.{d} = load i64, ptr %at.{d}, align 8"
-    yield "  br label %head\nhead:\n  %i = phi i64 [ 0, %entry ], [ %next, %differ ]"
-    yield f"  %more = icmp slt i64 %i, {count}\n  br i1 %more, label %look, label %none\nlook:"
-    yield f"  %row = mul i64 %i, {rank}\n  %all.0 = icmp eq i64 0, 0"
-    for d in range(rank):
-        yield f"  %k.{d} = add i64 %row, {d}\n  %known.at.{d} = getelementptr i64, ptr @{name}_sizes, i64 %k.{d}"
-        yield f"  %known.{d} = load i64, ptr %known.at.{d}\n  %same.{d} = icmp eq i64 %known.{d}, %size.{d}"
-        yield f"  %all.{d + 1} = and i1 %all.{d}, %same.{d}"
-    yield f"  br i1 %all.{rank}, label %found, label %differ\ndiffer:\n  %next = add i64 %i, 1\n  br label %head"
-    yield "found:\n  ret i64 %i\nnone:\n  ret i64 -1\n}"
+    rank, count = len(plans[0].sizes[0]), len(plans)
+    served = sorted((sizes, i) for i, each in enumerate(plans) for sizes in each.sizes)
+    rows = ", ".join(f"i64 {size}" for sizes, _ in served for size in sizes) or "i64 0"
+    yield f"@{name}_sizes = internal constant [{max(1, len(served) * rank)} x i64] [{rows}]"
+    yield f"@{name}_plans = internal constant [{len(served)} x i16] [{', '.join(f'i16 {i}' for _, i in served)}]"
+    yield f"@{name}_before = internal constant [{count} x i64] [{', '.join(f'i64 {each.bytes}' for each in tables)}]"
+    for kind, pointers in (
+        ("tables", [f"{name}_table_{i}" for i in range(count)]),
+        ("functions", [f"{name}_run_{number}" for number in numbers]),
+        ("arenas", [f"{name}_arena_{i}" for i in range(count)]),
+        ("fills", [f"{name}_fill_{i}" if table.bytes else None for i, table in enumerate(tables)]),
+    ):
+        listed = ", ".join("ptr null" if each is None else f"ptr @{each}" for each in pointers)
+        yield f"@{name}_{kind} = internal constant [{count} x ptr] [{listed}]"
+    yield from _find(name, [sizes for sizes, _ in served], rank)
     yield f"""define hidden i64 @{name}_arena(ptr %sizes) {{
   %i = call i64 @{name}_find(ptr %sizes)
   %none = icmp slt i64 %i, 0
@@ -253,8 +277,9 @@ def _lookup(name: str, plans: Sequence[SizedPlan], numbers: Sequence[int], rank:
 fail:
   ret i64 -1
 ok:
-  %at = getelementptr i64, ptr @{name}_arenas, i64 %i
-  %bytes = load i64, ptr %at
+  %at = getelementptr ptr, ptr @{name}_arenas, i64 %i
+  %function = load ptr, ptr %at
+  %bytes = call i64 %function(ptr %sizes)
   ret i64 %bytes
 }}
 define hidden i64 @{name}_run(ptr %bases, ptr %sizes) {{
@@ -265,12 +290,50 @@ fail:
   ret i64 -1
 ok:
   %table.at = getelementptr ptr, ptr @{name}_tables, i64 %i
-  %table = load ptr, ptr %table.at
+  %table.constant = load ptr, ptr %table.at
   %function.at = getelementptr ptr, ptr @{name}_functions, i64 %i
   %function = load ptr, ptr %function.at
+  %fill.at = getelementptr ptr, ptr @{name}_fills, i64 %i
+  %fill = load ptr, ptr %fill.at
+  %is.constant = icmp eq ptr %fill, null
+  br i1 %is.constant, label %start, label %make
+make:
+  %arena.at = getelementptr ptr, ptr %bases, i64 {arena}
+  %arena = load ptr, ptr %arena.at
+  call void %fill(ptr %sizes, ptr %arena)
+  %before.at = getelementptr i64, ptr @{name}_before, i64 %i
+  %before = load i64, ptr %before.at
+  %behind = getelementptr i8, ptr %arena, i64 %before
+  store ptr %behind, ptr %arena.at
+  br label %start
+start:
+  %table = phi ptr [ %table.constant, %ok ], [ %arena, %make ]
   %result = call i64 %function(ptr %bases, ptr %table)
   ret i64 %result
 }}"""
 
 
-__all__ = ["CONSTANTS", "PACKED", "Place", "SizedPlan", "program_module"]
+def _find(name: str, served: Sequence[tuple[int, ...]], rank: int) -> Iterator[str]:
+    """The search of a plan: by subtraction where one size has consecutive values, else through the rows."""
+    count = len(served)
+    first = served[0][0] if rank else 0
+    yield f"define internal i64 @{name}_find(ptr %sizes) {{\nentry:"
+    if rank == 1 and [n for (n,) in served] == list(range(first, first + count)):
+        yield f"  %size = load i64, ptr %sizes, align 8\n  %i = sub i64 %size, {first}"
+        yield f"  %known = icmp ult i64 %i, {count}\n  br i1 %known, label %found, label %none"
+    else:
+        for d in range(rank):
+            yield f"  %at.{d} = getelementptr i64, ptr %sizes, i64 {d}\n  %size.{d} = load i64, ptr %at.{d}, align 8"
+        yield "  br label %head\nhead:\n  %i = phi i64 [ 0, %entry ], [ %next, %differ ]"
+        yield f"  %more = icmp slt i64 %i, {count}\n  br i1 %more, label %look, label %none\nlook:"
+        yield f"  %row = mul i64 %i, {rank}\n  %all.0 = icmp eq i64 0, 0"
+        for d in range(rank):
+            yield f"  %k.{d} = add i64 %row, {d}\n  %known.at.{d} = getelementptr i64, ptr @{name}_sizes, i64 %k.{d}"
+            yield f"  %known.{d} = load i64, ptr %known.at.{d}\n  %same.{d} = icmp eq i64 %known.{d}, %size.{d}"
+            yield f"  %all.{d + 1} = and i1 %all.{d}, %same.{d}"
+        yield f"  br i1 %all.{rank}, label %found, label %differ\ndiffer:\n  %next = add i64 %i, 1\n  br label %head"
+    yield f"found:\n  %plan.at = getelementptr i16, ptr @{name}_plans, i64 %i\n  %plan = load i16, ptr %plan.at"
+    yield "  %wide = zext i16 %plan to i64\n  ret i64 %wide\nnone:\n  ret i64 -1\n}"
+
+
+__all__ = ["CONSTANTS", "PACKED", "Place", "SizedPlan", "arena_bytes", "program_module"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,16 @@ from ...trees import tree_flatten
 from ..exported_program import ExportedProgram
 from ..graph_signature import OutputKind
 from .build import Progress, Source, silent
-from .capture import capture, capture_stable, line_of
+from .capture import Capture, capture, capture_stable, line_of
 from .errors import ExportError
 from .interface import Extent
+from .jobs import encode_graph
+from .size_templates import Template, templates
 
-#: sizes of an unbounded dimension for which there are plans, unless others are given
-DEFAULT_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64)
-#: the most combinations of sizes
-MAX_PLANS = 512
+#: the largest size of a dimension without a maximum, or with a distant one, for which there is code by default
+DEFAULT_MAXIMUM = 64
+#: the most values of a size for which there is code by default, and the most combinations of sizes
+MAX_RANGE, MAX_COMBINATIONS = 512, 4096
 
 
 class _Located(Interpreter):
@@ -69,23 +71,25 @@ def program_source(
     combinations = _combinations(roots, list(constraints.values()), sizes or {})
     labels = {id(value): key for key, value in (*module.named_parameters(), *module.named_buffers())}
     inputs = program.graph_signature.user_inputs
-    captures = []
+    done = count(1)
+
+    def captured(combination: tuple[int, ...]) -> Capture:
+        values = dict(zip(roots, combination, strict=True))
+        resized = []
+        for i, x in enumerate(leaves):
+            if i in tensors:
+                shape = [
+                    values[c.root] * c.factor + c.offset if (c := constraints.get((i, d))) else n
+                    for d, n in enumerate(x.shape)
+                ]
+                x = _resized(x, shape)
+            resized.append(x)
+        found = capture(interpreter.run, tuple(resized), names=labels, locate=interpreter.line)
+        progress("tracing", min(next(done), len(combinations)), len(combinations))
+        return found
+
     with torch.no_grad():
-        for done, combination in enumerate(combinations):
-            progress("tracing", done, len(combinations))
-            values = dict(zip(roots, combination, strict=True))
-            resized = []
-            for i, x in enumerate(leaves):
-                if i in tensors:
-                    shape = [
-                        values[c.root] * c.factor + c.offset if (c := constraints.get((i, d))) else n
-                        for d, n in enumerate(x.shape)
-                    ]
-                    x = _resized(x, shape)
-                resized.append(x)
-            captures.append(
-                (combination, capture(interpreter.run, tuple(resized), names=labels, locate=interpreter.line))
-            )
+        graphs, captures = templates(combinations, captured)
     progress("tracing", len(combinations), len(combinations))
     shapes = [
         tuple(
@@ -95,11 +99,11 @@ def program_source(
         for i in tensors
     ]
     outputs = [spec for spec in program.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
-    count = len(captures[0][1].results)
-    names = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
-    if not count and outputs:
+    results = len(captures[0][1].results)
+    names = ["output"] if results == 1 else [f"output{i}" for i in range(results)]
+    if not results and outputs:
         raise ExportError("the program returns no tensor")
-    return Source(name, tuple(roots), captures, [str(inputs[i]) for i in tensors], names, shapes)
+    return Source(name, tuple(roots), captures, graphs, [str(inputs[i]) for i in tensors], names, shapes)
 
 
 def function_source(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Source:
@@ -116,10 +120,11 @@ def function_source(function: Callable[..., Any], args: tuple[Any, ...], name: s
     leaves = [x for x in tree_flatten(args)[0] if isinstance(x, torch.Tensor)]
     arguments = tuple(x.detach().contiguous().clone() if isinstance(x, torch.Tensor) else x for x in args)
     found = capture_stable(function, arguments)
-    count = len(found.results)
-    outputs = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+    results = len(found.results)
+    outputs = ["output"] if results == 1 else [f"output{i}" for i in range(results)]
     shapes = [tuple(Extent(None, 0, n) for n in x.shape) for x in leaves]
-    return Source(name, (), [((), found)], _argument_names(function, args, len(leaves)), outputs, shapes)
+    graph = Template([()], found, encode_graph(found.graph), [t.region for t in found.targets])
+    return Source(name, (), [((), found)], [graph], _argument_names(function, args, len(leaves)), outputs, shapes)
 
 
 def _argument_names(function: Callable[..., Any], args: tuple[Any, ...], count: int) -> list[str]:
@@ -148,16 +153,16 @@ def _combinations(
                 raise ValueError(
                     f"sizes={{{root!r}: ...}} must be in the range of Dim({root!r}), [{low}, {high}], got {wanted}"
                 )
-        elif high - low < MAX_PLANS:
+        elif high - low < MAX_RANGE:
             wanted = list(range(low, high + 1))
         else:
-            wanted = sorted({max(low, n) for n in DEFAULT_SIZES})
+            wanted = list(range(low, max(low, DEFAULT_MAXIMUM) + 1))
         values.append(wanted)
     found = list(product(*values))
-    if len(found) > MAX_PLANS:
+    if len(found) > MAX_COMBINATIONS:
         raise ValueError(
-            f"{len(found)} combinations of sizes are too many: at most {MAX_PLANS} have plans. Give fewer "
-            "with sizes={name: [...]}"
+            f"{len(found)} combinations of sizes are too many: there is code for at most {MAX_COMBINATIONS}. Give "
+            "fewer with sizes={name: [...]}"
         )
     return found
 

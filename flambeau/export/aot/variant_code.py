@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,11 +16,13 @@ from ...kernels import threads
 from ...runtime import object_emission, target, thread_pool
 from ...runtime.compilation import Library, Symbol
 from ...runtime.launch import Launch
+from ...runtime.symbolic_integers import PlannedSizes, typical
 from .errors import ExportError
 from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, decode_graph
 from .kernel_objects import kernel_object
 from .prepacking import ConstantInputs, PackedWeights, prepack
-from .program_ir import PACKED, Place, SizedPlan, program_module
+from .program_ir import PACKED, Place, SizedPlan, arena_bytes, program_module
+from .size_templates import columns_of, evaluated
 
 
 def compile_variant(job: VariantJob) -> VariantCode:
@@ -33,9 +36,11 @@ def compile_variant(job: VariantJob) -> VariantCode:
     packed = PackedWeights()
     weights = np.load(job.weights, mmap_mode="r") if job.weights else np.zeros(0, np.uint8)
     with threads.assumed(job.threads):
+        read = []
         for sized in job.sized:
-            plan, reports = _plan(sized, job, weights, packed)
-            plans.append(plan)
+            found, reports = _plans(sized, job, weights, packed)
+            plans += found
+            read.append(set().union(*map(_read, found)))
     libraries = _libraries(plans)
     workers = thread_pool.library() if job.threads > 1 else None
     if workers is not None:
@@ -45,7 +50,8 @@ def compile_variant(job: VariantJob) -> VariantCode:
     pointer_bytes = 4 if target.host().triple.startswith("wasm32") else 8
     module = program_module(job.name, plans, job.arena + 1, pointer_bytes, workers)
     objects = [object_emission.emit_object(module, "few"), *kernels]
-    return VariantCode(objects, [p.plan.arena for p in plans], reports, packed.data, [_read(p) for p in plans])
+    arenas = {sizes: arena_bytes(each, sizes) for each in plans for sizes in each.sizes}
+    return VariantCode(objects, arenas, reports, packed.data, read)
 
 
 def _read(sized: SizedPlan) -> set[int]:
@@ -54,10 +60,38 @@ def _read(sized: SizedPlan) -> set[int]:
     return {number for entry, number in enumerate(sized.plan.inputs) if entry in entries}
 
 
-def _plan(
+def _plans(
     sized: SizedJob, job: VariantJob, weights: np.ndarray, packed: PackedWeights
+) -> tuple[list[SizedPlan], list[KernelReport]]:
+    """The plans for all combinations of sizes, and the kernels for the last one.
+
+    Each plan is made for one combination, and serves all for which planning would have come to the same.
+    """
+    plans: list[SizedPlan] = []
+    reports: list[KernelReport] = []
+    if len(sized.sizes) == 1:
+        plan, reports = _plan(sized, sized.sizes[0], sized.sizes, None, job, weights, packed)
+        return [plan], reports
+    left = list(sized.sizes)
+    while left:
+        sizes = PlannedSizes(columns_of(left), len(left) - 1)
+        plan, found = _plan(sized, sizes.symbols(), left, sizes, job, weights, packed)
+        reports = reports or found
+        plans.append(plan)
+        left = [each for each, served in zip(left, sizes.served, strict=True) if not served]
+    return plans, reports
+
+
+def _plan(
+    sized: SizedJob,
+    symbols: Sequence[Any],
+    combinations: Sequence[tuple[int, ...]],
+    planned: PlannedSizes | None,
+    job: VariantJob,
+    weights: np.ndarray,
+    packed: PackedWeights,
 ) -> tuple[SizedPlan, list[KernelReport]]:
-    graph, targets, guards = decode_graph(sized)
+    graph, targets, guards = decode_graph(sized, lambda x: evaluated(x, symbols))
     schedule = Schedule(graph, targets, guards, families=ConstantInputs(frozenset(sized.constants)))
     numbers = [guard[2] for guard, (value, _) in zip(sized.guards, guards, strict=True) if value.base.op != "constant"]
     plan = build_execution_plan(schedule)
@@ -76,12 +110,18 @@ def _plan(
     plan, entries = prepack(plan, constants, packed)
     bases |= {entry: (PACKED, offset) for entry, offset in entries.items()}
     reports = [KernelReport(kernel.name, *_cost(kernel)) for kernel in schedule.kernels]
-    return SizedPlan(sized.sizes, plan, bases, numbers), reports
+    served = list(combinations)
+    if planned is not None:
+        for step in plan.steps:  # decisions by what is emitted
+            if isinstance(step, Step) and isinstance(step.launch, Launch):
+                _ = step.launch.shared
+        served = [sizes for sizes, is_served in zip(combinations, planned.served, strict=True) if is_served]
+    return SizedPlan(served, plan, bases, numbers), reports
 
 
 def _cost(kernel: Any) -> tuple[int, int]:
     cost = cost_model.cost_of(kernel)
-    return cost.bytes, cost.flops
+    return typical(cost.bytes), typical(cost.flops)
 
 
 def _libraries(plans: list[SizedPlan]) -> list[Library]:

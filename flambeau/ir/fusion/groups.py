@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from ...runtime.symbolic_integers import typical
 from ..graph import view_algebra as algebra
 from ..graph.value import BACKWARD, ELEMENTWISE, Graph, Value, reachable
 from ..kernels.families import CPU, KernelFamilies
@@ -386,7 +387,7 @@ class Fusion:
             return False
         reads = {arg.base for m in members for arg in m.args
                  if self.of.get(arg.base) is not group and arg.base.op != "constant"}
-        traffic = self._epilogue_traffic(group, contraction, members, reads) if contraction.size > LARGE else 0
+        traffic = self._epilogue_traffic(group, contraction, members, reads) if typical(contraction.size) > LARGE else 0
         if traffic > MAX_EPILOGUE_ARRAYS:
             return False
         for member in members:
