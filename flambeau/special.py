@@ -11,7 +11,7 @@ from ._tensor import functions
 _ALIASES = {"expit": "sigmoid", "gammaln": "lgamma", "multigammaln": "mvlgamma", "psi": "digamma",
               "gammainc": "igamma", "gammaincc": "igammac"} | {name: name for name in (
                   "digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "i0", "log1p", "log_softmax", "logit",
-                  "logsumexp", "polygamma", "round", "sinc", "softmax", "xlogy")}
+                  "logsumexp", "polygamma", "sinc", "softmax", "xlogy")}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,16 +6,19 @@ import warnings
 from typing import Any
 
 from ..dtypes import bool_
+from ..dtypes import dtype as dtype_class
 from ..engine.tensor_interface import layer
 from ..ops.declare import REGISTRY
 from ..warning_location import always, user_stacklevel
 from .argument_errors.out_arguments import check_records_nothing
-from .dispatch.binding import write_out
+from .dispatch.apply import apply
+from .dispatch.binding import public_function, write_out
 from .linalg.norms import check_norm_dtype
 from .tensor import Tensor
 
 __all__ = ["frobenius_norm", "get_device", "init_num_threads", "is_distributed", "is_vulkan_available",
-           "native_dropout", "nuclear_norm", "slice_inverse", "view_as_complex_copy", "view_as_real_copy"]
+           "native_dropout", "nuclear_norm", "slice_inverse", "view_as_complex_copy", "view_as_real_copy",
+           "view_copy"]
 
 _warned: set[str] = set()
 
@@ -44,6 +47,9 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tenso
     if out is not None:
         check_records_nothing("norm", (input,), (out,))
     check_norm_dtype(input)
+    if out is None:
+        dims = (dim,) if isinstance(dim, int) else tuple(dim) or None
+        return apply(REGISTRY["_norm_in_dims"], [input], {"ord": 2, "dim": dims, "keepdim": keepdim})
     return layer.functions.norm(input, 2, dim, keepdim, out=out)
 
 
@@ -122,6 +128,24 @@ def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         check_records_nothing("view_as_complex_copy", (input,), (out,))
     result = layer.functions.view_as_complex(input).clone()
     return result if out is None else write_out(REGISTRY["slice_copy"], result, out)  # checked as other copies of views
+
+
+def view_copy(input: Tensor, size: Any = None, dtype: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `Tensor.view` returns.
+
+    Args:
+        size: the sizes, or a dtype.
+
+    >>> import flambeau as torch
+    >>> torch.view_copy(torch.ones(2), (2, 1)).shape
+    flambeau.Size([2, 1])
+    """
+    if size.__class__ is dtype_class:
+        size, dtype = None, size
+    if dtype is None:
+        return public_function(REGISTRY["view_copy"])(input, size, out=out)
+    result = input.view(dtype).clone()
+    return result if out is None else write_out(REGISTRY["slice_copy"], result, out)
 
 
 def get_device(input: Tensor) -> int:

@@ -215,7 +215,7 @@ OPERATOR_NAMES: dict[str, str] = {
 FUNCTIONS: dict[str, str] = {
     "aten_functions": """
         frobenius_norm get_device init_num_threads is_distributed is_vulkan_available native_dropout nuclear_norm
-        slice_inverse view_as_complex_copy view_as_real_copy
+        slice_inverse view_as_complex_copy view_as_real_copy view_copy
     """,
     "attributes": "is_inference",
     "creation.constants": """
@@ -275,8 +275,8 @@ FUNCTIONS: dict[str, str] = {
         max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d
     """,
     "pointwise.arithmetic": """
-        add addcdiv addcmul div divide float_power mvlgamma polygamma pow remainder round rsub special_polygamma square
-        sub subtract true_divide
+        add addcdiv addcmul div divide float_power mvlgamma polygamma pow remainder round rsub special_polygamma
+        special_round square sub subtract true_divide
     """,
     "pointwise.comparison": "allclose equal isclose isneginf isposinf signbit",
     "pointwise.complex": "conj_physical imag is_conj is_neg real resolve_conj resolve_neg",

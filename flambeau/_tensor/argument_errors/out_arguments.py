@@ -22,7 +22,7 @@ _CALLED = {
     "det": "_linalg_det", "linalg_det": "_linalg_det", "linalg_inv": "linalg_inv_ex", "inverse": "linalg_inv_ex",
     "linalg_solve": "_linalg_solve_ex", "linalg_solve_ex": "_linalg_solve_ex", "linalg_cholesky": "linalg_cholesky_ex",
     "_as_strided_copy": "as_strided_copy", "_squeeze_all_copy": "squeeze_copy", "_squeeze_dim_copy": "squeeze_copy",
-    "_squeeze_dims_copy": "squeeze_copy", "clip": "clamp", "frobenius_norm": "norm", "linalg_matmul": "matmul",
+    "_squeeze_dims_copy": "squeeze_copy", "clip": "clamp", "frobenius_norm": "norm",
 }
 
 
@@ -54,11 +54,11 @@ _COMPOSED = frozenset("""
     argsort bernoulli bucketize column_stack count_nonzero cross diag divide dstack fft_fft fft_fft2 fft_fftn
     fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
     fft_irfftn fft_rfft fft_rfft2 fft_rfftn float_power ger histc hstack inner isin isneginf isposinf kron
-    linalg_cond linalg_eigvalsh linalg_ldl_factor linalg_lu_factor linalg_matrix_norm linalg_matrix_power
-    linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv linalg_svdvals linalg_tensorinv linalg_tensorsolve
-    linalg_vecdot lu_solve matrix_power multinomial nanmean nanquantile nonzero nonzero_static nuclear_norm orgqr
-    outer qr quantile rand randint randn row_stack searchsorted signbit slogdet special_polygamma std subtract svd
-    take_along_dim true_divide var vstack
+    linalg_cond linalg_eigvalsh linalg_ldl_factor linalg_lu_factor linalg_matmul linalg_matrix_norm
+    linalg_matrix_power linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv linalg_svdvals linalg_tensorinv
+    linalg_tensorsolve linalg_vecdot lu_solve matrix_power multinomial nanmean nanquantile nonzero nonzero_static
+    nuclear_norm orgqr outer qr quantile rand randint randn row_stack searchsorted signbit slogdet special_polygamma
+    split_copy split_with_sizes_copy std subtract svd take_along_dim true_divide var vstack
 """.split())  # noqa: SIM905
 
 

@@ -21,6 +21,7 @@ from ...errstate import quietly
 from ...modes import active_transforms, inference_used, special, transform_stack
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
+from ..argument_errors.messages import METHOD, called
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
 from ..dispatch.array_kernels import kernel_of
@@ -241,6 +242,8 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def _operand(x: Any, name: str, position: int) -> Tensor:
     if not isinstance(x, Tensor):
+        if called(("matmul",))[0] == METHOD:
+            position -= 1
         raise TypeError(f"matmul(): argument '{name}' (position {position}) must be Tensor, not {type(x).__name__}")
     return x
 

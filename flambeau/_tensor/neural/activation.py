@@ -10,6 +10,7 @@ from ... import dtypes
 from ...devices import CPU
 from ...modes import special
 from ...ops.declare import REGISTRY
+from ..argument_errors.type_names import type_name
 from ..creation.constants import empty
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function
@@ -43,6 +44,8 @@ def selu_(input: Tensor) -> Tensor:
     >>> torch.selu_(torch.tensor([-1., 2.]))
     tensor([-1.1113,  2.1014])
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"selu_(): argument 'input' (position 1) must be Tensor, not {type_name(input)}")
     return inplace_function(REGISTRY["elu"])(input, **_SELU)
 
 

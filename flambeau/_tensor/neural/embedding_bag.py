@@ -173,8 +173,8 @@ def _traced(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_sam
 def _check(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_sample_weights: Tensor | None,
            include_last_offset: bool, padding_idx: int | None) -> int:
     """Check the arguments; return the number of rows."""
-    if offsets._array.ndim != 1:
-        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets._array.ndim}")
+    if indices._array.ndim not in (1, 2):
+        raise RuntimeError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {indices._array.ndim}")
     if weight._array.ndim != 2:
         raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight._array.ndim}")
     rows: int = weight._array.shape[0]
@@ -182,11 +182,14 @@ def _check(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_samp
         raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got "
                            f"{padding_idx}")
     if np.promote_types(indices._array.dtype, offsets._array.dtype) not in (np.int64, np.int32):
-        raise_dtype_error("embedding_bag", "indices", indices, "Long, Int")
+        wrong = indices if indices._array.dtype not in (np.int64, np.int32) else offsets
+        raise_dtype_error("embedding_bag", "indices", wrong, "Long, Int")
     if not weight.dtype.is_floating_point:
         raise_dtype_error("embedding_bag", "weight", weight, "Half, BFloat16, Float, Double")
     if mode not in (_SUM, _MEAN, _MAX):
         raise RuntimeError("`mode` must be sum, mean, or max.")
+    if offsets._array.ndim != 1:
+        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets._array.ndim}")
     starts, n = offsets._array, indices._array.shape[0] if indices._array.ndim else 1
     if starts.size and starts[0] != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "

@@ -17,6 +17,7 @@ from ...kernels.memory_format import is_channels_last
 from ...modes import active_tracer, device_memory, lazy_storages, special
 from ...ops.declare import REGISTRY
 from ...warning_location import warn_once
+from ..argument_errors.messages import explained
 from ..dispatch.apply import apply
 from ..dispatch.handlers import handlers
 from ..fastpath.repeated_calls import observing, repeated
@@ -179,7 +180,17 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
     >>> torch.batch_norm(torch.tensor([[0.], [2.]]), None, None, None, None, True, 0.1, 0., False).flatten()
     tensor([-1.,  1.])
     """
-    return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+    try:
+        return _batch_norm(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+    except Exception:
+        error = explained("torch", "batch_norm", (input, weight, bias, running_mean, running_var, training, momentum,
+                                                  eps, cudnn_enabled), {})
+        if error is None:
+            raise
+        try:
+            raise error from None
+        finally:
+            del error  # whose traceback refers to this frame, and so to the arguments
 
 
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
@@ -431,11 +442,13 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     if dim == 0:
         rows = v.contiguous().view(v.size(0), -1)
         check_norm_dtype(v)
-        return fn.norm(rows, pow, 1).view(v.size(0), *(1,) * (rank - 1))
+        norms = apply(REGISTRY["_norm_in_dims"], [rows], {"ord": pow, "dim": (1,), "keepdim": False})
+        return norms.view(v.size(0), *(1,) * (rank - 1))
     if dim == rank - 1:
         columns = v.contiguous().view(-1, v.size(dim))
         check_norm_dtype(v)
-        return fn.norm(columns, pow, 0).view(*(1,) * (rank - 1), v.size(dim))
+        norms = apply(REGISTRY["_norm_in_dims"], [columns], {"ord": pow, "dim": (0,), "keepdim": False})
+        return norms.view(*(1,) * (rank - 1), v.size(dim))
     return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
 
 

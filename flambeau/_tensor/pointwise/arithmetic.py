@@ -20,7 +20,7 @@ from ..fastpath.unary_with_parameters import positional_parameters
 from ..tensor import Tensor
 
 __all__ = ["add", "addcdiv", "addcmul", "div", "divide", "float_power", "mvlgamma", "polygamma", "pow", "remainder",
-           "round", "rsub", "special_polygamma", "square", "sub", "subtract", "true_divide"]
+           "round", "rsub", "special_polygamma", "special_round", "square", "sub", "subtract", "true_divide"]
 
 _add, _sub, _pow, _div, _round = (
     public_function(REGISTRY[name]) for name in ("add", "sub", "pow", "div", "round"))
@@ -62,26 +62,18 @@ def _checked_alpha(input: Any, other: Any, alpha: Any, subtracts: bool = False) 
 def _legacy(names: tuple[str, ...], first: Any, rest: tuple[Any, ...]) -> tuple[Any, ...]:
     """The factor and the other operands of a deprecated call with the factor second, `add(input, alpha, other)`.
 
-    `subtract` takes no such call: its numbers have the factor last.
-
     Args:
         names: the function's, and its aliases.
         first: the second argument of the call, after the tensor.
         rest: those after it.
     """
     from ..argument_errors.deprecated_overloads import warn_deprecated
-    from ..argument_errors.messages import METHOD, called, explained
+    from ..argument_errors.messages import called
     from ..argument_errors.signatures import signatures
 
     space, name = called(names)
     overloads = signatures(space, name)
-    deprecated = next((overload for overload in overloads if overload.hidden), None)
-    if deprecated is None:
-        given = (first, *rest) if space == METHOD else (rest[0], first, *rest)
-        error = explained(space, name, given, {}) if any(isinstance(x, Tensor) for x in (first, *rest)) else None
-        if error is not None:
-            raise error
-        return (*rest, first)
+    deprecated = next(overload for overload in overloads if overload.hidden)
     if any(isinstance(x, (list, tuple, str)) for x in (first, *rest)):
         raise TypeError(f"{name}(): an argument is no tensor")
     warn_deprecated(deprecated, [overload for overload in overloads if not overload.hidden])
@@ -135,25 +127,52 @@ def sub(input: Any, other: Any = NOT_GIVEN, *legacy: Any, alpha: Any = 1, out: A
     tensor([-2., -2.])
     """
     if legacy:
-        alpha, other = _legacy(("sub", "sub_", "subtract", "subtract_"), other, legacy)
-    if alpha == 1:
+        alpha, other = _legacy(("sub", "sub_"), other, legacy)
+    if alpha == 1 and alpha is not True:
         return _sub(input, other, out=out)
     return _call("_sub_scaled", input, other, alpha=_checked_alpha(input, other, alpha, True), out=out)
 
 
-subtract = sub
+def subtract(input: Any, other: Any = NOT_GIVEN, *numbers: Any, alpha: Any = 1, out: Any = None) -> Any:
+    """`sub`; the factor of a number may be given by position.
+
+    >>> import flambeau as torch
+    >>> torch.subtract(torch.ones(2), 1, 3)
+    tensor([-2., -2.])
+    """
+    if numbers:
+        alpha = _factor_of_number("subtract", other, numbers)
+    return sub(input, other, alpha=alpha, out=out)
+
+
+def _factor_of_number(name: str, other: Any, numbers: tuple[Any, ...]) -> Any:
+    """The factor by position.
+
+    Raises:
+        TypeError: there are more arguments, or the operand is no number; a guard says more.
+    """
+    if len(numbers) > 1 or not isinstance(other, (int, float, complex)):
+        raise TypeError(f"{name}(): takes a factor of numbers only")
+    return numbers[0]
+
+
+def _subtract_in_place(self: Tensor, other: Any, *numbers: Any, alpha: Any = 1) -> Tensor:
+    """`subtract`, in place."""
+    if numbers:
+        alpha = _factor_of_number("subtract_", other, numbers)
+    return _sub_in_place(self, other, alpha=alpha)
 
 
 def _sub_in_place(self: Tensor, other: Any, *legacy: Any, alpha: Any = 1) -> Tensor:
     """`sub`, in place."""
     if legacy:
-        alpha, other = _legacy(("sub", "sub_", "subtract", "subtract_"), other, legacy)
-    if alpha == 1:
+        alpha, other = _legacy(("sub", "sub_"), other, legacy)
+    if alpha == 1 and alpha is not True:
         return _write("sub", self, other)
     return _write("_sub_scaled", self, other, alpha=_checked_alpha(self, other, alpha, True))
 
 
-def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def rsub(input: Tensor, other: Any, *numbers: Any, alpha: Any = 1) -> Tensor:
     """other - alpha · input.
 
     >>> import flambeau as torch
@@ -162,6 +181,8 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """
     if not isinstance(input, Tensor):
         return _call("_rsub", input, other)  # raises
+    if numbers:
+        alpha = _factor_of_number("rsub", other, numbers)
     if isinstance(other, np.generic):
         other = other.item()
     if alpha != 1:
@@ -411,6 +432,18 @@ def polygamma(n: int, input: Tensor, *, out: Any = None) -> Tensor:
 special_polygamma = polygamma
 
 
+def special_round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
+    """`round` of floating point numbers.
+
+    >>> import flambeau as torch
+    >>> torch.special.round(torch.tensor([1.5, -0.25]), decimals=1)
+    tensor([ 1.5000, -0.2000])
+    """
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise NotImplementedError(f"\"round_vml_cpu\" not implemented for '{input.dtype.scalar_name}'")
+    return round(input, decimals=decimals, out=out)
+
+
 def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
     """`polygamma`, in place."""
     if n < 0:
@@ -447,7 +480,8 @@ def _mvlgamma_in_place(self: Tensor, p: int) -> Tensor:
 
 METHODS: dict[str, Any] = {
     "addcmul": addcmul, "addcmul_": _addcmul_in_place, "addcdiv": addcdiv, "addcdiv_": _addcdiv_in_place,
-    "add": add, "add_": _add_in_place, "sub": sub, "sub_": _sub_in_place, "subtract": sub, "subtract_": _sub_in_place,
+    "add": add, "add_": _add_in_place, "sub": sub, "sub_": _sub_in_place, "subtract": subtract,
+    "subtract_": _subtract_in_place,
     "div": div, "div_": _div_in_place, "divide": div, "divide_": _div_in_place, "true_divide": true_divide,
     "true_divide_": _true_divide_in_place, "remainder": remainder, "pow": pow,
     "pow_": _pow_in_place, "square": square, "square_": _square_in_place, "float_power": float_power,

@@ -91,6 +91,8 @@ def take_numpy_names(name: str, names: dict[str, Any], dim: Any, keepdim: Any) -
     unknown = [key for key in names if key not in ("axis", "keepdims")]
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
+    if "axis" in names and isinstance(dim, (int, tuple, list)):
+        raise TypeError(f"{name}() got multiple values for argument 'dim'")  # a guard says more
     return names.get("axis", dim), names.get("keepdims", keepdim)
 
 

@@ -76,7 +76,9 @@ def _median(name: str) -> Any:
              keepdims: bool = False) -> Any:
         dim = axis if dim is None else dim
         if dim is None:
-            return reduce_all(input, out=out) if out is not None else reduce_all(input)
+            if out is not None:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
+            return reduce_all(input)
         return _write_outputs(op_dim, with_indices(input, one_dim(name, dim), keepdim or keepdims), out, input)
 
     call.__name__ = call.__qualname__ = name

@@ -327,6 +327,8 @@ def _arg_extremum(name: str) -> Any:
             dim, keepdim = take_numpy_names(name, numpy_names, dim, keepdim)
         if dim is not None and dim.__class__ is not int:
             dim = one_dim(name, dim)
+        if keepdim is not False and keepdim is not True:
+            raise TypeError(f"{name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
         result = fast(input, dim, keepdim)
         return result if out is None else write_out(op, result, out)
 

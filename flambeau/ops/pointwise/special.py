@@ -146,7 +146,7 @@ digamma.vjp(input=lambda xp, g, input: g * xp._polygamma(input, n=1))
     "complex": lambda input, n: not_implemented_error(("digamma", "trigamma", "polygamma")[min(n, 2)])})
 def polygamma_of_order(xp, input, *, n):
     """The n-th derivative of digamma(x)."""
-    return xp.polygamma(n, input)
+    return xp.digamma(input) if n == 0 else xp.polygamma(n, input)
 
 
 polygamma_of_order.vjp(input=lambda xp, g, input, n: g * xp._polygamma(input, n=n + 1))
