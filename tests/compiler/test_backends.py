@@ -213,3 +213,20 @@ def test_graphs_have_as_many_calls_as_pytorchs():
             library.compile(lambda x, t=library, f=function: f(t, x), backend=counter)(library.ones(4, 3))
             counts.append((counter.frame_count, counter.op_count))
         assert counts[0] == counts[1]
+
+
+@pytest.mark.skipif(not codegen.available(), reason="functions are split where programs are compiled")
+def test_graphs_before_and_after_a_break():
+    counter = testing.CompileCounterWithBackend("eager")
+
+    def step(a, b):
+        x = (a + b).relu()
+        y = testing.unsupported(x, a * 2)
+        return y.sin() - x
+
+    compiled = torch.compile(step, backend=counter)
+    for i in range(5):
+        a, b = torch.randn(3) + i, torch.randn(3)
+        assert torch.equal(compiled(a, b), step(a, b))
+    assert counter.frame_count == 2
+    assert counter.op_count == 5

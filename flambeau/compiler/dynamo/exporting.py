@@ -36,7 +36,7 @@ def export(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
         f = f._orig_mod
     if isinstance(f, CompiledFunction):
         f = f.function
-    trace, record, result = record_call(f, args, kwargs)
+    trace, record, result, _ = record_call(f, args, kwargs)
     if trace.failure is None and trace.data_guards:
         raise UserError(UserErrorType.DYNAMIC_CONTROL_FLOW, _BRANCH, "cond_operands")
     if trace.failure is not None:

@@ -24,7 +24,7 @@ from ..tracing.trace import MAX_TRACES, Trace
 from ..tracing.trace_comparison import difference
 from ..tracing.tracer import Tracer
 from .cache_entry import GUARDS_FAILED, CacheEntry
-from .compiled_function import CompiledFunction
+from .compiled_function import MAX_PART_SIGNATURES, CompiledFunction
 from .dynamic_marks import tensor_names
 from .signatures import is_static_argument, signature_of
 
@@ -120,6 +120,8 @@ class BackendFunction(CompiledFunction):
         if not self.enabled or (special[0] and special[0] != active_tracers[0]) or active_tracer.get() is not None or (
                 not policy.is_default and policy.runs_eagerly):
             return self.function(*args, **kwargs)
+        if self.split is not None and self.split.is_ready and not self.fullgraph:
+            return self._call_split(args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
         if not all(map(is_static_argument, leaves)):
             return self._eagerly(args, kwargs, "an argument that is no tensor, number, string, function or module")
@@ -147,7 +149,7 @@ class BackendFunction(CompiledFunction):
     def _record(self, found: _Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call while it is recorded; make an entry if it agrees with an earlier one."""
         counters["frames"]["total"] += 1
-        trace, record, result = record_call(self.function, args, kwargs)
+        trace, record, result, frames = record_call(self.function, args, kwargs)
         if any(entry.relax_pins(trace) for entry in found.entries):
             return result
         reason = self._why_not(trace)
@@ -166,11 +168,17 @@ class BackendFunction(CompiledFunction):
         found.num_traces += 1 if trace.failure is None else trace.retry_cost
         if reason is not None and found.num_traces >= MAX_TRACES:
             found.reason, found.pending = found.reason or reason, []
+        if trace.failure is not None:
+            counters["graph_break"][trace.failure] += 1
         if found.reason is not None:
-            counters["graph_break"][found.reason] += 1
             if self.fullgraph:
                 raise Unsupported(f"a call of {self.function!r} cannot be compiled as one graph: {found.reason}")
+            self._divide(frames, found.reason)
         return result
+
+    def _make_part(self, function: Callable[..., Any], split: Any, key: str) -> CompiledFunction:
+        return BackendFunction(function, self.backend, limit=MAX_PART_SIGNATURES, part_of=(split, key),
+                               dynamic=self.dynamic)
 
     @staticmethod
     def _why_not(trace: Trace) -> str | None:
@@ -219,8 +227,9 @@ def _recorder() -> Any:
     return importlib.import_module(f"{__package__.partition('.')[0]}.fx.tracing.call_recorder")
 
 
-def record_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Trace, Any, Any]:
-    """Run a call; return its trace, the recorder of its graph, and its result."""
+def record_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+                ) -> tuple[Trace, Any, Any, Any]:
+    """Run a call; return its trace, the recorder of its graph, its result, and the stack where its graph broke."""
     tracer = Tracer()
     tracer.frame_hook.add_object(getattr(function, "__name__", type(function).__name__), function)
     tensors = []
@@ -238,8 +247,9 @@ def record_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         if held := held_elsewhere(result, tracer.frame_hook.objects):
             tracer.graph_break(held)
         trace = _CallTrace(tracer, tensors, result)
+    frames = tracer.break_frames or tracer.frame_hook.effect_frames or tracer.frame_hook.external_frames
     tracer.release()
-    return trace, record, result
+    return trace, record, result, frames if trace.failure is not None else ()
 
 
 def _placeholder_name(name: str) -> str:
