@@ -28,7 +28,8 @@ active_tracers = [0]
 dispatch_in_use = [0]
 #: [the number of those that are lazy storages, which are copied before they are written to]
 lazy_storages = [0]
-#: [the number of those that are levels of forward mode and of vmap], which concern only tensors of these levels
+#: [the number of those that concern only their tensors: levels of forward mode and of vmap, and live instances of
+#: subclasses without memory]
 level_count = [0]
 #: the open levels of forward mode, over all threads. Level numbers are never reused: a tangent of a level that has
 #: ended is ignored.

@@ -153,6 +153,10 @@ class MetaArray(ElementlessArray):
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
+class WrapperArray(ElementlessArray):
+    """What a tensor of a subclass without memory has for an array: its `__torch_dispatch__` computes operators."""
+
+
 def _refusing(name: str) -> Callable[..., Any]:
     def method(self: ElementlessArray, *args: Any, **kwargs: Any) -> Any:
         _refuse()
@@ -187,7 +191,7 @@ def reserved(shape: Sequence[int], dtype: np.dtype, strides: Sequence[int] | Non
     Raises:
         RuntimeError: there are not as many addresses.
     """
-    shape = tuple(shape)
+    shape, dtype = tuple(shape), plain_dtype(dtype)
     count = prod(shape)
     if strides is not None and count:
         count = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
@@ -222,7 +226,7 @@ def without_elements(array: np.ndarray, kind: type[ElementlessArray] = MetaArray
     if array.__class__ is kind:
         return array
     elementless_used[0] = True
-    return ndarray.view(array, _marks[array.dtype], kind)
+    return ndarray.view(array, _marks[plain_dtype(array.dtype)], kind)
 
 
 def addresses_of(x: Any) -> Any:
@@ -273,6 +277,6 @@ def any_without_elements(inputs: Sequence[Any]) -> bool:
     return False
 
 
-__all__ = ["NO_DATA", "ElementAccess", "ElementlessArray", "MetaArray", "addresses_of", "any_without_elements",
-           "elementless_used", "elements_of", "meta_array", "plain_dtype", "reserved", "reserved_like", "untouched",
-           "without_elements"]
+__all__ = ["NO_DATA", "ElementAccess", "ElementlessArray", "MetaArray", "WrapperArray", "addresses_of",
+           "any_without_elements", "elementless_used", "elements_of", "meta_array", "plain_dtype", "reserved",
+           "reserved_like", "untouched", "without_elements"]

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau._tensor.dispatch import binding
 from flambeau._tensor.overriding import dispatch as handlers
-from flambeau.modes import dispatch_in_use, special
+from flambeau.modes import dispatch_in_use, level_count, special
 from flambeau.utils._python_dispatch import TorchDispatchMode
 
 from .test_fastpaths import NAMES, RECORDS, Make, public, tensors_in
@@ -242,6 +243,35 @@ def test_handlers_are_discounted() -> None:
     with Redispatch():
         assert (dispatch_in_use[0], special[0]) == (before[0] + 1, before[1] + 1)
     assert (dispatch_in_use[0], special[0]) == before
+
+
+class Wrapper(torch.Tensor):
+    """A tensor without memory of its own that holds another."""
+
+    @staticmethod
+    def __new__(cls, inner: Any) -> Any:
+        out = torch.Tensor._make_wrapper_subclass(cls, inner.size(), strides=inner.stride(), dtype=inner.dtype)
+        out.inner = inner
+        return out
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*[x.inner if isinstance(x, Wrapper) else x for x in args], **(kwargs or {}))
+        return Wrapper(found) if isinstance(found, torch.Tensor) else found
+
+
+def test_tensors_without_memory_leave_others_on_the_fast_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They count among the levels, and their arrays have no elements."""
+    before = special[0], level_count[0]
+    x = torch.arange(6.0).view(2, 3)
+    wrapper = Wrapper(x)
+    assert (special[0], level_count[0]) == (before[0] + 1, before[1] + 1)
+    assert torch.equal((wrapper * 2 + x).t()[1].inner, (x * 3).t()[1])
+    monkeypatch.setattr(binding, "apply", None)  # the general path's
+    assert torch.equal(x + x, 2 * x)
+    assert torch.softmax(x, 1).shape == torch.exp(x).shape == (2, 3)
+    del wrapper
+    assert (special[0], level_count[0]) == before
 
 
 @pytest.mark.parametrize(("name", "args", "expected"), [

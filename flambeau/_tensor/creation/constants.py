@@ -311,8 +311,9 @@ def _like(input: Tensor, fill: Any, dtype: dtype_type | None, device: Any, requi
         return with_other_object(error, public, (input,))
     if a.__class__ is not np.ndarray:
         a = memory_of(a)
-        if a.__class__ is MetaArray:
-            a, device = addresses_of(a), META if device is None else device
+        if a.__class__ is MetaArray and device is None:
+            device = META
+        a = addresses_of(a)
     if isinstance(a, SparseArray) or (layout is not None and layout is not strided):
         if memory_format is not None and layout is not strided:
             raise RuntimeError("memory format option is only supported by strided tensors")

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ...modes import dispatch_in_use, grad_mode, special
+from ...backends.elementless_array import ElementlessArray
+from ...modes import dispatch_in_use, grad_mode, level_count, special
 
 
 class _DisabledDispatch:
@@ -69,16 +70,25 @@ def is_on_accelerator(x: Any) -> bool:
     return getattr(getattr(x, "_array", None), "torch_device", None) is not None
 
 
-def begin_dispatch() -> None:
-    """Count a handler; operators take the general path while there is one."""
+def begin_dispatch(wrapper: bool = False) -> None:
+    """Count a handler; operators take the general path while there is one.
+
+    Args:
+        wrapper: it handles only operators on tensors whose arrays have no elements, so that others are beside it as
+            they are beside levels.
+    """
     dispatch_in_use[0] += 1
     special[0] += 1
+    if wrapper:
+        level_count[0] += 1
 
 
-def end_dispatch() -> None:
+def end_dispatch(wrapper: bool = False) -> None:
     """Discount a handler."""
     dispatch_in_use[0] -= 1
     special[0] -= 1
+    if wrapper:
+        level_count[0] -= 1
 
 
 def hold_handlers(node: Any, tensors: Any) -> None:
@@ -86,9 +96,11 @@ def hold_handlers(node: Any, tensors: Any) -> None:
 
     Its derivative has such tensors again, even where none is alive when a backward pass begins.
     """
-    if any(handles(type(x)) for x in tensors):
-        begin_dispatch()
-        weakref.finalize(node, end_dispatch).atexit = False
+    handled = [x for x in tensors if handles(type(x))]
+    if handled:
+        wrapper = all(isinstance(x._array, ElementlessArray) for x in handled)
+        begin_dispatch(wrapper)
+        weakref.finalize(node, end_dispatch, wrapper).atexit = False
 
 
 def push_mode(mode: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...backends.elementless_array import WrapperArray, without_elements
 from ...devices import CPU
 from ...devices import device as device_of
 from ...engine.tensor_interface import layer
@@ -215,7 +216,7 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
                 strides = functions.empty(shape, dtype=dtype).stride()
             last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else -1
             memory = functions.empty(offset + last + 1, dtype=dtype).as_strided(shape, tuple(strides), offset)
-    out = wrap(memory._array, cls)
+    out = wrap(without_elements(memory._array, WrapperArray), cls)
     out._requires_grad = requires_grad
     note_wrapper(out)
     return out

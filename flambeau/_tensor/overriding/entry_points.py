@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
+from ...backends.elementless_array import ElementlessArray
 from ...modes import dispatch_in_use
 from .dispatch import begin_dispatch, end_dispatch, handles
 from .protocol import (
@@ -260,7 +261,8 @@ def end_use() -> None:
     in_use[0] -= 1
 
 
-_live: dict[int, weakref.ref[Any]] = {}
+#: id of an instance -> (reference to it, whether its array has no elements)
+_live: dict[int, tuple[weakref.ref[Any], bool]] = {}
 
 
 def note_instance(x: Any) -> None:
@@ -268,26 +270,27 @@ def note_instance(x: Any) -> None:
     cls = type(x)
     dispatches = handles(cls)
     if (dispatches or kind_of(cls) == OVERRIDES) and id(x) not in _live:
-        key = id(x)
+        key, wrapper = id(x), dispatches and isinstance(getattr(x, "_array", None), ElementlessArray)
 
         def discard(_: Any) -> None:
             if _live.pop(key, None) is not None:
                 end_use()
                 if dispatches:
-                    end_dispatch()
+                    end_dispatch(wrapper)
 
-        _live[key] = weakref.ref(x, discard)
+        _live[key] = weakref.ref(x, discard), wrapper
         begin_use()
         if dispatches:
-            begin_dispatch()
+            begin_dispatch(wrapper)
 
 
 def forget_instance(x: Any) -> None:
     """Discount an instance whose class no longer overrides functions."""
-    if _live.pop(id(x), None) is not None:
+    found = _live.pop(id(x), None)
+    if found is not None:
         end_use()
         if handles(type(x)):
-            end_dispatch()
+            end_dispatch(found[1])
 
 
 def note_foreign(cls: type) -> None:

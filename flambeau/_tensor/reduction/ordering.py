@@ -194,7 +194,7 @@ def _check_sorter(name: str, sorter: Any, edges: np.ndarray) -> None:
     if sorter._array.dtype != np.int64:
         raise RuntimeError(f"{name}: sorter must be a tensor of long dtype but got dtype {sorter.dtype.scalar_name}")
     indices = sorter._array
-    if special[0] and indices.__class__ is not np.ndarray:
+    if special[0] and not isinstance(indices, np.ndarray):
         indices = sorter._value._array
     if indices.size and not (indices.min() >= 0 and indices.max() < edges.shape[-1]):
         raise RuntimeError(f"{name}: sorter index out of range")

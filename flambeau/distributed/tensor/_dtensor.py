@@ -13,6 +13,7 @@ from ..._tensor.meta import mark_meta, reserved
 from ..._tensor.overriding.dispatch import without_handlers
 from ..._tensor.overriding.protocol import DISABLED
 from ..._tensor.tensor import wrap
+from ...backends.elementless_array import WrapperArray, without_elements
 from ...engine.grad_mode import grad_mode
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, _mesh_resources
@@ -90,7 +91,8 @@ class DTensor(Tensor):
         if local_tensor._requires_grad and not requires_grad:
             warnings.warn("To construct DTensor from torch.Tensor, it's recommended to use local_tensor.detach() and "
                           "make requires_grad consistent.", stacklevel=2)
-        out: DTensor = wrap(reserved(meta.shape, meta.dtype.numpy, spec.strides_unless_row_major), cls)
+        out: DTensor = wrap(without_elements(
+            reserved(meta.shape, meta.dtype.numpy, spec.strides_unless_row_major), WrapperArray), cls)
         out._local_tensor, out._spec = local_tensor, spec
         if local_tensor.is_meta:
             mark_meta(out)

@@ -53,7 +53,7 @@ def _renormalize_rows(weight: Tensor, input: Tensor, max_norm: float, norm_type:
     """Scale the rows of `weight` selected by `input` to norm `max_norm` at most, in place."""
     weight = weight.detach()  # without the tangent, in forward mode
     with no_grad():
-        if special[0] and input._array.__class__ is not np.ndarray:  # batched indices under vmap
+        if special[0] and not isinstance(input._array, np.ndarray):  # batched indices under vmap
             from ..._tensor.dispatch.batching_rules import check_vmap_write
 
             check_vmap_write(weight, [input], "aten::embedding_renorm_")
@@ -102,7 +102,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         return tensor.new_empty((*tensor.shape, num_classes))
     if tensor.is_meta and num_classes != -1:
         return tensor.new_zeros((*tensor.shape, num_classes))
-    if special[0] and tensor._array.__class__ is not np.ndarray and not tensor.is_meta:
+    if special[0] and not isinstance(tensor._array, np.ndarray):
         if num_classes == -1:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
                                "num_classes argument.")
