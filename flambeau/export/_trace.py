@@ -158,8 +158,8 @@ class _Trace:
         for number, (root, each) in enumerate(roots.items()):
             example = self._root_value(each, leaves)
             low, high = max(each.min, 2), each.max
-            if high < low:
-                low = high
+            if high <= low:  # a range that has no two sizes from 2 on
+                low = min(high, max(each.min, 1))
             values = []
             for lane in range(count):
                 if lane < len(_PROBES):

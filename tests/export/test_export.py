@@ -212,3 +212,19 @@ def test_archives_of_others_are_refused(tmp_path):
     torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.ones(1),)), file, extra_files={"note": "text"})
     torch.export.load(file, extra_files=extra)
     assert extra == {"note": "text"}
+
+
+def test_a_range_of_one_and_two():
+    """The size is no constant, although there is one size from 2 on."""
+    class Halves(torch.nn.Module):
+        def forward(self, x):
+            return x.view(x.shape[0], -1).sum(1), torch.cat([x, x]).reshape(-1, 3)
+
+    for example in (1, 2):
+        shapes = ({0: torch.export.Dim("batch", min=1, max=2)},)
+        program = torch.export.export(Halves(), (torch.randn(example, 4, 3),), dynamic_shapes=shapes)
+        for n in (1, 2):
+            x = torch.randn(n, 4, 3)
+            sums, rows = program.module()(x)
+            torch.testing.assert_close(sums, x.sum((1, 2)))
+            assert rows.shape == (8 * n, 3)
