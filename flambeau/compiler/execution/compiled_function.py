@@ -264,7 +264,23 @@ class CompiledFunction:
         if cache.entries and cache.family is not None and (
                 self._varies is True or any("_has_dynamo_dim_marking" in x.__dict__ for x in tensors)):
             self._make_template(key, arguments, args, kwargs)
+        elif cache.num_traces == 1 and cache.pending_traces and any(DYNAMIC in x.__dict__ for x in tensors):
+            self._check_marks(cache.pending_traces[-1], tensors, arguments, args, kwargs)
         return result
+
+    def _check_marks(self, trace: Trace, tensors: Sequence[Any], arguments: list[Any], args: tuple,
+                     kwargs: dict[str, Any]) -> None:
+        """Raise after the first call if the function depends on the size of a marked dimension."""
+        marked, static = (marked_dimensions(tensors, kind) for kind in (DYNAMIC, STATIC))
+        with self._lock:
+            if ShapeFamily().depends_on(self.function, args, kwargs, arguments, static, marked, trace,
+                                        self._needs_independent_results):
+                self._raise_violation(tensors, marked, args, kwargs)
+
+    def _raise_violation(self, tensors: Sequence[Any], marked: Sequence[frozenset[int]], args: tuple,
+                         kwargs: dict[str, Any]) -> None:
+        raise ConstraintViolationError([(f"{name}.size()[{d}]", x.shape[d]) for name, x, dims in zip(
+            tensor_names(self.function, args, kwargs), tensors, marked, strict=True) for d in sorted(dims)])
 
     @property
     def _needs_provenance(self) -> bool:
@@ -380,8 +396,7 @@ class CompiledFunction:
                 return False
             if not made and any(marked) and key in self._signatures and any(
                     x.shape[d] > 1 for x, dims in zip(tensors, marked, strict=True) for d in dims):
-                raise ConstraintViolationError([(f"{name}.size()[{d}]", x.shape[d]) for name, x, dims in zip(
-                    tensor_names(self.function, args, kwargs), tensors, marked, strict=True) for d in sorted(dims)])
+                self._raise_violation(tensors, marked, args, kwargs)
             if not made and debug_output.is_enabled("recompiles"):
                 debug_output.show(f"{self._title}: no program for other sizes\n  {family.reason}")
             return made

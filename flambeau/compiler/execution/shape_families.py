@@ -16,6 +16,7 @@ from ..cache.trace_cache import TraceRecord
 from ..guards.guard import Guard
 from ..symbolic.formulas import (
     FLOAT_HEADROOM,
+    DependsOnSize,
     NotSymbolic,
     OutOfTemplate,
     Sizes,
@@ -207,6 +208,30 @@ class ShapeFamily:
                                      or not t.places <= template.places], template]
                 return True
         return False
+
+    def depends_on(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], arguments: Sequence[Any],
+                   static: Sequence[frozenset[int]], dynamic: Sequence[frozenset[int]], trace: Trace,
+                   needs_independent_results: bool) -> bool:
+        """Whether a function that was traced once does something else, or fails, for all other sizes of dimensions.
+
+        Args:
+            dynamic: by tensor, the dimensions.
+            trace: the trace. The others are those of `make_template`.
+        """
+        if trace.guard_set is None:
+            return False
+        now = layouts_of([x for x in arguments if isinstance(x, Tensor)]), numbers_of(arguments)
+        symbols = _symbols(now, now, static, dynamic, {})
+        call = _Call(function, args, kwargs, arguments, needs_independent_results)
+        for headroom in HEADROOM if symbols else ():
+            try:
+                _Making(trace, [*trace.guard_set.guards.values()], *now, symbols, call).template(headroom, frozenset())
+                return False
+            except DependsOnSize:
+                continue
+            except (NotSymbolic, OutOfTemplate):
+                return False
+        return bool(symbols)
 
     def agreeing_trace(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any],
                        arguments: Sequence[Any], static: Sequence[frozenset[int]], needs_independent_results: bool

@@ -24,6 +24,10 @@ class NotSymbolic(Exception):
     """A number, or what a function does, is no function of the sizes that a template can express."""
 
 
+class DependsOnSize(NotSymbolic):
+    """A function does something else for other sizes, or fails."""
+
+
 class OutOfTemplate(Exception):
     """A template does not hold for these sizes."""
 
@@ -184,5 +188,16 @@ def divisor(sizes: Sequence[int]) -> int:
     return gcd(*sizes, 8)
 
 
-__all__ = ["FLOAT_HEADROOM", "Formula", "NotSymbolic", "OutOfTemplate", "Sizes", "divisor", "mixed_ends",
-           "probing_floats", "probing_sizes", "stays_below"]
+__all__ = [
+    "FLOAT_HEADROOM",
+    "DependsOnSize",
+    "Formula",
+    "NotSymbolic",
+    "OutOfTemplate",
+    "Sizes",
+    "divisor",
+    "mixed_ends",
+    "probing_floats",
+    "probing_sizes",
+    "stays_below",
+]

@@ -27,7 +27,7 @@ from ..tracing.frame_hook import SideEffect
 from ..tracing.speculation import known_codes, random_states
 from ..tracing.trace import Trace
 from ..tracing.tracer import Tracer
-from .formulas import NotSymbolic
+from .formulas import DependsOnSize, NotSymbolic
 from .number_reads import NumberReads, SymbolicNumber, TooManyDecisions, plain, recorded_reads
 from .rollback import preserved_objects
 
@@ -220,8 +220,9 @@ def retrace(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], s
                 result = _with_plain_numbers(result, reads.returned)
                 retraced = _RetracedTrace(tracer, tensors, result)
         except (Exception, _UnexpectedWrite, SideEffect, TooManyDecisions) as error:
-            raise NotSymbolic(f"the function fails for shapes {[*shapes.values()]} and numbers "
-                              f"{[value for _, value in numbers.values()]}: {type(error).__name__}: {error}") from None
+            kind = DependsOnSize if isinstance(error, Exception) else NotSymbolic
+            raise kind(f"the function fails for shapes {[*shapes.values()]} and numbers "
+                       f"{[value for _, value in numbers.values()]}: {type(error).__name__}: {error}") from None
         finally:
             for tensor, gradient in tracer.entry_grads.values():
                 tensor._grad = gradient

@@ -21,7 +21,7 @@ from ..tracing.extern_calls import OperatorCall, RandomDraw
 from ..tracing.trace import Trace
 from ..tracing.trace_comparison import same_source
 from .expressions import SYMBOLIC, array_of, evaluate, expression, symbols_of, unified
-from .formulas import Formula, NotSymbolic, OutOfTemplate, Sizes
+from .formulas import DependsOnSize, Formula, NotSymbolic, OutOfTemplate, Sizes
 from .number_reads import NumberGuard, NumberReads, plain
 
 #: attributes of traces that are the same for all sizes
@@ -337,7 +337,7 @@ class TraceTemplate:
                 raise NotSymbolic("Python code decides otherwise for some sizes")
             left, right = (unified([getattr(each, side) for each in same], sizes) for side in ("left", "right"))
             if first.compare is None and left.__class__ in SYMBOLIC:
-                raise NotSymbolic(f"Python code depends on the exact value of a number, {plain(first.left)}")
+                raise DependsOnSize(f"Python code depends on the exact value of a number, {plain(first.left)}")
             found.append(first._replace(left=left, right=right))
         return found
 
