@@ -90,6 +90,13 @@ def _gather(shape: Shape, padding: Shape, table: np.ndarray) -> Callable[[np.nda
     return gather
 
 
+def _product(a: np.ndarray, b: np.ndarray, shape: Shape, product: Shape) -> np.ndarray:
+    """a @ b in an array of a shape that owns its memory, so that a leaf may take it over as its gradient."""
+    result = np.empty(shape, a.dtype)
+    np.matmul(a, b, out=result.reshape(product))
+    return result
+
+
 @functools.lru_cache(GEOMETRIES)
 def _forward(x: Shape, w: Shape, positions: Shape, stride: Shape, padding: Shape, dilation: Shape,
              groups: int) -> Kernel | None:
@@ -100,18 +107,20 @@ def _forward(x: Shape, w: Shape, positions: Shape, stride: Shape, padding: Shape
         return None
     shape, depth = (n, o, *positions), channels * prod(kernel)
     matmul = np.matmul
+    product: Shape
     if channels == 1 and groups > 1:
         table = _table(x, kernel, positions, stride, padding, dilation, False)
         if not _is_copied(table, (n, groups, depth, count)):
             return None
         gather = _gather(x, padding, table.reshape(n, groups, depth, count))
-        matrix = (groups, o // groups, depth)
-        return lambda x, w: matmul(w.reshape(matrix), gather(x)).reshape(shape)
+        matrix, product = (groups, o // groups, depth), (n, groups, o // groups, count)
+        return lambda x, w: _product(w.reshape(matrix), gather(x), shape, product)
     gather = _gather(x, padding, _table(x, kernel, positions, stride, padding, dilation, True)
                      .reshape(groups, depth, n * count))
     matrix = (groups, o // groups, depth)
     if n == 1:
-        return lambda x, w: matmul(w.reshape(matrix), gather(x)).reshape(shape)
+        product = (groups, o // groups, count)
+        return lambda x, w: _product(w.reshape(matrix), gather(x), shape, product)
     product = (o, n, *positions)
     return lambda x, w: matmul(w.reshape(matrix), gather(x)).reshape(product).swapaxes(0, 1).copy()
 
@@ -133,12 +142,12 @@ def _weight_gradient(g: Shape, x: Shape, geometry: Any) -> Kernel | None:
         return lambda g, x: matmul(g.reshape(parts), gather(x).swapaxes(2, 3)).sum(0).reshape(shape)
     gather = _gather(x, padding, _table(x, kernel, positions, stride, padding, dilation, True)
                      .reshape(groups, channels * taps, n * count))
-    part = (groups, o // groups, n * count)
+    part, product = (groups, o // groups, n * count), (groups, o // groups, channels * taps)
 
     def gradient(g: np.ndarray, x: np.ndarray) -> np.ndarray:
-        result = matmul(g.swapaxes(0, 1).reshape(part), gather(x).swapaxes(1, 2))
+        result = _product(g.swapaxes(0, 1).reshape(part), gather(x).swapaxes(1, 2), shape, product)
         result += 0.0  # the sum begins with 0, so that there is no -0
-        return result.reshape(shape)
+        return result
 
     return gradient
 
@@ -159,7 +168,7 @@ def _input_gradient(g: Shape, w: Shape, geometry: Any) -> Kernel | None:
         return None
     padded = (*image[:2], *(m + 2 * p for m, p in zip(spatial, padding, strict=True)))
     inside: Any = (..., *(slice(p, p + m) for m, p in zip(spatial, padding, strict=True)))
-    matmul, add_at, size = np.matmul, np.add.at, prod(padded)
+    matmul, add_at = np.matmul, np.add.at
     targets = np.ascontiguousarray(_table(image, kernel, positions, stride, padding, dilation,
                                           not depthwise)).reshape(-1)
 
@@ -175,9 +184,9 @@ def _input_gradient(g: Shape, w: Shape, geometry: Any) -> Kernel | None:
             return matmul(w.reshape(matrix).swapaxes(1, 2), g.swapaxes(0, 1).reshape(columns))
 
     def gradient(g: np.ndarray, w: np.ndarray) -> np.ndarray:
-        result = np.zeros(size, g.dtype)
-        add_at(result, targets, shares(g, w).reshape(-1))
-        return result.reshape(padded)[inside].copy() if padded != image else result.reshape(image)
+        result = np.zeros(padded, g.dtype)
+        add_at(result.reshape(-1), targets, shares(g, w).reshape(-1))
+        return result[inside].copy() if padded != image else result
 
     return gradient
 
@@ -222,12 +231,13 @@ def columns_to_images(columns: np.ndarray, image: Shape, kernel: Shape, stride: 
 def _sum_of_windows(values: np.ndarray, image: Shape, kernel: Shape, positions: Shape, stride: Shape, padding: Shape,
                     dilation: Shape, kernel_first: bool) -> np.ndarray:
     padded = (*image[:2], *(n + 2 * p for n, p in zip(image[2:], padding, strict=True)))
-    result = np.zeros(prod(padded), values.dtype)
-    np.add.at(result, _targets(image, kernel, positions, stride, padding, dilation, kernel_first), values.reshape(-1))
+    result = np.zeros(padded, values.dtype)
+    targets = _targets(image, kernel, positions, stride, padding, dilation, kernel_first)
+    np.add.at(result.reshape(-1), targets, values.reshape(-1))
     if padded == image:
-        return result.reshape(image)
+        return result
     inside: Any = (..., *(slice(p, p + n) for n, p in zip(image[2:], padding, strict=True)))
-    return result.reshape(padded)[inside].copy()
+    return result[inside].copy()
 
 
 __all__ = ["columns_to_images", "forward", "input_gradient", "weight_gradient"]

@@ -17,7 +17,7 @@ from ..dispatch.interception import Interceptor
 from ..dispatch.promotion import result_type
 from ..tensor import Tensor, wrap
 from .known_views import view_launch
-from .launch_makers import FILLING, launch_of
+from .launch_makers import filling_launch, launch_of
 from .recorded_calls import Filled, NodeTemplate, RecordedCall, Unlike, values_of
 from .without_promotion import conversion_of
 
@@ -191,9 +191,8 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> A
         others = {each: value for each, value in params.items() if each != name}
         if any(each is not None and each[0] is not None for each in constants):
             return None
-        make = FILLING.get(op.name)
-        if make is not None and operands[0].flags.c_contiguous:
-            filling = make(*operands, **others)
+        if all(x.__class__ is not ndarray or x.flags.c_contiguous for x in operands):
+            filling = filling_launch(op, operands, values)
             if filling is not None:
                 return lambda *given: _filled(filling(*given))
 
@@ -214,8 +213,8 @@ def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool) -> A
     return run
 
 
-def _filled(results: tuple[ndarray, ...]) -> Filled:
-    return Filled(results[0], list(results[1:]))
+def _filled(results: tuple[ndarray, ...] | None) -> Filled | None:
+    return None if results is None else Filled(results[0], list(results[1:]))
 
 
 def _converting(op: Op, operands: list[Any], params: dict[str, Any]) -> Any:

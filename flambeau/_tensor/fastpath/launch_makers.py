@@ -56,6 +56,17 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
     return launch
 
 
+def filling_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
+    """The function of arrays that gives (result, what the list among an operator's parameters gets...); None: none."""
+    make = _FILLING.get(op.name)
+    if make is not None:
+        launch: Launch = make(*inputs, **params)
+        return launch
+    composite = _COMPOSITES.get(op.name)
+    make = getattr(getattr(arrays, composite or "", None), "launch", None)
+    return None if make is None else make((*inputs, *params.values()), {}, True)
+
+
 def elementwise_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
     """The launch of an elementwise operator's kernel, numbers among its inputs as 0-d arrays."""
     kernels = compiled_operators(REGISTRY)
@@ -157,8 +168,8 @@ def _max_pool(a: ndarray, kernel_size: Any, stride: Any, padding: Any, dilation:
     return max_pool_launch(a, positions, kernel_size, stride, padding, dilation)
 
 
-def _max_pool_filling(a: ndarray, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-                      ceil_mode: bool) -> Launch:
+def _max_pool_filling(a: ndarray, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+                      saved: Any) -> Launch:
     from ...backends.compiled.families.pooling import max_pool_launch
     from ...kernels.pooling import pool_output_size
 
@@ -194,7 +205,6 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
     "cummax": SELECTIONS["cummax"], "cummin": SELECTIONS["cummin"],
 }
 
-#: operators that fill a list -> makers of functions that give (result, what the list gets...)
-FILLING: dict[str, Callable[..., Launch]] = {"_max_pool2d": _max_pool_filling, "_max_pool3d": _max_pool_filling}
+_FILLING: dict[str, Callable[..., Launch]] = {"_max_pool2d": _max_pool_filling, "_max_pool3d": _max_pool_filling}
 
-__all__ = ["FILLING", "REARRANGING", "elementwise_launch", "launch_of"]
+__all__ = ["REARRANGING", "elementwise_launch", "filling_launch", "launch_of"]

@@ -256,8 +256,8 @@ class RecordedCall:
                 nodes[slot] = template.make(nodes, numbers, made, (out,), stored)
         return made[self.last]
 
-    def describes(self, result: Any, tensors: Sequence[Any]) -> bool:
-        """Whether the graph of a result has these nodes."""
+    def describes(self, result: Any, tensors: Sequence[Any], arrays: Sequence[Any]) -> bool:
+        """Whether the graph of a result has these nodes, and what they store is what launches store."""
         last = result[0] if self.several is not None else result
         found: dict[int, Any] = {self.last: last._node}
         for step in range(len(self.templates) - 1, -1, -1):
@@ -274,7 +274,20 @@ class RecordedCall:
                     return False
             if not template.describes(node, found.get):
                 return False
-        return all(found.get(slot) is _edge(tensors[slot]) for slot in self.arguments)
+        return all(found.get(slot) is _edge(tensors[slot]) for slot in self.arguments) and self._stores(found, arrays)
+
+    def _stores(self, nodes: dict[int, Any], arrays: Sequence[Any]) -> bool:
+        """Whether launches store, to the bit, what operators have stored in lists for their rules."""
+        filling = [(self.count + step, template.list_at) for step, template in enumerate(self.templates)
+                   if template is not None and template.list_at >= 0]
+        values = run_in_quiet(self.forward, (list(arrays),)) if filling else None
+        for slot, at in filling:
+            stored, expected = None if values is None else values[slot].stored, nodes[slot].consts[at]
+            if stored is None or len(stored) != len(expected) or not all(
+                    x.__class__ is y.__class__ is ndarray and x.dtype is y.dtype and x.shape == y.shape
+                    and x.tobytes() == y.tobytes() for x, y in zip(stored, expected, strict=True)):
+                return False
+        return True
 
 
 class _Result:

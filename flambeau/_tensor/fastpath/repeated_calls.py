@@ -106,7 +106,7 @@ def repeated(function: Callable[..., Any]) -> Callable[..., Any]:
         if launches.count(key) != CALLS - 1:
             result = function(*args, **kwargs)
             recorded = launches.candidate(key)
-            if recorded and recorded[2] is not None and not recorded[2].describes(result, tensors):
+            if recorded and recorded[2] is not None and not recorded[2].describes(result, tensors, arrays):
                 launches.refuse(key)
                 return result
             launches.consider(F32, key, tuple(arrays), _arrays(result), _prepared, observed.pop(key, None))

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from ...kernels.memory_format import is_channels_last
+from ...shapes import contiguous_strides
 from ..compiled.families import convolution as compiled_convolution
 from ..compiled.families import pooling as compiled_pooling
 
 #: the most elements of the operands of convolutions whose tables are kept
 SMALL_CONVOLUTION = 4096
+
+
+@functools.cache
+def _small_kernels() -> Any:
+    from ...kernels import small_convolution
+
+    return small_convolution
+
+
+@functools.lru_cache(512)
+def _are_channels_last(image: tuple[int, ...], weight: tuple[int, ...], itemsize: int) -> bool:
+    """Whether row-major operands of these shapes are channels-last as well."""
+    return any(is_channels_last(shape, tuple([step * itemsize for step in contiguous_strides(shape)]))
+               for shape in (image, weight))
+
 
 # ----- convolution ----------------------------------------------------------------------
 
@@ -29,9 +47,7 @@ def _conv_weight(output: Any, image: Any, geometry: Any) -> Any:
     if result is not None:
         return result
     if output.size + image.size < SMALL_CONVOLUTION:
-        from ...kernels import small_convolution
-
-        result = small_convolution.weight_gradient(output, image, geometry)
+        result = _small_kernels().weight_gradient(output, image, geometry)
         if result is not None:
             return result
     from ...kernels.convolution import conv_weight_grad
@@ -47,14 +63,16 @@ def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -
     if result is not None:
         return compiled_convolution.in_format_of_sequences(result, x) if x.ndim == 3 else result
     if x.size + weight.size < SMALL_CONVOLUTION:
-        from ...kernels import small_convolution
-
-        result = (small_convolution.input_gradient if transposed else small_convolution.forward)(x, weight, geometry)
+        small = _small_kernels()
+        result = (small.input_gradient if transposed else small.forward)(x, weight, geometry)
         if result is not None:
             if bias is not None:
                 result += bias.reshape(1, -1, *(1 for _ in geometry.spatial))
-            return compiled_convolution.in_format_of_sequences(result, x) if x.ndim == 3 else (
-                compiled_convolution.match_channels_last(result, x, weight))
+            if x.ndim == 3:
+                return compiled_convolution.in_format_of_sequences(result, x)
+            if _are_channels_last(x.shape, weight.shape, x.itemsize):
+                return compiled_convolution.match_channels_last(result, x, weight)
+            return result
     from ...kernels.convolution import conv_forward, conv_input_grad
 
     spatial, _, positions, stride, padding, dilation, groups = geometry
@@ -96,9 +114,7 @@ def _col2im(x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding: 
     area = prod(kernel_size)
     c = x.shape[1] // area
     if x.size < SMALL_CONVOLUTION:
-        from ...kernels import small_convolution
-
-        result = small_convolution.columns_to_images(
+        result = _small_kernels().columns_to_images(
             x, (n, c, *output_size), tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
         if result is not None:
             return result

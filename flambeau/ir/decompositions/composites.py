@@ -150,15 +150,15 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
                 return match_layout(result, x) if is_attention else result
         return fallback(*args, **params)
 
-    def launch(args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
+    def launch(args: Sequence[Any], params: dict[str, Any], filling: bool = False) -> Callable[..., Any] | None:
         if not codegen.available() or args[0].dtype is not F32:
             return None
         if args[0].size <= IN_DOUBLE and args[0].size < least:
             if not (in_double or rounded or (reduced and params.get("reduction") != "none")) or (
                     converting and _converts(args, params)):
                 return None
-            return launches.launch(args, params)
-        return programs.launch(args, params) if args[0].size >= least else None
+            return launches.launch(args, params, filling)
+        return programs.launch(args, params, filling) if args[0].size >= least else None
 
     run.launch = launch  # type: ignore[attr-defined]
     run.__name__ = run.__qualname__ = name
@@ -253,8 +253,12 @@ class ProgramCache:
             values[i][:] = [outputs[k] for k in indices]
         return _restructure(cached.result, outputs)
 
-    def launch(self, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Any] | None:
-        """The function of the arrays among these arguments that runs their program in one call; None: there is none."""
+    def launch(self, args: Sequence[Any], params: dict[str, Any], filling: bool = False) -> Callable[..., Any] | None:
+        """The function of the arrays among these arguments that runs their program in one call; None: there is none.
+
+        Args:
+            filling: whether it gives (result, what the list among the arguments gets...).
+        """
         key = _key([*args, *params.values()], params)[0]
         if self.run(args, params) is NO_RESULT:
             return None
@@ -269,12 +273,22 @@ class ProgramCache:
         from ...runtime.thread_pool import pool
 
         first = cached.result if cached.result.__class__ is int else cached.result[0]
-        if first != 0:
+        if first != 0 or (filling and len(cached.list_outputs) != 1):
             return None
         # the program holds the GIL while it runs, so that its arena is used by one call at a time
         memory, arena = allocate_aligned(program.execution_plan.arena)
         owners = memory, program  # of what `start` reads and writes
         (shape, dtype), *others = program.output_specs
+        if filling:
+            (_, stored), = cached.list_outputs
+
+            def fill(*arrays: np.ndarray, _owners: Any = owners) -> Any:
+                outputs, threads = [empty(shape, dtype), *[empty(*each) for each in others]], pool()
+                if start(threads, arena, *arrays, *outputs) is threads:
+                    return None
+                return outputs[0], *[outputs[k] for k in stored]
+
+            return fill
         if len(program.inputs) == 1 and not others and not program.execution_plan.steps_before_conditions:
             return lambda a, _owners=owners: start(pool(), arena, a, empty(shape, dtype))
 

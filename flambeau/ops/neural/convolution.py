@@ -8,6 +8,7 @@ Arrays are (N, C, *spatial), weights (O, C / groups, *kernel).
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any, NamedTuple
 
@@ -154,7 +155,17 @@ def geometry_of(input: Any, weight: Any, stride: Any, padding: Any, dilation: An
     Args:
         input, weight: shapes.
     """
-    spatial, kernel = tuple(input[2:]), tuple(weight[2:])
+    if _INTS.issuperset(map(type, (*input, *weight))):
+        return _known_geometry(tuple(input[2:]), tuple(weight[2:]), tuple(stride), tuple(padding), tuple(dilation),
+                               transposed, tuple(output_padding), groups)
+    return _geometry(tuple(input[2:]), tuple(weight[2:]), stride, padding, dilation, transposed, output_padding, groups)
+
+
+_INTS = frozenset((int,))
+
+
+def _geometry(spatial: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+              output_padding: Any, groups: int) -> Geometry:
     if transposed:
         image = tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in zip(
             spatial, stride, padding, dilation, kernel, output_padding, strict=True))
@@ -162,6 +173,9 @@ def geometry_of(input: Any, weight: Any, stride: Any, padding: Any, dilation: An
     positions = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, s, p, d, k in zip(
         spatial, stride, padding, dilation, kernel, strict=True))
     return Geometry(spatial, kernel, positions, tuple(stride), tuple(padding), tuple(dilation), groups)
+
+
+_known_geometry = functools.lru_cache(1024)(_geometry)
 
 
 def _unsupported_without_kernel(input, weight, bias=None, *, dilation, transposed, **_):
