@@ -74,13 +74,13 @@ def _implicit_or_given(outputs: Sequence[Any], gradients: Sequence[Any], batched
             shape = g._array.shape[1:] if batched else g._array.shape
             expected, dtype = known  # type: ignore[misc]
             if shape != expected:
-                if batched:
+                if batched:  # PyTorch's message leaves out one dimension more
                     raise RuntimeError(
                         "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
                         "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
                         f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
-                        f"{Size(shape)} and output[{i}] has a shape of {Size(expected)}. If you only want some tensors "
-                        "in `grad_output` to be considered batched, consider using vmap.")
+                        f"{Size(shape[1:])} and output[{i}] has a shape of {Size(expected)}. If you only want some "
+                        "tensors in `grad_output` to be considered batched, consider using vmap.")
                 raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] "
                                    f"has a shape of {Size(expected)}.")
             if (dtype.kind == "c") != (g._array.dtype.kind == "c"):

@@ -405,6 +405,8 @@ class FirstOrder(Optimizer):
                     if group.get("capturable") or group.get("fused") or (
                             group.get("foreach") and group.get("differentiable")):
                         self._check_unsupported(group)
+                    if group.get("differentiable"):  # whose updates may fail: before, all have their state
+                        self._initialize_all(group)
                     self._update(_traced_group(self, group) if special[0] else group)
             finally:
                 reset_state(token)
@@ -421,11 +423,15 @@ class FirstOrder(Optimizer):
         try:
             check_unsupported(type(self).__name__, group)
         except AssertionError as error:
-            if str(error).startswith("If capturable"):
-                for param, _, state in self._params_with_grad(group):
-                    if not state:
-                        self._initialize(param, state, group)
+            if str(error).startswith("If capturable") or type(self).__name__ not in _REFUSE_FIRST:
+                self._initialize_all(group)
             raise
+
+    def _initialize_all(self, group: dict[str, Any]) -> None:
+        """Make the state of the parameters with gradients that have none."""
+        for param, _, state in self._params_with_grad(group):
+            if not state:
+                self._initialize(param, state, group)
 
     def _params_with_grad(self, group: dict[str, Any]) -> Iterator[tuple[Tensor, Tensor, dict[str, Any]]]:
         """(parameter, gradient, state) of each parameter that has a gradient."""

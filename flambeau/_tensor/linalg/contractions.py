@@ -384,6 +384,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> torch.nn.functional.bilinear(torch.ones(1, 2), torch.ones(1, 3), torch.ones(1, 2, 3))
     tensor([[6.]])
     """
+    named = {"input1": input1, "input2": input2, "weight": weight} | ({} if bias is None else {"bias": bias})
+    if len({x.dtype for x in named.values()}) > 1:
+        got = ", ".join(f"{name}: {C_NAMES[x.dtype.name]}" for name, x in named.items())
+        raise RuntimeError(f"All tensors must have the same dtype, got {got}")
     s, t, w = _shape(input1), _shape(input2), _shape(weight)
     if len(s) != len(t):
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {len(s)} and {len(t)}")

@@ -51,11 +51,8 @@ def _check_channels(input: Tensor, params: dict[str, Tensor | None], training: b
                 raise RuntimeError(f"{name} should contain {channels} elements not {x._array.size}")
         elif name.startswith("running") and not training:
             raise RuntimeError(f"{name} must be defined in evaluation mode")
-    kind = input._array.dtype
     for x in params.values():
-        if x is not None and x._array.dtype != kind and not (kind in dtypes.NARROW and x._array.dtype == np.float32):
-            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of "
-                               f"{'Float' if kind in dtypes.NARROW else input.dtype.scalar_name}")
+        _check_mixed(input, x)
 
 
 def _update_running(average: Tensor | None, value: np.ndarray, momentum: float, factor: float = 1.0) -> None:
@@ -227,7 +224,8 @@ def _check_normalized(input: Tensor, normalized: tuple[int, ...], params: dict[s
     if not normalized:
         raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
                            "element, but got normalized_shape = []")
-    _check_mixed(input, *params.values())
+    if comma == ", ":  # of `layer_norm`
+        _check_mixed(input, *params.values())
     for name, x in params.items():
         if x is not None and x._array.shape != normalized:
             raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "

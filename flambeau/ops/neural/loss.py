@@ -243,7 +243,10 @@ def binary_cross_entropy_with_logits(xp, input, target, weight=None, pos_weight=
     """
     neg_log_sigmoid = xp.log1p(xp.exp(-xp.abs(input))) + xp.clamp_below(-input, 0)
     if pos_weight is not None:
-        broadcast_shapes(pos_weight.shape, target.shape)
+        shape = broadcast_shapes(pos_weight.shape, target.shape)
+        if shape != tuple(target.shape) and tuple(input.shape) == tuple(target.shape):
+            raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+                               f"{list(shape)}")
         neg_log_sigmoid = neg_log_sigmoid * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * input + neg_log_sigmoid
     return _reduce(xp, loss if weight is None else loss * weight, reduction)

@@ -328,6 +328,8 @@ def histc(xp, input, *, bins=100, min=0, max=0):
     >>> torch.histc(torch.tensor([1., 2., 1.]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
+    if isinstance(min, complex) or isinstance(max, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     return xp.histc(input, bins, min, max)
 
 

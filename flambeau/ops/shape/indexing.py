@@ -378,7 +378,7 @@ index_reduce.joint_vjp(_index_reduce_vjp)
 # ----- operators without a derivative ----------------------------------------
 
 
-@op(name="_not_differentiable", node="NotImplemented", expose=(), opmath=False)
+@op(name="_not_differentiable", node="torch::autograd::NotImplemented", expose=(), opmath=False)
 def _not_differentiable(xp, *inputs, value, of):
     """`value`, with a node whose backward raises an error."""
     return value
