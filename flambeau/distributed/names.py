@@ -32,7 +32,6 @@ def _rpc_is_available() -> bool:
 
 #: name below `torch.distributed` -> what is in it
 _CONTENTS: dict[str, dict[str, Any]] = {
-    "_composable": {"functions": "checkpoint replicate contract"},
     "algorithms._checkpoint": {},
     "algorithms._checkpoint.checkpoint_wrapper": {
         "classes": "CheckpointWrapper OffloadWrapper ActivationWrapper",

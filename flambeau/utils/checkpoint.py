@@ -214,9 +214,21 @@ def _replay_autocast(settings: tuple[bool, Any, bool] | None) -> contextlib.Abst
 # ----- non-reentrant ---------------------------------------------------------------------------
 
 
-def _checkpoint_non_reentrant(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *,
-                              preserve_rng_state: bool, context_fn: Callable[[], Contexts], determinism_check: str,
-                              debug: bool, early_stop: bool) -> Any:
+@contextlib.contextmanager
+def checkpointed_region(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *,
+                        preserve_rng_state: bool, context_fn: Callable[[], Contexts], determinism_check: str,
+                        debug: bool, early_stop: bool) -> Iterator[None]:
+    """A block in which what `function` does is recorded without saved tensors: backward calls it again.
+
+    Args:
+        function: does what the block does, with these arguments.
+        args, kwargs: its arguments.
+        preserve_rng_state, context_fn, determinism_check, debug, early_stop: as for `checkpoint`.
+
+    Raises:
+        ValueError: an argument is not supported, or its value is unknown.
+        RuntimeError: an exception in the block was suppressed.
+    """
     explain: Callable[[CheckpointError], NoReturn] | None = None
     if debug if _Settings.debug is None else _Settings.debug:
         if context_fn is not noop_context_fn:
@@ -235,15 +247,15 @@ def _checkpoint_non_reentrant(function: Callable[..., Any], args: tuple[Any, ...
             function(*inputs, **kwargs)
 
     if not grad_mode.get():
-        return function(*args, **kwargs)
+        yield
+        return
     region = Region(recompute, args, metadata_of, explain=explain,
                     early_stop=early_stop if _Settings.early_stop is None else _Settings.early_stop)
     with region.hooks(), forward_context:
-        result = function(*args, **kwargs)
+        yield
         region.forward_done = True
     if not region.forward_done:
         raise RuntimeError(_SUPPRESSED)
-    return result
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
@@ -302,9 +314,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
             if was_run:
                 return result
     if not use_reentrant:
-        return _checkpoint_non_reentrant(
-            function, args, kwargs, preserve_rng_state=preserve_rng_state, context_fn=context_fn,
-            determinism_check=determinism_check, debug=debug, early_stop=early_stop)
+        with checkpointed_region(function, args, kwargs, preserve_rng_state=preserve_rng_state, context_fn=context_fn,
+                                 determinism_check=determinism_check, debug=debug, early_stop=early_stop):
+            return function(*args, **kwargs)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if context_fn is not noop_context_fn or debug is not False:

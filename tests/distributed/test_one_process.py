@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 from contextlib import nullcontext
+
+import pytest
 
 import flambeau as torch
 from flambeau import nn
 from flambeau.autograd.graph import saved_tensors_hooks
+from flambeau.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
 from flambeau.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from flambeau.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from flambeau.utils.checkpoint import checkpoint
@@ -53,3 +58,45 @@ def test_large_arrays_are_gathered_from_one_process():
         received = [torch.zeros(3000)]
         dist.all_gather(received, x)
         assert torch.equal(received[0], x)
+
+
+class Tied(nn.Module):
+    """A weight under two names, in modules that are wrapped and one that is not."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.middle, self.head = nn.Embedding(5, 4), nn.Linear(4, 4), nn.Linear(4, 5, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, x):
+        return self.head(self.middle(self.embedding(x)))
+
+
+def test_whole_state_dicts_of_wrapped_modules_with_a_weight_under_two_names():
+    for _ in meshes(1):
+        model = Tied()
+        model.middle = FullyShardedDataParallel(model.middle)
+        model = FullyShardedDataParallel(model)
+        state = {name: value + 1 for name, value in model.state_dict().items()}
+        assert list(state) == ["embedding.weight", "middle.weight", "middle.bias", "head.weight"]
+        model.load_state_dict(state)
+        assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+        gc.collect()
+
+
+def test_hooks_and_whole_gradients_of_wrapped_modules():
+    for _ in meshes(1):
+        calls: list = []
+        hook = functools.partial(lambda calls, state, grad: calls.append((state, grad.mul_(2).shape)), calls)
+        model = FullyShardedDataParallel(nn.Linear(3, 2), sharding_strategy=ShardingStrategy.NO_SHARD)
+        model.register_comm_hook(7, hook)
+        model(torch.ones(4, 3)).sum().backward()
+        assert calls == [(7, (8,))]
+        assert [p.grad.full_tensor().unique().item() for p in model.parameters()] == [8, 8]
+        with FullyShardedDataParallel.summon_full_params(model, with_grads=True):
+            assert type(model.weight.grad) is torch.Tensor
+            model.weight.grad.zero_()
+        assert [p.grad.full_tensor().unique().item() for p in model.parameters()] == [0, 8]
+        with pytest.raises(AssertionError, match="already registered"):
+            model.register_comm_hook(None, print)
+        gc.collect()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..names import left_out
+from .checkpoint_activation import checkpoint
+from .contract import _get_registry, contract
+from .replicate import replicate
+
+__all__ = ["_get_registry", "checkpoint", "contract", "replicate"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "fsdp":
         return importlib.import_module(f"{__name__}.fsdp")
-    return getattr(left_out("_composable"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

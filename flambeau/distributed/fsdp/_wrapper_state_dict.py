@@ -53,7 +53,7 @@ def before_load(module: Any, state_dict: dict[str, Any], prefix: str, *others: A
     """The hook of a wrapper: names are those of parameters that are wrapped, and whole tensors become parts."""
     for key in [key for key in state_dict if key.startswith(prefix) and not key.startswith(prefix + PREFIX)]:
         state_dict[prefix + PREFIX + key[len(prefix):]] = state_dict.pop(key)
-    for name, param in module._fsdp_wrapped_module.named_parameters():
+    for name, param in module._fsdp_wrapped_module.named_parameters(remove_duplicate=False):
         key = prefix + PREFIX + name
         if key in state_dict and isinstance(param, DTensor):
             state_dict[key] = placed_as(state_dict[key], param)

@@ -98,6 +98,8 @@ class FullyShardedDataParallel(Module):
     >>> dist.destroy_process_group()
     """
 
+    _has_comm_hook = False
+
     def __init__(self, module: Module, process_group: Any = None, sharding_strategy: ShardingStrategy | None = None,
                  cpu_offload: CPUOffload | None = None, auto_wrap_policy: Any = None,
                  backward_prefetch: BackwardPrefetch | None = BackwardPrefetch.BACKWARD_PRE,
@@ -257,6 +259,34 @@ class FullyShardedDataParallel(Module):
         total = clip_grad_norm_(self.parameters(), float(max_norm), float(norm_type))
         return total.full_tensor() if isinstance(total, DTensor) else total
 
+    def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
+        """Set what averages gradients.
+
+        Args:
+            state: its first argument.
+            hook: `hook(state, gradients, output)` writes this process's part of the averages to `output`; with
+                `NO_SHARD`, `hook(state, gradients)` averages in place. Gradients are those of a wrapper, one after
+                another, the part of each process in a row.
+
+        Raises:
+            AssertionError: this is not the outermost wrapper, the strategy is a hybrid one, or there is a hook.
+            ValueError: it cannot be called (PyTorch's texts).
+        """
+        if not self.check_is_root():
+            raise AssertionError("register_comm_hook can only be called on a root instance.")
+        wrappers = FullyShardedDataParallel.fsdp_modules(self)
+        for each in wrappers:
+            if each.sharding_strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2):
+                raise AssertionError("Communication hook is not supported for hybrid strategies: "
+                                     f"{each.sharding_strategy}")
+            if each._has_comm_hook:
+                raise AssertionError("A communication hook is already registered")
+            if not callable(hook):
+                raise ValueError(f"The communication hook must be callable but got {hook}")
+            each._has_comm_hook = True
+            if each._fsdp_state.group is not None:
+                each._fsdp_state.group.comm_hook = state, hook
+
     @staticmethod
     @contextmanager
     def summon_full_params(module: Module, recurse: bool = True, writeback: bool = True, rank0_only: bool = False,
@@ -269,16 +299,13 @@ class FullyShardedDataParallel(Module):
             writeback: keep what is written to them.
             rank0_only: with `writeback`, an error; else without effect.
             offload_to_cpu: without effect.
-            with_grads: left out.
+            with_grads: whether they have their whole gradients; with `writeback`, what is written to those is kept.
 
         Raises:
-            NotImplementedError: `rank0_only` with `writeback` (PyTorch's text), or `with_grads`.
+            NotImplementedError: `rank0_only` with `writeback` (PyTorch's text).
         """
         if writeback and rank0_only:
             raise NotImplementedError("is not supported")
-        if with_grads:
-            raise NotImplementedError("summon_full_params: with_grads=True is not there; read `full_tensor()` of the "
-                                      "gradients instead")
         wrappers = FullyShardedDataParallel.fsdp_modules(module)
         if not recurse:
             wrappers = [m for m in wrappers if m is module]
@@ -286,6 +313,8 @@ class FullyShardedDataParallel(Module):
             each._summoned = True
             if each._fsdp_state.group is not None:
                 each._fsdp_state.group.unshard()
+                if with_grads:
+                    each._fsdp_state.group.gather_gradients()
         try:
             yield
         finally:
@@ -293,6 +322,8 @@ class FullyShardedDataParallel(Module):
                 each._summoned = False
                 group = each._fsdp_state.group
                 if group is not None:
+                    if with_grads:
+                        group.give_back_gradients(writeback)
                     if writeback:
                         group.write_back()
                     group.reshard()

@@ -300,7 +300,16 @@ class DistributedDataParallel(Module, Joinable):
         finally:
             DistributedDataParallel._active_ddp_module = None
             current_buckets.reset(outer)
-        if synchronizes:
+        return self._post_forward(output)
+
+    def _pre_forward(self, *inputs: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What precedes a forward pass of the module that hooks make; the arguments."""
+        self._before_forward()
+        return inputs, kwargs
+
+    def _post_forward(self, output: Any) -> Any:
+        """Expect a backward pass of a result; the result."""
+        if is_grad_enabled() and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
             searches = self.find_unused_parameters and not self.static_graph
             self.reducer.prepare_for_backward(_tensors_of(output) if searches else [])

@@ -160,6 +160,58 @@ def main(torch, rank, size):
     log("ZeRO", divided)
     log("ZeRO without its state", lambda: zero(nn.Linear(2, 2).parameters(), torch.optim.SGD, lr=0.1).state_dict())
 
+    # the same without wrappers, and with recomputation
+    composable = import_module(f"{torch.__name__}.distributed._composable")
+
+    def composed(kind):
+        model = nn.Sequential(seeded(nn.Linear, 4, 6), nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5), nn.Tanh()),
+                              nn.Linear(6, 2))
+        kinds = [type(m).__name__ for m in (composable.replicate(model), composable.checkpoint(model[1]))]
+        if kind == "hook":
+            model.register_comm_hook(None, hooks.fp16_compress_hook)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(4):
+            if kind == "accumulated":
+                model.set_requires_gradient_sync(step % 2 == 1)
+            torch.manual_seed(step)
+            (model(inputs(step)) ** 2).sum().backward()
+            if kind != "accumulated" or step % 2:
+                optimizer.step()
+                optimizer.zero_grad()
+        return kinds, type(model[:1]).__name__, list(model.state_dict()), model.state_dict()
+    for kind in ("plain", "hook", "accumulated"):
+        log(f"replicate and checkpoint, {kind}", lambda kind=kind: composed(kind))
+    log("replicate twice", lambda: composable.replicate(composable.replicate(nn.Linear(2, 2))))
+    log("reentrant", lambda: composable.checkpoint(nn.Linear(2, 2), use_reentrant=True))
+    log("unknown option", lambda: composable.checkpoint(nn.Linear(2, 2), other=1))
+    log("device_id", lambda: composable.replicate(nn.Linear(2, 2), device_id="cpu"))
+
+    def renamed():
+        @composable.contract()
+        def wrap(module):
+            return nn.Sequential(module)
+        return wrap(nn.Linear(2, 2, bias=False))
+    log("other names", renamed)
+
+    fsdp = import_module(f"{torch.__name__}.distributed.fsdp")
+    fsdp_hooks = import_module(f"{torch.__name__}.distributed.algorithms._comm_hooks.default_hooks")
+
+    def sharded(hook, strategy):
+        model = fsdp.FullyShardedDataParallel(
+            nn.Sequential(seeded(nn.Linear, 4, 6), nn.Tanh(), nn.Linear(6, 2)), use_orig_params=True,
+            device_id=torch.device("cpu"), sharding_strategy=getattr(fsdp.ShardingStrategy, strategy))
+        model.register_comm_hook(fsdp_hooks.LowPrecisionState(dist.group.WORLD), getattr(fsdp_hooks, hook))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(3):
+            (model(inputs(step)) ** 2).sum().backward()
+            with fsdp.FullyShardedDataParallel.summon_full_params(model, with_grads=True):
+                grads = [p.grad.clone() for p in model.parameters()]
+            optimizer.step()
+            optimizer.zero_grad()
+        return grads, model.state_dict()
+    for hook, strategy in (("reduce_scatter_hook", "FULL_SHARD"), ("allreduce_hook", "NO_SHARD")):
+        log(f"{hook} with {strategy}", lambda hook=hook, strategy=strategy: sharded(hook, strategy))
+
     # errors
     log("no parameters", lambda: ddp(nn.ReLU()))
     log("twice", lambda: [m := ddp(nn.Linear(2, 2)), m.register_comm_hook(None, hooks.allreduce_hook),

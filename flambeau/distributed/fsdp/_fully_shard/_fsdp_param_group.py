@@ -30,6 +30,12 @@ class Reduction:
         if self.work is not None:
             self.work.wait()
         mesh, group = self.group.mesh, self.group
+        if group.comm_hook is not None:
+            if mesh.shard_size == 1:  # whole gradients: nothing was scattered
+                state, hook = group.comm_hook
+                hook(state, self.output)
+            self._add()
+            return
         if mesh.replicate_group is not None and mesh.replicate_size > 1 and group.all_reduce_grads:
             all_reduce(self.output, ReduceOp.SUM, mesh.replicate_group)
         factor = group.divide_factor
@@ -37,6 +43,9 @@ class Reduction:
             factor = mesh.shard_size * (mesh.replicate_size if group.all_reduce_grads else 1)
         if factor != 1:
             self.output.div_(factor)
+        self._add()
+
+    def _add(self) -> None:
         at = 0
         for member in self.members:
             count = member.sharded_param._local_tensor.numel()
@@ -57,7 +66,11 @@ class FSDPParamGroup:
         smaller_mesh: the mesh that parameters are cut over after a forward pass; None: that of the parameters.
         reduce_grads: whether gradients are reduced after a backward pass.
         bytes_gathered: bytes of whole parameters that were made.
+        comm_hook: (state, function) that averages gradients: `function(state, gradients, output)`, or without `output`
+            where each process has whole parameters.
     """
+
+    comm_hook: tuple[Any, Any] | None = None
 
     def __init__(self, params: list[FSDPParam], mesh: DataParallelMesh, policy: MixedPrecisionPolicy) -> None:
         self.params, self.mesh, self.policy = params, mesh, policy
@@ -172,6 +185,26 @@ class FSDPParamGroup:
             local = param.sharded_param._local_tensor
             local.copy_(own.to(dtype=local.dtype))
 
+    def gather_gradients(self) -> None:
+        """Give the whole parameters their whole gradients."""
+        for param in self.params:
+            grad = param.sharded_param.grad
+            if grad is not None and param.inner is None:
+                param.unsharded_param.grad = grad.full_tensor().to(dtype=param.unsharded_param.dtype)
+
+    def give_back_gradients(self, write_back: bool) -> None:
+        """Take whole gradients away from the whole parameters.
+
+        Args:
+            write_back: whether this process's parts of them become those of the parts.
+        """
+        for param in self.params:
+            whole, grad = param.unsharded_param.grad, param.sharded_param.grad
+            param.unsharded_param.grad = None
+            if write_back and whole is not None and grad is not None:
+                own = wrap(whole._array[param.bounds(self.mesh.shard_rank)].copy())
+                grad._local_tensor.copy_(own.to(dtype=grad.dtype))
+
     # ----- reducing -----
 
     def has_gradients(self) -> bool:
@@ -213,6 +246,10 @@ class FSDPParamGroup:
             output = wrap(send.reshape(-1))
         else:
             output = wrap(np.empty(total, dtype.numpy))
+        if size > 1 and self.comm_hook is not None:
+            state, hook = self.comm_hook
+            hook(state, wrap(send.reshape(-1)), output)
+        elif size > 1:
             work = reduce_scatter_tensor(output, wrap(send.reshape(-1)), ReduceOp.SUM, self.mesh.shard_group,
                                          async_op=async_op)
         return Reduction(self, [param for param, _ in members], output, work)
