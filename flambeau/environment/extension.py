@@ -60,8 +60,10 @@ def _get_accelerator(check: bool | None = None) -> devices.device:
     return devices.device("cpu")
 
 
-def _is_alias_of(first: Tensor, second: Tensor) -> bool:
-    """Whether two tensors share their storage."""
+def _is_alias_of(first: Any, second: Any) -> bool:
+    """Whether two tensors share their storage; a container shares none."""
+    if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
+        return False
     return address(owner(first._array)) == address(owner(second._array))
 
 
@@ -274,7 +276,9 @@ vars().update({_name: refusing_class(f"torch._C.{_name}", _TORCHSCRIPT) for _nam
 #: names of `dispatcher`, beside those that start with `_dispatch_`
 _OF_DISPATCHER = frozenset(("_infer_size", "_jit_get_all_schemas", "_jit_get_schemas_for_operator", "parse_schema"))
 #: names of `torch._C` that are defined elsewhere
-_DEFINED_IN = {"FileCheck": "testing.file_check", "FunctionSchema": "ops.schemas", "Argument": "ops.schemas"}
+_DEFINED_IN = {"FileCheck": "testing.file_check", "FunctionSchema": "ops.schemas", "Argument": "ops.schemas",
+               **dict.fromkeys(("_SchemaInfo", "_SchemaArgument", "_SchemaArgType", "_overlaps"),
+                               "environment.schema_info")}
 _jit_script_compile = refusing_function("torch._C._jit_script_compile", _TORCHSCRIPT)
 
 
@@ -284,7 +288,8 @@ def __getattr__(name: str) -> Any:
 
         return extension
     if name in _DEFINED_IN:
-        return getattr(importlib.import_module(f"{__package__.rpartition('.')[0]}.{_DEFINED_IN[name]}"), name)
+        module = importlib.import_module(f"{__package__.rpartition('.')[0]}.{_DEFINED_IN[name]}")
+        return getattr(module, name.lstrip("_"))
     if name == "_profiler":
         from . import profiler_extension
 

@@ -19,7 +19,7 @@ from ..tensor import Tensor
 
 #: name in a schema -> the names that declarations use instead
 _OTHER_NAMES = {"self": ("input", "A", "B", "L", "base", "x"), "x": ("input",), "b": ("B",), "input2": ("L",),
-                "grad_output": ("grad", "g")}
+                "grad_output": ("grad", "g"), "upscale_factor": ("factor",), "downscale_factor": ("factor",)}
 
 
 @functools.cache
@@ -214,7 +214,7 @@ def _schema_of(op: Op) -> FunctionSchema:
     parts = ["Tensor[] " + name if op.variadic and name == op.inputs[-1] else
              ("Tensor " if i < required else "Tensor? ") + name for i, name in enumerate(op.inputs)]
     if op.params:
-        parts += ["*", *(f"Any {name}" for name in op.params)]
+        parts += ["*", *(f"Any {name}=None" if name in op.defaults else f"Any {name}" for name in op.params)]
     returns = "Tensor[]" if op.tensor_list else "Tensor" if op.n_outputs == 1 else (
         f"({', '.join(['Tensor'] * op.n_outputs)})")
     return FunctionSchema(f"flambeau::{op.name}({', '.join(parts)}) -> {returns}")

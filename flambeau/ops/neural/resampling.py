@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from ...devices import contiguous_format
 from ..declare import linear
 from .upsampling_modes import UPSAMPLING
 
@@ -51,7 +52,7 @@ def pixel_shuffle(xp, input, *, factor):
     k, inner = len(batch), channels // (factor * factor)
     split = xp.reshape(input, (*batch, inner, factor, factor, height, width))
     moved = xp.permute(split, (*range(k), k, k + 3, k + 1, k + 4, k + 2))
-    return xp.reshape(moved, (*batch, inner, height * factor, width * factor))
+    return xp.reshape(xp.clone(moved, contiguous_format), (*batch, inner, height * factor, width * factor))
 
 
 @linear(key="_pixel_unshuffle", node="PixelUnshuffleBackward0", **_IMAGE)
@@ -61,7 +62,8 @@ def pixel_unshuffle(xp, input, *, factor):
     k = len(batch)
     split = xp.reshape(input, (*batch, channels, height // factor, factor, width // factor, factor))
     moved = xp.permute(split, (*range(k), k, k + 2, k + 4, k + 1, k + 3))
-    return xp.reshape(moved, (*batch, channels * factor * factor, height // factor, width // factor))
+    shape = *batch, channels * factor * factor, height // factor, width // factor
+    return xp.reshape(xp.clone(moved, contiguous_format), shape)
 
 
 pixel_shuffle.vjp(input=lambda xp, g, factor: xp._pixel_unshuffle(g, factor=factor))
@@ -73,7 +75,7 @@ def channel_shuffle(xp, input, *, groups):
     """The channels of (N, C, ...) as (groups, C / groups), transposed."""
     batch, channels, *space = input.shape
     split = xp.reshape(input, (batch, groups, channels // groups, prod(space)))
-    return xp.reshape(xp.permute(split, (0, 2, 1, 3)), (batch, channels, *space))
+    return xp.reshape(xp.clone(xp.permute(split, (0, 2, 1, 3)), contiguous_format), (batch, channels, *space))
 
 
 @channel_shuffle.vmap
