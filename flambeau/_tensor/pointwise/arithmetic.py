@@ -403,8 +403,10 @@ def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
     >>> torch.round(torch.tensor([1.25, -2.7]), decimals=1)
     tensor([ 1.2000, -2.7000])
     """
-    if decimals == 0:
+    if decimals == 0 and decimals.__class__ is not float:
         return _round(input, out=out)
+    if decimals.__class__ is float:
+        raise TypeError("round(): argument 'decimals' must be int, not float")
     return _call("_round_decimals", input, decimals=decimals, out=out)
 
 

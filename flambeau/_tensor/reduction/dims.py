@@ -64,6 +64,8 @@ def dims(name: str, dim: Any, *signatures: str) -> Any:
                             f"must be tuple of ints,but got {type(dim[at]).__name__}\"")
         return result
     index = as_index(dim)
+    if index is None and isinstance(dim, Tensor) and dim._array.ndim == 1 and dim._array.dtype.kind in "iu":
+        return dims(name, tuple(dim))  # a sequence of integers, too
     if index is None:
         if name in _ONE_SIGNATURE:
             raise TypeError(f"{name}(): argument 'dim' (position 1) must be tuple of ints, not {type(dim).__name__}")
@@ -91,7 +93,7 @@ def take_numpy_names(name: str, names: dict[str, Any], dim: Any, keepdim: Any) -
     unknown = [key for key in names if key not in ("axis", "keepdims")]
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
-    if "axis" in names and isinstance(dim, (int, tuple, list)):
+    if "axis" in names and dim.__class__ in (int, tuple, list) and dim != ():
         raise TypeError(f"{name}() got multiple values for argument 'dim'")  # a guard says more
     return names.get("axis", dim), names.get("keepdims", keepdim)
 

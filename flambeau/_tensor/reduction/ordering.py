@@ -114,6 +114,10 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     >>> torch.unique(torch.tensor([3, 1, 3]))
     tensor([1, 3])
     """
+    for name, value in (("sorted", sorted), ("return_inverse", return_inverse), ("return_counts", return_counts)):
+        if not isinstance(value, (bool, np.bool_)):
+            called = "_unique2" if dim is None else "unique_dim"
+            raise TypeError(f"{called}(): argument '{name}' must be bool, not {type(value).__name__}")
     if dim is None:
         result = apply(REGISTRY["_unique_all"], [input])
     else:

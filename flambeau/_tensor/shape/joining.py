@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations as _combinations
 from itertools import combinations_with_replacement as _with_replacement
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -619,13 +620,18 @@ def _triangle(upper: bool) -> Any:
     name = "triu_indices" if upper else "tril_indices"
 
     def call(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None,
-             requires_grad: bool = False) -> Tensor:
+             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+        row, col, offset = index(row), index(col), index(offset)
         if row < 0 or col < 0:
             which, n = ("row", row) if row < 0 else ("col", col)
             raise RuntimeError(f"{which} must be non-negative, got{n}")
         dtype = dtypes.int64 if dtype is None else dtypes.of_argument(dtype, name)
         if dtype not in (dtypes.int32, dtypes.int64):
             raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.scalar_name}'")
+        if pin_memory:
+            from ..creation.from_data import refuse_pinned
+
+            refuse_pinned()
         found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
         result = np.stack(found).astype(dtype.numpy)
         if special[0]:

@@ -491,6 +491,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     >>> torch.movedim(torch.ones(2, 3, 5), 0, 2).shape
     flambeau.Size([3, 5, 2])
     """
+    if isinstance(source, int) != isinstance(destination, int):
+        raise TypeError("movedim(): source and destination must both be int, or both tuples")  # a guard says more
     sources = (source,) if isinstance(source, int) else tuple(source)
     targets = (destination,) if isinstance(destination, int) else tuple(destination)
     n = input._array.ndim

@@ -33,6 +33,10 @@ __all__ = ["as_strided", "as_strided_copy", "as_strided_scatter", "is_same_size"
 # ----- views by strides ----------------------------------------------------------------------
 
 
+#: classes of numbers that are no positions
+_NO_INTEGERS = frozenset((bool, float))
+
+
 @known_views
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` slices from `start` on along dimension `dim`, a view.
@@ -41,8 +45,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     >>> torch.narrow(torch.arange(4), 0, 1, 2)
     tensor([1, 2])
     """
-    if start.__class__ is bool or length.__class__ is bool:
-        raise TypeError("narrow(): start and length must be int, not bool")
+    if start.__class__ in _NO_INTEGERS or length.__class__ in _NO_INTEGERS:
+        raise TypeError("narrow(): start and length must be int")  # a guard says more
     if isinstance(start, Tensor):
         if start._array.ndim or start._array.dtype.kind not in "iu":
             raise RuntimeError("start must be an 0-dim integral Tensor.")
