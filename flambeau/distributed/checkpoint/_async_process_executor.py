@@ -7,11 +7,12 @@ import contextlib
 import os
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from ... import distributed as dist
-from ... import multiprocessing as mp
 from ...c10d.process_group import ProcessGroup
 from .metadata import STATE_DICT_TYPE, Metadata
 from .planner import SavePlanner
@@ -61,12 +62,14 @@ class _AsyncCheckpointProcess:
 
     Args:
         info: where it meets the others.
+        save: what writes.
     """
 
-    def __init__(self, info: _ProcessGroupInitInfo) -> None:
-        context = mp.get_context("spawn")
+    def __init__(self, info: _ProcessGroupInitInfo, save: Callable[..., Metadata]) -> None:
+        # a module above this one, with which tensors are sent in shared memory
+        context = import_module(f"{__name__.partition('.')[0]}.multiprocessing").get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(info, theirs), daemon=True)
+        self._process = context.Process(target=_serve, args=(info, theirs, save), daemon=True)
         self._process.start()
         theirs.close()  # so that a read ends if the process does
         self._answer(_START_SECONDS)
@@ -102,10 +105,8 @@ class _AsyncCheckpointProcess:
                 self._process.terminate()
 
 
-def _serve(info: _ProcessGroupInitInfo, pipe: Any) -> None:
+def _serve(info: _ProcessGroupInitInfo, pipe: Any, save: Callable[..., Metadata]) -> None:
     """In the writing process: write checkpoints until there are no more."""
-    from .state_dict_saver import save
-
     try:
         os.environ.update(TORCHELASTIC_USE_AGENT_STORE="False", MASTER_ADDR=info.address, MASTER_PORT=str(info.port),
                           LOCAL_RANK=str(info.local_rank), RANK=str(info.rank), WORLD_SIZE=str(info.world_size))
@@ -136,12 +137,13 @@ _process: _AsyncCheckpointProcess | None = None
 _lock = threading.Lock()
 
 
-def save_in_process(state_dict: STATE_DICT_TYPE, info: _ProcessGroupInitInfo | None, checkpoint_id: Any,
-                    storage_writer: StorageWriter | None, planner: SavePlanner | None, no_dist: bool,
-                    use_collectives: bool) -> Metadata:
+def save_in_process(save: Callable[..., Metadata], state_dict: STATE_DICT_TYPE, info: _ProcessGroupInitInfo | None,
+                    checkpoint_id: Any, storage_writer: StorageWriter | None, planner: SavePlanner | None,
+                    no_dist: bool, use_collectives: bool) -> Metadata:
     """Write a checkpoint in the process beside this one, which is started at the first.
 
     Args:
+        save: what writes there.
         state_dict: a copy, which is sent there.
         info: where the writing processes meet; needed for the first.
         checkpoint_id, storage_writer, planner, no_dist, use_collectives: as for `save`.
@@ -150,7 +152,7 @@ def save_in_process(state_dict: STATE_DICT_TYPE, info: _ProcessGroupInitInfo | N
     with _lock:
         if _process is None:
             assert info is not None, "pg_init_info must not be None when _CHECKPOINT_PROCESS is None"
-            _process = _AsyncCheckpointProcess(info)
+            _process = _AsyncCheckpointProcess(info, save)
     return _process.save(state_dict, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner,
                          no_dist=no_dist, use_collectives=use_collectives)
 

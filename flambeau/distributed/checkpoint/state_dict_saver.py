@@ -168,7 +168,8 @@ def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: _PathLike | None =
         def write() -> Metadata:
             copied = staged.result() if isinstance(staged, Future) else staged
             if elsewhere:
-                return save_in_process(copied, info, checkpoint_id, storage_writer, planner, no_dist, use_collectives)
+                return save_in_process(save, copied, info, checkpoint_id, storage_writer, planner, no_dist,
+                                       use_collectives)
             return save(copied, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner,
                         process_group=background.group, no_dist=no_dist, use_collectives=use_collectives)
 

@@ -85,6 +85,7 @@ class Rule(NamedTuple):
 #: key or name of an operator -> its rule
 RULES: dict[str, Rule] = {}
 _KEYS: dict[int, str] = {}
+_FOUND: dict[int, Rule | None] = {}  # by id of an operator; the registry keeps operators
 
 
 def rule(*names: str, localize: Localize | None = None, run: Run | None = None,
@@ -108,11 +109,16 @@ def rule(*names: str, localize: Localize | None = None, run: Run | None = None,
 
 def rule_of(op: Op) -> Rule | None:
     """The rule of an operator."""
+    known = id(op)
+    if known in _FOUND:
+        return _FOUND[known]
     if len(_KEYS) != len(REGISTRY):
         _KEYS.update((id(each), key) for key, each in REGISTRY.items())
-    key = _KEYS.get(id(op), op.name)
-    found = RULES.get(key) or RULES.get(op.name)
-    return RULES.get(f"kind {op.kind}") if found is None else found
+    key = _KEYS.get(known, op.name)
+    found = RULES.get(key) or RULES.get(op.name) or RULES.get(f"kind {op.kind}")
+    if known in _KEYS:
+        _FOUND[known] = found
+    return found
 
 
 _LATENCY = 1.0  # of a collective, in bytes: decides between strategies for empty tensors
