@@ -54,6 +54,12 @@ def _embedding(builder: Any, func: Any, args: Any, kwargs: Any) -> Any:
                                                  given["scale_grad_by_freq"], given["sparse"]), {}, func, args, kwargs)
 
 
+def _embedding_bag(builder: Any, func: Any, args: Any, kwargs: Any) -> Any:
+    if name_of(func).startswith("torch.nn."):  # takes the weight after the indices; calls the operator itself
+        return NotImplemented
+    return generic("embedding_bag", builder, func, args, kwargs)
+
+
 def _layer_norm(builder: Any, func: Any, args: Any, kwargs: Any) -> Any:
     given = bound("input normalized_shape weight bias eps", {"weight": None, "bias": None, "eps": 1e-5}, args, kwargs)
     return call(builder, overload("layer_norm"), (given["input"], list(given["normalized_shape"]), given["weight"],
@@ -287,7 +293,8 @@ def _recurrent_metadata(x: Any, hx: Any, params: Any, has_biases: bool, num_laye
 NEURAL: dict[str, Lowering] = {
     "linear": _linear, "softmax": _softmax("softmax"), "log_softmax": _softmax("log_softmax"),
     "dropout": _dropout("dropout"), "alpha_dropout": _dropout("alpha_dropout"),
-    "feature_dropout": _dropout("feature_dropout"), "embedding": _embedding, "layer_norm": _layer_norm,
+    "feature_dropout": _dropout("feature_dropout"), "embedding": _embedding,
+    "embedding_bag": _embedding_bag, "layer_norm": _layer_norm,
     "group_norm": _group_norm, "batch_norm": _batch_norm, "instance_norm": _instance_norm,
     "cross_entropy": _cross_entropy, "nll_loss": _nll_loss, "mse_loss": _broadcast_loss("mse_loss"),
     "l1_loss": _broadcast_loss("l1_loss"), "smooth_l1_loss": _broadcast_loss("smooth_l1_loss", "beta"),

@@ -18,13 +18,17 @@ def _embedding_bag(c: Converter, weight: Any, indices: Any, offsets: Any, scale_
     if mode == _MAX or padding_idx is not None:
         raise c.fail("maxima of bags, or a row that is skipped")
     dtype = c.dtype(weight)
-    rows = c.op("Gather", c.x(weight), c.x(indices, torch.int64))
-    if per_sample_weights is not None:
-        rows = c.op("Mul", rows, c.op("Unsqueeze", c.x(per_sample_weights), c.const([1])))
-    starts = c.x(offsets, torch.int64)
-    if include_last_offset:
+    starts, index = c.x(offsets, torch.int64), c.x(indices, torch.int64)
+    factors = None if per_sample_weights is None else c.x(per_sample_weights)
+    if include_last_offset:  # what follows the last bag is in none
+        end = c.op("Slice", starts, c.const([-1]), c.const([1 << 62]), c.const([0]))
         starts = c.op("Slice", starts, c.const([0]), c.const([-1]), c.const([0]))
-    count = c.op("Shape", c.x(indices))
+        index = c.op("Slice", index, c.const([0]), end, c.const([0]))
+        factors = None if factors is None else c.op("Slice", factors, c.const([0]), end, c.const([0]))
+    rows = c.op("Gather", c.x(weight), index)
+    if factors is not None:
+        rows = c.op("Mul", rows, c.op("Unsqueeze", factors, c.const([1])))
+    count = c.op("Shape", index)
     number = c.op("Squeeze", count, c.const([0]))
     places = c.op("Unsqueeze", c.op("Range", c.const(0), number, c.const(1)), c.const([1]))
     began = c.op("Cast", c.op("GreaterOrEqual", places, c.op("Unsqueeze", starts, c.const([0]))),
