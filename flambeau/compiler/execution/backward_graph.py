@@ -128,8 +128,9 @@ class BackwardGraph:
                 in_backward.add(value)
         saved: dict[Value, None] = {}
         leaves: dict[Value, None] = {}
+        results = set(gradients)
         for value in [*order, *gradients]:
-            for arg in (value.args if value in in_backward else (value,) if value in gradients else ()):
+            for arg in (value.args if value in in_backward else (value,) if value in results else ()):
                 base = arg.base
                 if base in in_backward or base.op == "constant":
                     continue
