@@ -20,7 +20,7 @@ from .._tensor.overriding.dispatch import dispatch_modes, without_handlers
 from .._tensor.overriding.entry_points import note_instance
 from .._tensor.overriding.protocol import DISABLED
 from .._tensor.tensor import wrap
-from ..backends.elementless_array import addresses_of, without_elements
+from ..backends.elementless_array import WrapperArray, without_elements
 from ..ops.overloads import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
@@ -202,7 +202,7 @@ def layer_aten(name: str, overload: str = "default") -> OpOverload:
 
 def _fake(mode: FakeTensorMode, array: Any, device: Any, constant: Any = None, requires_grad: bool = False) -> Any:
     """A fake tensor on the addresses of an array, which are never read."""
-    out = wrap(addresses_of(array), FakeTensor)
+    out = wrap(without_elements(array, WrapperArray), FakeTensor)
     out.fake_mode, out.constant = mode, constant
     out.fake_device = device if isinstance(device, devices.device) else devices.device(device)
     note_instance(out)

@@ -28,7 +28,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
-from ..backends.elementless_array import MetaArray
+from ..backends.elementless_array import ElementlessArray, MetaArray
 from ..backends.sparse_array import check_same_storage, size_in_bytes
 from ..devices import CPU, META, device
 from ..engine.nodes.hooks import HookDict
@@ -517,7 +517,7 @@ def wrap(array: np.ndarray, cls: type = Tensor) -> Any:
     out._output_nr = 0
     if active_transforms[0]:
         out._transform_depth = len(transform_stack.get())
-    if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0]:
+    if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0] and not isinstance(array, ElementlessArray):
         LARGE_SEEN[0] = True
     if cls is not Tensor:
         note_instance(out)

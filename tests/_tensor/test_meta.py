@@ -11,6 +11,7 @@ import pytest
 
 import flambeau
 from flambeau._tensor.overriding.entry_points import in_use
+from flambeau.backends.compiled.thresholds import LARGE_SEEN
 from flambeau.modes import dispatch_in_use, special
 
 PROGRAMS = {
@@ -104,6 +105,10 @@ def test_program(name: str) -> None:
 
 def test_a_meta_tensor_changes_nothing_for_others() -> None:
     """Its array alone tells operators of it: no mode is counted, and no public function is replaced."""
+    large_seen, LARGE_SEEN[0] = LARGE_SEEN[0], False
+    (flambeau.empty(1 << 12, 1 << 12, device="meta").t() + 1)[0].clone()
+    assert not LARGE_SEEN[0]  # small operators do not look for large arrays
+    LARGE_SEEN[0] = large_seen
     before = special[0], dispatch_in_use[0], in_use[0]
     x = flambeau.empty(2, device="meta", requires_grad=True)
     (x.exp() + flambeau.nn.Parameter(x)).sum().backward()

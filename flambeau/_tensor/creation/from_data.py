@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import config, devices, dtypes
 from ...backends.bit_views import resolve
+from ...backends.elementless_array import without_elements
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar, writable
 from ...backends.numpy.uninitialized import fill_uninitialized
 from ...dtypes import dtype as dtype_type
@@ -22,7 +23,7 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
-from ..meta import is_meta, make_meta, mark_meta
+from ..meta import is_meta, make_meta, mark_meta, reserved_like
 from ..storage import TypedStorage, UntypedStorage, attach_storage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
@@ -44,17 +45,17 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
     Raises:
         RuntimeError: `requires_grad` for an integer dtype.
     """
-    out: Tensor = wrap(array)
     if array.dtype is dtypes.COMPLEX32:
         warn_of_complex_half()
-    if unset and filled_memory[0]:
-        fill_uninitialized(array)
     target = devices.CPU if device is None and devices.ambient[0] is None else devices.storage_device(device)
     if target is devices.META:
-        make_meta(out)
-    elif target is not devices.CPU:
+        array = without_elements(reserved_like(array))
+    elif unset and filled_memory[0]:
+        fill_uninitialized(array)
+    out: Tensor = wrap(array)
+    if target is not devices.CPU and target is not devices.META:
         out = handlers.transfer(out, target)
-    elif special[0]:
+    elif special[0] and target is devices.CPU:
         notify_created(array, unset)
     if requires_grad:
         if array.dtype.kind not in "fcV":

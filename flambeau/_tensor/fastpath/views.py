@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled.thresholds import LARGE_SEEN, MIN_ELEMENTS
+from ...backends.elementless_array import ElementlessArray
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.rules.inlined_rules import plan_of
 from ...modes import active_transforms, inference_used, transform_stack
@@ -54,7 +55,7 @@ def view_function(key: str, *names: str) -> Callable[..., Tensor]:
         out._output_nr = 0
         if active_transforms[0]:
             out._transform_depth = len(transform_stack.get())
-        if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0]:
+        if not LARGE_SEEN[0] and array.size > MIN_ELEMENTS[0] and not isinstance(array, ElementlessArray):
             LARGE_SEEN[0] = True
         counter: Any = source._counter
         if counter is None:
