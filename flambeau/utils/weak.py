@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import weakref
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
@@ -132,6 +133,17 @@ class WeakIdKeyDictionary(MutableMapping):
         new = self.copy()
         new.update(other)
         return new
+
+    def __ror__(self, other: Any) -> WeakIdKeyDictionary:
+        new = self.__class__(None, self.ref_type)
+        new.update(other)
+        new.update(self)
+        return new
+
+    def update(self, dict: Any = None, **kwargs: Any) -> None:  # type: ignore[override]
+        """Set the entries of a mapping or of (key, value) pairs."""
+        for entries in ({} if dict is None else dict, kwargs):
+            super().update(entries if hasattr(entries, "items") else builtins.dict(entries))
 
     def __ior__(self, other: Any) -> WeakIdKeyDictionary:
         self.update(other)

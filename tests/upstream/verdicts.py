@@ -101,8 +101,22 @@ def tests_of(module: ModuleType, pattern: str | None) -> list[unittest.TestCase]
             for name in unittest.defaultTestLoader.getTestCaseNames(value):
                 full = f"{value.__name__}::{name}"
                 if pattern is None or pattern in full or fnmatch.fnmatchcase(full, pattern):
-                    tests.append(value(name))
+                    tests.append(_made(value, name))
     return tests
+
+
+def _made(case: type[unittest.TestCase], name: str) -> unittest.TestCase:
+    """A test of a class; one that fails if the class cannot be instantiated."""
+    try:
+        return case(name)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+
+        def fail(self: unittest.TestCase) -> None:
+            self.fail(message)
+
+        made: type[unittest.TestCase] = type(case.__name__, (unittest.TestCase,), {name: fail})
+        return made(name)
 
 
 @contextlib.contextmanager
