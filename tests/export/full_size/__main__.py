@@ -1,21 +1,25 @@
 """Save models of their published sizes in every form, run them, and compare with eager results.
 
-    python -m tests.export.full_size [names] [--forms so wasm onnx arm]
+    python -m tests.export.full_size [names] [--forms so wasm browser onnx arm]
 
 A line for each model: its parameters, and for each form the largest difference of a result, by the result's scale. `so`
-is called from a C program, `wasm` runs in Node, `onnx` in onnxruntime, and `arm` under qemu-aarch64, statically linked.
+is called from a C program, `wasm` runs in Node, `browser` is the same module in headless Chromium, `onnx` runs in
+onnxruntime, and `arm` under qemu-aarch64, statically linked.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.server
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,8 @@ from tests.export.full_size.catalogue import MODELS
 Arrays = Sequence[np.ndarray]
 #: the greatest difference that counts as equal
 TOLERANCE = 2e-4
+#: how long a page may take
+BROWSER_SECONDS = 120
 
 _SCRIPT = """
 import { readFileSync, writeFileSync } from "node:fs";
@@ -47,6 +53,25 @@ if (ArrayBuffer.isView(results)) results = [results];
 Object.values(results).forEach((each, i) => writeFileSync(`output${i}`, new Uint8Array(each.buffer, each.byteOffset,
   each.byteLength)));
 """
+_PAGE = """<!doctype html><body><script type="module">
+const kinds = { f4: Float32Array, i8: BigInt64Array };
+const send = (path, body) => fetch(path, { method: "POST", body });
+try {
+  const { load } = await import("./MODEL.mjs");
+  const model = await load();
+  const inputs = [];
+  for (const [kind, file] of await (await fetch("inputs.json")).json()) {
+    inputs.push(new kinds[kind](await (await fetch(file)).arrayBuffer()));
+  }
+  let results = model(...inputs);
+  if (ArrayBuffer.isView(results)) results = [results];
+  let i = 0;
+  for (const each of Object.values(results)) await send(`output${i++}`, each);
+  await send("done", "");
+} catch (error) {
+  await send("done", `${error}`);
+}
+</script></body>"""
 _MAIN = """
 #include <stdint.h>
 #include <stdio.h>
@@ -75,14 +100,53 @@ def in_c(program: Any, name: str, args: Arrays, expected: Arrays, folder: Path) 
     return run(path, args, expected)[0]
 
 
-def in_node(program: Any, name: str, args: Arrays, expected: Arrays, folder: Path) -> Arrays:
-    """The results of a WebAssembly module in Node."""
-    program.save(folder / f"{name}.wasm")
+def _write_inputs(args: Arrays, folder: Path) -> None:
     lines = []
     for i, a in enumerate(args):
         (folder / f"input{i}").write_bytes(np.ascontiguousarray(a).tobytes())
         lines.append(f'["{a.dtype.str[1:]}", "input{i}"]')
     (folder / "inputs.json").write_text(f"[{', '.join(lines)}]")
+
+
+class _Receiver(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder, and writes what the page sends to it."""
+
+    def do_POST(self) -> None:
+        data = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        Path(self.translate_path(self.path)).write_bytes(data)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+def in_browser(program: Any, name: str, args: Arrays, expected: Arrays, folder: Path) -> Arrays:
+    """The results of a WebAssembly module in headless Chromium."""
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    program.save(folder / f"{name}.wasm")
+    _write_inputs(args, folder)
+    (folder / "index.html").write_text(_PAGE.replace("MODEL", name))
+    handler = partial(_Receiver, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/index.html"
+        options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+        with subprocess.Popen([browser, *options, url], stderr=subprocess.DEVNULL) as process:
+            end = time.monotonic() + BROWSER_SECONDS
+            while not (folder / "done").exists() and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.1)
+            process.terminate()
+        server.shutdown()
+    if not (folder / "done").exists() or (folder / "done").read_text():
+        raise RuntimeError((folder / "done").read_text() if (folder / "done").exists() else "the page does not answer")
+    return [np.fromfile(folder / f"output{i}", y.dtype).reshape(y.shape) for i, y in enumerate(expected)]
+
+
+def in_node(program: Any, name: str, args: Arrays, expected: Arrays, folder: Path) -> Arrays:
+    """The results of a WebAssembly module in Node."""
+    program.save(folder / f"{name}.wasm")
+    _write_inputs(args, folder)
     (folder / "script.mjs").write_text(_SCRIPT.replace("MODEL", name))
     subprocess.run(["node", "script.mjs"], cwd=folder, check=True)
     return [np.fromfile(folder / f"output{i}", y.dtype).reshape(y.shape) for i, y in enumerate(expected)]
@@ -120,7 +184,9 @@ def on_arm(program: Any, name: str, args: Arrays, expected: Arrays, folder: Path
     return results
 
 
-FORMS: dict[str, Callable[..., Arrays]] = {"so": in_c, "wasm": in_node, "onnx": in_onnxruntime, "arm": on_arm}
+FORMS: dict[str, Callable[..., Arrays]] = {
+    "so": in_c, "wasm": in_node, "browser": in_browser, "onnx": in_onnxruntime, "arm": on_arm,
+}  # fmt: skip
 
 
 def difference(got: Arrays, expected: Arrays) -> float:
