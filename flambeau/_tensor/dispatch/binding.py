@@ -151,7 +151,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[An
             if alias in kwargs and alias not in names and alias not in op.params and (
                     name in names or name in op.params):
                 kwargs[name] = kwargs.pop(alias)
-    if op.argument_order is not None and len(args) > 1:
+    if op.argument_order is not None and (len(args) > 1 or (args and kwargs)):
         if len(args) > len(op.argument_order):
             raise TypeError(f"{op.name}() takes {len(op.argument_order)} positional arguments but {len(args)} were "
                             "given")
@@ -436,6 +436,9 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
         if not isinstance(out, (list, tuple)):
             raise TypeError(f"{op.name}(): argument 'out' must be tuple of Tensors, not {_type_name(out)}")
         if len(out) != len(result):
+            if op.name == "unbind_copy":
+                raise RuntimeError(f"unbind_copy_int_out expected an out= argument of size {len(result)}, got size "
+                                   f"{len(out)}")
             raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
         if op.exact_out.__class__ is tuple:  # both are looked at first
             for number, (f, o) in enumerate(zip(result, out, strict=True)):

@@ -221,6 +221,8 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     >>> torch.max_pool1d(torch.tensor([[1., 3., 2., 0.]]), 2)
     tensor([[3., 2.]])
     """
+    if input._array.ndim not in (2, 3):
+        _check_max_pool1d(input, 1, 1, 0, 1, False)
     kernel = _single_int(kernel_size, "kernel_size")
     step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride")
     pad, dil = _single_int(padding, "padding"), _single_int(dilation, "dilation")

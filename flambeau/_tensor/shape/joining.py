@@ -519,8 +519,6 @@ def _repeat_interleave(input: Tensor, repeats: Any, dim: int | None, output_size
         return _repeated_on_meta(input, dim, output_size)
     if repeats is None:
         if input.dtype not in (dtypes.int64, dtypes.int32):
-            if input._array.ndim != 1 and input.dtype.category == dtypes.INTEGER:
-                raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
             raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{input.dtype.scalar_name}'")
         indices = wrap(arrays.repeat_interleave_indices(host_elements(input)))
         return indices if input._device is CPU else handlers.transfer(indices, input._device)
