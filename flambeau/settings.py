@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import hashlib
+import pickle
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -33,6 +35,8 @@ class Settings(ModuleType):
         super().__init__(name)
         own = self.__dict__
         own["_values"], own["_open"], own["_on_write"] = dict(values or {}), values is None, on_write
+        own["_defaults"] = copy.deepcopy({name: value for name, value in own["_values"].items()
+                                          if not isinstance(value, Settings)})
         own["_known"] = frozenset(values or ())  # a deleted setting can be written again, as `mock.patch` does
 
     def __getattr__(self, name: str) -> Any:
@@ -84,10 +88,29 @@ class Settings(ModuleType):
 
     get_config_copy = shallow_copy_dict = to_dict
 
-    def load_config(self, config: Mapping[str, Any]) -> None:
-        """Write the settings of a dictionary as returned by `to_dict`."""
-        for name, value in config.items():
+    def save_config(self) -> bytes:
+        """All settings, pickled; names with an underscore, and those that are lists of other settings, are left out."""
+        return pickle.dumps({name: value for name, value in self.to_dict().items() if name[:1] != "_"}, protocol=2)
+
+    def load_config(self, config: Mapping[str, Any] | bytes) -> None:
+        """Write the settings of a dictionary as returned by `to_dict`, or of the bytes that `save_config` returned."""
+        values: Mapping[str, Any] = pickle.loads(config) if isinstance(config, bytes) else config
+        for name, value in values.items():
             _write(self, name, value)
+
+    def is_default(self, name: str) -> bool:
+        """Whether a setting has its default."""
+        group, last = _group(self, name)
+        return bool(group._values[last] == group._defaults[last])
+
+    def codegen_config(self) -> str:
+        """Statements that set what differs from the defaults."""
+        return "\n".join([f"{self.__name__}.{name} = {value!r}" for name, value in self.to_dict().items()
+                          if not self.is_default(name)])
+
+    def get_hash(self) -> bytes:
+        """A hash of all settings."""
+        return hashlib.md5(self.save_config(), usedforsecurity=False).digest()
 
 
 class Patch:

@@ -43,15 +43,16 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
             (`compiler.set_default_backend`), initially "inductor". A function gets the graph of a call, a `GraphModule`
             of functions and methods of tensors, and examples of its inputs, and returns a function that runs from the
             second equal call on.
-        mode, options, name, isolate_recompiles, shapes_spec: accepted, without effect.
+        mode, options, name, isolate_recompiles, shapes_spec: accepted, without effect. Names and types of options are
+            checked: they are settings of `torch._inductor.config`.
         disable: return `model` unchanged.
         recompile_limit: the largest number of compiled signatures; calls with further ones run eagerly.
         check: run each call eagerly as well, and compare the results operator by operator.
 
     Raises:
         AssertionError: `model` is not callable.
-        RuntimeError: an unknown backend (`torch._dynamo.exc.InvalidBackend`) or mode; with `fullgraph`, a call that
-            cannot be compiled (`Unsupported`); with `check`, a compiled result that differs from the eager one.
+        RuntimeError: an unknown backend (`torch._dynamo.exc.InvalidBackend`), mode or option; with `fullgraph`, a call
+            that cannot be compiled (`Unsupported`); with `check`, a compiled result that differs from the eager one.
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
 
@@ -75,6 +76,10 @@ def compile(model: Callable[..., Any] | None = None, *, fullgraph: bool = False,
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     from ..nn import Module
 
+    if options and backend == "inductor":
+        from .inductor import check_options
+
+        check_options({key: value for key, value in options.items() if key != "guard_filter_fn"})
     if disable:
         return model
     make: Callable[[Callable[..., Any]], CompiledFunction]

@@ -277,3 +277,25 @@ def test_mock_patch_restores_a_setting():
     assert settings.level == 1
     with pytest.raises(AttributeError, match="other does not exist"):
         settings.other = 1
+
+
+def test_options_of_compile():
+    torch.compile(torch.sin, options={"max_autotune": True, "triton.cudagraphs": False, "epilogue-fusion": True,
+                                      "guard_filter_fn": torch.compiler.skip_all_guards_unsafe})(torch.ones(1))
+    with pytest.raises(RuntimeError, match=r"Unexpected optimization option nope, known options are \['"):
+        torch.compile(torch.sin, options={"nope": 1})
+    with pytest.raises(RuntimeError, match="Unexpected type of attr max_autotune, got str should be bool"):
+        torch.compile(torch.sin, options={"max_autotune": "x"})
+    assert set(torch._inductor.list_mode_options()) == {
+        "default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune"}
+    assert len(torch._inductor.list_options()) > 600
+
+
+def test_saved_settings():
+    config = torch._inductor.config
+    saved, before = config.save_config(), config.get_hash()
+    with config.patch(max_autotune=True):
+        assert config.codegen_config() == "torch._inductor.config.max_autotune = True"
+        assert config.get_hash() != before
+        config.load_config(saved)
+        assert not config.max_autotune

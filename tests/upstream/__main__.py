@@ -13,6 +13,7 @@ import argparse
 import collections
 import os
 import sys
+import unittest
 import zlib
 from textwrap import dedent
 
@@ -65,6 +66,7 @@ def main() -> int:
     if arguments.names:
         with open(arguments.names, encoding="utf-8") as lines:
             names = frozenset(lines.read().split())
+    case: type[unittest.TestCase] | None = None
     for test in tests_of(module, arguments.k):
         name = f"{type(test).__name__}::{test._testMethodName}"
         if names is not None and name not in names:
@@ -76,6 +78,14 @@ def main() -> int:
             if arguments.all:
                 print(f"not applicable {name} - {reason}")
             continue
+        if type(test) is not case and not with_ranks():
+            if case is not None:
+                case.tearDownClass()
+            case = type(test)
+            try:
+                case.setUpClass()
+            except Exception as error:
+                print(f"not loaded: {case.__name__}.setUpClass: {type(error).__name__}: {error}")
         verdict = (run_forked(test, arguments.timeout, fork_processes) if with_ranks() else
                    run(test, arguments.timeout))
         counts[verdict.ending] += 1

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 import unittest
 from typing import Any
 
 import flambeau as torch
 
-from ...testing._internal import common_utils
 from . import config, reset, utils
+
+# tests that know this package as `torch` may have another module of this name
+_package = "torch" if sys.modules.get("torch") is torch else torch.__name__
+common_utils: Any = importlib.import_module(f"{_package}.testing._internal.common_utils")
 
 
 def run_tests(needs: str | tuple[str, ...] = ()) -> None:
@@ -31,7 +35,7 @@ def run_tests(needs: str | tuple[str, ...] = ()) -> None:
     unittest.main()
 
 
-class TestCase(common_utils.TestCase):
+class TestCase(common_utils.TestCase):  # type: ignore[misc]
     """A test case with compiled functions."""
 
     __test__ = False
