@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copyreg
 from collections import OrderedDict
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -240,7 +241,15 @@ def check_sparse_tensors() -> None:
         unchecked.clear()
 
 
-_rebuild_nested_tensor = _unsupported("nested")
+def _rebuild_nested_tensor(buffer: Tensor, sizes: Tensor, strides: Tensor, storage_offsets: Tensor) -> Any:
+    """A nested tensor of the strided layout: its components are views of a buffer."""
+    memory = buffer.detach()
+    parts = [memory.as_strided(*each).clone() for each in zip(
+        sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)]
+    make = import_module(f"{__package__.partition('.')[0]}.nested._internal.strided").make
+    return make(parts, buffer._requires_grad)
+
+
 
 
 def _rebuild_meta_tensor_no_storage(dtype: dtypes.dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
@@ -250,7 +259,13 @@ def _rebuild_meta_tensor_no_storage(dtype: dtypes.dtype, size: Any, stride: Any,
     return out
 
 
-_rebuild_wrapper_subclass = _unsupported("wrapper")
+def _rebuild_wrapper_subclass(cls: Any, dtype: dtypes.dtype, size: Any, stride: Any, storage_offset: int, layout: Any,
+                              device: Any, requires_grad: bool) -> Any:
+    """A tensor of a subclass without memory of its own; its state comes next."""
+    if hasattr(cls, "_unpickled"):
+        return cls._unpickled(dtype, size, stride, requires_grad)
+    return cls._make_wrapper_subclass(cls, size, strides=stride, dtype=dtype, requires_grad=requires_grad)
+
 
 #: the rebuild functions that `torch.load` permits with `weights_only=True`
 REBUILDERS: dict[str, Any] = {name: globals()[name] for name in (

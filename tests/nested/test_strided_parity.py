@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import re
 from typing import Any
@@ -433,6 +434,18 @@ def test_copies() -> None:
     nt = make(flambeau)
     for other in (copy.deepcopy(nt), pickle.loads(pickle.dumps(nt))):
         assert str(other) == str(nt)
+
+
+@pytest.mark.parametrize(("writer", "reader"), [(flambeau, pytorch), (pytorch, flambeau)])
+def test_files_are_exchanged(writer: Any, reader: Any) -> None:
+    nt = writer.nested.nested_tensor([writer.arange(6.0).view(2, 3), writer.arange(4.0).view(4, 1)],
+                                     requires_grad=True)
+    buffer = io.BytesIO()
+    writer.save(nt, buffer)
+    buffer.seek(0)
+    found = reader.load(buffer)
+    assert found.requires_grad
+    assert [x.tolist() for x in found.unbind()] == [x.tolist() for x in nt.unbind()]
 
 
 def test_lists_of_numbers_and_errors() -> None:

@@ -138,8 +138,8 @@ def test_tensors_stay_within_their_storage(size, stride, offset, text):
 def test_classes_that_pytorch_allows_and_flambeau_lacks():
     with pytest.raises(NotImplementedError, match=r"torch\.quint8, which flambeau does not have"):
         torch.load(forged(b"\x80\x02ctorch\nquint8\n."))
-    with pytest.raises(NotImplementedError, match="the file holds a nested tensor"):
-        torch.load(forged(b"\x80\x02ctorch._utils\n_rebuild_nested_tensor\n)R."))
+    with pytest.raises(NotImplementedError, match="the file holds a quantized tensor"):
+        torch.load(forged(b"\x80\x02ctorch._utils\n_rebuild_qtensor\n)R."))
     with pytest.raises(AttributeError, match=r"flambeau has no 'torch.nowhere.Thing'"):
         torch.load(forged(b"\x80\x02ctorch.nowhere\nThing\n."), weights_only=False)
 

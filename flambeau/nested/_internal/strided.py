@@ -18,6 +18,7 @@ from ..._tensor import functions as fn
 from ..._tensor.dispatch.custom_function import Function
 from ..._tensor.meta import reserved
 from ..._tensor.overriding.protocol import SUBCLASSES_DISABLED, disabled
+from ..._tensor.pickling import _rebuild_nested_tensor
 from ..._tensor.printing import tensor_str
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
@@ -130,7 +131,16 @@ class StridedNestedTensor(Tensor):
         return found
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return make, ([p.detach() for p in self._parts], self._requires_grad)
+        parts = [p.detach().contiguous() for p in self._parts]
+        if not parts:
+            return make, ([], self._requires_grad)
+        starts = itertools.accumulate((p.numel() for p in parts[:-1]), initial=0)
+        buffer = fn.cat([p.reshape(-1) for p in parts]).detach()
+        if self._requires_grad:
+            buffer.requires_grad_()
+        return _rebuild_nested_tensor, (
+            buffer, fn.tensor([list(p.shape) for p in parts]),
+            fn.tensor([list(p.stride()) for p in parts]), fn.tensor(list(starts)))
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
