@@ -13,7 +13,6 @@ from ... import config, devices, dtypes
 from ...backends.bit_views import resolve
 from ...backends.elementless_array import without_elements
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar, writable
-from ...backends.numpy.uninitialized import fill_uninitialized
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
 from ...errstate import IGNORE, reset_state, set_state
@@ -51,6 +50,8 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
     if target is devices.META:
         array = without_elements(reserved_like(array))
     elif unset and filled_memory[0]:
+        from ...backends.numpy.uninitialized import fill_uninitialized  # rarely needed
+
         fill_uninitialized(array)
     out: Tensor = wrap(array)
     if target is not devices.CPU and target is not devices.META:

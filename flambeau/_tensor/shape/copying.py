@@ -32,7 +32,6 @@ from ...backends.numpy.memory import (
     strided_view,
     suggested_memory_format,
 )
-from ...backends.numpy.uninitialized import fill_uninitialized
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name, not_implemented
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import grad_mode
@@ -630,6 +629,8 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
         keep = 0 if is_on_meta else min(flat.size, memory.size)
         memory[:keep] = flat[:keep]
         if filled_memory[0] and not is_on_meta:
+            from ...backends.numpy.uninitialized import fill_uninitialized  # rarely needed
+
             fill_uninitialized(memory[keep:])
         self._array = memory[offset:].reshape(shape)
         storage = getattr(self, "_storage", None)
