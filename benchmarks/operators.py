@@ -36,6 +36,9 @@ MODES = (FORWARD, BOTH)
 PYTORCH = "PyTorch eager"
 #: seconds of a batch of calls, and the number of batches of each library
 BATCH, BATCHES = 0.0015, 7
+#: calls before the measurement, of operators that take less than a batch: launches of layouts that come again and again
+#: are in use (`flambeau._tensor.fastpath.repeated_layouts`)
+WARM_UP = 40
 #: operators with a smaller ratio (PyTorch's time over flambeau's) are listed
 SLOW = 0.67
 
@@ -43,7 +46,8 @@ SLOW = 0.67
 ABOUT = (
     "{} operators (`benchmarks/operator_list.py`) on float32 matrices of four sizes, and on images, sequences and "
     "batches of about as many elements: PyTorch's time over flambeau's, both eager, on one thread. The libraries "
-    "run by turns in one process; each time is the smallest of {} batches of calls, in processor time. What is "
+    "run by turns in one process, small operators after 40 calls of each; each time is the smallest of {} batches of "
+    "calls, in processor time. What is "
     "below 1 is bold. A row without figures with backward has no gradient.")
 
 Measurement = tuple[str, str, str, dict[str, float]]  # operator, size, mode, seconds by peer
@@ -148,6 +152,8 @@ def times_of(operator: Operator, shape: tuple[int, int], mode: str, *, threads: 
         for name, run in runs.items():
             for _ in range(4 if name == COMPILED else 2):  # traced, compiled, and in the caches
                 run()
+            if name != COMPILED and batch_of(run, 1, now) < BATCH:
+                batch_of(run, WARM_UP, now)
             sizes[name] = max(1, round(BATCH / max(batch_of(run, 1, now), 1e-9)))
             best[name] = float("inf")
         for number in range(BATCHES):

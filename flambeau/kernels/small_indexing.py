@@ -21,9 +21,15 @@ MOST = 2048
 #: the most tables
 TABLES = 1024
 
-_largest, _add_at = np.maximum.reduce, np.add.at
+_add_at = np.add.at
 _LONG, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 Shape = tuple[int, ...]
+
+
+def exceeds(index: np.ndarray, size: int) -> bool:
+    """Whether an int64 index, not empty, is negative, which is large as unsigned, or at least `size`."""
+    unsigned = index.view(_UNSIGNED)
+    return bool(unsigned.item(unsigned.argmax()) >= size)  # in half the time of a reduction
 
 
 @functools.lru_cache(TABLES)
@@ -42,7 +48,7 @@ def positions_along(shape: Shape, index: np.ndarray, axis: int) -> Any:
     if index.dtype is not _LONG or not 0 < index.size <= MOST or index.ndim != len(shape):
         return None
     places, size, step = places_along(shape, index.shape, axis)
-    if _largest(index.view(_UNSIGNED), None) >= size:  # negative ones are large as unsigned
+    if exceeds(index, size):
         return None
     return index + places if step == 1 else index * step + places
 
@@ -69,7 +75,7 @@ def positions_of_slices(shape: Shape, index: np.ndarray, axis: int) -> Any:
     if index.dtype is not _LONG or not 0 < index.size <= MOST:
         return None
     places, size, step, beside = _slices(shape, index.shape, axis)
-    if not 0 < places.size <= MOST or _largest(index.view(_UNSIGNED), None) >= size:
+    if not 0 < places.size <= MOST or exceeds(index, size):
         return None
     beside_slices = index.reshape(beside)
     return beside_slices + places if step == 1 else beside_slices * step + places
@@ -129,7 +135,7 @@ def _positions_of_rows(shape: Shape, indices: Sequence[Any]) -> Any:
         return None
     for index, size in zip(indices, shape, strict=False):
         if index is None or index.dtype is not _LONG or index.shape != first.shape or (
-                _largest(index.view(_UNSIGNED), None) >= size):
+                exceeds(index, size)):
             return None
         rows = index if rows is None else rows * size + index
     if len(indices) == len(shape):
@@ -158,5 +164,5 @@ def _added(x: np.ndarray, positions: np.ndarray, source: np.ndarray) -> np.ndarr
     return result
 
 
-__all__ = ["add_at_indices", "add_rows", "gather", "index_add", "places_along", "positions_along",
+__all__ = ["add_at_indices", "add_rows", "exceeds", "gather", "index_add", "places_along", "positions_along",
            "positions_of_slices", "scatter_add"]

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from ...backends.compiled.thresholds import COPIES, INDEXING
+from ...kernels.small_indexing import exceeds as _exceeds
 from ...shapes import contiguous_strides, wrap_dim
 
 ndarray = np.ndarray
 asarray = np.asarray
-_largest, _sum, _add_at = np.maximum.reduce, np.add.reduce, np.add.at
-_LONG, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+_sum, _add_at = np.add.reduce, np.add.at
+_LONG = np.dtype(np.int64)
 Launch = Callable[..., Any] | None
 
 
@@ -34,7 +35,7 @@ def _positions(a: ndarray, index: Any, dim: int) -> Callable[[ndarray], Any] | N
     size, step = a.shape[axis], steps[axis]
 
     def positions(index: ndarray) -> Any:
-        if _largest(index.view(_UNSIGNED), None) >= size:  # negative ones are large as unsigned
+        if _exceeds(index, size):  # negative ones are large as unsigned
             return None
         return index + base if step == 1 else index * step + base
 
@@ -107,7 +108,7 @@ def _index_select(a: ndarray, index: ndarray, dim: int) -> Launch:
     if axis is None:
         return None
     size = a.shape[axis]
-    return lambda x, index: None if _largest(index.view(_UNSIGNED)) >= size else x.take(index, axis)
+    return lambda x, index: None if _exceeds(index, size) else x.take(index, axis)
 
 
 def _index_fill(a: ndarray, index: ndarray, value: Any, dim: int) -> Launch:
@@ -118,7 +119,7 @@ def _index_fill(a: ndarray, index: ndarray, value: Any, dim: int) -> Launch:
     before: tuple[Any, ...] = (slice(None),) * axis
 
     def launch(x: ndarray, index: ndarray) -> Any:
-        if _largest(index.view(_UNSIGNED)) >= size:
+        if _exceeds(index, size):
             return None
         result = x.copy()
         result[(*before, index)] = number
@@ -175,7 +176,7 @@ def _embedding(weight: ndarray, indices: ndarray, **params: Any) -> Launch:
             indices.size * weight.shape[1] > COPIES[0]):
         return None
     size = weight.shape[0]
-    return lambda x, index: None if _largest(index.view(_UNSIGNED), None) >= size else x.take(index, 0)
+    return lambda x, index: None if _exceeds(index, size) else x.take(index, 0)
 
 
 def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_index: int) -> Launch:
@@ -186,7 +187,7 @@ def _nll_loss(a: ndarray, target: Any, weight: Any, *, reduction: str, ignore_in
     starts, divisor = np.arange(0, n * classes, classes), a.dtype.type(-n if reduction == "mean" else -1)
 
     def launch(x: ndarray, target: ndarray) -> Any:
-        if _largest(target.view(_UNSIGNED)) >= classes:
+        if _exceeds(target, classes):
             return None
         return asarray(_sum(x.take(starts + target)) / divisor)
 

@@ -44,16 +44,21 @@ def require(kernel: str, dtype: np.dtype, allowed: frozenset[np.dtype]) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dtype)}'")
 
 
+_LONG, _UNIT = np.dtype(np.uint64), np.float32(2.0**-24)
+#: the mask of the 24 bits of a single's significand, by the words' dtype
+_LOW_BITS = {np.dtype(kind): np.array((1 << 24) - 1, kind) for kind in (np.uint32, np.uint64)}
+
+
 def unit_singles(engine: Engine, n: int) -> np.ndarray:
     """`n` uniforms in [0, 1), float32: the lower 24 bits of a word each."""
     if n == 1:
         return np.array([(engine.random() & (1 << 24) - 1) * 2.0**-24], np.float32)
     if not n:
         return np.empty(0, np.float32)
-    words = engine.draw(n)
-    words &= np.uint32((1 << 24) - 1)
-    singles = words.view(np.int32).astype(np.float32)
-    singles *= np.float32(2.0**-24)
+    words = engine.draw_raw(n)
+    words &= _LOW_BITS[words.dtype]
+    singles = words.astype(np.float32) if words.dtype is _LONG else words.view(np.int32).astype(np.float32)
+    singles *= _UNIT
     return singles
 
 

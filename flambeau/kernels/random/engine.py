@@ -108,6 +108,14 @@ class Engine:
                 return drawn
         return np.asarray(self._bulk.randint(0, 1 << 32, n, dtype=np.uint32))
 
+    def draw_raw(self, n: int) -> np.ndarray:
+        """The next `n` words, uint64 where they are few, else uint32: for those who convert them anyway."""
+        if 0 < n <= _SMALL_DRAW:
+            self._rest = WORDS
+            words: np.ndarray = self._ready().random_raw(n)
+            return words
+        return self.draw(n)
+
     def draw64(self, n: int) -> np.ndarray:
         """The next `n` 64-bit numbers, uint64, each of two words, high word first."""
         pairs = self.draw(2 * n).astype("<u4", copy=False).view("<u8")
