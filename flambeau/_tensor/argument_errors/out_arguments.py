@@ -22,7 +22,8 @@ _CALLED = {
     "det": "_linalg_det", "linalg_det": "_linalg_det", "linalg_inv": "linalg_inv_ex", "inverse": "linalg_inv_ex",
     "linalg_solve": "_linalg_solve_ex", "linalg_solve_ex": "_linalg_solve_ex", "linalg_cholesky": "linalg_cholesky_ex",
     "_as_strided_copy": "as_strided_copy", "_squeeze_all_copy": "squeeze_copy", "_squeeze_dim_copy": "squeeze_copy",
-    "_squeeze_dims_copy": "squeeze_copy", "clip": "clamp", "concat": "cat", "concatenate": "cat", "frobenius_norm": "norm",
+    "_squeeze_dims_copy": "squeeze_copy", "clip": "clamp", "concat": "cat",
+    "concatenate": "cat", "frobenius_norm": "norm",
 }
 
 
