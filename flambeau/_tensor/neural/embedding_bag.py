@@ -12,7 +12,7 @@ from ...modes import active_tracer, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.handlers import host_elements
-from ..meta import is_meta, make_meta, meta_array
+from ..meta import is_meta, lacks_elements, make_meta, meta_array
 from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
@@ -53,7 +53,9 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     tensor([[1., 1., 0.],
             [0., 0., 1.]])
     """
-    if is_meta(weight):
+    if lacks_elements(weight) or lacks_elements(offsets):
+        if not is_meta(weight):
+            return _without_elements(weight, indices, offsets, mode, include_last_offset, padding_idx is None)
         return _on_meta(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
                         include_last_offset, padding_idx)
     if special[0]:
@@ -109,6 +111,18 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     else:
         result = apply(REGISTRY["_embedding_bag"], [weight, per_sample_weights], params)
     return result, bag_of_index, wrap(bag_sizes), wrap(bag_sizes.copy())
+
+
+def _without_elements(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, include_last_offset: bool,
+                      keeps_all: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`embedding_bag` on fake tensors: its results are as large as those of bags that take all indices."""
+    count, last = offsets.shape[0] - include_last_offset, offsets.shape[0]
+    is_fast = mode != _MAX and keeps_all and weight.dtype in _FAST_DTYPES
+    sizes = count if mode != _SUM or is_fast else last
+    maxima = (count, weight.shape[1]) if mode == _MAX else (sizes,)
+    return (weight.new_empty((count, weight.shape[1])),
+            indices.new_empty((0 if is_fast and mode == _SUM else indices.shape[0],)), indices.new_empty((sizes,)),
+            indices.new_empty(maxima))
 
 
 def _on_meta(weight: Tensor, indices: Tensor, offsets: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
