@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from .._tensor import Tensor
 from .._tensor.tensor import wrap
 from ..c10d.process_group import ProcessGroup
 from ..c10d.world import world
+from ._mesh_layout import _MeshLayout
 from .groups import (
     _get_process_group_name,
     _resolve_process_group,
@@ -143,9 +146,37 @@ class DeviceMesh:
                                  and self._device_type == other._device_type)
 
     def __reduce__(self) -> Any:
-        names = tuple(None if each is None else _get_process_group_name(each) for each in self._groups)
-        return _rebuild_mesh, (self._device_type, self._ranks.tolist(), self._names, names,
-                               None if self._root is self else self._root)
+        """PyTorch's form, so that each library reads the files of the other."""
+        names = [None if each is None else _get_process_group_name(each) for each in self._groups]
+        ranks = self._ranks
+        strides = [int(np.prod(ranks.shape[i + 1:], dtype=np.int64)) for i in range(ranks.ndim)]
+        return copyreg.__newobj__, (DeviceMesh,), {  # type: ignore[attr-defined]
+            "_device_type": self._device_type, "_layout": _MeshLayout.from_sizes_strides(ranks.shape, strides),
+            "_rank_map": wrap(np.ascontiguousarray(ranks).reshape(-1).copy()), "_mesh_dim_names": self._names,
+            "_root_mesh": None if self._root is self else self._root,
+            "_flatten_rank_map": tuple(ranks.reshape(-1).tolist()), "_thread_id": None, "_flatten_mapping": {},
+            "_dim_group_names": names, "_rank": get_rank(),
+            "_coordinate_on_dim": None if self._coordinate is None else tuple(self._coordinate), "_hash": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the mesh of a file, with the groups of the names that there are."""
+        axes = state["_layout"].axes
+        sizes = [int(np.prod(axis.shape, dtype=np.int64)) for axis in axes]
+        flat = state["_rank_map"]._array.reshape(-1)
+        places = np.zeros(sizes, np.int64)
+        for dim, axis in enumerate(axes):
+            along = np.zeros((), np.int64)
+            for size, stride in zip(axis.shape, axis.stride, strict=True):
+                along = (along[..., None] + np.arange(size) * stride).reshape(-1)
+            places = places + along.reshape(-1 if along.ndim else 1, *[1] * (len(sizes) - dim - 1))
+        where = state.get("_coordinate_on_dim")
+        own = np.flatnonzero(flat == state.get("_rank", -1))
+        if where is not None and own.size:  # a part of a mesh: the one that this process is in
+            places = places + (own[0] - places[tuple(where)])
+        ranks = flat[places]
+        DeviceMesh.__init__(self, state["_device_type"], ranks, mesh_dim_names=state["_mesh_dim_names"],
+                            _init_backend=False, _groups=_known(state.get("_dim_group_names", ())),
+                            _root=state.get("_root_mesh"))
 
     def __hash__(self) -> int:
         return hash((self._ranks.tobytes(), self.shape, self._names, self._device_type))
@@ -260,12 +291,17 @@ class DeviceMesh:
 
 def _rebuild_mesh(device_type: str, ranks: list[Any], names: tuple[str, ...] | None, groups: tuple[str | None, ...],
                   root: DeviceMesh | None) -> DeviceMesh:
-    """A mesh that was pickled, with the groups of the names that there are."""
+    """A mesh of a file of flambeau 0.1."""
+    return DeviceMesh(device_type, ranks, mesh_dim_names=names, _init_backend=False, _groups=_known(groups),
+                      _root=root)
+
+
+def _known(names: Sequence[str | None]) -> list[Any]:
+    """The groups of these names, if this process has them."""
     try:
-        found = [None if each in (None, "None") else _resolve_process_group(each) for each in groups]
+        return [None if each in (None, "None") else _resolve_process_group(each) for each in names]
     except (KeyError, RuntimeError, ValueError):
-        found = []
-    return DeviceMesh(device_type, ranks, mesh_dim_names=names, _init_backend=False, _groups=found, _root=root)
+        return []
 
 
 def init_device_mesh(device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_names: tuple[str, ...] | None = None,

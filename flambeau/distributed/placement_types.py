@@ -5,6 +5,7 @@ They are descriptions, which packages make when they are imported. The tensors t
 
 from __future__ import annotations
 
+import copyreg
 import operator
 from typing import Any
 
@@ -102,6 +103,12 @@ class Shard(Placement):
             parts.append(part.contiguous() if contiguous else part)
         return parts, paddings
 
+    def __reduce__(self) -> Any:
+        return copyreg.__newobj__, (type(self),), {"dim": self._dim}  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._dim = state["dim"]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Shard) and self._dim == other._dim
 
@@ -125,6 +132,13 @@ class _StridedShard(Placement):
     def dim(self) -> int:
         """The dimension of the tensor."""
         return self._dim
+
+    def __reduce__(self) -> Any:
+        state = {"dim": self._dim, "split_factor": self._split_factor}
+        return copyreg.__newobj__, (type(self),), state  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._dim, self._split_factor = state["dim"], state["split_factor"]
 
     @property
     def split_factor(self) -> int:
@@ -155,6 +169,12 @@ class Replicate(Placement):
 
     def is_replicate(self) -> bool:
         return True
+
+    def __reduce__(self) -> Any:  # with an empty state, without which PyTorch's classes are left uninitialized
+        return copyreg.__newobj__, (type(self),), {}  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        pass
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Replicate)
@@ -197,6 +217,14 @@ class Partial(Placement):
         """The reduction."""
         return self._reduce_op
 
+    def __reduce__(self) -> Any:
+        state = {**vars(self), "reduce_op": self._reduce_op}
+        del state["_reduce_op"]
+        return copyreg.__newobj__, (type(self),), state  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state := dict(state), _reduce_op=state.pop("reduce_op"))
+
     def is_partial(self, reduce_op: str | None = None) -> bool:
         return reduce_op is None or reduce_op == self._reduce_op
 
@@ -213,3 +241,6 @@ class Partial(Placement):
         return f"P({self._reduce_op})"
 
 
+
+for _class in (Placement, Shard, _StridedShard, Replicate, Partial):  # the names that files have
+    _class.__module__ = f"{__name__.rpartition('.')[0]}.tensor.placement_types"

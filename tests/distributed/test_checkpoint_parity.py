@@ -12,15 +12,22 @@ pytestmark = pytest.mark.parity
 def test_files_of_each_library_are_read_by_the_other(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     written, read = {}, {}
-    for library, other, size in (("flambeau", "torch", 2), ("torch", "flambeau", 3)):
+    for library, other, size in (("flambeau", "torch", 3), ("torch", "flambeau", 3)):
         monkeypatch.setenv("FLAMBEAU_TEST_CHECKPOINT", str(tmp_path / library))
         monkeypatch.setenv("FLAMBEAU_TEST_CHECKPOINT_MODE", "write")
         written[library] = run("checkpoint_files", library, 3)
         monkeypatch.setenv("FLAMBEAU_TEST_CHECKPOINT_MODE", "read")
         read[library] = run("checkpoint_files", other, size)
+        if library == "flambeau":
+            assert same(run("checkpoint_files", other, 2)[0]["state"], read[library][0]["state"])
     assert same(written["flambeau"], written["torch"])
     assert same(read["flambeau"][0], read["torch"][0])
     assert read["flambeau"][0]["state"]["plain"][2][1][0] == 7
+    for report in read.values():
+        for name in ("saved tensors, True", "saved tensors, False"):
+            assert [x[1:3] for x in report[1][name]] == [
+                ["(Replicate(),)", [0, 1, 2]], ["(Shard(dim=1),)", [0, 1, 2]], ["(Partial(sum),)", [0, 1]],
+                ["(Shard(dim=0),)", [0, 1]]]
     assert read["torch"][2]["state"]["nested"]["text"] == "a"
 
 

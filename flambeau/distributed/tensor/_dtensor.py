@@ -12,6 +12,7 @@ from ..._tensor.dispatch.custom_function import Function
 from ..._tensor.meta import mark_meta, reserved
 from ..._tensor.overriding.dispatch import without_handlers
 from ..._tensor.overriding.protocol import DISABLED
+from ..._tensor.pickling import _rebuild_from_type_v2, _rebuild_wrapper_subclass
 from ..._tensor.tensor import wrap
 from ...backends.elementless_array import WrapperArray, without_elements
 from ...engine.grad_mode import grad_mode
@@ -137,7 +138,20 @@ class DTensor(Tensor):
                 f"placements={self._spec.placements})")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (self._local_tensor, self._spec, self.requires_grad)
+        """PyTorch's form, so that each library reads the files of the other."""
+        own = {name: value for name, value in self.__dict__.items() if name not in ("_local_tensor", "_spec")}
+        described = (type(self), self.dtype, tuple(self.shape), tuple(self.stride()), 0, self.layout, self.device,
+                     self.requires_grad)
+        return _rebuild_from_type_v2, (_rebuild_wrapper_subclass, type(self), described, (
+            own or None, {"_local_tensor": self._local_tensor, "_spec": self._spec}))
+
+    @classmethod
+    def _unpickled(cls, dtype: Any, size: Any, stride: Any, requires_grad: bool) -> DTensor:
+        """A tensor of a file, which gets its part and its spec next."""
+        row_major = tuple(stride) == row_major_strides(size)
+        out: DTensor = wrap(reserved(tuple(size), dtype.numpy, None if row_major else tuple(stride)), cls)
+        out._requires_grad = requires_grad
+        return out
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DTensor:
         found = memo.get(id(self))
@@ -263,6 +277,7 @@ class DTensor(Tensor):
 
 
 def _rebuild(local: Any, spec: DTensorSpec, requires_grad: bool) -> DTensor:
+    """A tensor of a file of flambeau 0.1."""
     return DTensor(local, spec, requires_grad=requires_grad)
 
 

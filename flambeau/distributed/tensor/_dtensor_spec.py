@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -18,6 +19,13 @@ class TensorMeta(NamedTuple):
     shape: Any
     stride: tuple[int, ...]
     dtype: Any
+
+
+class ShardOrderEntry(NamedTuple):
+    """The dimensions of a mesh that cut a dimension of a tensor, in their order."""
+
+    tensor_dim: int
+    mesh_dims: tuple[int, ...]
 
 
 class DTensorSpec:
@@ -130,7 +138,18 @@ class DTensorSpec:
                                  and tuple(map(type, self.placements)) == tuple(map(type, other.placements)))
 
     def __reduce__(self) -> Any:
-        return DTensorSpec, (self.mesh, self.placements, self.tensor_meta)
+        """PyTorch's form, so that each library reads the files of the other."""
+        cuts: dict[int, list[int]] = {}
+        for i, placement in enumerate(self.placements):
+            if is_shard(placement):
+                cuts.setdefault(placement.dim, []).append(i)  # type: ignore[attr-defined]
+        return copyreg.__newobj__, (DTensorSpec,), {  # type: ignore[attr-defined]
+            "mesh": self.mesh, "placements": self.placements, "tensor_meta": self.tensor_meta,
+            "shard_order": tuple(ShardOrderEntry(dim, tuple(cuts[dim])) for dim in sorted(cuts)),
+            "use_strided_shard_as_shard_order": False, "_hash": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        DTensorSpec.__init__(self, state["mesh"], state["placements"], state["tensor_meta"])
 
     def __str__(self) -> str:
         placed = ", ".join(map(str, self.placements))

@@ -22,6 +22,15 @@ def state_of(torch, size, value):
                        "long": torch.arange(5) * value, "text": "a" * value}}
 
 
+def pickled(torch, mesh, pair):
+    """Distributed tensors and a parameter, for `torch.save`."""
+    names = import_module(f"{torch.__name__}.distributed.tensor")
+    x = torch.arange(12.).reshape(4, 3)
+    place = names.DTensor.from_local
+    return [place(x, mesh, [names.Replicate()]), place(x, mesh, [names.Shard(1)]).detach().requires_grad_(),
+            place(x.bfloat16(), pair, [names.Partial()]), torch.nn.Parameter(place(x, pair, [names.Shard(0)]))]
+
+
 def main(torch, rank, size):
     """Write with one number of processes, read with another."""
     warnings.simplefilter("ignore")
@@ -36,9 +45,19 @@ def main(torch, rank, size):
         log("stored", lambda: sorted((index.fqn, [] if index.offset is None else list(index.offset),
                                       place.relative_path) for index, place in metadata.storage_data.items()))
         log("files", lambda: (torch.distributed.barrier(), sorted(os.listdir(folder)))[1])
+        mesh = torch.distributed.init_device_mesh("cpu", (size,), mesh_dim_names=("all",))
+        pair = torch.distributed.DeviceMesh("cpu", [0, 1])
+        if rank < 2:
+            torch.save(pickled(torch, mesh, pair), f"{folder}.{rank}.pt")
         return log.entries
     state = state_of(torch, size, 0)
     checkpoint.load(state, checkpoint_id=folder)
+    if rank < 2:
+        for weights_only in (True, False):
+            log(f"saved tensors, {weights_only}", lambda w=weights_only: [
+                [type(x).__name__, str(x.placements), x.device_mesh.mesh.tolist(), x.device_mesh.mesh_dim_names,
+                 x.requires_grad, list(x.shape), x.to_local(), str(x.dtype).rpartition(".")[2]]
+                for x in torch.load(f"{folder}.{rank}.pt", weights_only=w)] if size == 3 else None)
     log("state", lambda: {key: value.full_tensor() if hasattr(value, "full_tensor") else value
                           for key, value in state.items()})
     return log.entries
