@@ -1,6 +1,8 @@
 """What `tensor`, `as_tensor`, `asarray` and legacy constructors take: sequences, buffers, arrays of other libraries."""
 
 import array
+import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -104,3 +106,14 @@ def test_series_and_images():
 def test_a_conversion_to_the_same_dtype_under_another_number():
     x = torch.from_numpy(np.array([1, 2], np.longlong))  # int64, too, but another `numpy.dtype.num` on Linux
     assert x.long() is x
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "complex64"])
+@pytest.mark.parametrize("make", [flambeau.from_numpy, flambeau.tensor, flambeau.as_tensor])
+def test_other_instances_of_numpys_dtypes(dtype, make):
+    """An unpickled dtype, or one whose byte order is spelt, is native, but another object than NumPy's own."""
+    own = np.dtype(dtype)
+    for other in (pickle.loads(pickle.dumps(own)), own.newbyteorder("<" if sys.byteorder == "little" else ">")):
+        assert make(np.ones(2, other)).numpy().dtype is own
+    with pytest.raises(ValueError, match="byte order different"):
+        make(np.ones(2, own.newbyteorder("S")))

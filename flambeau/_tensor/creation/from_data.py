@@ -109,11 +109,7 @@ def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:
         a = resolve(data._array)
         return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True, order="K")
     if isinstance(data, (np.ndarray, np.generic)):
-        a = np.asarray(data)
-        dtypes.of(a.dtype)
-        if a.dtype.byteorder not in "=|":
-            raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
-                             "between byte orders is currently not supported.")
+        a = _with_own_dtype(np.asarray(data))
         return np.array(a if dtype is None else dtypes.cast(a, dtype.numpy), copy=True)
     if isinstance(data, (bool, int, float, complex)):
         d = dtype or dtypes.of_scalar(data)
@@ -121,6 +117,21 @@ def to_array(data: Any, dtype: dtype_type | None) -> np.ndarray:
     if isinstance(data, (list, tuple, range)):
         return _nested(data, dtype)
     return _of_sequences(data, dtype)
+
+
+def _with_own_dtype(array: np.ndarray) -> np.ndarray:
+    """The array with NumPy's own instance of its dtype, which fast paths look for; unpickled dtypes are others.
+
+    Raises:
+        ValueError: its byte order is not native.
+    """
+    native = dtypes.of(array.dtype).numpy
+    if array.dtype is native:
+        return array
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                         "byte orders is currently not supported.")
+    return array.view(native)
 
 
 _OVERFLOW = "value cannot be converted to type {} without overflow"
@@ -462,9 +473,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
                       "to protect its data or make it writable before converting it to a tensor. This type of warning "
                       "will be suppressed for the rest of this program.", UserWarning, stacklevel=user_stacklevel())
         ndarray = writable(ndarray)
-    if ndarray.dtype.byteorder == ">":
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
-                         "byte orders is currently not supported.")
+    ndarray = _with_own_dtype(ndarray)
     tensor: Tensor = wrap(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
     if inference.get():
         tensor._inference, tensor._counter = True, INFERENCE
