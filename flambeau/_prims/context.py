@@ -16,6 +16,8 @@ __all__ = ["TorchRefsMode"]
 def _has_reference(name: str) -> bool:
     """Whether `torch._refs`, or a module in it, has a function of a name."""
     name = name.strip("_") if name.startswith("__") else name
+    for prefix in ("linalg_", "special_", "fft_"):
+        name = name.removeprefix(prefix)
     return bool(name) and any(getattr(module, name, None) is not None for module in (
         _refs, _refs.linalg, _refs.special, _refs.fft, _refs.nn.functional))
 

@@ -244,7 +244,7 @@ def check_sparse_tensors() -> None:
 def _rebuild_nested_tensor(buffer: Tensor, sizes: Tensor, strides: Tensor, storage_offsets: Tensor) -> Any:
     """A nested tensor of the strided layout: its components are views of a buffer."""
     memory = buffer.detach()
-    parts = [memory.as_strided(*each).clone() for each in zip(
+    parts = [memory.as_strided(*each) for each in zip(
         sizes.tolist(), strides.tolist(), storage_offsets.tolist(), strict=True)]
     make = import_module(f"{__package__.partition('.')[0]}.nested._internal.strided").make
     return make(parts, buffer._requires_grad)

@@ -39,10 +39,11 @@ class Environment:
             self.install("-e", str(ROOT))
             subprocess.run([self.folder / "bin" / "flambeau", "alias", "install"], check=True)
 
-    def install(self, *requirements: str) -> None:
-        """Install with pip; its output is shown if it fails."""
+    def install(self, *requirements: str, variables: tuple[tuple[str, str], ...] = ()) -> None:
+        """Install with pip, with variables of the environment; its output is shown if it fails."""
         command = [str(self.python), "-m", "pip", "install", "-q", *requirements]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                              env={**os.environ, **dict(variables)})
         if done.returncode:
             raise SystemExit(f"pip could not install {' '.join(requirements)}:\n{done.stdout[-4000:]}")
 
@@ -51,7 +52,7 @@ class Environment:
         if suite.install:
             self.install(*suite.install)
         if suite.package is not None:
-            self.install(str(source / suite.package))
+            self.install(str(source / suite.package), variables=suite.environment)
         self.install(*RUNNER)  # a package may have asked for others
 
     def test(self, suite: Suite, source: Path, outcomes: Path, *, fraction: float, seed: str, processes: int,

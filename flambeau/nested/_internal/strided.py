@@ -101,6 +101,11 @@ class StridedNestedTensor(Tensor):
         """The strides of the components, a row each."""
         return fn.tensor([list(p.stride()) for p in self._parts], dtype=dtypes.int64)
 
+    def _nested_tensor_storage_offsets(self) -> Tensor:
+        """Where the components begin in the memory of all of them."""
+        return fn.tensor(list(itertools.accumulate(map(_span, self._parts[:-1]), initial=0))[:len(self._parts)],
+                         dtype=dtypes.int64)
+
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether all components are contiguous."""
         return all(p.is_contiguous() for p in self._parts)
@@ -131,16 +136,14 @@ class StridedNestedTensor(Tensor):
         return found
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        parts = [p.detach().contiguous() for p in self._parts]
+        parts = [p.detach() for p in self._parts]
         if not parts:
             return make, ([], self._requires_grad)
-        starts = itertools.accumulate((p.numel() for p in parts[:-1]), initial=0)
-        buffer = fn.cat([p.reshape(-1) for p in parts]).detach()
+        buffer = fn.cat([p.as_strided((_span(p),), (1,)) for p in parts])
         if self._requires_grad:
             buffer.requires_grad_()
-        return _rebuild_nested_tensor, (
-            buffer, fn.tensor([list(p.shape) for p in parts]),
-            fn.tensor([list(p.stride()) for p in parts]), fn.tensor(list(starts)))
+        return _rebuild_nested_tensor, (buffer, self._nested_tensor_size(), self._nested_tensor_strides(),
+                                        self._nested_tensor_storage_offsets())
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -165,6 +168,11 @@ StridedNestedTensor.__name__ = StridedNestedTensor.__qualname__ = "Tensor"
 def is_strided(x: Any) -> bool:
     """Whether a value is a nested tensor of the strided layout."""
     return isinstance(x, StridedNestedTensor)
+
+
+def _span(part: Tensor) -> int:
+    """The number of elements from the first of a component to the last, gaps included."""
+    return 0 if not part.numel() else 1 + sum((n - 1) * s for n, s in zip(part.shape, part.stride(), strict=True))
 
 
 def make(parts: list[Tensor], requires_grad: bool = False) -> StridedNestedTensor:
