@@ -131,7 +131,6 @@ def _written(labels: list[int]) -> str:
 handler_arguments["torch.einsum"] = _arguments_for_handlers
 
 
-@repeated
 def einsum(*args: Any) -> Tensor:
     """The product of the operands, summed over the labels that are not in the output (Einstein notation).
 
@@ -154,6 +153,12 @@ def einsum(*args: Any) -> Tensor:
         result = _product_of_two(*args)
         if result is not None:
             return result
+    return _in_steps(*args)
+
+
+@repeated
+def _in_steps(*args: Any) -> Tensor:
+    """`einsum` by views and batched products, which are recorded."""
     if isinstance(args[0], Tensor):
         operands, terms, output = _from_sublists(args)
     else:
