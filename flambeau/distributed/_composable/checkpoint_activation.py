@@ -17,7 +17,7 @@ class _CheckpointState(_State):
     """Whether hooks checkpoint the next call, and the block that it is in."""
 
     enable_hook = False
-    block: Any = None
+    _ac_generator: Any = None
 
 
 @contextlib.contextmanager
@@ -68,13 +68,13 @@ def checkpoint(module: Module, **kwargs: Any) -> Module:
                 forward, recomputation = contexts()
                 return forward, _without_hooks(module, recomputation)
 
-            state.block = checkpointed_region(module, args, named, context_fn=context_fn, **options)
-            state.block.__enter__()
+            state._ac_generator = checkpointed_region(module, args, named, context_fn=context_fn, **options)
+            state._ac_generator.__enter__()
 
     def after(module: Module, args: Any, output: Any) -> None:
         state = checkpoint.state(module)
-        if state.enable_hook and state.block is not None:
-            block, state.block = state.block, None
+        if state.enable_hook and state._ac_generator is not None:
+            block, state._ac_generator = state._ac_generator, None
             block.__exit__(None, None, None)
 
     checkpoint.state(module).enable_hook = True
