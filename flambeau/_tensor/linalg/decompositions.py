@@ -10,9 +10,9 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.elementless_array import ElementlessArray
-from ...backends.numpy import lapack
 from ...engine.tensor_interface import layer
 from ...errstate import run_in_quiet
+from ...kernels import lapack
 from ...modes import active_tracer, active_transforms, grad_mode, inference_used, special
 from ...ops.declare import REGISTRY
 from ...ops.linalg.matrix_checks import check_floating, check_matrices

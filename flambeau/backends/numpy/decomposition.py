@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...kernels import lapack
 from ...kernels.memory_format import note_layout
 from ...shapes import are_vectors
 from ..compiled import solve_triangular
-from . import lapack
 from .rearranging import lower_triangle, upper_triangle
 
 
