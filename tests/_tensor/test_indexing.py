@@ -270,6 +270,7 @@ def test_writes_at_indices_from_their_own_memory_raise(write) -> None:
     assert x.index_fill_(0, torch.tensor([0]), x[2]).tolist() == [1, 0, 1]
 
 
+@pytest.mark.filterwarnings("ignore:The reduce argument of torch.scatter with Tensor src is deprecated")
 def test_overlapping_assignment_raises() -> None:
     x = torch.arange(5.0)
     for write in (lambda: x.__setitem__(slice(1, None), x[:-1]), lambda: x[1:].copy_(x[:-1]), lambda: x.div_(x[0]),

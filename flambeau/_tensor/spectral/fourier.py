@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...engine.tensor_interface import layer
+from ...modes import active_tracer
 from ...ops.declare import REGISTRY
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.apply import apply
@@ -128,7 +129,9 @@ def _one_dim_r2c(name: str, input: Tensor, n: Any, dim: int, norm: Any, out: Any
     dim = one_dim(dim, x)
     size = _size(name, n, x, dim)
     result = _r2c(resized(x, (size,), (dim,)), (dim,), normalization(norm, forward), onesided)
-    return _finish(name, "_fft_r2c", input, result if forward else conj(result), out)
+    if not forward:  # programs have no conjugate bits
+        result = conj(result) if active_tracer.get() is None else _conj(result)
+    return _finish(name, "_fft_r2c", input, result, out)
 
 
 def _one_dim_c2r(name: str, input: Tensor, n: Any, dim: int, norm: Any, out: Any, forward: bool) -> Tensor:

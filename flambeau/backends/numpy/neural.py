@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ...kernels.memory_format import is_channels_last
-from ...shapes import contiguous_strides
 from ..compiled.families import convolution as compiled_convolution
 from ..compiled.families import pooling as compiled_pooling
 
@@ -25,10 +24,9 @@ def _small_kernels() -> Any:
 
 
 @functools.lru_cache(512)
-def _are_channels_last(image: tuple[int, ...], weight: tuple[int, ...], itemsize: int) -> bool:
-    """Whether row-major operands of these shapes are channels-last as well."""
-    return any(is_channels_last(shape, tuple([step * itemsize for step in contiguous_strides(shape)]))
-               for shape in (image, weight))
+def _are_channels_last(*layouts: tuple[tuple[int, ...], tuple[int, ...]]) -> bool:
+    """Whether an operand, of which shape and strides are given, is channels-last, maybe besides row-major."""
+    return any(is_channels_last(*layout) for layout in layouts)
 
 
 # ----- convolution ----------------------------------------------------------------------
@@ -70,7 +68,7 @@ def _convolve(x: Any, weight: Any, bias: Any, geometry: Any, transposed: bool) -
                 result += bias.reshape(1, -1, *(1 for _ in geometry.spatial))
             if x.ndim == 3:
                 return compiled_convolution.in_format_of_sequences(result, x)
-            if _are_channels_last(x.shape, weight.shape, x.itemsize):
+            if _are_channels_last((x.shape, x.strides), (weight.shape, weight.strides)):
                 return compiled_convolution.match_channels_last(result, x, weight)
             return result
     from ...kernels.convolution import conv_forward, conv_input_grad
