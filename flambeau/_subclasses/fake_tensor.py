@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from typing import Any
 
 from .. import devices
@@ -423,6 +424,12 @@ class FakeTensorConverter:
         return _fake(fake_mode, t._array, device)
 
 
+def _fake_copy(tensor: Any, mode: FakeTensorMode, memo: dict[int, Any]) -> Any:
+    if id(tensor) not in memo:
+        memo[id(tensor)] = mode.from_tensor(tensor)
+    return memo[id(tensor)]
+
+
 class FakeCopyMode:
     """A context manager in which `copy.deepcopy` of tensors makes fake tensors.
 
@@ -436,16 +443,9 @@ class FakeCopyMode:
     def __enter__(self) -> FakeCopyMode:
         from ..nn.parameter import Parameter
 
-        mode = self.fake_mode
-
-        def deepcopy(tensor: Any, memo: dict[int, Any]) -> Any:
-            if id(tensor) not in memo:
-                memo[id(tensor)] = mode.from_tensor(tensor)
-            return memo[id(tensor)]
-
         self._former: list[tuple[Any, Any]] = [(cls, cls.__dict__["__deepcopy__"]) for cls in (Tensor, Parameter)]
         for cls, _ in self._former:
-            cls.__deepcopy__ = deepcopy
+            cls.__deepcopy__ = partialmethod(_fake_copy, self.fake_mode)  # no function, which would be kept as public
         return self
 
     def __exit__(self, *exception: object) -> None:
