@@ -27,6 +27,7 @@ IN_PYTORCH = {
     "_tensor.linalg.decompositions": "_C", "_tensor.overriding.protocol": "_C", "_tensor.parameter": "nn.parameter",
     "_tensor.pickling": "_utils", "_tensor.reductions": "multiprocessing.reductions",
     "_tensor.return_types": "return_types",
+    "ops.schemas.Argument": "", "ops.schemas.FunctionSchema": "", "testing.file_check": "",
     "accelerators.accelerator": "accelerator", "accelerators.cpu": "cpu", "accelerators.mtia": "mtia",
     "autograd.lobpcg": "_lobpcg", "autograd.profiler_util.DeviceType": "_C._autograd",
     **dict.fromkeys(("c10d.stores.hash_store", "c10d.stores.file_store"), "_C._distributed_c10d"),

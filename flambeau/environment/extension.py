@@ -272,7 +272,10 @@ SCRIPT_CLASSES = """
     ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty
     SerializationStorageContext StaticModule SymBoolType SymIntType TracingState UnionType Use Value
 """.split()  # noqa: SIM905
-vars().update({_name: refusing_class(f"torch._C.{_name}", _TORCHSCRIPT) for _name in SCRIPT_CLASSES})
+#: their modules in PyTorch where it is not `torch`
+_SCRIPT_MODULES = {"CompilationUnit": "torch.jit", "ScriptFunction": "torch.jit", "LoggerBase": "torch._C"}
+vars().update({_name: refusing_class(f"{_SCRIPT_MODULES.get(_name, 'torch')}.{_name}", _TORCHSCRIPT)
+               for _name in SCRIPT_CLASSES})
 #: names of `dispatcher`, beside those that start with `_dispatch_`
 _OF_DISPATCHER = frozenset(("_infer_size", "_jit_get_all_schemas", "_jit_get_schemas_for_operator", "parse_schema"))
 #: names of `torch._C` that are defined elsewhere

@@ -44,8 +44,7 @@ def register_decomposition(aten_op: Any, registry: dict[Any, Any] | None = None,
         RuntimeError: there is one for an overload already.
 
     >>> import flambeau as torch
-    >>> from flambeau._decomp import get_decompositions, register_decomposition
-    >>> @register_decomposition(torch.ops.aten.square.default, table := {})
+    >>> @torch._decomp.register_decomposition(torch.ops.aten.square.default, table := {})
     ... def square(x):
     ...     return x * x
     >>> table

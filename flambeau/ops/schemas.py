@@ -28,7 +28,13 @@ class AliasInfo:
 
 
 class Argument:
-    """One argument or return of a schema."""
+    """One argument or return of a schema.
+
+    >>> from flambeau.ops.schemas import Argument
+    >>> argument = Argument("Tensor(a!) out", kwarg_only=True)
+    >>> argument.name, argument.type, argument.is_out
+    ('out', 'Tensor', True)
+    """
 
     def __init__(self, text: str, kwarg_only: bool = False, is_return: bool = False) -> None:
         self.text = text = re.sub(r"=(-?\d+\.)0$", r"=\1", text)

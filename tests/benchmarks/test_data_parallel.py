@@ -16,7 +16,7 @@ def test_models_of_rows(row):
 
 
 def test_a_turn():
-    peer = _Peer("flambeau", "many_small")  # few kernels
+    peer = _Peer("flambeau", "many_small", compiled=False)  # few kernels
     assert 0 < peer.turn() < 60
     peer.end()
     assert peer.process.returncode == 0

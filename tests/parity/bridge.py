@@ -143,7 +143,7 @@ class Side:
         if wide is not None:
             tensor = tensor.to(self.dtype(wide))
         # PyTorch keeps undefined gradients as zeros without memory; only `force` writes them out.
-        return tensor.numpy(force=True) if self.module is torch else tensor.numpy()
+        return tensor.numpy(force=True)
 
     def tensors(self, value: Any) -> Iterator[Any]:
         """The tensors in a nested result, in order."""

@@ -18,7 +18,8 @@ from tests.ops.spec import Make, load, public
 UNDERIVABLE = {"floor_divide", "_scalar_remainder", "_hardsigmoid_backward", "heaviside", "_standard_gamma_grad",
                "_dirichlet_grad"}
 #: the inputs by which PyTorch has no derivative of operators that it differentiates by others
-UNDERIVABLE_BY = {"special_zeta": {"input"}, "igamma": {"input"}, "igammac": {"input"}}
+UNDERIVABLE_BY = {"special_zeta": {"input"}, "_special_zeta_second_scalar": {"input"}, "igamma": {"input"},
+                  "igammac": {"input"}}
 #: what the records' samples do not come to in float64
 MORE = [
     lambda x, y: torch.add(x, y, alpha=3), lambda x, y: torch.sub(x, y, alpha=3),
@@ -28,10 +29,10 @@ MORE = [
     lambda x, y: torch._standard_gamma_grad(x.abs() + 1, y.abs() + 1),
     lambda x, y: torch._dirichlet_grad(x.sigmoid(), x.abs() + 1, x.abs() + 3),
 ]
-#: only rules use them, their results are complex, or they are of other dtypes than float64
+#: only rules use them, their results are complex, they are of other dtypes than float64, or a number is an operand
 UNREACHED = {"_threshold_backward", "_leaky_relu_backward", "_hardtanh_backward", "_shrink_backward",
              "_hardsigmoid_backward", "_prelu_backward", "_div_rounded_twice", "polar", "complex",
-             "_sub_scalar", "conj_physical"}
+             "_sub_scalar", "conj_physical", "_special_zeta_first_scalar", "_special_zeta_second_scalar"}
 
 ELEMENTWISE_KEYS = [key for key, op in REGISTRY.items() if op.kind == ELEMENTWISE and op.differentiable
                     and op.n_outputs == 1]

@@ -256,7 +256,12 @@ def _flattened(input: Tensor, start_dim: int, end_dim: int) -> Tensor:
 
 
 def _unflatten_method(self: Tensor, dim: int, sizes: Any) -> Tensor:
-    """`torch.unflatten` of this tensor."""
+    """One dimension split into several of the given sizes, one of which may be -1.
+
+    >>> import flambeau as torch
+    >>> torch.ones(6).unflatten(0, (2, -1)).shape
+    flambeau.Size([2, 3])
+    """
     if isinstance(sizes, int):
         raise TypeError("unflatten(): argument 'sizes' (position 2) must be tuple of ints, not int")
     return unflatten(self, dim, sizes)

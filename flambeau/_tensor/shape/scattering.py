@@ -25,7 +25,7 @@ from ..dispatch.handlers import host_elements
 from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import check_no_overlap, check_overlap, check_writable, is_tracked, prepare_write
 from ..fastpath.repeated_calls import repeated
-from ..meta import is_meta
+from ..meta import lacks_elements
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_overwritten, notify_read
 from .indexing import (
@@ -68,7 +68,7 @@ def _indices(indices: Any) -> list[Tensor | None]:
         if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
             if not isinstance(index._array, np.ndarray):
                 raise RuntimeError(BATCHED_MASK_ERROR)
-            if is_meta(index):
+            if lacks_elements(index):
                 result.append(index)
                 continue
             index = wrap(host_elements(index))

@@ -129,8 +129,8 @@ def _one_dim_r2c(name: str, input: Tensor, n: Any, dim: int, norm: Any, out: Any
     dim = one_dim(dim, x)
     size = _size(name, n, x, dim)
     result = _r2c(resized(x, (size,), (dim,)), (dim,), normalization(norm, forward), onesided)
-    if not forward:  # programs have no conjugate bits
-        result = conj(result) if active_tracer.get() is None else _conj(result)
+    if not forward:  # `out` and programs have no conjugate bits
+        result = conj(result) if out is None and active_tracer.get() is None else _conj(result)
     return _finish(name, "_fft_r2c", input, result, out)
 
 
