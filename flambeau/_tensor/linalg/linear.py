@@ -166,6 +166,8 @@ def _linear_of_batches(input: Any, weight: Tensor, bias: Tensor | None) -> Tenso
     """`linear` inside `vmap`: with an unbatched weight, the examples are rows of one product."""
     from ..dispatch.batched_tensor import expand_levels, is_batched, make_batched, vmap_levels
 
+    if not is_batched(input, weight, bias):
+        return _linear_of_sparse(input, weight, bias)
     if not is_batched(weight, bias) and input._array.ndim:
         return make_batched(linear(input._value, weight, bias), input._levels)
     levels = vmap_levels((input, weight, bias))

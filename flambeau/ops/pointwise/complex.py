@@ -21,7 +21,7 @@ def conj(xp, input):
 conj.vjp(input=lambda xp, g: xp.conj(g))
 
 
-@view(name="conj", key="_conj_view", holomorphic=False, expose=())
+@view(name="conj", key="_conj_view", holomorphic=False, expose=(), batching_rule="elementwise")
 def _conj_view(xp, input):
     """The complex conjugate, a view with the conjugate bit."""
     return xp.toggle_conjugate(input)
@@ -30,7 +30,7 @@ def _conj_view(xp, input):
 _conj_view.vjp(input=lambda xp, g: xp.conj(g))
 
 
-@view(name="_neg_view", node="NegViewBackward0", expose=("torch", "method"))
+@view(name="_neg_view", node="NegViewBackward0", expose=("torch", "method"), batching_rule="elementwise")
 def _neg_view(xp, input):
     """The negative, a view with the negative bit.
 
