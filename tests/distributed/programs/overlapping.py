@@ -4,7 +4,7 @@ import json
 import os
 import tempfile
 
-WIDTH, LAYERS = 384, 5
+WIDTH, LAYERS, STEPS = 384, 5, 5
 
 
 def main(torch, rank, size):
@@ -17,11 +17,15 @@ def main(torch, rank, size):
         x = torch.ones(WIDTH, WIDTH)
         for _ in range(3 if compiled else 1):
             net(x).sum().backward()  # buckets are in the order of gradients since then
-        with torch.profiler.profile() as prof:
-            net(x).sum().backward()
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "trace.json")
-            prof.export_chrome_trace(path)
-            with open(path, encoding="utf-8") as file:
-                traces.append(json.load(file))
+        traces.append([profile_of(torch, lambda: net(x).sum().backward()) for _ in range(STEPS)])
     return traces
+
+
+def profile_of(torch, step):
+    with torch.profiler.profile() as prof:
+        step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        prof.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
