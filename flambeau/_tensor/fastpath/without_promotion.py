@@ -207,10 +207,10 @@ def without_promotion(op: Op) -> Callable[[Sequence[Any], dict[str, Any]], Any] 
                 kernels = compiled_operators(REGISTRY)
                 result = None if kernels is None else quietly(
                     kernels.run, op, values, params, conversion.compute, narrow)
-                if result is None:
+                if result is None and narrow is not None:
                     return None
                 narrow = None  # the kernel has rounded
-            elif result is None:
+            if result is None:
                 result = quietly(kernel, *values, **params)
         except (RuntimeError, TypeError, ValueError, IndexError):  # the context is another thread's, or it raises again
             return None
