@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .number_protocol import ComparedNumber
+
 #: an operation and its operands; ("size", i): size number i; an integer
 Expression = Any
 
@@ -50,7 +52,7 @@ def _number(sizes: PlannedSizes, values: np.ndarray, expression: Expression) -> 
     return int(values[0]) if (values == values[0]).all() else SymbolicInteger(sizes, values, expression)
 
 
-class SymbolicInteger:
+class SymbolicInteger(ComparedNumber):
     """An integer that depends on sizes.
 
     Args:
@@ -89,18 +91,6 @@ class SymbolicInteger:
     def __ne__(self, other: object) -> Any:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare(other, operator.lt)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare(other, operator.le)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(other, operator.gt)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(other, operator.ge)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -145,12 +135,6 @@ class SymbolicInteger:
 
     def __rtruediv__(self, other: Any) -> float:
         return float(other) / self.sample
-
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
 
 
 def _values(x: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ..._tensor import Tensor
 from ...modes import active_tracer
+from ...runtime.number_protocol import ComparedNumber
 from ...shapes import Size
 from ..tracing.frame_hook import is_internal_frame
 
@@ -77,7 +78,7 @@ _floor, _ceil, _trunc = math.floor, math.ceil, math.trunc  # the module's are re
 _ROUNDING = (operator.floordiv, round, _floor, _ceil, _trunc, math.fmod)
 
 
-class SymbolicNumber:
+class SymbolicNumber(ComparedNumber):
     """A number that was computed from sizes or arguments.
 
     Args:
@@ -123,24 +124,6 @@ class SymbolicNumber:
             self.reads.add_guard(function, self, other, outcome)
         return outcome
 
-    def __eq__(self, other: object) -> Any:
-        return self._compare(other, operator.eq)
-
-    def __ne__(self, other: object) -> Any:
-        return self._compare(other, operator.ne)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare(other, operator.lt)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare(other, operator.le)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(other, operator.gt)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(other, operator.ge)
-
     def __bool__(self) -> bool:
         outcome = bool(self.value)
         if not is_internal_frame(sys._getframe(1)):
@@ -178,12 +161,6 @@ class SymbolicNumber:
     def is_integer(self) -> bool:
         """Whether it is an integer."""
         return float(self._exact()).is_integer()
-
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
 
     def __round__(self, digits: int | None = None) -> Any:
         return self._derived(round(self.value, digits), round, self, digits)
