@@ -7,7 +7,10 @@ While there is a runtime, operators take the path that asks handlers (`overridin
 
 from __future__ import annotations
 
+from ... import devices
 from ...backends.cuda_devices import current_runtime, resolve
 from . import calls, dlpack, draws, execution, factories, generators, reads, transfers, updates  # noqa: F401
+
+devices.cuda_resolver[0] = resolve
 
 __all__ = ["current_runtime", "resolve"]

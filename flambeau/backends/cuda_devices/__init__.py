@@ -27,6 +27,8 @@ def current_runtime() -> Any:
     found = _runtime[0]
     if found is _UNKNOWN:
         found = _runtime[0] = _detect()
+        if found is not None:
+            _notify(found)
     return found
 
 
@@ -71,11 +73,14 @@ def install(new: Any) -> Any:
         new: the runtime; None: the one that the machine has, if any.
     """
     before = _runtime[0]
-    _runtime[0] = _UNKNOWN if new is None else new
-    current = current_runtime()
-    for function in _observers:
-        function(current)
+    _runtime[0] = _detect() if new is None else new
+    _notify(_runtime[0])
     return None if before is _UNKNOWN else before
+
+
+def _notify(runtime: Any) -> None:
+    for function in _observers:
+        function(runtime)
 
 
 def resolve(device: devices.device) -> devices.device | None:
@@ -91,7 +96,5 @@ def resolve(device: devices.device) -> devices.device | None:
     found.check_index(index)
     return devices.cuda(index)
 
-
-devices.cuda_resolver[0] = resolve
 
 __all__ = ["current_runtime", "install", "observe", "resolve"]

@@ -25,8 +25,8 @@ from .cupy_products import multiply
 from .errors import device_error
 from .runtime import AddressTable, Place, Product, Properties, Runtime
 
-#: CUDA's cudaErrorNotReady, which CuPy does not name
-_NOT_READY = 600
+#: CUDA's cudaErrorMemoryAllocation and cudaErrorNotReady, which CuPy does not name
+_OUT_OF_MEMORY, _NOT_READY = 2, 600
 
 
 class GpuMemory:
@@ -119,7 +119,7 @@ class CupyRuntime(Runtime):
             with self.cuda.Device(device):
                 return GpuMemory(device, self.api.malloc(size), size)
         except self.api.CUDARuntimeError as error:
-            if error.status == self.api.cudaErrorMemoryAllocation:
+            if error.status == _OUT_OF_MEMORY:
                 raise MemoryError from None
             raise device_error(str(error).partition(": ")[2]) from None
 

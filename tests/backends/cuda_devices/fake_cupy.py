@@ -179,7 +179,7 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         CUDARuntimeError=CUDARuntimeError, getDeviceCount=getDeviceCount, getDevice=getDevice, setDevice=setDevice,
         getDeviceProperties=getDeviceProperties, malloc=malloc, free=free, memGetInfo=memGetInfo,
         memcpyAsync=memcpyAsync, memcpyPeerAsync=memcpyPeerAsync, deviceSynchronize=deviceSynchronize,
-        memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3, cudaErrorMemoryAllocation=2,
+        memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
         eventQuery=eventQuery, streamQuery=streamQuery, streamCaptureModeRelaxed=2,
         CUDA_R_16F=2, CUDA_R_16BF=14, CUDA_R_32F=0, CUDA_R_64F=1, CUDA_C_32F=4, CUDA_C_64F=5)
 

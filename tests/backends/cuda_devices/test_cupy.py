@@ -6,6 +6,9 @@ import copy
 import inspect
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +25,7 @@ from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
 from tests.ops.spec import Make, load, public
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+ROOT = Path(__file__).parents[3]
 NAMES: dict[str, Any] = json.loads(SURFACE.read_text())["names"]
 
 
@@ -234,3 +238,34 @@ def test_samples_of_records(cupy, part):
 
 def test_the_surface_is_of_a_release():
     assert re.fullmatch(r"\d+\.\d+\.\d+", json.loads(SURFACE.read_text())["version"])
+
+
+# ----- detection -----
+
+_FIRST_USE = """
+import flambeau as torch
+from flambeau.backends import cuda_devices
+from flambeau.backends.cuda_devices import cupy_kernels
+from tests.backends.cuda_devices.on_fake_cupy import _LIBRARY, CupyRuntime
+
+kernels = {}
+
+
+def compile_kernels(wanted, architecture):
+    kernels.update((each.name, each) for each in wanted)
+    return "\\n".join(f".visible .entry {each.name}()" for each in wanted)
+
+
+cupy_kernels.ptx.compile_kernels = compile_kernels
+cuda_devices._detect = lambda: CupyRuntime(_LIBRARY["fake_cupy"](kernels, 1, 1 << 30))
+FIRST
+x = torch.ones(5, device="cuda")
+print((x + 1).sum())
+"""
+
+
+@pytest.mark.parametrize("first", ["", "torch.cuda.is_available()", "import flambeau.cuda"])
+def test_a_gpu_that_is_detected_is_followed(first):
+    program = _FIRST_USE.replace("FIRST", first)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "tensor(10., device='cuda:0')\n", done.stderr
