@@ -18,7 +18,7 @@ from ...codegen.gpu.driver.cuda_driver import architecture_of
 from ...codegen.gpu.kernel_ir import Kernel
 from ...kernels.memory_format import is_dense
 from ..numpy.memory import address
-from . import strided_copies
+from . import libraries, strided_copies
 from .array import DeviceArray
 from .cupy_kernels import Kernels
 from .cupy_products import multiply
@@ -62,10 +62,11 @@ class CupyRuntime(Runtime):
 
     Args:
         cupy: the module `cupy`.
+        load: (name, CUDA's release) -> a library of NVIDIA's, as `libraries.load`.
     """
 
-    def __init__(self, cupy: Any) -> None:
-        self.cupy, self.cuda, self.api = cupy, cupy.cuda, cupy.cuda.runtime
+    def __init__(self, cupy: Any, load: Callable[[str, int], Any] = libraries.load) -> None:
+        self.cupy, self.cuda, self.api, self._load = cupy, cupy.cuda, cupy.cuda.runtime, load
         super().__init__(self.api.getDeviceCount())
         self._lock = threading.RLock()
         self._streams: dict[int, Any] = {}
@@ -92,6 +93,14 @@ class CupyRuntime(Runtime):
         """The properties of a GPU."""
         self.check_index(device)
         return self._properties[device]
+
+    def library(self, name: str) -> Any:
+        """A library of NVIDIA's, for ctypes: `libraries.load` of CuPy's release of CUDA.
+
+        Raises:
+            OSError: it is not installed.
+        """
+        return self._load(name, self.api.runtimeGetVersion() // 1000)
 
     @contextmanager
     def _on(self, device: int, stream: int | None = None) -> Iterator[Any]:

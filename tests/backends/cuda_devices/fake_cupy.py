@@ -110,6 +110,9 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
 
     # ----- cupy.cuda.runtime -----
 
+    def runtimeGetVersion():
+        return 13020
+
     def getDeviceCount():
         return state.count
 
@@ -176,7 +179,8 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         waits()
 
     runtime = SimpleNamespace(
-        CUDARuntimeError=CUDARuntimeError, getDeviceCount=getDeviceCount, getDevice=getDevice, setDevice=setDevice,
+        CUDARuntimeError=CUDARuntimeError, runtimeGetVersion=runtimeGetVersion, getDeviceCount=getDeviceCount,
+        getDevice=getDevice, setDevice=setDevice,
         getDeviceProperties=getDeviceProperties, malloc=malloc, free=free, memGetInfo=memGetInfo,
         memcpyAsync=memcpyAsync, memcpyPeerAsync=memcpyPeerAsync, deviceSynchronize=deviceSynchronize,
         memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
@@ -412,7 +416,7 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         runtime=runtime, driver=driver, cublas=cublas, Device=Device, Event=Event, Graph=Graph, Stream=Stream,
         Function=Function, Module=Module, get_elapsed_time=get_elapsed_time, alloc_pinned_memory=alloc_pinned_memory,
         get_cublas_handle=lambda: 42, is_available=lambda: state.count > 0)
-    return SimpleNamespace(cuda=cuda, state=state, __version__="14.2.0")
+    return SimpleNamespace(cuda=cuda, state=state, libraries={}, __version__="14.2.0")
 
 
 def _buffers(kernel: Any) -> list[Any]:

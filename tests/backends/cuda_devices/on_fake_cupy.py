@@ -22,6 +22,11 @@ _LIBRARY: dict[str, Any] = {"__name__": "cupy"}
 exec(compile(Path(fake_cupy.__file__).read_text(), "<frozen cupy>", "exec"), _LIBRARY)
 
 
+def runtime_on(cupy: Any) -> CupyRuntime:
+    """The runtime on a module of `fake_cupy`, whose `libraries` are in the place of NVIDIA's."""
+    return CupyRuntime(cupy, lambda name, release: cupy.libraries[name])
+
+
 @contextmanager
 def cupy_devices(count: int = 1, memory: int = 1 << 30, ptx: bool = False) -> Iterator[Any]:
     """A block with the runtime's devices; yields the module, whose `state` tells what was done (on a GPU: None).
@@ -48,7 +53,7 @@ def cupy_devices(count: int = 1, memory: int = 1 << 30, ptx: bool = False) -> It
 
     cupy = _LIBRARY["fake_cupy"](kernels, count, memory)
     cupy_kernels.ptx.compile_kernels = compile_kernels
-    before = install(CupyRuntime(cupy))
+    before = install(runtime_on(cupy))
     try:
         yield cupy
     finally:
