@@ -19,6 +19,7 @@ from ...backends.cuda_devices.array import DeviceArray
 from ...engine.grad_mode import no_grad
 from ...ir.gpu.device_program import DeviceProgram
 from ...ir.gpu.loaded_program import LoadedProgram
+from ...ir.gpu.lowering.namespace import lower_for_device
 from ...ir.graph.inputs import input_for_array, memory_order, view_as_array
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
@@ -188,6 +189,7 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
         Unsupported: the IR or a family of kernels cannot express it.
     """
     graph = Graph()
+    lower_for_device(graph)
     leaves: list[Value] = []
     for number, each in enumerate(arrays):
         if each.__class__ is not DeviceArray and each.ndim:

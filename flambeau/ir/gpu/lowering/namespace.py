@@ -1,0 +1,34 @@
+"""The namespace `xp` over IR values of a device's program: what the CPU's has, and primitives with kernels for GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...graph.value import Graph
+from ...lowering.namespace import Namespace
+from .copies import CopyOps
+from .elementwise import DeviceElementwise
+
+#: operators whose declarations use attributes of arrays: the primitives of these names take their place
+_REPLACED = frozenset(("alias_copy", "narrow_copy", "_basic_index", "_as_strided_copy"))
+
+
+class DeviceNamespace(CopyOps, DeviceElementwise, Namespace):
+    """`xp` over the values of one graph that becomes a device's program."""
+
+    def declared(self, op: Any) -> Callable[..., Any]:
+        """The function that lowers an operator; see `Namespace.declared`."""
+        name: str = op.name
+        if name in _REPLACED:
+            found: Callable[..., Any] = getattr(self, name)
+            return found
+        return self.copied_view(name) or super().declared(op)
+
+
+def lower_for_device(graph: Graph) -> None:
+    """Let a graph's operators be lowered for a device."""
+    graph.__dict__["namespace"] = DeviceNamespace(graph)
+
+
+__all__ = ["DeviceNamespace", "lower_for_device"]
