@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ from ...kernels.memory_format import is_dense
 from ..numpy.memory import address
 from . import libraries, strided_copies
 from .array import DeviceArray
+from .cublas import Products
+from .cudnn import Cudnn
 from .cupy_kernels import Kernels
-from .cupy_products import multiply
 from .errors import device_error
 from .runtime import AddressTable, Place, Product, Properties, Runtime
 
@@ -57,6 +59,19 @@ class _Point:
         self.device, self.event, self.seconds = device, event, time.perf_counter()
 
 
+class Capture:
+    """A graph that is being captured.
+
+    Attributes:
+        replayed_on: the stream that alone will replay it; None: any.
+        kept: memory that lives as long as the graph: what its copies read, workspaces.
+    """
+
+    def __init__(self, replayed_on: int | None) -> None:
+        self.replayed_on = replayed_on
+        self.kept: list[Any] = []
+
+
 class CupyRuntime(Runtime):
     """The GPUs that CUDA sees.
 
@@ -64,6 +79,8 @@ class CupyRuntime(Runtime):
         cupy: the module `cupy`.
         load: (name, CUDA's release) -> a library of NVIDIA's, as `libraries.load`.
     """
+
+    arrays_at_addresses = True
 
     def __init__(self, cupy: Any, load: Callable[[str, int], Any] = libraries.load) -> None:
         self.cupy, self.cuda, self.api, self._load = cupy, cupy.cuda, cupy.cuda.runtime, load
@@ -73,7 +90,8 @@ class CupyRuntime(Runtime):
         self._made = 0
         self._properties = [self._read_properties(i) for i in range(self.count)]
         self._kernels = [Kernels(cupy, architecture_of(each.major, each.minor)) for each in self._properties]
-        self._captured: dict[int, list[np.ndarray]] = {}  # by stream, what the copies of its graph read
+        self._products = Products(self)
+        self.captured: dict[int, Capture] = {}  # by stream, the graph that it is captured for
         self._staged: list[tuple[Any, Any]] = []  # buffers of the host that copies under way read or write, and events
 
     # ----- devices -----
@@ -179,17 +197,17 @@ class CupyRuntime(Runtime):
                                  stream.ptr)
             if blocking:
                 stream.synchronize()
-            elif not self._captured:
+            elif not self.captured:
                 with self._lock:
                     self._staged.append((source, stream.record()))
 
     def _kept(self, source: np.ndarray, device: int) -> np.ndarray:
         """The array, kept until the copy that reads it is done, or with the graph that the copy is part of."""
-        captured = self._captured.get(self.current_stream(device))
+        captured = self.captured.get(self.current_stream(device))
         if captured is not None:
             source = np.array(source)
-            captured.append(source)
-        elif not self._captured:
+            captured.kept.append(source)
+        elif not self.captured:
             with self._lock:
                 self._staged = [(array, event) for array, event in self._staged if not event.done]
         return source
@@ -363,21 +381,30 @@ class CupyRuntime(Runtime):
 
     def multiply(self, product: Product) -> None:
         """Start a batch of matrix products by cuBLAS on the current stream; within `launch`."""
-        multiply(self.cuda, product, self.address_of)
+        self._products.multiply(product)
+
+    @cached_property
+    def convolutions(self) -> Cudnn | None:
+        """cuDNN; None where it is not installed."""
+        try:
+            return Cudnn(self)
+        except OSError:
+            return None
 
     # ----- graphs -----
 
-    def begin_capture(self, device: int, stream: int) -> None:
+    def begin_capture(self, device: int, stream: int, replayed_on: int | None = None) -> None:
         """Record the launches of a stream from now on instead of running them."""
         with self._on(device, stream) as its:
             if not stream:
                 raise device_error("operation not permitted when stream is capturing")
             its.begin_capture(self.api.streamCaptureModeRelaxed)
-        self._captured[stream] = []
+        self.captured[stream] = Capture(replayed_on)
 
     def end_capture(self, device: int, stream: int) -> Any:
-        """End the recording of a stream: a CUDA graph, and the arrays of the host that it reads."""
-        kept = self._captured.pop(stream)
+        """End the recording of a stream: a CUDA graph, and the memory that it uses beside its operands'."""
+        kept = self.captured.pop(stream).kept
+        self._products.end_capture(device)
         with self._on(device, stream) as its:
             graph = its.end_capture()
         return graph, kept

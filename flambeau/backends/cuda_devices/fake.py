@@ -301,7 +301,7 @@ class FakeRuntime(Runtime):
             clock[stream] = number
         return kernel()
 
-    def begin_capture(self, device: int, stream: int) -> None:
+    def begin_capture(self, device: int, stream: int, replayed_on: int | None = None) -> None:
         """Record the launches of a stream from now on: what they write is undone."""
         its = self._its(device, stream)
         if its == self._default[device]:

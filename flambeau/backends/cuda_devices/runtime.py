@@ -121,6 +121,11 @@ class Runtime:
 
     #: whether its kernels are the host's, which compute with views of the device's memory
     computes_on_host = False
+    #: whether arrays lie at the device's addresses, so that generated code reads these from array objects
+    arrays_at_addresses = False
+
+    #: what computes convolutions by a library (`cudnn.Cudnn`); None: there is none
+    convolutions: Any = None
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -132,7 +137,7 @@ class Runtime:
         self._found = [False] * count  # whether a synchronization has met the error
         self.allocators = [
             CachingAllocator(devices.cuda(i), partial(self.malloc, i), self.release, partial(self.memory_info, i),
-                             self.stand_in) for i in range(count)]
+                             self.stand_in, self.arrays_at_addresses) for i in range(count)]
 
     # ----- devices and streams -----
 
@@ -248,8 +253,12 @@ class Runtime:
         """Compute a batch of matrix products on the current stream of the device that runs a launch."""
         raise NotImplementedError
 
-    def begin_capture(self, device: int, stream: int) -> None:
-        """Record the launches of a stream from now on instead of running them."""
+    def begin_capture(self, device: int, stream: int, replayed_on: int | None = None) -> None:
+        """Record the launches of a stream from now on instead of running them.
+
+        Args:
+            replayed_on: the only stream that will replay them, whose workspaces serve them, too; None: any.
+        """
         raise NotImplementedError
 
     def end_capture(self, device: int, stream: int) -> Any:

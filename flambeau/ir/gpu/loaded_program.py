@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...backends.cuda_devices.array import DeviceArray, device_array
+from ...backends.cuda_devices.convolutions import ConvolutionOperands
 from ...backends.cuda_devices.runtime import Product
 from ...codegen.gpu.launches import VECTOR
 from ..schedule.program import KernelCallback
 from .device_program import BoundLaunch, DeviceProgram
+from .library_convolutions import ConvolutionLaunch
 from .library_products import ProductLaunch
 
 #: launches from which on a CUDA graph is worth its capture; graphs that a program keeps
@@ -42,7 +44,7 @@ class LoadedProgram:
 
     def __init__(self, program: DeviceProgram, runtime: Any, device: int, name: str = "program") -> None:
         self.program, self.runtime, self.device, self.name = program, runtime, device, name
-        self._graphs: dict[Any, Any] = {}  # by the addresses of the table, the latest last
+        self._graphs: dict[Any, Any] = {}  # by stream and addresses of the table, the latest last
         self._stream: int | None = None
         self._constants = [runtime.constant(np.ascontiguousarray(each), device) for each in program.plan.constants]
         self._overwritten = [program.plan.inputs.index(each.overwrites.attrs) for each in program.schedule.targets
@@ -96,8 +98,10 @@ class LoadedProgram:
                       writes: Sequence[DeviceArray]) -> None:
         """Launch a CUDA graph of the launches, which is captured when the same addresses come a second time."""
         runtime, device = self.runtime, self.device
-        key = (len(launches), *[0 if memory.segment is None else memory.segment.address + memory.offset + offset
-                                  for memory, offset in table])
+        stream = runtime.current_stream(device)
+        key = (len(launches), stream, *[
+            0 if memory.segment is None else memory.segment.address + memory.offset + offset
+            for memory, offset in table])
         graph = self._graphs.pop(key, None)
         if graph is None:
             graph = _SEEN
@@ -106,7 +110,6 @@ class LoadedProgram:
             if graph is _SEEN:
                 graph = self._capture(launches, [(_Fixed(memory.segment, memory.offset, memory.nbytes), offset)
                                                  for memory, offset in table])
-            stream = runtime.current_stream(device)
             runtime.launch(self.name, device, reads, writes, lambda: runtime.replay(device, stream, graph))
         self._graphs[key] = graph
         if len(self._graphs) > _MOST_GRAPHS:
@@ -118,7 +121,7 @@ class LoadedProgram:
         before = runtime.current_stream(device)
         stream = runtime.new_stream(device, 0) if self._stream is None else self._stream
         self._stream = stream
-        runtime.begin_capture(device, stream)
+        runtime.begin_capture(device, stream, before)
         runtime.set_stream(device, stream)
         try:
             runtime.launch(self.name, device, (), (), lambda: self._start(launches, table))
@@ -136,6 +139,11 @@ class LoadedProgram:
                 self.runtime.multiply(Product(a, b, out, chosen.dtype, chosen.m, chosen.n, chosen.k,
                                               chosen.transposed, chosen.rows, chosen.steps, chosen.batch,
                                               tf32=chosen.tf32, out=chosen.out_dtype))
+                continue
+            if isinstance(chosen, ConvolutionLaunch):
+                image, weight, result = (places[each] for each in (chosen.image, chosen.weight, chosen.result))
+                self.runtime.convolutions.convolve(self.device, chosen.convolution, ConvolutionOperands(
+                    image, weight, result, places[-1]))
                 continue
             if chosen.unaligned is not None and any((memory.offset + offset) % VECTOR for memory, offset in places):
                 chosen = chosen.unaligned

@@ -19,7 +19,7 @@ PACKAGE = HERE.parents[2] / "flambeau" / "backends" / "cuda_devices"
 #: expressions of flambeau's sources -> what they are
 _ROOTS = {
     "cupy": "cupy", "self.cupy": "cupy", "cuda": "cupy.cuda", "self.cuda": "cupy.cuda", "self._cuda": "cupy.cuda",
-    "api": "cupy.cuda.runtime", "self.api": "cupy.cuda.runtime", "blas": "cupy.cuda.cublas",
+    "api": "cupy.cuda.runtime", "self.api": "cupy.cuda.runtime",
     "driver": "cupy.cuda.driver", "self.cuda.driver": "cupy.cuda.driver",
     "stream": "cupy.cuda.Stream", "its": "cupy.cuda.Stream",
     "event": "cupy.cuda.Event", "point.event": "cupy.cuda.Event", "module": "cupy.cuda.Module",
@@ -31,7 +31,6 @@ _FILES = {
     "cupy.cuda.runtime": ("cupy_backends/cuda/api/runtime.pyx", "cupy_backends/cuda/api/_runtime_enum.pxd",
                           "cupy_backends/cuda/api/runtime.pxd"),
     "cupy.cuda.driver": ("cupy_backends/cuda/api/driver.pyx", "cupy_backends/cuda/api/_driver_enum.pxd"),
-    "cupy.cuda.cublas": ("cupy_backends/cuda/libs/cublas.pyx", "cupy_backends/cuda/libs/cublas.pxd"),
     "cupy.cuda.Device": ("cupy/cuda/device.pyx", "cupy/cuda/device.pxd"),
     "cupy.cuda.Stream": ("cupy/cuda/stream.pyx",), "cupy.cuda.Event": ("cupy/cuda/stream.pyx",),
     "cupy.cuda.Graph": ("cupy/cuda/graph.pyx", "cupy/cuda/graph.pxd"),
@@ -58,11 +57,6 @@ def used_names() -> dict[str, int | None]:
             elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "found" and (
                     isinstance(node.slice, ast.Constant)):
                 found.setdefault(f"cupy.cuda.runtime.getDeviceProperties.{node.slice.value}", None)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if re.fullmatch(r"CUDA_[RC]_\w+", node.value):
-                    found.setdefault(f"cupy.cuda.runtime.{node.value}", None)
-                elif re.fullmatch(r"CUBLAS_\w+", node.value):
-                    found.setdefault(f"cupy.cuda.cublas.{node.value}", None)
     return found
 
 

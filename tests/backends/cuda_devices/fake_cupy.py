@@ -19,7 +19,6 @@ import numpy as np
 from flambeau.codegen.gpu.emulation import emulator
 from flambeau.codegen.gpu.emulation.race_detector import OutOfBoundsError
 from flambeau.codegen.gpu.statements import Buffer
-from flambeau.dtypes import BFLOAT16, cast, widen
 
 _MESSAGES = {1: ("cudaErrorInvalidValue", "invalid argument"), 2: ("cudaErrorMemoryAllocation", "out of memory"),
              101: ("cudaErrorInvalidDevice", "invalid device ordinal"),
@@ -44,6 +43,7 @@ class _State:
         self.events: dict[int, Any] = {}
         self.next_address = 16
         self.asked: set[int] = set()
+        self.submit: Any = None  # (stream's address, function): lets a stream do something
 
     def used(self, device: int) -> int:
         return sum(each.size for on, each in self.blocks.values() if on == device)
@@ -102,6 +102,8 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
             work()
         except OutOfBoundsError:
             state.errors[device] = 700
+
+    state.submit = submit
 
     def waits(stream=None):
         if state.capturing and (stream is None or stream in state.capturing):
@@ -184,8 +186,7 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         getDeviceProperties=getDeviceProperties, malloc=malloc, free=free, memGetInfo=memGetInfo,
         memcpyAsync=memcpyAsync, memcpyPeerAsync=memcpyPeerAsync, deviceSynchronize=deviceSynchronize,
         memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
-        eventQuery=eventQuery, streamQuery=streamQuery, streamCaptureModeRelaxed=2,
-        CUDA_R_16F=2, CUDA_R_16BF=14, CUDA_R_32F=0, CUDA_R_64F=1, CUDA_C_32F=4, CUDA_C_64F=5)
+        eventQuery=eventQuery, streamQuery=streamQuery, streamCaptureModeRelaxed=2)
 
     # ----- devices, streams, events, graphs -----
 
@@ -357,65 +358,12 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
     def funcSetAttribute(f, attribute, value):
         state.attributes.append((f, attribute, value))
 
-    # ----- cuBLAS -----
-
-    types = {2: np.dtype("f2"), 14: BFLOAT16, 0: np.dtype("f4"), 1: np.dtype("f8"), 4: np.dtype("c8"),
-             5: np.dtype("c16")}
-
-    def gemm(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, ldb, strideB, beta, C, Ctype, ldc,
-             strideC, batchCount):
-        dtype = types[Atype]
-        number = np.dtype({"f2": "f4", "V2": "f4"}.get(dtype.str[1:], dtype.str))
-        factors = [np.ctypeslib.as_array((ctypes.c_uint8 * number.itemsize).from_address(each)).view(number)[0].copy()
-                   for each in (alpha, beta)]
-
-        def column_major(address, rows, columns, leading, step, dtype=dtype):
-            size = dtype.itemsize
-            assert leading >= max(rows, 1)
-            span = ((batchCount - 1) * step + (columns - 1) * leading + rows) * size
-            data = state.bytes_at(address, span)
-            return np.ndarray((batchCount, rows, columns), dtype, data, 0, (step * size, size, leading * size))
-
-        def work():
-            a = column_major(A, *((m, k) if transa == 0 else (k, m)), lda, strideA)
-            b = column_major(B, *((k, n) if transb == 0 else (n, k)), ldb, strideB)
-            made = types[Ctype]
-            c = column_major(C, m, n, ldc, strideC, made)
-            x, y = (np.swapaxes(each, 1, 2) if t else each for each, t in ((a, transa), (b, transb)))
-            wide = widen if dtype == BFLOAT16 else lambda each: each.astype(number)
-            result = factors[0] * np.matmul(wide(np.ascontiguousarray(x)), wide(np.ascontiguousarray(y)))
-            if factors[1]:
-                result = result + factors[1] * wide(np.ascontiguousarray(c))
-            c[...] = cast(result, made) if made == BFLOAT16 else result
-
-        submit(current_stream().ptr, work)
-
-    def gemmEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, B, Btype, ldb, beta, C, Ctype, ldc, computeType,
-               algo):
-        assert handle == 42
-        assert Atype == Btype
-        assert Ctype in (Atype, 0)
-        state.products.append((m, n, k, 1, computeType))
-        gemm(transa, transb, m, n, k, alpha, A, Atype, lda, 0, B, ldb, 0, beta, C, Ctype, ldc, 0, 1)
-
-    def gemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, Btype, ldb, strideB,
-                             beta, C, Ctype, ldc, strideC, batchCount, computeType, algo):
-        assert handle == 42
-        assert Atype == Btype
-        assert Ctype in (Atype, 0)
-        state.products.append((m, n, k, batchCount, computeType))
-        gemm(transa, transb, m, n, k, alpha, A, Atype, lda, strideA, B, ldb, strideB, beta, C, Ctype, ldc, strideC,
-             batchCount)
-
-    cublas = SimpleNamespace(gemmEx=gemmEx, gemmStridedBatchedEx=gemmStridedBatchedEx, CUBLAS_OP_N=0, CUBLAS_OP_T=1,
-                             CUBLAS_GEMM_DEFAULT=-1, CUBLAS_COMPUTE_32F=68, CUBLAS_COMPUTE_32F_FAST_TF32=77,
-                             CUBLAS_COMPUTE_64F=70)
     driver = SimpleNamespace(CUDADriverError=CUDADriverError, funcSetAttribute=funcSetAttribute,
                              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8)
     cuda = SimpleNamespace(
-        runtime=runtime, driver=driver, cublas=cublas, Device=Device, Event=Event, Graph=Graph, Stream=Stream,
+        runtime=runtime, driver=driver, Device=Device, Event=Event, Graph=Graph, Stream=Stream,
         Function=Function, Module=Module, get_elapsed_time=get_elapsed_time, alloc_pinned_memory=alloc_pinned_memory,
-        get_cublas_handle=lambda: 42, is_available=lambda: state.count > 0)
+        is_available=lambda: state.count > 0)
     return SimpleNamespace(cuda=cuda, state=state, libraries={}, __version__="14.2.0")
 
 

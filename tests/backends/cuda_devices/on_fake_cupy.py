@@ -6,24 +6,37 @@ With FLAMBEAU_TEST_CUDA=1 they are the GPUs of the machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import flambeau as torch
 from flambeau.backends.cuda_devices import cupy_kernels, install
 from flambeau.backends.cuda_devices.cupy_runtime import CupyRuntime
-from tests.backends.cuda_devices import fake_cupy
 
-#: the module's code as that of a library: what compiled functions read of the user's code, they check in each call
-_LIBRARY: dict[str, Any] = {"__name__": "cupy"}
-exec(compile(Path(fake_cupy.__file__).read_text(), "<frozen cupy>", "exec"), _LIBRARY)
+
+def _as_library(name: str) -> ModuleType:
+    """A module of this folder as that of a library: compiled functions guard what they read of the user's."""
+    module = ModuleType(f"{__package__}.{name}")
+    path = Path(__file__).with_name(f"{name}.py")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    exec(compile(path.read_text(), f"<frozen {name}>", "exec"), vars(module))
+    return module
+
+
+_as_library("c_functions")
+_LIBRARY = vars(_as_library("fake_cupy"))
+#: NVIDIA's libraries -> (the module's state) -> what is in their place
+_LIBRARIES: dict[str, Callable[[Any], Any]] = {"cublas": _as_library("fake_cublas").fake_cublas}
 
 
 def runtime_on(cupy: Any) -> CupyRuntime:
     """The runtime on a module of `fake_cupy`, whose `libraries` are in the place of NVIDIA's."""
+    cupy.libraries.update({name: make(cupy.state) for name, make in _LIBRARIES.items()})
     return CupyRuntime(cupy, lambda name, release: cupy.libraries[name])
 
 
