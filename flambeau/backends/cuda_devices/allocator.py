@@ -10,7 +10,6 @@ Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management
 from __future__ import annotations
 
 import threading
-import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +27,10 @@ POOLS = ("all", "small_pool", "large_pool")
 _COUNTED = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
             "inactive_split_bytes", "requested_bytes")
 _PLAIN = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free")
+#: names of counters that are always equal to others
+_EQUAL = {"active": "allocation", "active_bytes": "allocated_bytes"}
+#: the most blocks of one size that are kept for reuse without being merged
+_MOST_WAITING = 64
 
 
 class Accesses:
@@ -49,10 +52,12 @@ class Accesses:
 class _Block:
     """A piece of a segment."""
 
-    __slots__ = ("accesses", "after", "before", "free", "offset", "requested", "segment", "size", "stream", "uses")
+    __slots__ = ("accesses", "after", "before", "free", "offset", "requested", "segment", "size", "stream", "uses",
+                 "waiting")
 
     def __init__(self, segment: _Segment, offset: int, size: int, stream: int) -> None:
         self.segment, self.offset, self.size, self.stream = segment, offset, size, stream
+        self.waiting: list[_Block] | None = None  # where it waits to be used again by an allocation of its size
         self.before: _Block | None = None
         self.after: _Block | None = None
         self.free, self.requested = True, 0
@@ -79,15 +84,44 @@ class DeviceMemory:
         segment: what the runtime allocated.
         offset: of the block in the segment, in bytes.
         accesses: the launches that used it last.
+        address: the device's address, where arrays lie at addresses of the device; else 0.
+        allocator: whose block it is; None for memory of another library.
     """
 
-    __slots__ = ("__weakref__", "accesses", "block", "device", "nbytes", "offset", "segment", "stand_in")
+    __slots__ = ("__weakref__", "accesses", "address", "allocator", "block", "device", "nbytes", "offset", "segment",
+                 "stand_in")
 
-    def __init__(self, device: Any, nbytes: int, block: Any, stand_in: Callable[[np.ndarray], None]) -> None:
+    def __init__(self, device: Any, nbytes: int, block: Any, stand_in: Callable[[np.ndarray], None],
+                 allocator: CachingAllocator | None = None) -> None:
         self.device, self.nbytes, self.block, self.stand_in = device, nbytes, block, stand_in
-        self.segment = None if block is None else block.segment.memory
-        self.offset = 0 if block is None else block.offset
-        self.accesses = Accesses() if block is None else block.accesses
+        self.allocator, self.address = allocator, 0
+        if block is None:
+            self.segment, self.offset, self.accesses = None, 0, Accesses()
+        else:
+            self.segment, self.offset, self.accesses = block.segment.memory, block.offset, block.accesses
+
+    def __del__(self) -> None:
+        allocator = self.allocator
+        if allocator is None:
+            return
+        block = self.block
+        if block is None:
+            device_memory.add(-1)
+            return
+        waiting = block.waiting
+        if waiting is None or block.uses or len(waiting) >= _MOST_WAITING:
+            allocator.finish(block)
+            return
+        # no call, so that no other thread and no garbage collection comes in between
+        size, requested = block.size, block.requested
+        for count, sizes, bytes_asked in allocator.tallies[block.segment.pool]:
+            count[0] -= 1
+            count[3] += 1
+            sizes[0] -= size
+            sizes[3] += size
+            bytes_asked[0] -= requested
+            bytes_asked[3] += requested
+        waiting.append(block)
 
 
 class CachingAllocator:
@@ -99,11 +133,15 @@ class CachingAllocator:
         release: gives memory back.
         capacity: () -> (free bytes, all bytes) of the device.
         stand_in: called with the host's address range of each new block.
+        addressed: whether arrays lie at the device's addresses; blocks that are freed are then used again for allocations
+            of the same size and stream, before they are merged.
     """
 
     def __init__(self, device: Any, malloc: Callable[[int], Any], release: Callable[[Any], None],
-                 capacity: Callable[[], tuple[int, int]], stand_in: Callable[[np.ndarray], None]) -> None:
-        self.device = device
+                 capacity: Callable[[], tuple[int, int]], stand_in: Callable[[np.ndarray], None],
+                 addressed: bool = False) -> None:
+        self.device, self.addressed = device, addressed
+        self._waiting: dict[tuple[int, int], list[_Block]] = {}  # by size and stream
         self._malloc, self._release, self._capacity, self._stand_in = malloc, release, capacity, stand_in
         self._lock = threading.Lock()
         self._freed: deque[_Block] = deque()  # a garbage collection may free blocks at any moment, this one included
@@ -115,7 +153,10 @@ class CachingAllocator:
 
     def empty_statistics(self) -> None:
         """Set all counters to zero."""
-        self._counters = {(name, pool): [0, 0, 0, 0] for name in _COUNTED for pool in POOLS}
+        counters = {(name, pool): [0, 0, 0, 0] for name in _COUNTED for pool in POOLS if name not in _EQUAL}
+        self._counters = {(name, pool): counters[_EQUAL.get(name, name), pool] for name in _COUNTED for pool in POOLS}
+        self.tallies = {pool: [(counters["allocation", each], counters["allocated_bytes", each],
+                                counters["requested_bytes", each]) for each in ("all", pool)] for pool in POOLS[1:]}
         self._plain = dict.fromkeys(_PLAIN, 0)
 
     # ----- allocation -----
@@ -127,20 +168,75 @@ class CachingAllocator:
             OutOfMemoryError: the device is full (PyTorch's text).
         """
         if not nbytes:
-            memory = DeviceMemory(self.device, 0, None, self._stand_in)
             device_memory.add(1)
-            weakref.finalize(memory, device_memory.add, -1).atexit = False
+            return DeviceMemory(self.device, 0, None, self._stand_in, self)
+        size = -(-nbytes // MIN_BLOCK) * MIN_BLOCK
+        waiting = self._waiting.get((size, stream))
+        if waiting:
+            try:
+                block = waiting.pop()
+            except IndexError:  # another thread has taken it
+                return self._allocate(nbytes, size, stream)
+            block.requested = nbytes
+            for count, sizes, requested in self.tallies[block.segment.pool]:
+                count[0] += 1
+                count[2] += 1
+                sizes[0] += size
+                sizes[2] += size
+                requested[0] += nbytes
+                requested[2] += nbytes
+                if count[0] > count[1]:
+                    count[1] = count[0]
+                if sizes[0] > sizes[1]:
+                    sizes[1] = sizes[0]
+                if requested[0] > requested[1]:
+                    requested[1] = requested[0]
+            memory = DeviceMemory(self.device, nbytes, block, self._stand_in, self)
+            memory.address = memory.segment.address + block.offset
             return memory
+        return self._allocate(nbytes, size, stream)
+
+    def _allocate(self, nbytes: int, size: int, stream: int) -> DeviceMemory:
         with self._lock:
             self._take_back()
-            size = -(-nbytes // MIN_BLOCK) * MIN_BLOCK
             pool = "small_pool" if size <= _SMALL else "large_pool"
-            block = self._find(size, pool, stream) or self._segment(size, pool, stream).first
+            block = self._find(size, pool, stream)
+            if block is None:
+                if self._merge_waiting():
+                    block = self._find(size, pool, stream)
+                if block is None:
+                    block = self._segment(size, pool, stream).first
             self._take(block, size, nbytes)
-        memory = DeviceMemory(self.device, nbytes, block, self._stand_in)
+            if self.addressed:
+                block.waiting = self._waiting.get((block.size, stream))
+                if block.waiting is None:
+                    block.waiting = self._waiting[block.size, stream] = []
         device_memory.add(1)
-        weakref.finalize(memory, self._finish, block).atexit = False
+        memory = DeviceMemory(self.device, nbytes, block, self._stand_in, self)
+        if self.addressed:
+            memory.address = memory.segment.address + block.offset
         return memory
+
+    def _merge_waiting(self) -> bool:
+        """Free the blocks that wait to be used again; whether there were any."""
+        found = False
+        for waiting in self._waiting.values():
+            while waiting:
+                try:
+                    block = waiting.pop()
+                except IndexError:
+                    break
+                found = True
+                for count, sizes, requested in self.tallies[block.segment.pool]:  # `_return` subtracts once more
+                    count[0] += 1
+                    count[3] -= 1
+                    sizes[0] += block.size
+                    sizes[3] -= block.size
+                    requested[0] += block.requested
+                    requested[3] -= block.requested
+                device_memory.add(-1)
+                self._return(block)
+        return found
 
     def _find(self, size: int, pool: str, stream: int) -> _Block | None:
         fitting = [each for each in self._free.get((pool, stream), ()) if each.size >= size]
@@ -193,11 +289,11 @@ class CachingAllocator:
             self._free[pool, block.stream].append(after)
             self._count_split(after, 1)
         block.free, block.requested = False, nbytes
-        for name, count in (("allocation", 1), ("active", 1), ("allocated_bytes", block.size),
-                            ("active_bytes", block.size), ("requested_bytes", nbytes)):
+        for name, count in (("allocation", 1), ("allocated_bytes", block.size), ("requested_bytes", nbytes)):
             self._count(name, pool, count)
 
-    def _finish(self, block: _Block) -> None:
+    def finish(self, block: _Block) -> None:
+        """Take a block back that is no longer used."""
         device_memory.add(-1)
         self._freed.append(block)
         if self._lock.acquire(blocking=False):
@@ -213,10 +309,9 @@ class CachingAllocator:
     def _return(self, block: _Block) -> None:
         """Free a block, merged with free neighbours."""
         pool = block.segment.pool
-        for name, count in (("allocation", 1), ("active", 1), ("allocated_bytes", block.size),
-                            ("active_bytes", block.size), ("requested_bytes", block.requested)):
+        for name, count in (("allocation", 1), ("allocated_bytes", block.size), ("requested_bytes", block.requested)):
             self._count(name, pool, -count)
-        block.free = True
+        block.free, block.waiting = True, None
         block.accesses, former = Accesses(), block.accesses
         block.accesses.join(former)
         for stream in block.uses:  # what `record_stream` promises: the memory is used again after that stream's work
@@ -255,7 +350,14 @@ class CachingAllocator:
             self._take_back()
             self._empty()
 
+    def _settle(self) -> None:
+        """Merge all free blocks, before statistics of free ones are read."""
+        with self._lock:
+            self._take_back()
+            self._merge_waiting()
+
     def _empty(self) -> None:
+        self._merge_waiting()
         for segment in list(self._segments):
             first = segment.first
             if first.free and first.after is None and not self.kept[first.stream]:
@@ -282,10 +384,13 @@ class CachingAllocator:
     def read(self, name: str) -> int:
         """One statistic, such as `allocated_bytes.all.peak`."""
         key, pool, what = name.split(".")
+        if key.startswith("inactive"):
+            self._settle()
         return self._counters[key, pool][("current", "peak", "allocated", "freed").index(what)]
 
     def statistics(self) -> OrderedDict[str, int]:
         """All statistics, by PyTorch's names, in their order."""
+        self._settle()
         found = {f"{name}.{pool}.{what}": counter[i] for (name, pool), counter in self._counters.items()
                  for i, what in enumerate(("current", "peak", "allocated", "freed"))}
         found |= self._plain
@@ -307,6 +412,7 @@ class CachingAllocator:
 
     def snapshot(self) -> list[dict[str, Any]]:
         """The segments and their blocks, as PyTorch's `memory_snapshot` shows them."""
+        self._settle()
         found: list[dict[str, Any]] = []
         for segment in self._segments:
             blocks, block = [], segment.first

@@ -1,16 +1,20 @@
 """`DeviceArray`: the shape, strides and dtype of elements that are in a device's memory.
 
 It is what a CUDA tensor has where a CPU tensor has a NumPy array. Views of it are made by NumPy, as views of any array,
-over an address range of the host's that stands for the device's memory and that nothing writes to. What would read or
-compute elements raises: elements are seen by kernels alone (`runtime.Runtime.operand`).
+over the device's addresses; those of a fake device are over an address range of the host's that stands for its memory
+and that nothing writes to. What would read or compute elements raises: elements are seen by kernels alone
+(`runtime.Runtime.operand`).
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+
+from .allocator import DeviceMemory
 
 ndarray = np.ndarray
 _BYTE = np.dtype(np.uint8)
@@ -36,9 +40,16 @@ class DeviceArray(ndarray):
     def memory(self) -> Any:
         """The block of memory that the elements are in."""
         whole: Any = self
-        while isinstance(whole.base, ndarray) or isinstance(getattr(whole.base, "base", None), ndarray):
-            whole = whole.base if isinstance(whole.base, ndarray) else whole.base.base
-        return whole._memory
+        while True:
+            base = whole.base
+            if base.__class__ is not DeviceArray:
+                if base.__class__ is DeviceMemory:
+                    return base
+                inner = getattr(base, "base", None)  # the object in between of NumPy's `as_strided`
+                if not isinstance(inner, ndarray):
+                    return whole._memory
+                base = inner
+            whole = base
 
     @property
     def torch_device(self) -> Any:
@@ -48,6 +59,9 @@ class DeviceArray(ndarray):
     @property
     def byte_offset(self) -> int:
         """The distance in bytes of the first element from the beginning of the block."""
+        memory = self.memory
+        if memory.address:
+            return int(self.__array_interface__["data"][0] - memory.address)
         whole: Any = self
         while isinstance(whole.base, ndarray) or isinstance(getattr(whole.base, "base", None), ndarray):
             whole = whole.base if isinstance(whole.base, ndarray) else whole.base.base
@@ -123,6 +137,11 @@ for _name in _REFUSED:
 
 def whole(memory: Any) -> DeviceArray:
     """All bytes of a block of memory."""
+    if memory.address:
+        at = (ctypes.c_char * memory.nbytes).from_address(memory.address)
+        addressed: Any = ndarray.__new__(DeviceArray, (memory.nbytes,), _BYTE, at)
+        addressed._memory = memory
+        return addressed
     array: Any = ndarray.__new__(DeviceArray, (memory.nbytes,), _BYTE)
     array._memory = memory
     memory.stand_in(array.view(ndarray))

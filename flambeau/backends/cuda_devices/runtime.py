@@ -273,6 +273,10 @@ class Runtime:
         """Run recorded launches on a stream."""
         raise NotImplementedError
 
+    def describe(self, graph: Any) -> str:
+        """Recorded launches in Graphviz's language."""
+        raise NotImplementedError
+
     def foreign(self, device: int, address: int, nbytes: int) -> Any:
         """Memory of a device that another library has allocated, as what `malloc` returns."""
         raise NotImplementedError
