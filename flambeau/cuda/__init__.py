@@ -156,12 +156,13 @@ _absent: dict[str, Any] = {}
 
 def _follow(runtime: Any) -> None:
     """Exchange the names with those of a present device, or back."""
-    if bool(runtime) is bool(_absent):
+    if not runtime and not _absent:
         return
     if runtime:
         present = importlib.import_module(f"{__name__}.present")
         new = present.NAMES | {"default_generators": present.default_generators()}
-        _absent.update({name: globals().get(name) for name in new})
+        if not _absent:
+            _absent.update({name: globals().get(name) for name in new})
     else:
         new = dict(_absent)
         _absent.clear()

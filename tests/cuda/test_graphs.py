@@ -52,7 +52,7 @@ def test_memory_of_a_graph_is_its_own():
     graph.reset()
 
 
-def test_errors():
+def test_errors(tmp_path):
     graph = torch.cuda.CUDAGraph()
     with pytest.raises(RuntimeError, match="Called CUDAGraph::replay without a preceding successful capture"):
         graph.replay()
@@ -62,14 +62,24 @@ def test_errors():
         graph.capture_begin(capture_error_mode="none")
     x = torch.ones(2, device="cuda")
     x + 1
+    default = torch.cuda.current_stream()
+    with pytest.raises(torch.AcceleratorError, match="operation failed due to a previous error during capture"):
+        with torch.cuda.graph(graph):
+            with pytest.raises(torch.AcceleratorError, match="operation not permitted when stream is capturing"):
+                x.tolist()
+            assert torch.cuda.is_current_stream_capturing()
+    assert torch.cuda.current_stream() == default
+    with pytest.raises(RuntimeError, match="Called CUDAGraph::replay without a preceding successful capture"):
+        graph.replay()
+    graph.enable_debug_mode()
     with torch.cuda.graph(graph):
         y = x + 1
-        with pytest.raises(torch.AcceleratorError, match="operation not permitted when stream is capturing"):
-            y.item()
         with pytest.raises(NotImplementedError, match="random numbers in a CUDA graph"):
             torch.rand(2, device="cuda")
     graph.replay()
     assert y.tolist() == [2, 2]
+    graph.debug_dump(str(tmp_path / "graph.dot"))
+    assert (tmp_path / "graph.dot").read_text().startswith("digraph")
     with pytest.raises(RuntimeError, match="already owns a captured graph"):
         graph.capture_begin(pool=torch.cuda.graph_pool_handle()) if not torch.cuda.is_current_stream_capturing() else 0
 

@@ -49,9 +49,13 @@ class CapturedLaunches:
 
     Args:
         operand: gives the elements of an array of the device.
+
+    Attributes:
+        valid: whether nothing has happened that must not while a stream is captured.
     """
 
     def __init__(self, operand: Callable[[DeviceArray], np.ndarray]) -> None:
+        self.valid = True
         self.launches: list[CapturedLaunch] = []
         self._operand = operand
 

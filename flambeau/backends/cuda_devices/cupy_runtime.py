@@ -411,8 +411,15 @@ class CupyRuntime(Runtime):
 
     def is_capturing(self, device: int, stream: int) -> bool:
         """Whether the launches of a stream are recorded."""
+        if stream in self.captured:
+            return True
         its = self._stream(device, stream)
-        return bool(stream) and bool(its.is_capturing())
+        return stream > self._made and bool(its.is_capturing())  # another library's
+
+    def describe(self, graph: Any) -> str:
+        """A CUDA graph in Graphviz's language."""
+        graph = graph[0]
+        return str(graph.debug_dot_str())
 
     def replay(self, device: int, stream: int, graph: Any) -> None:
         """Launch a CUDA graph on a stream."""

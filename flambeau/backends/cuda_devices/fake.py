@@ -31,6 +31,7 @@ from .errors import StreamRaceError, device_error
 from .runtime import AddressTable, Place, Product, Properties, Runtime
 
 _PATTERN = 0xA5
+_INVALIDATED = "operation failed due to a previous error during capture"
 
 
 class HostMemory:
@@ -239,6 +240,7 @@ class FakeRuntime(Runtime):
         for each, its in self._streams.items():
             if its == device and (stream is None or each == self._its(device, stream)):
                 if each in self._capturing:
+                    self._capturing[each].valid = False
                     raise device_error("operation not permitted when stream is capturing")
                 host.join(self._clocks[each])
         self.meet_error(device)
@@ -289,6 +291,8 @@ class FakeRuntime(Runtime):
         stream = self.stream_id(device)
         captured = self._capturing.get(stream)
         if captured is not None:
+            if not captured.valid:
+                raise device_error(_INVALIDATED)
             return captured.record(name, reads, writes, kernel)
         with self._lock:
             clock = self._clocks[stream]
@@ -309,11 +313,22 @@ class FakeRuntime(Runtime):
         self._capturing[its] = CapturedLaunches(self.operand)
 
     def end_capture(self, device: int, stream: int) -> CapturedLaunches:
-        """End the recording of a stream; the memory of results is filled with a pattern until they are replayed."""
+        """End the recording of a stream; the memory of results is filled with a pattern until they are replayed.
+
+        Raises:
+            AcceleratorError: the stream was synchronized meanwhile.
+        """
         captured = self._capturing.pop(self._its(device, stream))
+        if not captured.valid:
+            raise device_error(_INVALIDATED)
         for array in captured.results():
             memory_of(array.memory).fill(_PATTERN)
         return captured
+
+    def describe(self, graph: CapturedLaunches) -> str:
+        """Recorded launches, one after the other, in Graphviz's language."""
+        nodes = [f'"{i} {each.name}"' for i, each in enumerate(graph.launches)]
+        return f"digraph graph_1 {{\n{' -> '.join(nodes)}\n}}\n"
 
     def is_capturing(self, device: int, stream: int) -> bool:
         """Whether the launches of a stream are recorded."""

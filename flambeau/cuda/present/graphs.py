@@ -87,12 +87,19 @@ class CUDAGraph:
 
         Raises:
             RuntimeError: nothing is recorded.
+            AcceleratorError: what must not happen meanwhile has, such as a synchronization; nothing is captured.
         """
         if self._place is None or self._graph is not None:
             raise RuntimeError("capture_end() called before capture_begin().")
-        del self._runtime.pools[self._place]
+        place = self._place
+        del self._runtime.pools[place]
         generators_in_graphs[0] -= 1
-        self._graph = self._runtime.end_capture(*self._place)
+        try:
+            self._graph = self._runtime.end_capture(*place)
+        except RuntimeError:
+            self._runtime.allocators[place[0]].kept[-self._pool[1]] -= 1
+            self._place = None
+            raise
 
     def instantiate(self) -> None:
         """Prepare a graph that was made with `keep_graph`, which CuPy has done."""
@@ -170,8 +177,10 @@ class graph:
         self.cuda_graph.capture_begin(self.pool, capture_error_mode=self.capture_error_mode)
 
     def __exit__(self, *exception: Any) -> None:
-        self.cuda_graph.capture_end()
-        self.stream_ctx.__exit__(*exception)
+        try:
+            self.cuda_graph.capture_end()
+        finally:
+            self.stream_ctx.__exit__(*exception)
 
 
 def _stream_context(capture_stream: Any) -> Any:

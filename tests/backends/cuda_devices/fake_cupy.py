@@ -24,7 +24,8 @@ _MESSAGES = {1: ("cudaErrorInvalidValue", "invalid argument"), 2: ("cudaErrorMem
              101: ("cudaErrorInvalidDevice", "invalid device ordinal"),
              600: ("cudaErrorNotReady", "device not ready"),
              700: ("cudaErrorIllegalAddress", "an illegal memory access was encountered"),
-             900: ("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing")}
+             900: ("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"),
+             901: ("cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture")}
 
 
 class _State:
@@ -40,6 +41,7 @@ class _State:
         self.attributes: list[tuple[int, int, int]] = []
         self.stream: dict[int, Any] = {}
         self.capturing: dict[int, list[Any]] = {}  # streams' addresses -> work
+        self.invalidated: set[int] = set()
         self.events: dict[int, Any] = {}
         self.next_address = 16
         self.asked: set[int] = set()
@@ -92,6 +94,8 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         """Run work at once, or add it to the graph that the stream is captured for."""
         check()
         if stream in state.capturing:
+            if stream in state.invalidated:
+                raise CUDARuntimeError(901)
             state.capturing[stream].append(work)
             return
         run(work)
@@ -107,6 +111,7 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
 
     def waits(stream=None):
         if state.capturing and (stream is None or stream in state.capturing):
+            state.invalidated.update(state.capturing if stream is None else (stream,))
             raise CUDARuntimeError(900)
         check()
 
@@ -219,6 +224,9 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
             raise NotImplementedError("currently this class cannot be initiated by the user and must be created via "
                                       "stream capture")
 
+        def debug_dot_str(self, flags=0):
+            return "digraph dot {\n}\n"
+
         def launch(self, stream=None):
             work = list(self._work)
             submit((current_stream() if stream is None else stream).ptr, lambda: [each() for each in work])
@@ -272,6 +280,9 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         def end_capture(self):
             graph = Graph.__new__(Graph)
             graph._work = state.capturing.pop(self.ptr)
+            if self.ptr in state.invalidated:
+                state.invalidated.discard(self.ptr)
+                raise CUDARuntimeError(901)
             return graph
 
         def is_capturing(self):
