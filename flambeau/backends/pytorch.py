@@ -1,4 +1,4 @@
-"""`torch.backends`: PyTorch's settings of its libraries. None of the libraries is used, so settings have no effect.
+"""`torch.backends`: PyTorch's settings of its libraries. Of these, CUDA devices use cuBLAS and cuDNN.
 
 Each library is a module of settings and functions: `cudnn.deterministic = True`, `cudnn.flags(...)`.
 """
@@ -107,12 +107,38 @@ def _switches(name: str, values: dict[str, Any], defaults: dict[str, Any], /, **
     return module
 
 
+def _cudnn_library() -> Any:
+    """cuDNN of the CUDA devices; None where there is none."""
+    if current_cuda() is None:
+        return None
+    from .cuda_devices import current_runtime
+
+    return current_runtime().convolutions
+
+
+def _cudnn_is_available() -> bool:
+    """Whether there is a CUDA device with cuDNN."""
+    return _cudnn_library() is not None
+
+
+def _cudnn_version() -> int | None:
+    """The version of cuDNN, 10000 for a major version and 100 for a minor one; None where there is none."""
+    library = _cudnn_library()
+    return None if library is None else library.version
+
+
+def _cudnn_is_acceptable(tensor: Any) -> bool:
+    """Whether cuDNN takes a tensor: by its device and dtype, and if it is enabled."""
+    return bool(cudnn.enabled) and tensor.device.type == "cuda" and tensor.dtype.name in (
+        "float16", "float32", "float64") and _cudnn_is_available()
+
+
 cudnn = _switches(
     "cudnn", {"enabled": True, "benchmark": False, "benchmark_limit": None, "deterministic": False, "allow_tf32": True,
               "fp32_precision": "none", "depthwise_kernel": "auto"},
     {"enabled": False, "benchmark": False, "benchmark_limit": None, "deterministic": False, "allow_tf32": True,
      "fp32_precision": "none", "depthwise_kernel": "auto"},
-    is_available=_no, version=_none, is_acceptable=lambda tensor: False)
+    is_available=_cudnn_is_available, version=_cudnn_version, is_acceptable=_cudnn_is_acceptable)
 vars(cudnn).update({part: _library(f"cudnn.{part}", {"fp32_precision": "tf32"}) for part in ("conv", "rnn")})
 mkldnn = _switches(
     "mkldnn", {"enabled": True, "deterministic": False, "allow_tf32": None, "fp32_precision": "none"},

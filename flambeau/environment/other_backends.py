@@ -12,6 +12,7 @@ from typing import Any
 from .. import dtypes
 from .._tensor import Tensor, functions
 from ..autograd import Function
+from ..backends.pytorch import cudnn
 
 _REFUSED = """
     batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats
@@ -96,13 +97,13 @@ def compiled_with_cxx11_abi() -> bool:
 
 
 def cudnn_is_acceptable(tensor: Tensor) -> bool:
-    """Whether cuDNN takes the tensor: False.
+    """Whether cuDNN takes the tensor: one of floating-point numbers on a CUDA device that has cuDNN.
 
     >>> import flambeau as torch
     >>> torch.cudnn_is_acceptable(torch.ones(1))
     False
     """
-    return False
+    return bool(cudnn.is_acceptable(tensor))
 
 
 def mkldnn_convolution(input: Tensor, weight: Tensor, bias: Tensor | None, padding: Sequence[int],

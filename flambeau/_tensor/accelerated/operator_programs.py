@@ -18,6 +18,7 @@ from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...engine.grad_mode import no_grad
 from ...ir.gpu.device_program import DeviceProgram
+from ...ir.gpu.families import GpuFamilies
 from ...ir.gpu.loaded_program import LoadedProgram
 from ...ir.gpu.lowering.namespace import lower_for_device
 from ...ir.graph.inputs import input_for_array, memory_order, view_as_array
@@ -29,6 +30,8 @@ from ..dispatch.promotion import promoted_operands, round_params, round_scalar, 
 from ..overriding.dispatch import no_dispatch
 from ..shape.inference import Metadata, _unchecked, _unit, infer
 from ..tensor import Tensor
+from . import convolutions
+from .convolutions import convolution_library
 
 #: programs that are kept, and numbers in each device's memory
 MAX_PROGRAMS, MAX_NUMBERS = 4096, 4096
@@ -121,7 +124,8 @@ def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int, targ
     try:
         key = (id(op), op.name, device, target is not None, dtypes.get_default_dtype(),
                tuple([_operand_key(x, arrays) for x in inputs]),
-               tuple([(name, _key(value, arrays)) for name, value in params.items()]))
+               tuple([(name, _key(value, arrays)) for name, value in params.items()]),
+               convolutions.settings() if op.name in convolutions.OPERATORS else None)
     except Unsupported:
         return NotImplemented
     if key in _programs:
@@ -199,6 +203,8 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
         leaves.append(input_for_array(graph, each, number))
     views = {id(each): view_as_array(graph, leaf, each) for each, leaf in zip(arrays, leaves, strict=True)}
     metas, lists = _metadata(op, inputs, params)
+    if metas is not None and op.name in convolutions.OPERATORS:
+        metas = convolutions.in_memory_format(metas, inputs)
     values, numbers, narrow = _operands(op, inputs, params, graph, views, len(arrays))
     given = {name: _lowered_param(value, views) for name, value in params.items()}
     filled: dict[str, list[Any]] = {name: list(given[name]) for name in lists}
@@ -226,7 +232,8 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
             one, result = _laid_out(graph, value, Metadata(tuple(value.shape), value.dtype))
             targets.append(one)
             saved.append((name, result))
-    program = DeviceProgram(graph, targets, graph.conditions)
+    program = DeviceProgram(graph, targets, graph.conditions, families=GpuFamilies(
+        convolutions=convolution_library(current_runtime(), device)))
     return OperatorProgram(LoadedProgram(program, current_runtime(), device, op.name), list(program.plan.inputs),
                            numbers, laid_out, saved)
 

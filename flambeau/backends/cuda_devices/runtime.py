@@ -110,6 +110,8 @@ class _Current(threading.local):
     def __init__(self) -> None:
         self.device = 0
         self.streams: dict[int, int] = {}
+        self.recording: Any = None  # the `LaunchRecording` that notes what is launched
+        self.bound = False  # whether CUDA has a context for this thread
 
 
 class Runtime:
@@ -173,7 +175,10 @@ class Runtime:
         """A block of memory of a device, for its current stream."""
         self.check(device)
         stream = self.current_stream(device)
-        return self.allocators[device].allocate(nbytes, self.pools.get((device, stream), stream))
+        memory = self.allocators[device].allocate(nbytes, self.pools.get((device, stream), stream))
+        if self.current.recording is not None:
+            self.current.recording.allocated(memory)
+        return memory
 
     def constant(self, array: np.ndarray, device: int) -> DeviceArray:
         """A copy of an array on a device that all streams may read; it may be made while a stream is captured."""

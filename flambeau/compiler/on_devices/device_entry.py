@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._tensor.accelerated.convolutions import convolution_library
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_settings import NAMES
@@ -77,7 +78,8 @@ class DeviceCacheEntry(CacheEntry):
                    if each.overwrites is not None and each.overwrites.attrs in self._host_inputs]
         return RuntimeProgram(graph, [each for each in targets if each not in of_host], conditions, effects,
                               current_runtime(), self.device, self.name, bool(NAMES["matmul"].allow_tf32),
-                              self._host_program(of_host) if of_host else None)
+                              self._host_program(of_host) if of_host else None,
+                              convolution_library(current_runtime(), self.device))
 
     def _host_program(self, targets: list[Target]) -> Program:
         """Make the program that writes arrays of the host."""

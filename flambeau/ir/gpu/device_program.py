@@ -29,7 +29,7 @@ import numpy as np
 from ...codegen.gpu.emulation import emulator
 from ...codegen.gpu.emulation.emulator import View
 from ...codegen.gpu.kernel_ir import Kernel
-from ...codegen.gpu.launches import VECTOR
+from ...codegen.gpu.launches import VECTOR, DeviceLaunch
 from ...codegen.gpu.nvptx import ptx
 from ...codegen.gpu.statements import Buffer
 from ...runtime import launch
@@ -41,7 +41,7 @@ from ..schedule.scheduler import Schedule
 from ..schedule.steps import ExecutionPlan, Step
 from .attention_products import attention_products
 from .families import GpuFamilies
-from .library_products import ProductLaunch
+from .library_convolutions import library_convolutions
 from .narrow_products import narrow_products
 
 
@@ -54,7 +54,7 @@ class BoundLaunch(NamedTuple):
         kernel: the number of the kernel in the schedule; that of deferred copies follows the last one.
     """
 
-    launch: Any  # DeviceLaunch or ProductLaunch
+    launch: Any  # DeviceLaunch, ProductLaunch or ConvolutionLaunch
     operands: list[tuple[int, int]]
     kernel: int
 
@@ -86,10 +86,12 @@ class DeviceProgram:
         outputs = [*(each.value for each in targets), *(value for value, _ in conditions), *effects]
         narrow = narrow_products(graph, outputs)
         fused = attention_products(graph, [narrow[each] for each in outputs])
-        replacements = {each: fused[narrow[each]] for each in outputs}
+        families = families or GpuFamilies()
+        convolved = library_convolutions(graph, [fused[narrow[each]] for each in outputs], families.convolutions)
+        replacements = {each: convolved[fused[narrow[each]]] for each in outputs}
         self.schedule = Schedule(graph, [each._replace(value=replacements[each.value]) for each in targets],
                                  [(replacements[value], outcome) for value, outcome in conditions],
-                                 [replacements[value] for value in effects], families=families or GpuFamilies())
+                                 [replacements[value] for value in effects], families=families)
         for kernel in self.schedule.kernels:
             if kernel.name == FALLBACK:
                 name = kernel.outputs[0].args[0].attrs.name
@@ -115,7 +117,7 @@ class DeviceProgram:
         """The distinct kernels, variants for memory that is not aligned included."""
         found: dict[str, Kernel] = {}
         for each in self.launches:
-            if isinstance(each.launch, ProductLaunch):
+            if not isinstance(each.launch, DeviceLaunch):
                 continue
             for one in (each.launch, each.launch.unaligned):
                 if one is not None:

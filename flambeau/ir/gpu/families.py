@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from ...backends.cuda_devices.convolutions import ConvolutionLibrary
 from ...codegen.gpu import convolution, elementwise, indexing, philox, pooling, scan
 from ...codegen.gpu.attention import flash
 from ...codegen.gpu.launches import DeviceLaunch
@@ -15,7 +16,7 @@ from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Unsupported
 from ..kernels.families import KernelFamilies
-from . import library_products
+from . import library_convolutions, library_products
 
 
 def _take(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[DeviceLaunch]:
@@ -74,14 +75,16 @@ class GpuFamilies(KernelFamilies):
     Args:
         tf32: whether products of float32 may take the tensor cores, which round factors to 10 bits of mantissa.
         library: whether products are cuBLAS's where it applies.
+        convolutions: the library of convolutions; None: there is none.
     """
 
     elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)
 
-    def __init__(self, tf32: bool = False, library: bool = False) -> None:
-        self.tf32, self.library = tf32, library
+    def __init__(self, tf32: bool = False, library: bool = False,
+                 convolutions: ConvolutionLibrary | None = None) -> None:
+        self.tf32, self.library, self.convolutions = tf32, library, convolutions
 
     def matmul(self, outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec],  # type: ignore[override]
                epilogue: Sequence[Node] | None) -> list[Any]:
@@ -99,11 +102,13 @@ class GpuFamilies(KernelFamilies):
 
     @staticmethod
     def extern(kernel: ExternKernel, outputs: list[Spec], inputs: list[Spec]) -> list[Any]:
-        """Gathers, scatters, pooling, scans, random numbers.
+        """Gathers, scatters, pooling, scans, random numbers, a library's convolutions.
 
         Raises:
             Unsupported: the kernel has no GPU family.
         """
+        if kernel.name == library_convolutions.LIBRARY:
+            return list(library_convolutions.launches(kernel))
         family = _EXTERN.get(kernel.name)
         if family is None:
             raise Unsupported(f"{kernel.name} has no GPU kernel; run it outside the compiled function")

@@ -28,7 +28,7 @@ def narrow_products(graph: Graph, outputs: Sequence[Value]) -> dict[Value, Value
     """
     replacements: dict[Value, Value] = {}
     for value in reachable(outputs):
-        factors = [_narrow(graph, x, replacements) for x in value.args] if value.op == "matmul" else []
+        factors = [narrow_source(graph, x, replacements) for x in value.args] if value.op == "matmul" else []
         a, b = factors or (None, None)
         if a is not None and b is not None and a.dtype == b.dtype:
             replacements[value] = graph.make("matmul", (a, b), None, value.shape, value.dtype)
@@ -39,7 +39,7 @@ def narrow_products(graph: Graph, outputs: Sequence[Value]) -> dict[Value, Value
     return replacements
 
 
-def _narrow(graph: Graph, factor: Value, replacements: dict[Value, Value]) -> Value | None:
+def narrow_source(graph: Graph, factor: Value, replacements: dict[Value, Value]) -> Value | None:
     """A factor before it was widened; None if it was not, or if no view of the narrow array shows it."""
     base = factor.base
     if base.op != "cast" or base.dtype != FLOAT32 or base.args[0].dtype not in NARROW:
@@ -50,4 +50,4 @@ def _narrow(graph: Graph, factor: Value, replacements: dict[Value, Value]) -> Va
     return None if source.op == "view" else graph.view(source, factor.shape, factor.strides, factor.offset)
 
 
-__all__ = ["narrow_products"]
+__all__ = ["narrow_products", "narrow_source"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.cuda_devices.array import DeviceArray
+from ...backends.cuda_devices.convolutions import ConvolutionLibrary
 from ..graph.target import Target
 from ..graph.value import Graph, Value
 from ..schedule.program import KernelCallback, Program
@@ -26,6 +27,7 @@ class RuntimeProgram:
         name: of its launches.
         tf32: whether products of float32 may round factors to TF32.
         on_host: the program that writes arrays of the host, such as counters of steps: from the host's arrays alone.
+        convolutions: the library of convolutions; None: there is none.
 
     Attributes:
         inputs: the numbers of the inputs, in the order in which `run` takes their arrays.
@@ -40,8 +42,9 @@ class RuntimeProgram:
 
     def __init__(self, graph: Graph, targets: Sequence[Target], conditions: Sequence[tuple[Value, bool]],
                  effects: Sequence[Value], runtime: Any, device: int, name: str, tf32: bool = False,
-                 on_host: Program | None = None) -> None:
-        self.device_program = DeviceProgram(graph, targets, conditions, effects, GpuFamilies(tf32, library=True))
+                 on_host: Program | None = None, convolutions: ConvolutionLibrary | None = None) -> None:
+        self.device_program = DeviceProgram(graph, targets, conditions, effects,
+                                            GpuFamilies(tf32, library=True, convolutions=convolutions))
         self.execution_plan, self.schedule = self.device_program.plan, self.device_program.schedule
         self.output_specs = self.execution_plan.output_specs
         self._on_host, own = on_host, self.execution_plan.inputs

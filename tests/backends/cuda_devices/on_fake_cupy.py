@@ -31,7 +31,8 @@ def _as_library(name: str) -> ModuleType:
 _as_library("c_functions")
 _LIBRARY = vars(_as_library("fake_cupy"))
 #: NVIDIA's libraries -> (the module's state) -> what is in their place
-_LIBRARIES: dict[str, Callable[[Any], Any]] = {"cublas": _as_library("fake_cublas").fake_cublas}
+_LIBRARIES: dict[str, Callable[[Any], Any]] = {"cublas": _as_library("fake_cublas").fake_cublas,
+                                               "cudnn": _as_library("fake_cudnn").fake_cudnn}
 
 
 def runtime_on(cupy: Any) -> CupyRuntime:
