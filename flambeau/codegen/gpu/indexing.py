@@ -5,10 +5,13 @@ element to its place; the order of the additions, and so the last bits, may diff
 gives each group of elements that share an index to one thread, which goes through them in order: as the CPU does, and
 the last of several writes wins.
 
-Indices that are out of range read 0, write nothing, and are noted in the flag: [1, index].
+Indices that are out of range read 0 and write nothing. They are noted in a flag, [1, index], or by an assertion: 1 in
+the element of int64 whose address is in a table. Of several threads that find one any may write that.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +34,35 @@ def _check(index: Spec) -> None:
         raise TypeError(f"an index of dtype {index.dtype}")
 
 
-def _valid(b: KernelBuilder, flag: Buffer, index: Node, extent: int, inside: Node) -> Node:
-    """Whether an index is in range; notes it if not. Any of several wrong ones may be noted."""
-    wide = cast(index, INT64)
-    valid = (wide >= 0) & (wide < extent)
-    wrong = inside & ~valid
-    b.atomic("max", flag, constant(0, INT32), constant(1, INT64), wrong)
-    b.atomic("max", flag, constant(1, INT32), wide, wrong)
-    return valid
+class Range:
+    """The range of indices along a dimension, and what becomes of those that are out of it.
+
+    Args:
+        b: the kernel's builder.
+        flag: the buffer that they are noted in; None: they are not.
+        table: the buffer with the address of the element that they are asserted by; None: they are not.
+        extent: the end of the range.
+        wraps: whether negative indices count from the end.
+    """
+
+    def __init__(self, b: KernelBuilder, flag: Buffer | None, table: Buffer | None, extent: int, wraps: bool = False
+                 ) -> None:
+        self.b, self.flag, self.extent, self.wraps = b, flag, extent, wraps
+        self.asserted = None if table is None else b.indirect(table, constant(0, INT32), INT64)
+
+    def checked(self, index: Node, inside: Node | None = None) -> tuple[Node, Node]:
+        """The index as int64, and whether it is in range; notes it if not. Any of several wrong ones may be noted."""
+        wide = cast(index, INT64)
+        if self.wraps:
+            wide = scalar_ir.select(wide < 0, wide + self.extent, wide)
+        valid = (wide >= 0) & (wide < self.extent)
+        wrong = ~valid if inside is None else inside & ~valid
+        if self.flag is not None:
+            self.b.atomic("max", self.flag, constant(0, INT32), constant(1, INT64), wrong)
+            self.b.atomic("max", self.flag, constant(1, INT32), wide, wrong)
+        if self.asserted is not None:
+            self.b.store(self.asserted, constant(0, INT32), constant(1, INT64), wrong)
+        return wide, valid
 
 
 def clear(spec: Spec) -> DeviceLaunch:
@@ -56,44 +80,49 @@ def on_operand(made: DeviceLaunch, operand: int) -> DeviceLaunch:
     return made._replace(arguments=arguments, unaligned=unaligned)
 
 
-def take(out: Spec, flag: Spec, x: Spec, index: Spec, dim: int) -> list[DeviceLaunch]:
+def take(out: Spec, flag: Spec | None, x: Spec, index: Spec, dim: int, table: Spec | None = None,
+         wraps: bool = False) -> list[DeviceLaunch]:
     """Launches of a gather: out[p] = x[p with index[p] along dim].
+
+    Their operands are the result, the flag if there is one, `x`, the index, and the table if there is one.
 
     Args:
         out: the result.
-        flag: two int64: whether an index is out of range, and one that is.
+        flag: two int64: whether an index is out of range, and one that is; None: they are not noted.
         x: of the result's shape except along `dim`; extents of 1 broadcast.
         index: integers, of a shape that broadcasts to the result's.
         dim: the indexed dimension.
+        table: one int64, the address of the element that tells of indices out of range; None: there is none.
+        wraps: whether negative indices count from the end.
 
     Raises:
         TypeError: an index of another dtype.
     """
     _check(index)
     dim %= len(out.shape)
-    work = [on_operand(clear(flag), 1)]
+    work = [] if flag is None else [on_operand(clear(flag), 1)]
     if not out.size:
         return work
     b = KernelBuilder("take", THREADS)
-    stored, noted, source, indices = (b.buffer(each.dtype) for each in (out, flag, x, index))
+    stored, noted, source, indices, address = _buffers(b, out, flag, x, index, table)
+    within = Range(b, noted, address, x.shape[dim], wraps)
     shape = out.shape
     strides = [element_strides(out, shape), element_strides(x, shape, dim), element_strides(index, shape)]
     walk = Walk(b, shape, strides, x.size)
     to, base, where = walk.at
     with b.when(walk.inside):
-        chosen = b.load(indices, where)
-        valid = _valid(b, noted, chosen, x.shape[dim], walk.inside)
+        chosen, valid = within.checked(b.load(indices, where))
         step = x.strides[dim] // x.dtype.itemsize
         b.store(stored, to, b.load(source, base + cast(chosen, walk.dtype) * step, valid))
     return [*work, launch(b.kernel(), walk.blocks)]
 
 
-def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "add", ordered: bool | None = None
-        ) -> list[DeviceLaunch]:
+def put(out: Spec, flag: Spec | None, source: Spec, index: Spec, dim: int, op: str = "add",
+        ordered: bool | None = None, table: Spec | None = None, wraps: bool = False) -> list[DeviceLaunch]:
     """Launches of a scatter into zeros: out[p with index[p] along dim] += source[p], or = for `op` "set".
 
     Args:
-        out, flag, source, index, dim: as in `take`.
+        out, flag, source, index, dim, table, wraps: as in `take`.
         op: "add", or "set", of which the last write wins.
         ordered: whether additions have a fixed order; None: if no atomic addition of the dtype exists, or if enough
             threads have elements of their own anyway.
@@ -106,7 +135,7 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     if op not in ("add", "set"):
         raise NotImplementedError(f"scatter with {op!r} has no GPU kernel; write scatter_add, or scatter")
     dim %= len(out.shape)
-    work = [on_operand(clear(out), 0), on_operand(clear(flag), 1)]
+    work = [on_operand(clear(out), 0), *([] if flag is None else [on_operand(clear(flag), 1)])]
     shape = source.shape
     if not source.size:
         return work
@@ -116,7 +145,8 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     elif not ordered and not atomic:
         raise TypeError(f"no atomic {op} of {out.dtype}: write ordered=True")
     b = KernelBuilder("put", THREADS)
-    stored, noted, values, indices = (b.buffer(each.dtype) for each in (out, flag, source, index))
+    stored, noted, values, indices, address = _buffers(b, out, flag, source, index, table)
+    within = Range(b, noted, address, out.shape[dim], wraps)
     lines = tuple([1 if d == dim and ordered else n for d, n in enumerate(shape)])
     strides = [element_strides(out, shape, dim), element_strides(source, shape), element_strides(index, shape)]
     if ordered:
@@ -126,14 +156,12 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     step = out.strides[dim] // out.dtype.itemsize
     with b.when(walk.inside):
         if not ordered:
-            chosen = b.load(indices, where)
-            valid = _valid(b, noted, chosen, out.shape[dim], walk.inside)
+            chosen, valid = within.checked(b.load(indices, where))
             b.atomic("add", stored, base + cast(chosen, walk.dtype) * step, b.load(values, read), valid)
         else:
             along = [element_strides(each, shape)[dim] for each in (source, index)]
             with b.loop(walk.zero, constant(shape[dim], walk.dtype)) as i:
-                chosen = b.load(indices, where + i * along[1])
-                valid = _valid(b, noted, chosen, out.shape[dim], walk.inside)
+                chosen, valid = within.checked(b.load(indices, where + i * along[1]))
                 at = base + cast(chosen, walk.dtype) * step
                 value = b.load(values, read + i * along[0])
                 if op == "add":
@@ -143,4 +171,26 @@ def put(out: Spec, flag: Spec, source: Spec, index: Spec, dim: int, op: str = "a
     return [*work, launch(b.kernel(), walk.blocks)]
 
 
-__all__ = ["clear", "on_operand", "put", "take"]
+def _buffers(b: KernelBuilder, out: Spec, flag: Spec | None, x: Spec, index: Spec, table: Spec | None
+             ) -> list[Any]:
+    """The buffers of the operands that there are, in their order."""
+    return [None if each is None else b.buffer(each.dtype) for each in (out, flag, x, index, table)]
+
+
+def assert_range(index: Spec, table: Spec, count: int, but: int | None = None) -> list[DeviceLaunch]:
+    """The launch that asserts that indices are in [0, count), or are `but`; its operands are index and table."""
+    if not index.size:
+        return []
+    b = KernelBuilder("assert_range", THREADS)
+    indices, address = b.buffer(index.dtype), b.buffer(table.dtype)
+    within = Range(b, None, address, count)
+    walk = Walk(b, index.shape, [element_strides(index, index.shape)], index.size)
+    with b.when(walk.inside):
+        chosen = b.load(indices, walk.at[0])
+        within.checked(chosen, None if but is None else cast(chosen, INT64) < but)
+        if but is not None:
+            within.checked(chosen, cast(chosen, INT64) > but)
+    return [launch(b.kernel(), walk.blocks)]
+
+
+__all__ = ["Range", "assert_range", "clear", "on_operand", "put", "take"]

@@ -335,6 +335,8 @@ def run_launches(launches: Sequence[DeviceLaunch], operands: Sequence[np.ndarray
         for buffer, argument in zip(buffers, each.arguments, strict=True):
             if argument.operand < len(operands):
                 memory, origin = memories[argument.operand]
+                if memory.itemsize == buffer.dtype.itemsize and buffer.dtype.kind == "u":
+                    memory = memory.view(buffer.dtype)  # the bits of elements
                 arguments.append(View(memory, origin + argument.offset // memory.itemsize))
             else:
                 size = None if argument.size is None else argument.size * buffer.dtype.itemsize

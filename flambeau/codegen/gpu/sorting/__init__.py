@@ -1,0 +1,1 @@
+"""Sorts, selections, ranks and searches."""

@@ -1,0 +1,99 @@
+"""Sorts, selections, ranks and what they write, on the emulator; `kernels.sorting` is the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flambeau.codegen.gpu.emulation import emulator
+from flambeau.codegen.gpu.sorting import block_sort, prefix, radix_sort, sorting
+from flambeau.dtypes import BFLOAT16, to_bfloat16
+from flambeau.kernels.sorting import sort
+from flambeau.runtime.launch import Spec
+from tests.codegen.gpu.assembling import assemble, kernels_of
+
+RANDOM = np.random.default_rng(0)
+DTYPES = ("f4", "f8", "f2", "bfloat16", "i1", "u1", "i2", "i4", "i8", "?")
+
+
+def elements(dtype, shape):
+    """Elements with repetitions, NaN of both signs, both zeros, infinities, and the extreme integers."""
+    if dtype == "bfloat16":
+        return to_bfloat16(RANDOM.integers(-30, 30, shape).astype("f4"))
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        special = np.array([np.nan, -np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0], kind)
+        return np.where(RANDOM.random(shape) < 0.5, RANDOM.standard_normal(shape).astype(kind),
+                        special[RANDOM.integers(0, 7, shape)])
+    if kind.kind == "b":
+        return RANDOM.integers(0, 2, shape).astype(bool)
+    limits = np.iinfo(kind)
+    return np.where(RANDOM.random(shape) < 0.5, kind.type(3),
+                    RANDOM.integers(limits.min, limits.max, shape, dtype=kind, endpoint=True))
+
+
+def check(x, descending, make, keep):
+    order, values = np.empty((len(x), keep), np.int64), np.empty((len(x), keep), x.dtype)
+    emulator.run_launches(make(*map(Spec.of, (order, values, x)), descending), [order, values, x])
+    expected = sort(x, -1, descending, True)[1][:, :keep]
+    np.testing.assert_array_equal(order, expected)
+    bits = f"u{x.itemsize}"
+    np.testing.assert_array_equal(values.view(bits), np.take_along_axis(x.view(bits), expected, -1))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_short_rows(dtype, descending):
+    for shape in ((3, 1), (40, 33), (2, 200)):
+        check(elements(dtype, shape), descending, sorting.sort, shape[1])
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "bfloat16", "?"])
+def test_radix_passes(dtype):
+    check(elements(dtype, (2, 300)), False, radix_sort.launches, 300)
+
+
+def test_several_tiles():
+    check(elements("u1", (2, 5000)), True, sorting.sort, 5000)
+
+
+def test_the_first_elements_of_pieces():
+    check(elements("f4", (1, 9000)), True, sorting.select, 5)
+    assert not sorting.can_select(9000, 2000)
+    with pytest.raises(ValueError, match="2000 of rows of 9000 elements"):
+        sorting.select(*(Spec.dense((1, n), np.dtype("f4")) for n in (2000, 2000, 9000)), True)
+
+
+@pytest.mark.parametrize("count", [1, 100, 9000])
+def test_ranks(count):
+    mask, rank, number = RANDOM.random(count) < 0.3, np.empty(count, np.int64), np.empty(1, np.int64)
+    emulator.run_launches(prefix.ranks([Spec.of(rank), Spec.of(number)], Spec.of(mask)), [rank, number, mask])
+    assert number[0] == mask.sum()
+    np.testing.assert_array_equal(rank, np.cumsum(mask) - mask)
+    with pytest.raises(TypeError, match="a mask of dtype int64"):
+        prefix.ranks([Spec.of(rank), Spec.of(number)], Spec.of(rank))
+
+
+def test_places_and_elements_of_a_mask():
+    mask, x = RANDOM.random((5, 6, 7)) < 0.3, RANDOM.random((5, 6, 7))
+    rank = (np.cumsum(mask) - mask.reshape(-1)).reshape(mask.shape)
+    places, found = np.empty((mask.sum(), 3), np.int64), np.empty(mask.sum())
+    emulator.run_launches(prefix.compact(*map(Spec.of, (places, mask, rank))), [places, mask, rank])
+    np.testing.assert_array_equal(places, np.argwhere(mask))
+    emulator.run_launches(prefix.expand_selected(*map(Spec.of, (found, x, mask, rank))), [found, x, mask, rank])
+    np.testing.assert_array_equal(found, x[mask])
+
+
+def test_all_of_them_are_assembled():
+    launches = []
+    for dtype in (np.dtype("f4"), np.dtype("i8"), BFLOAT16):
+        for n in (100, 5000):
+            order, x = Spec.dense((2, n), np.dtype(np.int64)), Spec.dense((2, n), dtype)
+            launches += sorting.sort(order, x, x, n == 100)[:5]
+        few = [Spec.dense((2, 10), each) for each in (np.dtype(np.int64), dtype)]
+        launches += block_sort.launches(*few, x, 10, True)[-1:]
+    mask, rank = Spec.dense((9, 9), np.dtype(bool)), Spec.dense((9, 9), np.dtype(np.int64))
+    number = Spec.dense((1,), rank.dtype)
+    launches += [*prefix.ranks([rank, number], mask), *prefix.compact(rank, mask, rank),
+                 *prefix.expand_selected(rank, rank, mask, rank)]
+    assemble(kernels_of(launches))
