@@ -1,4 +1,4 @@
-"""How operators on a device are computed: by cuBLAS, by generated kernels, or by the host's kernels on copies.
+"""How operators on a device are computed: by NVIDIA's libraries, by generated kernels, or by the host on copies.
 
 A runtime whose memory is the host's (`computes_on_host`) runs the host's kernels on it directly.
 """
@@ -16,6 +16,7 @@ from ...dtypes import can_cast, cast, of
 from ...ops.declare import VIEW, Op
 from ..tensor import Tensor, wrap
 from . import host_copies, operator_programs, products
+from .libraries import dispatch as libraries
 
 
 def device_arrays(values: Sequence[Any]) -> list[DeviceArray]:
@@ -45,7 +46,7 @@ def compute(op: Op, operands: list[Any], params: dict[str, Any], device: int,
         return kernel(operands, params)
     arrays = device_arrays([*operands, *params.values()])
     if op.kind != VIEW and all(each.size for each in arrays):
-        for attempt in (products.run, operator_programs.run):
+        for attempt in (products.run, libraries.run, operator_programs.run):
             results = attempt(op, operands, params, device)
             if results is not NotImplemented:
                 return results[0] if op.n_outputs == 1 else results

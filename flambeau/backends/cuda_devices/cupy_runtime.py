@@ -23,7 +23,9 @@ from . import libraries, strided_copies
 from .array import DeviceArray
 from .cublas import Products
 from .cudnn import Cudnn
+from .cufft import FourierTransforms
 from .cupy_kernels import Kernels
+from .cusolver import LinearAlgebra
 from .errors import device_error
 from .runtime import AddressTable, Place, Product, Properties, Runtime
 
@@ -119,6 +121,24 @@ class CupyRuntime(Runtime):
             OSError: it is not installed.
         """
         return self._load(name, self.api.runtimeGetVersion() // 1000)
+
+    @cached_property
+    def fourier(self) -> FourierTransforms:
+        """Fourier transforms by cuFFT.
+
+        Raises:
+            OSError: it is not installed.
+        """
+        return FourierTransforms(self)
+
+    @cached_property
+    def linear_algebra(self) -> LinearAlgebra:
+        """Factorizations and solutions by cuSOLVER and cuBLAS.
+
+        Raises:
+            OSError: one of them is not installed.
+        """
+        return LinearAlgebra(self, self._products)
 
     @contextmanager
     def _on(self, device: int, stream: int | None = None) -> Iterator[Any]:

@@ -274,7 +274,7 @@ def _slogdet(a: Any) -> tuple[Any, Any]:
 def _cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
     if upper:
         low, info = _cholesky(a.swapaxes(-1, -2).conj(), False)
-        return low.swapaxes(-1, -2).conj(), info
+        return _column_major(low.swapaxes(-1, -2).conj()), info
     try:
         return _column_major(lapack.cholesky(a)), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:

@@ -86,7 +86,7 @@ def _geqrf(a: Any) -> tuple[Any, Any]:
     if not a.size:
         return a.copy(), np.zeros((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
     transposed, tau = np.linalg.qr(a, "raw")
-    return transposed.swapaxes(-1, -2), tau
+    return _column_major(transposed.swapaxes(-1, -2)), tau
 
 
 def _householder_product(a: Any, tau: Any) -> Any:

@@ -30,14 +30,18 @@ def _as_library(name: str) -> ModuleType:
 
 _as_library("c_functions")
 _LIBRARY = vars(_as_library("fake_cupy"))
+_SOLVERS = _as_library("fake_cusolver")
 #: NVIDIA's libraries -> (the module's state) -> what is in their place
 _LIBRARIES: dict[str, Callable[[Any], Any]] = {"cublas": _as_library("fake_cublas").fake_cublas,
+                                               "cufft": _as_library("fake_cufft").fake_cufft,
+                                               "cusolver": _SOLVERS.fake_cusolver,
                                                "cudnn": _as_library("fake_cudnn").fake_cudnn}
 
 
 def runtime_on(cupy: Any) -> CupyRuntime:
     """The runtime on a module of `fake_cupy`, whose `libraries` are in the place of NVIDIA's."""
     cupy.libraries.update({name: make(cupy.state) for name, make in _LIBRARIES.items()})
+    vars(cupy.libraries["cublas"]).update(vars(_SOLVERS.fake_blas_solvers(cupy.state)))
     return CupyRuntime(cupy, lambda name, release: cupy.libraries[name])
 
 

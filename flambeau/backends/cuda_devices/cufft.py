@@ -1,0 +1,114 @@
+"""Fourier transforms by cuFFT: plans, which are kept, and their execution on a stream.
+
+A plan transforms a batch of dense row-major arrays over all their dimensions, at most three. Its workspace comes from
+the caching allocator, for each execution.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .array import DeviceArray
+from .libraries import functions
+
+#: dimensions that one plan transforms, and plans that are kept
+MAX_DIMENSIONS, MAX_PLANS = 3, 4096
+_FORWARD, _INVERSE = -1, 1
+_LONGS = c_void_p
+_PROTOTYPES: dict[str, Sequence[Any]] = {
+    "cufftCreate": (c_void_p,), "cufftDestroy": (c_int,), "cufftSetAutoAllocation": (c_int, c_int),
+    "cufftMakePlanMany64": (c_int, c_int, _LONGS, _LONGS, c_longlong, c_longlong, _LONGS, c_longlong, c_longlong, c_int,
+                            c_longlong, c_void_p),
+    "cufftSetStream": (c_int, c_void_p), "cufftSetWorkArea": (c_int, c_void_p),
+    **dict.fromkeys(("cufftExecC2C", "cufftExecZ2Z"), (c_int, c_void_p, c_void_p, c_int)),
+    **dict.fromkeys(("cufftExecR2C", "cufftExecD2Z", "cufftExecC2R", "cufftExecZ2D"), (c_int, c_void_p, c_void_p)),
+}
+#: dtypes of elements of the source and of the target -> name and number of cuFFT's type
+_TYPES = {("F", "F"): ("C2C", 0x29), ("f", "F"): ("R2C", 0x2A), ("F", "f"): ("C2R", 0x2C),
+          ("D", "D"): ("Z2Z", 0x69), ("d", "D"): ("D2Z", 0x6A), ("D", "d"): ("Z2D", 0x6C)}
+_STATUS = {1: "CUFFT_INVALID_PLAN", 2: "CUFFT_ALLOC_FAILED", 3: "CUFFT_INVALID_TYPE", 4: "CUFFT_INVALID_VALUE",
+           5: "CUFFT_INTERNAL_ERROR", 6: "CUFFT_EXEC_FAILED", 7: "CUFFT_SETUP_FAILED", 8: "CUFFT_INVALID_SIZE",
+           9: "CUFFT_UNALIGNED_DATA", 11: "CUFFT_INVALID_DEVICE", 14: "CUFFT_NOT_IMPLEMENTED",
+           16: "CUFFT_NOT_SUPPORTED"}
+
+
+class _Plan(NamedTuple):
+    """A plan of cuFFT's, and the bytes that it works in."""
+
+    handle: int
+    workspace: int
+
+
+class FourierTransforms:
+    """The transforms of a runtime's devices.
+
+    Args:
+        runtime: a `CupyRuntime`.
+
+    Raises:
+        OSError: cuFFT is not installed.
+    """
+
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
+        self._functions = functions(runtime.library("cufft"), _PROTOTYPES)
+        self._plans: OrderedDict[Any, _Plan] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def execute(self, source: DeviceArray, target: DeviceArray, rank: int, forward: bool) -> None:
+        """Start a transform over the last dimensions; within `Runtime.launch`.
+
+        Args:
+            source: row-major and dense. A transform to real numbers overwrites it.
+            target: row-major and dense: complex numbers, or real ones from half of a Hermitian source.
+            rank: the number of transformed dimensions, at most `MAX_DIMENSIONS`.
+            forward: whether the exponent is negative; transforms from and to real numbers have but one sign.
+
+        Raises:
+            RuntimeError: cuFFT failed (PyTorch's text).
+        """
+        runtime, device = self._runtime, source.torch_device.index
+        name, kind = _TYPES[source.dtype.char, target.dtype.char]
+        signal = source if source.dtype.kind == "f" else target
+        sizes, batch = signal.shape[signal.ndim - rank:], prod(signal.shape[:signal.ndim - rank])
+        key = device, kind, sizes, batch
+        with self._lock:
+            plan = self._plans.pop(key, None)
+            if plan is None:
+                plan = self._made(kind, sizes, batch)
+            self._plans[key] = plan
+            if len(self._plans) > MAX_PLANS:
+                self._check(self._functions.cufftDestroy(self._plans.popitem(last=False)[1].handle))
+            workspace = runtime.allocate(device, plan.workspace)
+            self._check(self._functions.cufftSetStream(plan.handle, runtime.stream_address(
+                device, runtime.current_stream(device))))
+            self._check(self._functions.cufftSetWorkArea(plan.handle, runtime.address_of((workspace, 0))))
+            arguments = [plan.handle, *(runtime.address_of((each.memory, each.byte_offset))
+                                        for each in (source, target))]
+            if name in ("C2C", "Z2Z"):
+                arguments.append(_FORWARD if forward else _INVERSE)
+            self._check(getattr(self._functions, f"cufftExec{name}")(*arguments))
+
+    def _made(self, kind: int, sizes: Sequence[int], batch: int) -> _Plan:
+        handle, workspace = c_int(), c_size_t()
+        self._check(self._functions.cufftCreate(byref(handle)))
+        self._check(self._functions.cufftSetAutoAllocation(handle, 0))
+        lengths = np.array(sizes, np.int64)
+        self._check(self._functions.cufftMakePlanMany64(
+            handle, len(sizes), lengths.ctypes.data, None, 1, 0, None, 1, 0, kind, batch, byref(workspace)))
+        return _Plan(handle.value, workspace.value)
+
+    @staticmethod
+    def _check(status: int) -> None:
+        if status:
+            raise RuntimeError(f"cuFFT error: {_STATUS.get(status, status)}")
+
+
+__all__ = ["MAX_DIMENSIONS", "FourierTransforms"]
