@@ -47,13 +47,13 @@ def model_of(torch: Any, sizes: tuple[int, ...]) -> Any:
     return GPT2().to(torch.bfloat16)
 
 
-def training_step(torch: Any, compiles: bool, tiny: bool) -> Callable[[], Any]:
+def training_step(torch: Any, compiles: bool, tiny: bool, device: str) -> Callable[[], Any]:
     """A step of AdamW on a batch of random tokens."""
     sizes = TINY if tiny else SMALL
     torch.manual_seed(0)
-    model = model_of(torch, sizes).cuda()
+    model = model_of(torch, sizes).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    tokens = torch.randint(0, sizes[0], (sizes[5], sizes[6] + 1), device="cuda")
+    tokens = torch.randint(0, sizes[0], (sizes[5], sizes[6] + 1), device=device)
 
     def step(inputs: Any, targets: Any) -> Any:
         optimizer.zero_grad()
@@ -68,13 +68,13 @@ def training_step(torch: Any, compiles: bool, tiny: bool) -> Callable[[], Any]:
     return lambda: run(inputs, targets)
 
 
-def generation(torch: Any, compiles: bool, tiny: bool) -> Callable[[], Any]:
+def generation(torch: Any, compiles: bool, tiny: bool, device: str) -> Callable[[], Any]:
     """Greedy generation by forward passes over a window of fixed length."""
     sizes = TINY if tiny else SMALL
     torch.manual_seed(0)
-    model = model_of(torch, sizes).cuda().eval()
+    model = model_of(torch, sizes).to(device).eval()
     count, length = (1, sizes[6]) if tiny else (NEW_TOKENS, 256)
-    start = torch.randint(0, sizes[0], (1, length), device="cuda")
+    start = torch.randint(0, sizes[0], (1, length), device=device)
 
     def following(tokens: Any) -> Any:
         return torch.cat([tokens[:, 1:], model(tokens)[:, -1:].argmax(-1)], 1)
@@ -91,7 +91,13 @@ def generation(torch: Any, compiles: bool, tiny: bool) -> Callable[[], Any]:
     return generate
 
 
-GPT2_ROWS: dict[str, Callable[[Any, bool, bool], Callable[[], Any]]] = {
+GPT2_ROWS: dict[str, Callable[[Any, bool, bool, str], Callable[[], Any]]] = {
     "gpt2-step": training_step, "gpt2-generate": generation}
 
-__all__ = ["GPT2_ROWS", "generation", "model_of", "training_step"]
+
+def repeats(row: str, tiny: bool) -> int:
+    """How often one run calls the model."""
+    return 1 if row == "gpt2-step" or tiny else NEW_TOKENS
+
+
+__all__ = ["GPT2_ROWS", "generation", "model_of", "repeats", "training_step"]

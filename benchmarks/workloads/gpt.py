@@ -66,7 +66,7 @@ def model(torch: Any, sizes: Sizes) -> Any:
             self.head = nn.Linear(width, sizes["vocabulary"], bias=False)
 
         def forward(self, x: Any) -> Any:
-            x = self.tokens(x) + self.positions(torch.arange(x.shape[1]))
+            x = self.tokens(x) + self.positions(torch.arange(x.shape[1], device=x.device))
             for block in self.blocks:
                 x = block(x)
             return self.head(self.norm(x))

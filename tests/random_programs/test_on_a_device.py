@@ -9,8 +9,9 @@ import pytest
 
 import flambeau
 from flambeau._tensor.accelerated import generators
+from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
 
-from . import observation
+from . import observation, on_a_device
 from .comparison import compare
 from .differential import libraries
 from .execution import run
@@ -43,3 +44,9 @@ def test_program(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             flambeau.set_default_device(None)
     assert compare(on_device, on_cpu) is None
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_program_on_the_runtime_with_cupy(seed: int) -> None:
+    with cupy_devices():
+        assert on_a_device.Check()(seed, shorten=False) is None

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import os
 import sys
+import time
 import unittest
 import zlib
 from textwrap import dedent
@@ -32,9 +34,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--names", metavar="FILE", help="only tests whose Class::test is a line of this file")
     parser.add_argument("--sample", type=float, default=1.0, metavar="P", help="only this part of the tests, by name")
     parser.add_argument("--seed", default="", metavar="S", help="draws another sample")
+    parser.add_argument("--part", default="1/1", metavar="I/N", help="the I-th of N parts, for processes side by side")
+    parser.add_argument("--seconds", type=float, metavar="S", help="start no test after so many seconds")
     parser.add_argument("--list-failures", action="store_true", help="names of failing tests, nothing else")
     parser.add_argument("--all", action="store_true", help="a line for each test, whatever its outcome")
     parser.add_argument("--oracle", action="store_true", help="run on PyTorch itself")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="only tests of this device: for cuda a GPU with "
+                        "FLAMBEAU_TEST_CUDA=1, else the tests' stand-in of one")
     parser.add_argument("--stubs", action="store_true", help="stubs of the test machinery, as without PyTorch")
     parser.add_argument("--spawn", action="store_true", help="start processes of tests anew, do not fork them")
     parser.add_argument("--timeout", type=int, default=20, metavar="S", help="seconds of processor time of a test (20)")
@@ -54,7 +60,19 @@ def main() -> int:
         os.environ["FLAMBEAU_UPSTREAM_STUBS"] = "1"
     if arguments.spawn:
         os.environ[SPAWN] = "1"
+    if arguments.device:
+        os.environ["PYTORCH_TESTING_DEVICE_ONLY_FOR"] = arguments.device
     install(arguments.oracle)
+    with contextlib.ExitStack() as stack:
+        if arguments.device == "cuda" and not arguments.oracle:
+            from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
+
+            stack.enter_context(cupy_devices())
+        return _run(arguments, here)
+
+
+def _run(arguments: argparse.Namespace, here: str) -> int:
+    """Load the file and run its tests; 1 if one failed."""
     ledger = Ledger(os.path.join(here, "not_applicable.txt"))
     file = os.path.basename(arguments.file)
     counts: collections.Counter[str] = collections.Counter()
@@ -66,12 +84,19 @@ def main() -> int:
     if arguments.names:
         with open(arguments.names, encoding="utf-8") as lines:
             names = frozenset(lines.read().split())
+    part, parts = map(int, arguments.part.split("/"))
+    deadline = time.monotonic() + (arguments.seconds or float("inf"))
     case: type[unittest.TestCase] | None = None
     for test in tests_of(module, arguments.k):
         name = f"{type(test).__name__}::{test._testMethodName}"
         if names is not None and name not in names:
             continue
         if zlib.crc32((arguments.seed + name).encode()) >= arguments.sample * 2 ** 32:
+            continue
+        if zlib.crc32(name.encode()) % parts != part - 1:
+            continue
+        if time.monotonic() > deadline:
+            counts["not started"] += 1
             continue
         if (reason := ledger.reason(f"{file}::{name}")) is not None:
             counts["not applicable"] += 1
@@ -97,7 +122,8 @@ def main() -> int:
                 if arguments.verbose:
                     print(verdict.trace)
     if not arguments.list_failures:
-        print(", ".join(f"{counts[ending]} {ending}" for ending in ENDINGS))
+        late = [f"{counts['not started']} not started"] if arguments.seconds else []
+        print(", ".join([f"{counts[ending]} {ending}" for ending in ENDINGS] + late))
     return int(counts["fail"] > 0)
 
 

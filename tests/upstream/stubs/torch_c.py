@@ -45,6 +45,20 @@ def _will_engine_execute_node(node: Any) -> bool:
     return will_execute(node)
 
 
+def _cuda_setStream(stream_id: int, device_index: int, device_type: int) -> None:
+    """Make a stream the current one of its device."""
+    torch.cuda.set_stream(torch.cuda.Stream(stream_id=stream_id, device_index=device_index, device_type=device_type))
+
+
+def _cuda_setDevice(device: int) -> None:
+    """The public function of that name."""
+    torch.cuda.set_device(device)
+
+
+def _cuda_clearCublasWorkspaces() -> None:
+    """Nothing is kept."""
+
+
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
