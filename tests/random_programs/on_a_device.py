@@ -14,6 +14,7 @@ import multiprocessing
 import queue
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -50,12 +51,22 @@ def default_device(*used: ModuleType) -> Iterator[None]:
             library.set_default_device(None)
 
 
-def _same_numbers() -> None:
-    """Let the device draw the CPU's random numbers."""
+@contextmanager
+def same_numbers() -> Iterator[None]:
+    """A block in which the device draws the CPU's random numbers."""
     import flambeau
     from flambeau._tensor.accelerated import generators
 
-    generators._made()[:] = [flambeau.default_generator]
+    generator = flambeau.default_generator
+    made = generators._made()
+    before, made[:] = list(made), [generator]
+    # devices' generators tell by it how much they have drawn
+    generator.get_offset = lambda: zlib.crc32(generator.get_state().numpy().tobytes())
+    try:
+        yield
+    finally:
+        del generator.get_offset
+        made[:] = before
 
 
 class Check:
@@ -89,8 +100,7 @@ class Check:
         """
         if not self.on_gpu:
             steps = run(program, self.here) if steps is None else steps
-            with default_device(self.here):
-                _same_numbers()
+            with default_device(self.here), same_numbers():
                 mine = run(program, self.here)
             refused = next((number for number, each in enumerate(mine)
                             if "device type tensor to numpy" in (each.error or "")), len(mine))
@@ -163,6 +173,11 @@ class _Part:
         self.process.start()
 
 
+def _end(parts: list[_Part]) -> None:
+    for each in parts:
+        each.process.kill()
+
+
 def main() -> int:
     """Check programs; the exit status says whether all agreed."""
     parser = argparse.ArgumentParser("python -m tests.random_programs.on_a_device", description=__doc__,
@@ -179,7 +194,7 @@ def main() -> int:
              if (each := seeds[number::options.processes])]
     oracle = ""
     with ExitStack() as stack:
-        stack.callback(lambda: [each.process.kill() for each in parts])
+        stack.callback(_end, parts)
         while parts and time.monotonic() < began + options.limit:
             idle = True
             for part in list(parts):

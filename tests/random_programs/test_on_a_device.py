@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import flambeau
-from flambeau._tensor.accelerated import generators
 from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
 
 from . import observation, on_a_device
@@ -36,8 +35,7 @@ def test_program(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     program, _ = written(seed, there)
     on_cpu = run(program, here)
     monkeypatch.setattr(observation, "array_of", _array_of)
-    with flambeau.testing.fake_cuda():
-        generators._made()[:] = [flambeau.default_generator]  # the same random numbers
+    with flambeau.testing.fake_cuda(), on_a_device.same_numbers():
         flambeau.set_default_device("cuda")
         try:
             on_device = run(program, here)
