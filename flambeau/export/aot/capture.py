@@ -25,12 +25,12 @@ from ...compiler.guards.guard_set import GuardSet
 from ...compiler.tracing.aliasing import memory_order
 from ...compiler.tracing.storage_tracer import LiftedInput
 from ...compiler.tracing.tracer import DataGuard, Tracer
+from ...ir.graph.complex_graph import ComplexGraph
 from ...ir.graph.extern_kernels import FallbackKernel
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...ops.declare import Op
 from ...trees import tree_flatten
-from .complex_graph import ComplexGraph
 from .errors import ExportError
 from .primitives.namespace import new_graph
 from .random_draws import STEP, RandomDraws

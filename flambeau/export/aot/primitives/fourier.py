@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ....ir.graph.complex_graph import ComplexGraph, Pair
 from ....ir.graph.value import Unsupported, Value
+from ....ir.lowering.complex_numbers import ComplexNumbers
 from ....shapes import wrap_dim
-from ..complex_graph import ComplexGraph, Pair
-from .complex_numbers import ComplexNumbers
 
 #: lengths up to here are one product
 DIRECT = 128

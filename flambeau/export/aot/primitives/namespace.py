@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..complex_graph import ComplexGraph
+from ....ir.graph.complex_graph import ComplexGraph
 from .distances import Distances
 from .fourier import Fourier
 from .grid_sampling import GridSampling

@@ -1,4 +1,4 @@
-"""The IR graph of programs compiled ahead of time: kernels compute with real numbers, so complex values are pairs.
+"""IR graphs whose kernels compute with real numbers, so that complex values are pairs.
 
 Each complex value knows its real and imaginary parts. Operations combine parts; only where memory must hold complex
 numbers (results, inputs that are written to, gathers) are the pairs interleaved.
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import view_algebra as algebra
-from ...ir.graph.extern_kernels import ExternKernel
-from ...ir.graph.value import Graph, Unsupported, Value
 from ...runtime.launch import Launch, Spec
+from . import view_algebra as algebra
+from .extern_kernels import ExternKernel
+from .value import Graph, Unsupported, Value
 
 Pair = tuple[Value, Value]
 
@@ -165,7 +165,7 @@ class ComplexGraph(Graph):
         return self.complex(-x[0], -x[1])
 
     def _abs_of_pairs(self, x: Pair) -> Value:
-        from ...ir.lowering.namespace import namespace_of
+        from ..lowering.namespace import namespace_of
 
         return namespace_of(self).hypot(*x)
 

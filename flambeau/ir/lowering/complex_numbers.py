@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....ir.graph.value import Unsupported, Value
-from ....ir.lowering.namespace import Namespace
-from ..complex_graph import ComplexGraph
+from ..graph.complex_graph import ComplexGraph
+from ..graph.value import Unsupported, Value
+from .namespace import Namespace
 
 
 class ComplexNumbers(Namespace):
