@@ -14,7 +14,7 @@ from ....codegen.gpu.coordinates import coordinates
 from ....codegen.gpu.kernel_ir import Kernel, KernelBuilder
 from ....codegen.gpu.launches import launch
 from ....codegen.scalar.scalar_ir import cast, constant
-from .matrices import INT32, batched, column_major, new_column_major, row_major, vectors
+from .matrices import INT32, batched, broadcast, column_major, new_column_major, row_major, vectors
 from .namespace import DeviceNamespace, primitive
 
 
@@ -51,8 +51,7 @@ def lu_factor(xp: DeviceNamespace, a: DeviceArray, pivot: bool = True) -> Any:
     pivots = vectors(xp, lead, min(m, n), INT32)
     current_runtime().linear_algebra.getrf(factors, pivots if pivot else None, info)
     if not pivot:
-        current_runtime().copy_between(pivots, np.broadcast_to(xp.arange_from_one(min(m, n)), pivots.shape,
-                                                               subok=True))
+        current_runtime().copy_between(pivots, broadcast(xp.arange_from_one(min(m, n)), pivots.shape))
     return batched(factors, lead), pivots.reshape(*lead, min(m, n)), info.reshape(lead)
 
 
@@ -108,7 +107,7 @@ def _permutation_matrices(xp: DeviceNamespace, pivots: DeviceArray, lead: tuple[
         kernel = _placing(count, m, dtype.str if dtype.kind != "c" else dtype.char.lower(), dtype.kind == "c")
         _start(xp, kernel, count * m, (result, order))
     if result.shape[:-2] != lead:
-        result = xp.copy(np.broadcast_to(result, (*lead, m, m), subok=True))
+        result = xp.copy(broadcast(result, (*lead, m, m)))
     return result
 
 
@@ -181,7 +180,7 @@ def prod_last(xp: DeviceNamespace, a: DeviceArray) -> Any:
 
 def _parity(xp: DeviceNamespace, pivots: DeviceArray, dtype: np.dtype) -> Any:
     """1 or -1 for each batch element: an even or odd number of swaps, of the precision of a dtype."""
-    swapped = xp.ne(pivots, np.broadcast_to(xp.arange_from_one(pivots.shape[-1]), pivots.shape, subok=True))
+    swapped = xp.ne(pivots, broadcast(xp.arange_from_one(pivots.shape[-1]), pivots.shape))
     odd = xp.bitwise_and(xp.sum(swapped, dim=-1, keepdim=False, dtype=None), 1)
     sign = xp.empty(odd.shape, dtype.char.lower())
     current_runtime().copy_between(sign, xp._to_copy(odd, dtype=_of(sign.dtype), memory_format=None))

@@ -62,6 +62,12 @@ def row_major(xp: DeviceNamespace, a: DeviceArray) -> DeviceArray:
     return a if a.flags.c_contiguous else xp.copy(a)
 
 
+def broadcast(a: DeviceArray, shape: Sequence[int]) -> DeviceArray:
+    """A view that repeats an array."""
+    found: Any = np.broadcast_to(a, tuple(shape), subok=True)
+    return found
+
+
 def lead_of(a: DeviceArray, b: DeviceArray) -> tuple[int, ...]:
     """The common batch dimensions of two batches of matrices.
 

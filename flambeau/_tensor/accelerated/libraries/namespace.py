@@ -98,9 +98,8 @@ class DeviceNamespace:
 
     def fill(self, a: DeviceArray, number: complex) -> None:
         """Write a number over all elements."""
-        for part, value in ((a, number),) if a.dtype.kind != "c" else zip(parts(a), (
-                number.real, number.imag), strict=True):
-            self._elementwise(part, [], constant(value, part.dtype))
+        for part, value in zip(parts(a) if a.dtype.kind == "c" else (a,), (number.real, number.imag), strict=False):
+            self._elementwise(part, [], constant(float(value) if part.dtype.kind == "f" else int(value), part.dtype))
 
     def scale(self, a: DeviceArray, factor: float) -> None:
         """Multiply all elements by a real number, in place."""

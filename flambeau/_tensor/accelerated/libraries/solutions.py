@@ -12,7 +12,7 @@ from ....backends.cuda_devices.array import DeviceArray
 from ....dtypes import of
 from ....shapes import are_vectors
 from .factorizations import lu_factor
-from .matrices import INT32, batched, lead_of, new_column_major, row_major, vectors
+from .matrices import INT32, batched, broadcast, lead_of, new_column_major, row_major, vectors
 from .namespace import DeviceNamespace, primitive
 
 
@@ -72,7 +72,7 @@ def _by_factors(xp: DeviceNamespace, factors: DeviceArray, pivots: DeviceArray, 
     if adjoint and not left:
         xp.conjugate(sides)
     lu = xp.column_major(factors, lead)
-    order = row_major(xp, np.broadcast_to(pivots, (*lead, n), subok=True)).reshape(-1, n)
+    order = row_major(xp, broadcast(pivots, (*lead, n))).reshape(-1, n)
     current_runtime().linear_algebra.getrs(lu, order, sides, not left and not adjoint, left and adjoint)
     if adjoint and not left:
         xp.conjugate(sides)
@@ -152,7 +152,7 @@ def matmul(xp: DeviceNamespace, a: DeviceArray, b: DeviceArray) -> Any:
 
 def _flat(xp: DeviceNamespace, a: DeviceArray, lead: Sequence[int]) -> DeviceArray:
     """A batch of matrices (batch, m, n), broadcast; a copy where strides do not tell it."""
-    a = np.broadcast_to(a, (*lead, *a.shape[-2:]), subok=True)
+    a = broadcast(a, (*lead, *a.shape[-2:]))
     if len(lead) == 1:
         return a
     if not a.flags.c_contiguous and a.swapaxes(-1, -2).flags.c_contiguous:
