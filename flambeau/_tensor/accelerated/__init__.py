@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from ... import devices
 from ...backends.cuda_devices import current_runtime, resolve
-from . import calls, dlpack, draws, execution, factories, generators, reads, transfers, updates  # noqa: F401
+from . import (  # noqa: F401
+    calls,
+    dlpack,
+    draws,
+    execution,
+    factories,
+    generators,
+    reads,
+    repeated_calls,
+    transfers,
+    updates,
+)
 
 devices.cuda_resolver[0] = resolve
 

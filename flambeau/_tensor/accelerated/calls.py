@@ -13,10 +13,13 @@ from typing import Any
 from ... import devices
 from ...backends.cuda_devices import observe
 from ...devices import CPU, META, device
+from ...engine.grad_mode import grad_mode
+from ...engine.nodes.op_node import OpNode
 from ...engine.tensor_interface import layer
 from ..overriding import entry_points
 from ..overriding.dispatch import begin_dispatch, end_dispatch, no_dispatch
 from ..tensor import Tensor
+from . import fused_rules
 from .placement import given
 
 Implementation = Callable[..., Any]
@@ -26,8 +29,9 @@ Implementation = Callable[..., Any]
 HANDLERS: dict[str, Callable[[Implementation, device | None, tuple[Any, ...], dict[str, Any]], Any]] = {}
 
 #: functions that run functions of the user's, which make tensors where the user says
-_RUN_FUNCTIONS = frozenset(("torch.Tensor.backward", "torch.Tensor.map_", "torch.Tensor.apply_"))
-_CHANGE_ATTRIBUTES = (".__get__", ".__set__", ".__delete__")
+RUN_FUNCTIONS = frozenset(("torch.Tensor.backward", "torch.Tensor.map_", "torch.Tensor.apply_"))
+#: how names of accessors of attributes end
+CHANGE_ATTRIBUTES = (".__get__", ".__set__", ".__delete__")
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
@@ -52,11 +56,11 @@ def called_on_device(name: str, implementation: Implementation, args: tuple[Any,
             return result
     if on is None:
         ambient = devices.ambient[0]
-        if ambient is None or ambient.type != "cuda" or not tensors or name in _RUN_FUNCTIONS:
+        if ambient is None or ambient.type != "cuda" or not tensors or name in RUN_FUNCTIONS:
             return NotImplemented
         with within(tensors, None):
             return implementation(*args, **kwargs)
-    if name in _RUN_FUNCTIONS or name.endswith(_CHANGE_ATTRIBUTES):
+    if name in RUN_FUNCTIONS or name.endswith(CHANGE_ATTRIBUTES):
         return NotImplemented
     with within(tensors, on):
         return implementation(*args, **kwargs)
@@ -104,6 +108,10 @@ def rule_of(function: Callable[..., Any], node: Any, g: Any, *rest: Any) -> Any:
     token = given.set(frozenset())
     try:
         with making_on(on):
+            if not grad_mode.get() and isinstance(node, OpNode) and node.op.name in fused_rules.OPERATORS:
+                unpacked = node.unpack(True)
+                found = fused_rules.gradients(node, g, unpacked)
+                return node.vjp(g, True, None, unpacked) if found is None else found
             return function(node, g, *rest)
     finally:
         given.reset(token)
@@ -130,4 +138,4 @@ def _follow(runtime: Any) -> None:
 
 observe(_follow)
 
-__all__ = ["HANDLERS", "called_on_device", "making_on", "rule_of", "within"]
+__all__ = ["CHANGE_ATTRIBUTES", "HANDLERS", "RUN_FUNCTIONS", "called_on_device", "making_on", "rule_of", "within"]

@@ -35,6 +35,17 @@ class _Observer(Interceptor):
         self.found.append(None if in_place else (op, tuple(inputs), dict(params), outs))
 
 
+def observe_call(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], tensors: list[Tensor]
+                 ) -> tuple[Any, Any]:
+    """`observe`, of calls on a device; the last slot of a call of one operator that is a view of an argument is -1."""
+    with warnings.catch_warnings(record=True) as caught, _Observer() as observer:
+        warnings.simplefilter("always")
+        result = function(*args, **kwargs)
+    for each in caught:
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    return result, None if caught else _call_of(observer.found, tensors, result, True)
+
+
 def observe(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], tensors: list[Tensor],
             observing: list[int]) -> tuple[Any, Any]:
     """The result of a call, and what it consists of; None for the latter where the call warns.
@@ -77,8 +88,12 @@ class _Call(NamedTuple):
     several: Any
 
 
-def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> _Call | None:
-    """What a call consists of; None for one that is not made of operators with one new result each."""
+def _call_of(found: list[Any], tensors: list[Tensor], result: Any, views_too: bool = False) -> _Call | None:
+    """What a call consists of; None for one that is not made of operators with one new result each.
+
+    Args:
+        views_too: whether an operator that makes a view of an argument is such a call, too, whose last slot is -1.
+    """
     if not found or None in found or (result.__class__ is not Tensor and not isinstance(result, tuple)):
         return None
     slots = {id(x): i for i, x in reversed(list(enumerate(tensors)))}
@@ -87,6 +102,10 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> _Call | No
     templates: list[NodeTemplate | None] = []
     for op, inputs, params, outs in found:
         last = op is found[-1][0] and len(found) == 1
+        if views_too and last and op.kind == VIEW and isinstance(result, tuple) and inputs[0] is tensors[0] and (
+                list(map(id, result)) == list(map(id, outs)) and all(x._base is not None for x in outs)):
+            return _Call([(op, ((0, None),), params)], [(0, True)], [None if outs[0]._node is None else outs[0]._node],
+                         -1, [x._array for x in tensors], result.__class__)
         if op.kind == COMPOSITE or (op.n_outputs != 1 and not last) or op.tensor_list or (
                 not all(map(_is_plain, params.values()))):
             return None
@@ -117,6 +136,8 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any) -> _Call | No
     root = slot
     while root >= len(tensors) and (view := views[root - len(tensors)]) is not None:
         root = view[0]
+    if views_too and len(steps) == 1 and slot == len(tensors) and 0 <= root < len(tensors) and views[0] == (0, False):
+        return _Call(steps, views, templates, -1, arrays, None)
     if root < len(tensors) or slot != len(tensors) + len(steps) - 1:  # an argument, or a view of one
         return None
     return _Call(steps, views, templates, slot, arrays, None)
@@ -248,4 +269,4 @@ def _result_of(launches: list[tuple[Any, tuple[int, ...]]], last: int) -> Callab
     return run
 
 
-__all__ = ["observe", "prepared"]
+__all__ = ["observe", "observe_call", "prepared"]

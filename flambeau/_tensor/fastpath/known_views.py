@@ -18,6 +18,8 @@ from ..tensor import INFERENCE, Tensor
 from ..untracked_views import register_view
 
 ndarray = np.ndarray
+#: past the checks of arrays in a device's memory
+reshape, get_item = ndarray.reshape, ndarray.__getitem__
 new, reference = object.__new__, weakref.ref
 _grad_enabled, _inferring = grad_mode.get, inference.get
 _INTS = frozenset((int,))
@@ -62,13 +64,13 @@ def known_views(function: Callable[..., Any]) -> Callable[..., Any]:
                     known[key] = made
             return result
         if makers.__class__ is tuple:
-            return tuple([_view(source, make(a), True) for make in makers])
-        return _view(source, makers(a), False)
+            return tuple([view_of(source, make(a), True) for make in makers])
+        return view_of(source, makers(a), False)
 
     return call
 
 
-def _view(source: Tensor, array: ndarray, multi: bool) -> Tensor:
+def view_of(source: Tensor, array: ndarray, multi: bool) -> Tensor:
     """`as_view` of a tensor without gradients, outside inference mode's tensors."""
     out: Any = new(Tensor)
     out._array = array
@@ -109,7 +111,7 @@ def _maker(source: Tensor, view: Any) -> Callable[[ndarray], ndarray] | None:
     if array is None or view is source or array.__class__ is not ndarray or (
             view._base is not (source if source._base is None else source._base)):
         return None
-    return _array_maker(source._array, array)
+    return array_maker(source._array, array)
 
 
 def view_launch(operands: list[Any], kernel: Callable[..., Any], params: dict[str, Any]) -> Any:
@@ -117,16 +119,16 @@ def view_launch(operands: list[Any], kernel: Callable[..., Any], params: dict[st
     if len(operands) != 1:
         return None
     a, found = operands[0], kernel(operands[0], **params)
-    if found.__class__ is not ndarray:
+    if found.__class__ is not a.__class__:
         return None
     if found is not a and np.may_share_memory(a, found):
-        maker = _array_maker(a, found)
+        maker = array_maker(a, found)
         if maker is not None:
             return maker
     return lambda x: kernel(x, **params)
 
 
-def _array_maker(a: ndarray, array: ndarray) -> Callable[[ndarray], ndarray] | None:
+def array_maker(a: ndarray, array: ndarray) -> Callable[[ndarray], ndarray] | None:
     """The function of an array of a layout that gives a view of given layout."""
     if array.dtype is not a.dtype or not array.size:
         return None
@@ -136,18 +138,20 @@ def _array_maker(a: ndarray, array: ndarray) -> Callable[[ndarray], ndarray] | N
     if not offset and array.size == a.size:
         try:
             reshaped = a.reshape(shape)
-        except ValueError:
+        except (TypeError, ValueError):
             reshaped = a
         if reshaped.shape == shape and reshaped.strides == strides and address(reshaped) == address(a):
-            return lambda x: x.reshape(shape)
+            return (lambda x: x.reshape(shape)) if a.__class__ is ndarray else lambda x: reshape(x, shape)
     if not offset and array.ndim == a.ndim and array.ndim < 7:
         for axes in permutations(range(a.ndim)):
             if a.transpose(axes).shape == shape and a.transpose(axes).strides == strides:
                 return lambda x: x.transpose(axes)
     slices = _slices(a, array, offset)
     if slices is not None:
-        return lambda x: x[slices]
-    return lambda x: ndarray(shape, x.dtype, x, offset, strides)
+        return (lambda x: x[slices]) if a.__class__ is ndarray else lambda x: get_item(x, slices)
+    if a.__class__ is ndarray:
+        return lambda x: ndarray(shape, x.dtype, x, offset, strides)
+    return lambda x: ndarray.__new__(x.__class__, shape, x.dtype, x, offset, strides)
 
 
 def _slices(a: ndarray, view: ndarray, offset: int) -> tuple[slice, ...] | None:
@@ -167,4 +171,4 @@ def _slices(a: ndarray, view: ndarray, offset: int) -> tuple[slice, ...] | None:
         address(a[picked]) == address(view)) else None
 
 
-__all__ = ["known_views", "view_launch"]
+__all__ = ["array_maker", "known_views", "view_launch", "view_of"]

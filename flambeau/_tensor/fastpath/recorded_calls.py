@@ -43,7 +43,7 @@ class NodeTemplate:
 
     Attributes:
         edges: the slot of each input that gets a gradient; -1 for others.
-        saved_inputs: (slot, None) or (-1, value) of each saved input.
+        saved_inputs: (slot, None) or (-1, value) of each saved input; of a number, the value is a tensor.
         list_at: the position among the constants of the list that the operator fills; -1 for none.
     """
 
@@ -69,6 +69,8 @@ class NodeTemplate:
                 self.saved_inputs.append((slots[id(x)], None))
             elif x is None:
                 self.saved_inputs.append((-1, None))
+            elif x.__class__ in (int, float) and isinstance(entry, Tensor):
+                self.saved_inputs.append((-1, entry))
             else:
                 raise Unlike
 
@@ -154,8 +156,8 @@ class NodeTemplate:
         saved = node.saved
         if saved is None or len(saved) != len(self.saved_inputs) + len(self.plan.saved_outputs):
             return False
-        for entry, (slot, _) in zip(saved, self.saved_inputs, strict=False):
-            if not isinstance(entry, Tensor) if slot >= 0 else entry is not None:
+        for entry, (slot, value) in zip(saved, self.saved_inputs, strict=False):
+            if isinstance(entry, Tensor) != (slot >= 0 or value is not None):
                 return False
         if any(edge is not (None if slot < 0 else edge_of(slot)) for edge, slot in zip(
                 node.edges, self.edges, strict=True)):
@@ -176,14 +178,20 @@ class RecordedCall:
         last: the slot of the result.
         several: the class of several results; None for one.
         count: the number of arguments that are tensors.
+
+    Attributes:
+        launch: the launch, where it is the only one, of all arguments in their order, and nothing is recorded.
     """
 
-    __slots__ = ("arguments", "count", "forward", "last", "several", "steps", "templates", "views")
+    __slots__ = ("arguments", "count", "forward", "last", "launch", "several", "steps", "templates", "views")
 
     def __init__(self, launches: Sequence[tuple[Any, tuple[int, ...]]], views: Sequence[tuple[int, bool] | None],
                  templates: Sequence[NodeTemplate | None], last: int, several: Any, count: int) -> None:
         self.last, self.several, self.count = last, several, count
         self.views, self.templates = views, templates
+        only = len(launches) == 1 and several is None and not any(views) and not any(templates) and (
+            launches[0][1] == tuple(range(count)))
+        self.launch = launches[0][0] if only else None
         self.forward = values_of(launches, any(each is not None and each.list_at >= 0 for each in templates))
         kept, seen = {last}, last  # what users see: the result, and what it is a view of
         while seen >= count and (seen_in := views[seen - count]) is not None:
@@ -256,8 +264,12 @@ class RecordedCall:
                 nodes[slot] = template.make(nodes, numbers, made, (out,), stored)
         return made[self.last]
 
-    def describes(self, result: Any, tensors: Sequence[Any], arrays: Sequence[Any]) -> bool:
-        """Whether the graph of a result has these nodes, and what they store is what launches store."""
+    def describes(self, result: Any, tensors: Sequence[Any], arrays: Sequence[Any] | None) -> bool:
+        """Whether the graph of a result has these nodes, and what they store is what launches store.
+
+        Args:
+            arrays: None: what is stored is not compared.
+        """
         last = result[0] if self.several is not None else result
         found: dict[int, Any] = {self.last: last._node}
         for step in range(len(self.templates) - 1, -1, -1):
@@ -274,7 +286,8 @@ class RecordedCall:
                     return False
             if not template.describes(node, found.get):
                 return False
-        return all(found.get(slot) is _edge(tensors[slot]) for slot in self.arguments) and self._stores(found, arrays)
+        return all(found.get(slot) is _edge(tensors[slot]) for slot in self.arguments) and (
+            arrays is None or self._stores(found, arrays))
 
     def _stores(self, nodes: dict[int, Any], arrays: Sequence[Any]) -> bool:
         """Whether launches store, to the bit, what operators have stored in lists for their rules."""

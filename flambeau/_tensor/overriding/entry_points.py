@@ -127,7 +127,17 @@ def _asking(public: Any, name: str, implementation: Callable[..., Any], *, modes
         call = innermost[0]
         return implementation(*args, **kwargs) if call is None else call(name, implementation, args, kwargs)
 
+    tables: list[Any] = [None, None]  # the table of this function's calls on devices, and what made it
+
     def ask(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        make = device_calls[0]
+        if make is not None:
+            if tables[1] is not make:
+                tables[:] = make(name), make
+            if tables[0] is not None:
+                result = tables[0](call_plainly, args, kwargs)
+                if result is not NotImplemented:
+                    return result
         if not in_use[0]:
             _idle[0] += 1
             if _idle[0] > _IDLE_CALLS:
@@ -171,6 +181,10 @@ called_with_out: list[Callable[..., Any] | None] = [None]
 #: [what runs a call while a CUDA device is in use, given the name, the implementation and the arguments; it returns
 #: NotImplemented where no tensor and no argument is on a device]
 called_on_device: list[Callable[..., Any] | None] = [None]
+
+#: [what makes, of a function's name, the function that runs its repeated calls on a device, given the implementation
+#: and the arguments, or returns NotImplemented; it may make None]; None: no device is in use
+device_calls: list[Callable[[str], Any] | None] = [None]
 
 #: name of a function of several forms of calls -> the arguments in the form that handlers are given, made of a call's
 #: arguments and whether a mode is active

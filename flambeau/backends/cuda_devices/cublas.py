@@ -86,6 +86,7 @@ class Products:
         self._functions: Any = None
         self._lock = threading.Lock()
         self._handles = _Handles()
+        self._kept: dict[tuple[np.dtype, complex], np.ndarray] = {}
         self._idle: dict[int, list[int]] = {}  # handles of threads that have ended, by device
         self._workspaces: dict[tuple[int, int], DeviceMemory] = {}  # by device and stream
         self._of_graphs: weakref.WeakValueDictionary[tuple[int, int], DeviceMemory] = weakref.WeakValueDictionary()
@@ -126,6 +127,31 @@ class Products:
                 _ALGORITHM)
         if status:
             raise _error(status, "cublasGemmEx" if batch == 1 else "cublasGemmStridedBatchedEx")
+
+    def call(self, product: Product) -> tuple[int, list[Any]]:
+        """The address of cuBLAS's function for a product that was computed before, and its arguments.
+
+        Returns:
+            arguments: None for the handle, places of the matrices, numbers.
+        """
+        a, b, c, dtype, m, n, k, transposed, rows, steps, batch, alpha, beta, tf32, out = product
+        element, compute, numbers = _TYPES[dtype]
+        if tf32 and compute == _FLOAT32 and dtype.itemsize > 2:
+            compute = _TF32
+        result = element if out is None else _TYPES[out][0]
+        first, second = (_NUMBER_AT.get((numbers, each)) or self._number(numbers, each) for each in (alpha, beta))
+        head = [None, _TRANSPOSED[transposed[1]], _TRANSPOSED[transposed[0]], n, m, k, first]
+        if batch == 1:
+            return libraries.address(self._functions, "cublasGemmEx_64"), [
+                *head, b, element, rows[1], a, element, rows[0], second, c, result, rows[2], compute, _ALGORITHM]
+        return libraries.address(self._functions, "cublasGemmStridedBatchedEx_64"), [
+            *head, b, element, rows[1], steps[1], a, element, rows[0], steps[0], second, c, result, rows[2], steps[2],
+            batch, compute, _ALGORITHM]
+
+    def _number(self, dtype: np.dtype, value: complex) -> int:
+        """The address of a number that stays."""
+        found = self._kept.setdefault((dtype, value), np.array(value, dtype))
+        return int(found.ctypes.data)
 
     def handle(self, device: int) -> int:
         """This thread's handle for a GPU, which is CUDA's current device: its stream is the current one.

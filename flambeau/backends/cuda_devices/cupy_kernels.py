@@ -57,6 +57,10 @@ class Kernels:
             function = self._functions[kernel.name]
         function(grid, (kernel.threads, 1, 1), packed(kernel, addresses, scalars), kernel.shared)
 
+    def handle(self, kernel: Kernel) -> int:
+        """The driver's function of a loaded kernel."""
+        return int(self._functions[kernel.name].ptr)
+
 
 def packed(kernel: Kernel, addresses: Sequence[int], scalars: Sequence[Any]) -> tuple[Any, ...]:
     """A kernel's arguments as NumPy numbers, which CuPy passes by value: 8 bytes for an address, else the dtype's."""

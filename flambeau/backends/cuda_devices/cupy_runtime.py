@@ -6,6 +6,7 @@ CuPy is the interface to CUDA's runtime, its driver and cuBLAS; no array of CuPy
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,14 @@ from .runtime import AddressTable, Place, Product, Properties, Runtime
 
 #: CUDA's cudaErrorMemoryAllocation and cudaErrorNotReady, which CuPy does not name
 _OUT_OF_MEMORY, _NOT_READY = 2, 600
+_POINTER, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint
+#: the functions of `cuda.h` that are called, with the types of their parameters
+_DRIVER: dict[str, tuple[Any, ...]] = {
+    "cuLaunchKernel": (_POINTER, *(_NUMBER,) * 7, _POINTER, _POINTER, _POINTER),
+    "cuMemcpyDtoDAsync_v2": (_POINTER, _POINTER, _SIZE, _POINTER),
+    "cuCtxGetCurrent": (_POINTER,), "cuCtxSetCurrent": (_POINTER,),
+    "cuGetErrorString": (ctypes.c_int, _POINTER),
+}
 
 
 class GpuMemory:
@@ -93,6 +102,8 @@ class CupyRuntime(Runtime):
         self._properties = [self._read_properties(i) for i in range(self.count)]
         self._kernels = [Kernels(cupy, architecture_of(each.major, each.minor)) for each in self._properties]
         self._products = Products(self)
+        self._addresses: dict[str, int] = {}
+        self._contexts: dict[int, int] = {}
         self.captured: dict[int, Capture] = {}  # by stream, the graph that it is captured for
         self._staged: list[tuple[Any, Any]] = []  # buffers of the host that copies under way read or write, and events
 
@@ -204,6 +215,8 @@ class CupyRuntime(Runtime):
 
     def copy_from_host(self, target: DeviceArray, source: np.ndarray, blocking: bool) -> None:
         """Copy from the host to a GPU; `blocking`: wait until that is done."""
+        if self.current.recording is not None:
+            self.current.recording.refuse()
         device = target.torch_device.index
         if not _same_order(target, source):
             dense = self.empty(device, source.shape, source.dtype)
@@ -234,6 +247,8 @@ class CupyRuntime(Runtime):
 
     def copy_to_host(self, target: np.ndarray, source: DeviceArray, blocking: bool) -> None:
         """Copy from a GPU to the host; `blocking`: wait until that is done."""
+        if self.current.recording is not None:
+            self.current.recording.refuse()
         device = source.torch_device.index
         if not _same_order(source, target):
             dense = self.empty(device, source.shape, source.dtype)
@@ -273,6 +288,9 @@ class CupyRuntime(Runtime):
             with self._on(here) as stream:
                 self.api.memcpyAsync(self._at(target), self._at(source), source.nbytes,
                                      self.api.memcpyDeviceToDevice, stream.ptr)
+            if self.current.recording is not None:
+                self.current.recording.copy((target.memory, target.byte_offset), (source.memory, source.byte_offset),
+                                            source.nbytes)
             return
         self.wait_event(here, self.current_stream(here), self.record_event(there, self.current_stream(there)))
         with self._on(here) as stream:
@@ -374,7 +392,10 @@ class CupyRuntime(Runtime):
         """Call what starts kernels on the current stream of a GPU; what it returns."""
         self.check(device)
         with self._on(device):
-            return kernel()
+            result = kernel()
+        if self.blocking:  # CUDA has waited for it
+            self.meet_error(device)
+        return result
 
     def timed(self, name: str, device: int, reads: Sequence[DeviceArray], writes: Sequence[DeviceArray],
               kernel: Callable[[], Any]) -> tuple[Any, int]:
@@ -393,6 +414,9 @@ class CupyRuntime(Runtime):
         addresses = [self.address_of(self._table(device, each)) if isinstance(each, AddressTable)
                      else self.address_of(each) for each in places]
         self._kernels[device].start(kernel, grid, addresses, scalars)
+        recording = self.current.recording
+        if recording is not None:
+            recording.kernel(kernel, grid, places, scalars, self._kernels[device].handle(kernel))
 
     def _table(self, device: int, table: AddressTable) -> Place:
         addresses = np.array([self.address_of(each) for each in table.places], np.int64)
@@ -402,6 +426,8 @@ class CupyRuntime(Runtime):
     def multiply(self, product: Product) -> None:
         """Start a batch of matrix products by cuBLAS on the current stream; within `launch`."""
         self._products.multiply(product)
+        if self.current.recording is not None:
+            self.current.recording.product(product)
 
     @cached_property
     def convolutions(self) -> Cudnn | None:
@@ -410,6 +436,50 @@ class CupyRuntime(Runtime):
             return Cudnn(self)
         except OSError:
             return None
+
+    # ----- launch stubs -----
+
+    @cached_property
+    def _driver(self) -> Any:
+        return libraries.functions(self.library("cuda"), _DRIVER)
+
+    def function(self, name: str) -> int:
+        """The address of a function of CUDA's driver."""
+        found = self._addresses.get(name)
+        if found is None:
+            found = self._addresses[name] = libraries.address(self._driver, name)
+        return found
+
+    def context(self, device: int) -> int:
+        """The address of a GPU's primary context."""
+        found = self._contexts.get(device)
+        if found is None:
+            current = ctypes.c_void_p()
+            with self.cuda.Device(device):
+                self.api.free(0)  # which makes the primary context
+                self._driver.cuCtxGetCurrent(ctypes.byref(current))
+            found = self._contexts[device] = current.value or 0
+        return found
+
+    def bind_thread(self, device: int) -> None:
+        """Give this thread a context of CUDA's, without which the driver launches nothing."""
+        self._driver.cuCtxSetCurrent(self.context(device))
+        self.current.bound = True
+
+    def describe_error(self, status: int) -> str:
+        """The driver's text of an error."""
+        text = ctypes.c_char_p()
+        if self._driver.cuGetErrorString(status, ctypes.byref(text)) or text.value is None:
+            return f"unknown error {status}"
+        return text.value.decode()
+
+    def product_call(self, product: Product) -> tuple[int, list[Any]]:
+        """The address of cuBLAS's function for a product, and its arguments: None for the handle, places, numbers."""
+        return self._products.call(product)
+
+    def product_handle(self, device: int) -> int:
+        """This thread's handle of cuBLAS's, set to the current stream."""
+        return self._products.handle(device)
 
     # ----- graphs -----
 

@@ -342,15 +342,15 @@ class LaunchStub:
     Args:
         calls: the calls, in order.
         results: the new arrays.
-        scratch: whether the address of scratch memory is given.
+        extras: the number of further words that are given: the address of scratch memory, a library's handle.
         constants: addresses of memory that calls use, which stays.
         inputs: the number of arrays that are given.
         aligned: whether the arrays' addresses must be multiples of 16.
 
     Attributes:
-        enter: the function, `enter(stream, *addresses of the results, address of scratch memory, *memory of the
-            results, *arrays)`: the array, or a tuple of arrays; True where there are no results; None where an array is
-            not aligned. The table of addresses has the results, scratch memory, arrays, constants.
+        enter: the function, `enter(stream, *addresses of the results, *extras, *memory of the results, *arrays)`: the
+            array, or a tuple of arrays; True where there are no results; None where an array is not aligned. The table
+            of addresses has the results, extras, arrays, constants.
 
     Raises:
         LaunchFailed: by `enter`, where a call returns an error; `status` has its code.
@@ -358,7 +358,7 @@ class LaunchStub:
 
     __slots__ = ("_block", "_references", "enter")
 
-    def __init__(self, calls: Sequence[Call], results: Sequence[ResultSpec], scratch: bool, constants: Sequence[int],
+    def __init__(self, calls: Sequence[Call], results: Sequence[ResultSpec], extras: int, constants: Sequence[int],
                  inputs: int, aligned: bool) -> None:
         table: list[int] = []
         for each in calls:
@@ -369,7 +369,7 @@ class LaunchStub:
         for spec in results:
             specs += [id(spec.dtype), len(spec.shape), *spec.shape, *spec.strides]
         tables = [np.array(each or [0], np.int64) for each in (specs, table, [_signed(each) for each in constants])]
-        given = len(results) + scratch
+        given = len(results) + extras
         fields = [0, len(results), given, given + inputs + len(constants), len(calls), 15 if aligned else 0,
                   id(DeviceArray), *(each.ctypes.data for each in tables), *_functions(), len(constants),
                   *_block_fields(), id(True)]

@@ -17,6 +17,7 @@ from typing import Any
 
 #: library -> version of its binary interface, by CUDA's release
 _VERSIONS: dict[str, dict[int, int]] = {
+    "cuda": {12: 1, 13: 1},  # the driver
     "cublas": {12: 12, 13: 13}, "cublasLt": {12: 12, 13: 13}, "cudnn": {12: 9, 13: 9}, "cufft": {12: 11, 13: 12},
     "curand": {12: 10, 13: 10}, "cusolver": {12: 11, 13: 12}, "cusparse": {12: 12, 13: 12},
 }
@@ -27,7 +28,7 @@ def load(name: str, release: int) -> Any:
     """A library, loaded once.
 
     Args:
-        name: `cublas`, `cublasLt`, `cudnn`, `cufft`, `curand`, `cusolver` or `cusparse`.
+        name: `cuda` (the driver), `cublas`, `cublasLt`, `cudnn`, `cufft`, `curand`, `cusolver` or `cusparse`.
         release: CUDA's major version, 12 or 13: the one that CuPy is built for.
 
     Raises:
@@ -48,7 +49,7 @@ def load(name: str, release: int) -> Any:
 
 def _open(name: str, release: int, version: int) -> ctypes.CDLL:
     windows = sys.platform == "win32"
-    file = f"{name}64_{version}.dll" if windows else f"lib{name}.so.{version}"
+    file = f"{'nvcuda' if name == 'cuda' else f'{name}64_{version}'}.dll" if windows else f"lib{name}.so.{version}"
     if not windows:
         try:
             return ctypes.CDLL(file, os.RTLD_NOLOAD | os.RTLD_NOW)  # the one that is in the process already
@@ -97,4 +98,21 @@ def functions(library: Any, prototypes: Mapping[str, Sequence[Any]], restype: An
     return found
 
 
-__all__ = ["functions", "load"]
+#: functions of Python in the place of a library's, as C functions
+_callbacks: list[Any] = []
+
+
+def address(library: Any, name: str) -> int:
+    """The address of a function of a library; of a callback where a function of Python, in tests, is in its place.
+
+    Args:
+        library: what `load` or `functions` returns.
+    """
+    function = getattr(library, name)
+    if not isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]  # the class of all C functions
+        function = ctypes.CFUNCTYPE(ctypes.c_int, *function.argtypes)(function)
+        _callbacks.append(function)
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+__all__ = ["address", "functions", "load"]

@@ -21,6 +21,7 @@ from ...codegen.gpu.kernel_ir import Kernel
 from ...kernels.memory_format import is_dense
 from .allocator import CachingAllocator, DeviceMemory
 from .array import DeviceArray, device_array
+from .assertions import Assertions
 from .errors import device_error
 
 #: operators that a GPU's kernels find errors of elements in, by assertions, and the texts of the host's errors
@@ -137,6 +138,8 @@ class Runtime:
         self._for_constants: dict[int, int] = {}
         self._errors: list[str | None] = [None] * count  # assertions that failed
         self._found = [False] * count  # whether a synchronization has met the error
+        self.assertions = Assertions(self.pinned)
+        self.blocking = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"  # whether launches are waited for
         self.allocators = [
             CachingAllocator(devices.cuda(i), partial(self.malloc, i), self.release, partial(self.memory_info, i),
                              self.stand_in, self.arrays_at_addresses) for i in range(count)]
@@ -315,6 +318,8 @@ class Runtime:
     def meet_error(self, device: int) -> None:
         """Raise the error of a launch that failed, at a synchronization; from then on `check` raises it, too."""
         error = self._errors[device]
+        if error is None and self.assertions.have_failed(device):
+            error = self._errors[device] = "device-side assert triggered"
         if error is not None:
             self._found[device] = True
             raise device_error(error)

@@ -87,8 +87,8 @@ class LoadedProgram:
                 _, nanoseconds = self.runtime.timed(self.name, self.device, reads, writes,
                                                     lambda group=group: self._start(group, table))
                 callback(kernel, start, start + nanoseconds)
-        elif len(launches) < _FEWEST or self.runtime.is_capturing(self.device, self.runtime.current_stream(
-                self.device)):
+        elif len(launches) < _FEWEST or self.runtime.current.recording is not None or self.runtime.is_capturing(
+                self.device, self.runtime.current_stream(self.device)):
             if launches:
                 self.runtime.launch(self.name, self.device, reads, writes, lambda: self._start(launches, table))
         else:

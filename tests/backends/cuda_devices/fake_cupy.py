@@ -35,11 +35,14 @@ class _State:
         self.count, self.capacity, self.kernels, self.capability = count, memory, kernels, capability
         self.device = 0
         self.blocks: dict[int, tuple[int, np.ndarray]] = {}  # address -> device and bytes
+        self.pinned: list[np.ndarray] = []  # bytes of the host that kernels may write to
         self.errors = [0] * count
         self.launched: list[tuple[str, tuple[int, ...], tuple[int, ...], int]] = []
         self.products: list[tuple[Any, ...]] = []
         self.attributes: list[tuple[int, int, int]] = []
         self.stream: dict[int, Any] = {}
+        self.functions: dict[int, Any] = {}  # loaded kernels by their handles
+        self.submit: Any = None
         self.capturing: dict[int, list[Any]] = {}  # streams' addresses -> work
         self.invalidated: set[int] = set()
         self.events: dict[int, Any] = {}
@@ -55,6 +58,9 @@ class _State:
         for first, (_, block) in self.blocks.items():
             if first <= address <= first + block.size:
                 return first, block
+        for block in self.pinned:
+            if 0 <= address - block.ctypes.data < block.size:
+                return block.ctypes.data, block
         raise OutOfBoundsError(f"no memory at {address}")
 
     def bytes_at(self, address: int, size: int) -> np.ndarray:
@@ -99,6 +105,8 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
             state.capturing[stream].append(work)
             return
         run(work)
+
+    state.submit = submit
 
     def run(work):
         device = state.device
@@ -148,7 +156,8 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         return first
 
     def free(ptr):
-        del state.blocks[ptr]
+        if ptr:
+            del state.blocks[ptr]
 
     def memGetInfo():
         return state.capacity - state.used(state.device), state.capacity
@@ -297,7 +306,9 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         return (end_event.seconds - start_event.seconds) * 1e3
 
     def alloc_pinned_memory(size):
-        return memoryview(bytearray(size))
+        bytes_ = bytearray(size)
+        state.pinned.append(np.frombuffer(bytes_, np.uint8))
+        return memoryview(bytes_)
 
     # ----- modules and launches -----
 
@@ -305,6 +316,7 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         def __init__(self, module, funcname):
             assert funcname in module.entries
             self.module, self.kernel, self.ptr = module, state.kernels[funcname], id(self)
+            state.functions[self.ptr] = self
 
         def __call__(self, grid, block, args, shared_mem=0, stream=None, enable_cooperative_groups=False):
             kernel = self.kernel

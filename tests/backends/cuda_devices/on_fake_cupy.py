@@ -32,7 +32,8 @@ _as_library("c_functions")
 _LIBRARY = vars(_as_library("fake_cupy"))
 _SOLVERS = _as_library("fake_cusolver")
 #: NVIDIA's libraries -> (the module's state) -> what is in their place
-_LIBRARIES: dict[str, Callable[[Any], Any]] = {"cublas": _as_library("fake_cublas").fake_cublas,
+_LIBRARIES: dict[str, Callable[[Any], Any]] = {"cuda": _as_library("fake_driver").fake_driver,
+                                               "cublas": _as_library("fake_cublas").fake_cublas,
                                                "cufft": _as_library("fake_cufft").fake_cufft,
                                                "cusolver": _SOLVERS.fake_cusolver,
                                                "cudnn": _as_library("fake_cudnn").fake_cudnn}

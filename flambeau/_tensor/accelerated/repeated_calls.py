@@ -1,0 +1,298 @@
+"""Calls on a device that come again and again: the launches and the graph of an earlier call of the same layouts.
+
+A public function on a device passes through many layers before something is launched. The second call with the same
+layouts and parameters is observed: which operators it applies, what these launch, which nodes they record. Later calls
+enter launch stubs and make the nodes, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...backends.cuda_devices import observe
+from ...backends.cuda_devices.array import DeviceArray
+from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ...devices import memory_format
+from ...dtypes import dtype as dtype_type
+from ...engine.grad_mode import grad_mode
+from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
+from ...ops.declare import VIEW, Op
+from ..dispatch.array_kernels import kernel_of
+from ..fastpath.call_observation import observe_call
+from ..fastpath.known_views import array_maker, view_launch, view_of
+from ..fastpath.recorded_calls import Filled, RecordedCall
+from ..overriding import entry_points
+from ..parameter import Parameter
+from ..tensor import Tensor, wrap
+from . import operator_programs, products
+from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS
+from .execution import below_autograd
+from .generators import default_generators
+
+new = object.__new__
+_grad_enabled = grad_mode.get
+_TENSORS = frozenset((Tensor, Parameter))
+_PLAIN = frozenset((int, bool, str, type(None), dtype_type, memory_format))
+_VOID = np.dtype("V1").num
+#: the most layouts of one function
+LAYOUTS = 512
+_METADATA = frozenset(f"torch.Tensor.{name}" for name in (
+    "size", "stride", "dim", "ndimension", "numel", "nelement", "element_size", "is_contiguous", "is_floating_point",
+    "is_complex", "is_signed", "storage_offset"))
+#: in place of a recorded call: the layouts came once; they cannot be recorded
+_SEEN, _NEVER = object(), object()
+
+
+class CallTable:
+    """The recorded calls of one public function, by the layouts of tensors and the values of other arguments.
+
+    Args:
+        runtime: the device's runtime.
+    """
+
+    __slots__ = ("_find", "_known", "runtime")
+
+    def __init__(self, runtime: Any) -> None:
+        self.runtime = runtime
+        self._known: dict[Any, Any] = {}
+        self._find = self._known.get
+
+    def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call; NotImplemented where the function itself has to run."""
+        if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
+                inference_used[0] or determinism[0] or entry_points.innermost[0] is not None):
+            return NotImplemented  # something else than the device is in use
+        parts: list[Any] = []
+        tensors: list[Any] = []
+        arrays: list[Any] = []
+        bit, mask = 1, 0
+        for x in (*args, *kwargs.values()) if kwargs else args:
+            kind = x.__class__
+            if kind in _TENSORS:
+                a = x._array
+                if a.__class__ is not DeviceArray:
+                    return NotImplemented
+                tensors.append(x)
+                arrays.append(a)
+                parts += (a.dtype.num, a.shape, a.strides)
+                if x._requires_grad:
+                    mask |= bit
+                bit += bit
+            elif kind in _PLAIN:
+                parts += (kind, x)
+            elif kind is float:
+                parts.append(x or repr(x))
+            elif kind is tuple:
+                parts += (kind, x, *map(type, x))
+            else:
+                return NotImplemented
+        if kwargs:
+            parts += kwargs
+        if bit > 2:
+            ids = list(map(id, tensors))
+            if len(set(ids)) < len(ids):
+                parts += map(ids.index, ids)
+        elif bit == 1:
+            return NotImplemented
+        if mask and not _grad_enabled():
+            mask = 0
+        key = (mask, *parts)
+        try:
+            known = self._find(key)
+        except TypeError:  # a list in a tuple
+            return NotImplemented
+        if known.__class__ is RecordedCall:
+            result = known(tensors, arrays)
+            return NotImplemented if result is None else result
+        if known.__class__ is FunctionType:  # one launch, and nothing is recorded
+            array = known(*arrays)
+            if array is None:
+                return NotImplemented
+            result = new(Tensor)
+            result._array = array
+            result._requires_grad = False
+            result._output_nr = 0
+            result._node = result._grad = result._counter = result._base = result._accumulator = None
+            return result
+        if known.__class__ is View:
+            source = tensors[0]
+            if source._view_steps is not None or source._inference:
+                return NotImplemented
+            a = arrays[0]
+            if known.several is None:
+                return view_of(source, known.makers[0](a), False)
+            return known.several([view_of(source, make(a), known.multi) for make in known.makers])
+        if known is _NEVER:
+            return NotImplemented
+        if known is None:
+            if _VOID in parts:
+                key = (*key, *[a.dtype for a in arrays])
+                if self._find(key) is not None:
+                    return NotImplemented
+            if len(self._known) >= LAYOUTS:
+                self._known.clear()
+            self._known[key] = _SEEN
+            return NotImplemented
+        return self._observed(key, implementation, args, kwargs, tensors, arrays)
+
+    def _observed(self, key: Any, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+                  tensors: list[Any], arrays: list[Any]) -> Any:
+        """The result of the function itself, whose launches are recorded."""
+        self._known[key] = _NEVER
+        before = _offsets()
+        with LaunchRecording(self.runtime, arrays[0].memory.device.index, keeps=False) as transfers:
+            result, seen = observe_call(implementation, args, kwargs, tensors)
+        if seen is not None and not transfers.refused and _offsets() == before:  # no values were read or drawn
+            recorded = _recorded(seen, arrays, self.runtime)
+            if recorded.__class__ is View or (recorded is not None and recorded.describes(result, tensors, None)):
+                only = recorded.__class__ is RecordedCall and recorded.launch
+                self._known[key] = only or recorded
+        return result
+
+
+class View(NamedTuple):
+    """A call whose results are views of its tensor, which does not require gradients.
+
+    Attributes:
+        makers: the functions of the tensor's array that make the views.
+        several: the class of several views; None for one.
+        multi: whether they are views of an operator with several outputs.
+    """
+
+    makers: tuple[Callable[[DeviceArray], DeviceArray], ...]
+    several: Any
+    multi: bool
+
+
+def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> RecordedCall | View | None:
+    """The recorded call of what was observed; None where an operator has no launch of its own."""
+    values: list[Any] = list(arrays)
+    device = arrays[0].memory.device.index
+    if any(each.memory.device.index != device for each in arrays):
+        return None
+    launches: list[tuple[Any, tuple[int, ...]]] = []
+    if seen.last < 0:
+        return _views(seen, arrays[0]) if len(arrays) == 1 and seen.templates[0] is None else None
+    for (op, sources, params), template in zip(seen.steps, seen.templates, strict=True):
+        operands = [x if slot < 0 else values[slot] for slot, x in sources]
+        try:
+            found = _step(op, operands, params, template is not None and template.list_at >= 0, device, runtime)
+        except Unrecordable:
+            return None
+        if found is None:
+            return None
+        launch, result = found
+        values.append(result)
+        launches.append((launch, tuple([slot for slot, _ in sources if slot >= 0])))
+    return RecordedCall(launches, seen.views, seen.templates, seen.last, seen.several, len(arrays))
+
+
+def _views(seen: Any, array: DeviceArray) -> View | None:
+    (op, sources, params), = seen.steps
+    if len(sources) != 1:
+        return None
+    with below_autograd():
+        found = kernel_of(op)(array, **params)
+        if seen.several is None:
+            makers = [view_launch([array], kernel_of(op), params)]
+        else:
+            makers = [array_maker(array, each) for each in found]
+    return None if None in makers else View(tuple(makers), seen.several, bool(op.multi_output_view))
+
+
+def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool, device: int, runtime: Any) -> Any:
+    """(the launch of an operator, its result), or None."""
+    if op.kind == VIEW:
+        if len(operands) != 1:
+            return None
+        with below_autograd():
+            launch = view_launch(operands, kernel_of(op), params)
+        if launch is None:
+            return None
+        return launch, launch(operands[0])
+    operands = _with_own_memory(operands, device, runtime)
+    given = [each for each in operands if isinstance(each, DeviceArray)]
+    tensors = [wrap(each) if isinstance(each, DeviceArray) else each for each in operands]
+    named: dict[str, Any] = {name: [] if fills and value.__class__ is list else value
+                             for name, value in params.items()}
+    lists = [name for name, value in named.items() if fills and value.__class__ is list]
+    if not all(each.size for each in given):
+        return None
+    stream = runtime.current_stream(device)
+    if runtime.is_capturing(device, stream):
+        return None
+
+    def compute() -> Any:
+        with LaunchRecording(runtime, device) as recording:
+            for attempt in (products.run, operator_programs.run):
+                found = attempt(op, tensors, named, device)
+                if found is not NotImplemented:
+                    return found, recording
+        return None
+
+    with below_autograd():
+        computed = runtime.launch(op.name, device, given, (), compute)
+    if computed is None:
+        return None
+    results, recording = computed
+    saved = [each for name in lists for each in named[name]]
+    if bool(saved) != fills or any(each.__class__ is not DeviceArray for each in (*results, *saved)):
+        return None
+    inner = recording.launch(given, [*results, *saved])
+    if not saved:
+        return inner, results[0] if op.n_outputs == 1 else tuple(results)
+
+    def fill(*arrays: DeviceArray) -> Filled | None:
+        found = inner(*arrays)
+        return None if found is None else Filled(found[0], list(found[1:]))
+
+    return fill, results[0]
+
+
+def call_table(runtime: Any) -> Callable[[str], Any]:
+    """What makes the functions that run repeated calls on a runtime's devices, by name (`entry_points.device_calls`)."""
+
+    def make(name: str) -> Any:
+        if name in HANDLERS or name in RUN_FUNCTIONS or name.endswith(CHANGE_ATTRIBUTES):
+            return None
+        return run_plainly if name in _METADATA else CallTable(runtime).call
+
+    return make
+
+
+def run_plainly(implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of shapes, strides and dtypes, which are where they are for any tensor."""
+    return implementation(*args, **kwargs) if entry_points.in_use[0] == 1 else NotImplemented
+
+
+def _with_own_memory(operands: Sequence[Any], device: int, runtime: Any) -> list[Any]:
+    """The operands, with copies in place of arrays that share memory: launches tell operands by their memory."""
+    found: dict[int, Any] = {}
+    own = []
+    for each in operands:
+        if each.__class__ is DeviceArray:
+            first = found.setdefault(id(each.memory), each)
+            if first is not each:
+                copied = runtime.empty(device, each.shape, each.dtype, each.strides)
+                runtime.copy_between(copied, each)
+                each = copied
+        own.append(each)
+    return own
+
+
+def _offsets() -> list[int]:
+    """How many numbers the devices' generators have drawn."""
+    return [each.get_offset() for each in default_generators()]
+
+
+def _follow(runtime: Any) -> None:
+    entry_points.device_calls[0] = None if runtime is None or not runtime.arrays_at_addresses else call_table(runtime)
+
+
+observe(_follow)
+
+__all__ = ["CallTable", "call_table"]
