@@ -79,7 +79,7 @@ class _Plan(NamedTuple):
         one, zero: pointers to the factors of the result and of what was in its memory.
     """
 
-    operands: tuple[c_void_p, c_void_p, c_void_p]
+    operands: tuple[c_void_p, ...]
     convolution: c_void_p
     algorithm: int
     workspace: int
@@ -140,6 +140,8 @@ class Cudnn:
         """
         plan = self._plans[device, convolution]
         assert plan is not None
+        if self._runtime.current.recording is not None:
+            self._runtime.current.recording.refuse()
         name, order = _KINDS[convolution.kind]
         places = [self._runtime.address_of(getattr(operands, each)) for each in order]
         workspace = self._runtime.address_of(operands.workspace) if plan.workspace else None
@@ -154,7 +156,7 @@ class Cudnn:
 
     def _handle(self, device: int) -> c_void_p:
         """The handle of this thread on the current device, for its current stream."""
-        handles = self._local.__dict__
+        handles: dict[Any, c_void_p] = self._local.__dict__
         found = handles.get(device)
         if found is None:
             found = c_void_p()

@@ -253,3 +253,14 @@ def test_graphs_of_the_ir_are_left_alone_without_a_library():
     image, weight = (g.input(i, (1, 2, 4, 4), torch.float32.numpy) for i in range(2))
     result = g.convolve("forward", image, weight, (1, 1, 1, 1), (1, 1), (0, 0), (1, 1), 1)
     assert library_convolutions(g, [result], None)[result] is result
+
+
+def test_calls_of_the_same_layouts_are_computed_each_time(cupy):
+    for seed in range(5):  # from the third on launches may be replayed
+        torch.manual_seed(seed)
+        here, there = pairs([torch.randn(2, 3, 6, 6), torch.randn(4, 3, 3, 3), torch.randn(4)])
+        y, z = functional.conv2d(*here, padding=1), functional.conv2d(*there, padding=1)
+        assert_close(z, y, torch.float32)
+        for a, b in zip(torch.autograd.grad(y, here, y.detach()), torch.autograd.grad(z, there, z.detach()),
+                        strict=True):
+            assert_close(b, a, torch.float32)
