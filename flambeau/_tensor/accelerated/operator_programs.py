@@ -193,7 +193,7 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
         Unsupported: the IR or a family of kernels cannot express it.
     """
     graph = Graph()
-    lower_for_device(graph)
+    namespace = lower_for_device(graph, current_runtime().assertions.address(device))
     leaves: list[Value] = []
     for number, each in enumerate(arrays):
         if each.__class__ is not DeviceArray and each.ndim:
@@ -214,7 +214,7 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
     if narrow is not None:
         results = [graph.cast(v, narrow) if v.dtype == np.float32 else v for v in results]
     if target is not None:
-        return _written(graph, results[0], leaves, target, arrays, numbers, device, op)
+        return _written(graph, results[0], leaves, target, arrays, numbers, device, op, namespace.effects)
     if metas is None:
         if op.kind == VIEW:
             raise Unsupported(f"a copy by the view operator {op.name}")
@@ -232,7 +232,7 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
             one, result = _laid_out(graph, value, Metadata(tuple(value.shape), value.dtype))
             targets.append(one)
             saved.append((name, result))
-    program = DeviceProgram(graph, targets, graph.conditions, families=GpuFamilies(
+    program = DeviceProgram(graph, targets, graph.conditions, namespace.effects, GpuFamilies(
         convolutions=convolution_library(current_runtime(), device)))
     return OperatorProgram(LoadedProgram(program, current_runtime(), device, op.name), list(program.plan.inputs),
                            numbers, laid_out, saved)
@@ -324,7 +324,7 @@ def _laid_out(graph: Graph, value: Value, meta: Metadata) -> tuple[Target, _Resu
 
 
 def _written(graph: Graph, value: Value, leaves: list[Value], target: DeviceArray, arrays: list[Any],
-             numbers: list[Any], device: int, op: Op) -> OperatorProgram:
+             numbers: list[Any], device: int, op: Op, effects: Sequence[Value]) -> OperatorProgram:
     """The program that writes a result over the first input."""
     order = memory_order(target)
     number = next(i for i, each in enumerate(arrays) if each is target)
@@ -336,7 +336,7 @@ def _written(graph: Graph, value: Value, leaves: list[Value], target: DeviceArra
     if value.shape != target.shape:
         value = graph.expand(value, target.shape)
     one = Target(graph.permute(value, order), leaves[number])
-    program = DeviceProgram(graph, [one], graph.conditions)
+    program = DeviceProgram(graph, [one], graph.conditions, effects)
     return OperatorProgram(LoadedProgram(program, current_runtime(), device, f"{op.name}_"),
                            list(program.plan.inputs), numbers, [], [])
 

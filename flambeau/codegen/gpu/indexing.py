@@ -193,4 +193,26 @@ def assert_range(index: Spec, table: Spec, count: int, but: int | None = None) -
     return [launch(b.kernel(), walk.blocks)]
 
 
-__all__ = ["Range", "assert_range", "clear", "on_operand", "put", "take"]
+def last_writers(out: Spec, index: Spec, table: Spec | None, wraps: bool = False) -> list[DeviceLaunch]:
+    """Launches that find for each place the last element of an index that names it.
+
+    Args:
+        out: for each place the element's number, int64, or -1; dense.
+        index: places, (n,).
+        table, wraps: as in `take`.
+    """
+    [made] = elementwise.launches([constant(-1, INT64)], [out], [])
+    work = [on_operand(made, 0)]
+    if not index.size:
+        return work
+    b = KernelBuilder("last_writers", THREADS)
+    stored, indices = b.buffer(out.dtype), b.buffer(index.dtype)
+    within = Range(b, None, None if table is None else b.buffer(table.dtype), out.size, wraps)
+    walk = Walk(b, index.shape, [element_strides(index, index.shape)], max(out.size, index.size))
+    with b.when(walk.inside):
+        chosen, valid = within.checked(b.load(indices, walk.at[0]))
+        b.atomic("max", stored, cast(chosen, walk.dtype), cast(walk.linear, INT64), valid)
+    return [*work, launch(b.kernel(), walk.blocks)]
+
+
+__all__ = ["Range", "assert_range", "clear", "last_writers", "on_operand", "put", "take"]

@@ -16,15 +16,21 @@ from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Unsupported
 from ..kernels.families import KernelFamilies
-from . import library_convolutions, library_products
+from . import device_kernels, library_convolutions, library_products
 
 
 def _take(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[DeviceLaunch]:
-    return indexing.take(outputs[0], outputs[1], inputs[0], inputs[1], dim)
+    return _without_flag(indexing.take(outputs[0], None, inputs[0], inputs[1], dim))
 
 
 def _put(outputs: list[Spec], inputs: list[Spec], dim: int, op: str = "add") -> list[DeviceLaunch]:
-    return indexing.put(outputs[0], outputs[1], inputs[0], inputs[1], dim, op)
+    return _without_flag(indexing.put(outputs[0], None, inputs[0], inputs[1], dim, op))
+
+
+def _without_flag(launches: list[DeviceLaunch]) -> list[DeviceLaunch]:
+    """Launches whose operands have a flag after the result, which is not written."""
+    return [each._replace(arguments=tuple(x._replace(operand=x.operand + (x.operand > 0)) for x in each.arguments))
+            for each in launches]
 
 
 def _max_pool(outputs: list[Spec], inputs: list[Spec], windows: Any) -> list[DeviceLaunch]:
@@ -66,6 +72,7 @@ _EXTERN: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "take": _take, "put": _put, "max_pool": _max_pool, "max_pool_gradient": _max_pool_gradient, "avg_pool": _avg_pool,
     "avg_pool_gradient": _avg_pool_gradient, "scan": _scan, "philox": _philox,
     "flash_attention": _flash_attention,
+    **device_kernels.FAMILIES,
 }
 
 

@@ -1,7 +1,7 @@
 """Sorts of short rows: a block sorts whole rows, or pieces of rows, by a bitonic network in shared memory.
 
-A network sorts pairs of a key and a place, so equal elements keep their order. Longer rows are sorted in pieces, of which
-the first elements are candidates for the next stage, until one piece is left: a selection of few elements.
+A network sorts pairs of a key and a place, so equal elements keep their order. Longer rows are sorted in pieces, whose
+first elements are candidates for the next stage, until one piece is left: a selection of few elements.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class DeviceElementwise:
         g = self.graph
         x, y = g.operands([x, y])
         if x.dtype.kind != "f":
-            quotient = self._quotient(x, y)
+            quotient = self._integer_quotient(x, y)
             if x.dtype.kind == "u":
                 return quotient
             rest = g.apply("sub", x, g.apply("mul", quotient, y))
@@ -42,14 +42,14 @@ class DeviceElementwise:
     def trunc_divide(self, x: Any, y: Any) -> Value:
         x, y = self.graph.operands([x, y])
         if x.dtype.kind != "f":
-            return self._quotient(x, y)
+            return self._integer_quotient(x, y)
         return self.graph.apply("trunc", self.graph.apply("div", x, y))
 
     def trunc_divide_narrow(self, x: Any, y: Any) -> Value:
         quotient = self.graph.cast(self.graph.apply("div", x, y), x.dtype)
         return self.graph.cast(self.graph.apply("trunc", quotient), x.dtype)
 
-    def _quotient(self, x: Value, y: Value) -> Value:
+    def _integer_quotient(self, x: Value, y: Value) -> Value:
         """x / y of integers, truncated; 0 for a divisor of 0."""
         if x.dtype.kind == "b":
             raise Unsupported("a quotient of bool")
@@ -61,7 +61,7 @@ class DeviceElementwise:
         x, y = g.operands([x, y])
         if x.dtype.kind == "f":
             return g.apply("fmod", x, y)
-        return g.apply("sub", x, g.apply("mul", self._quotient(x, y), y))
+        return g.apply("sub", x, g.apply("mul", self._integer_quotient(x, y), y))
 
     def remainder(self, x: Any, y: Any) -> Value:
         g = self.graph
@@ -106,7 +106,7 @@ class DeviceElementwise:
     def pow_scalar(self, x: Value, exponent: Any) -> Value:
         if x.dtype.kind in "iu" and isinstance(exponent, int) and exponent >= 0:
             return self._integer_power(x, exponent)
-        return super().pow_scalar(x, exponent)  # type: ignore[misc, no-any-return]
+        return super().pow_scalar(x, exponent)  # type: ignore[misc]
 
     def _integer_power(self, x: Value, exponent: int) -> Value:
         """A power by squares, which wraps as PyTorch's does."""

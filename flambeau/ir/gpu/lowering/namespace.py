@@ -9,12 +9,13 @@ from ...graph.value import Graph
 from ...lowering.namespace import Namespace
 from .copies import CopyOps
 from .elementwise import DeviceElementwise
+from .indices import DeviceIndexing
 
 #: operators whose declarations use attributes of arrays: the primitives of these names take their place
 _REPLACED = frozenset(("alias_copy", "narrow_copy", "_basic_index", "_as_strided_copy"))
 
 
-class DeviceNamespace(CopyOps, DeviceElementwise, Namespace):
+class DeviceNamespace(CopyOps, DeviceElementwise, DeviceIndexing, Namespace):
     """`xp` over the values of one graph that becomes a device's program."""
 
     def declared(self, op: Any) -> Callable[..., Any]:
@@ -26,9 +27,16 @@ class DeviceNamespace(CopyOps, DeviceElementwise, Namespace):
         return self.copied_view(name) or super().declared(op)
 
 
-def lower_for_device(graph: Graph) -> None:
-    """Let a graph's operators be lowered for a device."""
-    graph.__dict__["namespace"] = DeviceNamespace(graph)
+def lower_for_device(graph: Graph, address: int | None = None) -> DeviceNamespace:
+    """Let a graph's operators be lowered for a device; the namespace.
+
+    Args:
+        address: where kernels write that an assertion failed; None: graphs have data guards instead.
+    """
+    made = graph.__dict__["namespace"] = DeviceNamespace(graph)
+    if address is not None:
+        made.assert_by(address)
+    return made
 
 
 __all__ = ["DeviceNamespace", "lower_for_device"]

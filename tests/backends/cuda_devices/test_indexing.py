@@ -1,0 +1,67 @@
+"""Indices on devices: kernels assert their range, and the host does not wait for them; writes keep the last source."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+from flambeau._tensor.accelerated import host_copies
+from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
+
+F = torch.nn.functional
+
+
+@pytest.fixture
+def cupy():
+    host_copies.computed.clear()
+    with cupy_devices() as found:
+        yield found
+
+
+WRONG = {
+    "getitem": lambda x, i: x[i], "getitem of two": lambda x, i: x[i * 0, i],
+    "gather": lambda x, i: x.gather(1, i[None]),
+    "index_select": lambda x, i: x.index_select(0, i), "take": lambda x, i: x.take(i + 9),
+    "embedding": lambda x, i: F.embedding(i, x), "index_add": lambda x, i: x.index_add(0, i, x[:2]),
+    "index_put": lambda x, i: x.index_put((i,), x[0]), "scatter": lambda x, i: x.scatter(1, i[None], 1.0),
+    "nll_loss": lambda x, i: F.nll_loss(x[:2], i), "index_fill": lambda x, i: x.index_fill(0, i, 1.0),
+    "masked_scatter": lambda x, i: x.masked_scatter(x > 0, x[0]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_index_is_an_assertion_that_the_next_synchronization_meets(cupy, name):
+    x, index = torch.ones(4, 3).cuda(), torch.tensor([0, 7]).cuda()
+    WRONG[name](x, index)
+    assert not host_copies.computed
+    with pytest.raises(torch.AcceleratorError, match="CUDA error: device-side assert triggered"):
+        torch.cuda.synchronize()
+    with pytest.raises(torch.AcceleratorError, match="device-side assert triggered"):
+        x.cpu()
+
+
+def test_launch_blocking_finds_a_wrong_index_at_once(monkeypatch):
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
+    with cupy_devices():
+        x, index = torch.ones(4, 3).cuda(), torch.tensor([-5]).cuda()
+        assert x[index + 1].shape == (1, 3)
+        with pytest.raises(torch.AcceleratorError, match="device-side assert triggered"):
+            x[index]
+
+
+def test_of_several_writes_to_a_place_the_last_one_stays(cupy):
+    x, index, values = torch.zeros(4), torch.tensor([1, -1, 1, 3]), torch.arange(1.0, 5)
+    for write in (lambda x, i, v: x.index_put((i,), v), lambda x, i, v: x.put(i, v),
+                  lambda x, i, v: x.index_copy(0, i % 4, v), lambda x, i, v: x.scatter(0, i % 4, v)):
+        assert torch.equal(write(*(each.cuda() for each in (x, index, values))).cpu(), write(x, index, values))
+    assert not host_copies.computed
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.int8, torch.int64, torch.float64])
+def test_sums_at_indices(cupy, dtype):
+    x, index, values = torch.zeros(5, 2, dtype=dtype), torch.tensor([4, 0, 4]), torch.arange(6).view(3, 2).to(dtype)
+    here = x.index_put((index,), values, accumulate=True)
+    there = x.cuda().index_put((index.cuda(),), values.cuda(), accumulate=True)
+    assert torch.equal(there.cpu(), here)
+    torch.testing.assert_close(x.cuda().index_add(0, index.cuda(), values.cuda()).cpu(), here)
+    assert not host_copies.computed
