@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ..settings import Settings
+from .written_settings import written
 
 _NO_CUFFT = ("Cannot access cuFFT plan cache without ATen_cuda library. PyTorch splits its backend into two shared "
              "libraries: a CPU library and a CUDA library; this error has occurred because you are trying to use some "
@@ -231,7 +232,7 @@ class cuBLASModule(Settings):
         super().__init__("torch.backends.cuda.matmul", {
             "allow_tf32": False, "allow_fp16_reduced_precision_reduction": True,
             "allow_bf16_reduced_precision_reduction": True, "allow_fp16_accumulation": False,
-            "fp32_precision": "none"})
+            "fp32_precision": "none"}, written)
 
 
 #: names of `torch.backends.cuda`

@@ -17,6 +17,7 @@ from ..settings import Settings
 from .attention_kernels import enabled as enabled_kernels
 from .attention_kernels import set_enabled
 from .cuda_settings import NAMES as _CUDA_NAMES
+from .written_settings import written
 
 
 def _no() -> bool:
@@ -62,7 +63,7 @@ def _unfrozen() -> Iterator[None]:
 
 def _library(name: str, values: dict[str, Any] | None = None, /, **functions: Any) -> Settings:
     """The module of a library, with settings and functions."""
-    module = Settings(f"torch.backends.{name}", values or {})
+    module = Settings(f"torch.backends.{name}", values or {}, written if name.startswith("cudnn") else None)
     vars(module).update(functions)
     return module
 
@@ -101,7 +102,7 @@ def _flags(module: Settings, defaults: dict[str, Any]) -> tuple[Callable[..., tu
 
 def _switches(name: str, values: dict[str, Any], defaults: dict[str, Any], /, **functions: Any) -> Settings:
     """The module of a library with `set_flags` and `flags`; `defaults` are those of `flags`."""
-    module = Library(f"torch.backends.{name}", values)
+    module = Library(f"torch.backends.{name}", values, written if name in ("cudnn", "generic") else None)
     vars(module).update(functions)
     vars(module)["set_flags"], vars(module)["flags"] = _flags(module, defaults)
     return module

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
-from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
+from ctypes import POINTER, addressof, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_void_p
 from math import prod
 from typing import Any, NamedTuple
 
@@ -17,7 +17,9 @@ import numpy as np
 
 from ...dtypes import BFLOAT16
 from .convolutions import Convolution, ConvolutionOperands
-from .libraries import functions
+from .launch_stub import STREAM, Word
+from .libraries import address, functions
+from .runtime import Place
 
 #: dtypes of elements -> cudnnDataType_t
 _TYPES: dict[np.dtype, int] = {np.dtype(np.float32): 0, np.dtype(np.float64): 1, np.dtype(np.float16): 2, BFLOAT16: 9}
@@ -106,6 +108,7 @@ class Cudnn:
         self._text = functions(library, {"cudnnGetErrorString": [c_int]}, c_char_p).cudnnGetErrorString
         self.version = int(functions(library, {"cudnnGetVersion": []}, c_size_t).cudnnGetVersion())
         self._local = threading.local()  # handles: of a thread, by device
+        self._recorded: dict[int, c_void_p] = {}  # handles of recorded calls, by device
         self._lock = threading.Lock()
         self._plans: dict[tuple[int, Convolution], _Plan | None] = {}
 
@@ -140,14 +143,31 @@ class Cudnn:
         """
         plan = self._plans[device, convolution]
         assert plan is not None
-        if self._runtime.current.recording is not None:
-            self._runtime.current.recording.refuse()
         name, order = _KINDS[convolution.kind]
-        places = [self._runtime.address_of(getattr(operands, each)) for each in order]
-        workspace = self._runtime.address_of(operands.workspace) if plan.workspace else None
+        places = [getattr(operands, each) for each in order]
+        recording = self._runtime.current.recording
+        if recording is not None:
+            self._note(recording, device, f"cudnnConvolution{name}", plan, places, operands.workspace)
         first, second, last = plan.operands
-        self._call(f"cudnnConvolution{name}", self._handle(device), plan.one, first, places[0], second, places[1],
-                   plan.convolution, plan.algorithm, workspace, plan.workspace, plan.zero, last, places[2])
+        at = [self._runtime.address_of(each) for each in places]
+        self._call(f"cudnnConvolution{name}", self._handle(device), plan.one, first, at[0], second, at[1],
+                   plan.convolution, plan.algorithm,
+                   self._runtime.address_of(operands.workspace) if plan.workspace else None, plan.workspace, plan.zero,
+                   last, at[2])
+
+    def _note(self, recording: Any, device: int, name: str, plan: _Plan, places: Sequence[Place], workspace: Place
+              ) -> None:
+        """Let a recording call a function as it is called now, with a handle that no other code has."""
+        handle = self._recorded.get(device)
+        if handle is None:
+            handle = self._recorded[device] = c_void_p()
+            self._call("cudnnCreate", byref(handle))
+        first, second, last = (each.value for each in plan.operands)
+        one, zero = (addressof(each._obj) for each in (plan.one, plan.zero))
+        recording.call(address(self._functions, "cudnnSetStream"), [handle.value, Word(STREAM)])
+        recording.call(address(self._functions, name), [
+            handle.value, one, first, places[0], second, places[1], plan.convolution.value, plan.algorithm,
+            workspace if plan.workspace else 0, plan.workspace, zero, last, places[2]])
 
     def _call(self, name: str, *args: Any) -> None:
         status = getattr(self._functions, name)(*args)

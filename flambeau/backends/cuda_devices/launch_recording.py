@@ -66,6 +66,16 @@ class LaunchRecording:
         if self._keeps:
             self.steps.append(("product", product))
 
+    def call(self, function: int, arguments: Sequence[Any]) -> None:
+        """Note a call of a library's function.
+
+        Args:
+            function: its address.
+            arguments: numbers, places, and a `Word` for the stream.
+        """
+        if self._keeps:
+            self.steps.append(("call", function, list(arguments)))
+
     def copy(self, target: Place, source: Place, nbytes: int) -> None:
         """Note a copy of bytes on the device."""
         if self._keeps:
@@ -82,17 +92,19 @@ class LaunchRecording:
 
     # ----- made of it -----
 
-    def launch(self, operands: Sequence[DeviceArray], results: Sequence[DeviceArray]) -> Callable[..., Any]:
+    def launch(self, operands: Sequence[DeviceArray], results: Sequence[DeviceArray], allocates: bool = False
+               ) -> Callable[..., Any]:
         """A function of arrays that launches the same on the current stream; an array, or a tuple of several.
 
         Args:
             operands: the arrays that were launched on, of which the function takes others.
             results: the new arrays.
+            allocates: whether nothing but the allocation of the results may be all that was done.
 
         Raises:
             Unrecordable: what was launched cannot be repeated so.
         """
-        if self.refused or not self.steps:
+        if self.refused or not (self.steps or allocates):
             raise Unrecordable
         layout = _Layout(self, operands, results)
         words = [self._call(step, layout) for step in self.steps]
@@ -126,6 +138,9 @@ class LaunchRecording:
             _, target, source, nbytes = step
             return Call(self.runtime.function("cuMemcpyDtoDAsync_v2"), [
                 layout.word(target), layout.word(source), Word(CONSTANT, nbytes), Word(STREAM)])
+        if kind == "call":
+            return Call(step[1], [each if each.__class__ is Word else Word(CONSTANT, each) if each.__class__ is int
+                                  else layout.word(each) for each in step[2]])
         function, arguments = self.runtime.product_call(step[1])
         return Call(function, [layout.handle() if each is None else Word(CONSTANT, each) if each.__class__ is int
                                else layout.word(each) for each in arguments])

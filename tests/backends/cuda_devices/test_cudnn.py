@@ -162,24 +162,25 @@ def test_settings(cupy):
     expected = functional.conv2d(image.cpu(), weight.cpu())
     for settings, math in (({"allow_tf32": True}, 0), ({"allow_tf32": False}, 3)):
         with cudnn.flags(enabled=True, **settings):
-            run()
-        assert [each[-1] for each in noted] == [math]
+            for _ in range(4):  # calls of the same layouts are replayed, until a setting is written
+                run()
+                assert {each[-1] for each in noted} == {math}
     with cudnn.flags(enabled=True):
         cudnn.conv.fp32_precision = "ieee"
         try:
             run()
         finally:
             cudnn.conv.fp32_precision = "tf32"
-    assert [each[-1] for each in noted] == [3]
+    assert {each[-1] for each in noted} == {3}
     with cudnn.flags(enabled=False):
         assert_close(run(), expected, torch.float32)
-    assert not noted
+        assert not noted
     with cudnn.flags(enabled=True, benchmark=True):
         assert_close(run(), expected, torch.float32)
         assert cupy.state.tried == ["Forward"]
         run()
         assert not cupy.state.tried
-        assert len(noted) == 1
+        assert noted
 
 
 @pytest.mark.parametrize("wanted", [False, True])
