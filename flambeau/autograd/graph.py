@@ -52,7 +52,7 @@ class saved_tensors_hooks:
 class save_on_cpu(saved_tensors_hooks):
     """A block in which saved tensors are moved to the CPU, and copied back to their device for backward.
 
-    All tensors are on the CPU already: they are saved as they are, or copied if `pin_memory`.
+    Those of the CPU are saved as they are, or copied if `pin_memory`.
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.save_on_cpu
 
     Args:
@@ -69,7 +69,9 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack_to_cpu(tensor: Any) -> tuple[Any, Any]:
-            return tensor.device, tensor.detach().clone() if pin_memory else tensor.cpu()
+            if not tensor.is_cuda:
+                return tensor.device, tensor.detach().clone() if pin_memory else tensor.cpu()
+            return tensor.device, tensor.detach().cpu().pin_memory() if pin_memory else tensor.cpu()
 
         def unpack_from_cpu(packed: tuple[Any, Any]) -> Any:
             device, tensor = packed

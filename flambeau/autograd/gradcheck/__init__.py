@@ -227,9 +227,9 @@ def _cotangent_for(out: Tensor, gaps: bool) -> Tensor:
     spread = 2 if gaps and out.numel() > 1 else 1
     shape = (*out.shape[:-1], out.shape[-1] * spread) if out.dim() else ()
     if out.is_complex():
-        values = fn.view_as_complex(fn.empty(*shape, 2, dtype=out.real.dtype).uniform_(-1, 1))
+        values = fn.view_as_complex(fn.empty(*shape, 2, dtype=out.real.dtype, device=out.device).uniform_(-1, 1))
     else:
-        values = fn.empty(shape, dtype=out.dtype).uniform_(-1, 1)
+        values = fn.empty(shape, dtype=out.dtype, device=out.device).uniform_(-1, 1)
     return (values[..., 1::2] if spread == 2 else values).detach().requires_grad_()
 
 

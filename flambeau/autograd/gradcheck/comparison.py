@@ -37,7 +37,8 @@ def differentiable_outputs(outputs: Any) -> tuple[Tensor, ...]:
 
 def unit_vector(x: Tensor, generator: Generator) -> Tensor:
     """A random direction in the space of x's elements, with real positive elements."""
-    vector = fn.rand(x.numel(), generator=generator).to(x.real.dtype if x.is_complex() else x.dtype)
+    dtype = x.real.dtype if x.is_complex() else x.dtype
+    vector = fn.rand(x.numel(), generator=generator, device="cpu").to(x.device, dtype)
     return vector / vector.norm()
 
 
@@ -89,7 +90,8 @@ class Trial:
 
     def _close(self, analytical: Tensor, numerical: Tensor, atol: float) -> bool:
         common = dtypes.promote_types(analytical.dtype, numerical.dtype)
-        return fn.allclose(analytical.to(common), numerical.to(common), self.settings.rtol, atol)
+        numerical = numerical.to(analytical.device, common)  # of the output's device
+        return fn.allclose(analytical.to(common), numerical, self.settings.rtol, atol)
 
     def _mismatch(self, i: int, j: int, numerical: Any, analytical: Any) -> str:
         index = self.indices[j] if self.forward else i

@@ -78,7 +78,7 @@ class Differences:
                 along = tuple(fn.complex(a.contiguous(), b.contiguous()) for a, b in zip(along, across, strict=True))
             rows.append(along)
         if not rows:
-            return [fn.zeros(0, out.numel(), dtype=out.dtype) for out in self._outputs()]
+            return [fn.zeros(0, out.numel(), dtype=out.dtype, device=out.device) for out in self._outputs()]
         return [fn.stack([part.reshape(-1) for part in column]) for column in zip(*rows, strict=True)]
 
     def along(self, k: int, u: Any) -> list[Any]:

@@ -37,7 +37,7 @@ class Gradients:
         self.sizes_fit = all(g is None or g.shape == x.shape for row in rows for g, x in zip(row, inputs, strict=True))
         self.jacobians: list[Tensor] = []
         for j, x in enumerate(inputs):
-            jacobian = fn.zeros(x.numel(), size, dtype=x.dtype)
+            jacobian = fn.zeros(x.numel(), size, dtype=x.dtype, device=x.device)
             for column, row in enumerate(rows):
                 if row[j] is not None and row[j].numel() == x.numel():
                     jacobian[:, column] = row[j].detach().reshape(-1)
@@ -57,7 +57,7 @@ def gradients(inputs: Sequence[Any], output: Tensor, v: Tensor | None = None) ->
         return Gradients(tensors, rows, 1)
     rows = []
     for at in positions(output.shape):
-        unit = fn.zeros(output.shape, dtype=output.dtype)
+        unit = fn.zeros(output.shape, dtype=output.dtype, device=output.device)
         unit[at] = 1
         rows.append(pulled_back(output, tensors, unit))
     return Gradients(tensors, rows, output.numel())
@@ -106,7 +106,7 @@ def directional(function: Callable[..., Any], inputs: Sequence[Any], k: int, tan
     products = []
     for value, t in pushed_forward(function, inputs, k, tangent):
         if t is None:
-            products.append(fn.zeros(value.numel(), dtype=value.dtype))
+            products.append(fn.zeros(value.numel(), dtype=value.dtype, device=value.device))
             continue
         if check_dtypes and value.is_complex() != t.is_complex():
             raise GradcheckError("Forward AD gradient has dtype mismatch.")
@@ -124,5 +124,5 @@ def forward_jacobians(function: Callable[..., Any], inputs: Sequence[Any], k: in
             unit[at] = 1
             rows.append(directional(function, inputs, k, unit, check_dtypes))
     if not rows:
-        return [fn.zeros(0, out.numel(), dtype=out.dtype) for out in as_tuple(function(*inputs))]
+        return [fn.zeros(0, out.numel(), dtype=out.dtype, device=out.device) for out in as_tuple(function(*inputs))]
     return [fn.stack(column) for column in zip(*rows, strict=True)]
