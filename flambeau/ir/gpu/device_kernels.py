@@ -9,7 +9,7 @@ import numpy as np
 
 from ...codegen.gpu import indexing
 from ...codegen.gpu.launches import DeviceLaunch
-from ...codegen.gpu.sorting import prefix, sorting
+from ...codegen.gpu.sorting import prefix, search, sorting
 from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Unsupported, Value
@@ -73,11 +73,16 @@ def _first_of_sorted(outputs: list[Spec], inputs: list[Spec], descending: bool) 
     return sorting.select(outputs[0], outputs[1], inputs[0], descending)
 
 
+def _search(outputs: list[Spec], inputs: list[Spec], right: bool) -> list[DeviceLaunch]:
+    boundaries, values, *sorter = inputs
+    return search.launches(outputs[0], boundaries, values, sorter[0] if sorter else None, right)
+
+
 #: by the name of an extern kernel, the function that makes its launches
 FAMILIES: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "asserted_take": _asserted_take, "asserted_put": _asserted_put, "assert_range": _assert_range,
     "last_writers": _last_writers, "ranks": _ranks, "compact": _compact, "select_true": _select_true, "sort": _sort,
-    "first_of_sorted": _first_of_sorted,
+    "first_of_sorted": _first_of_sorted, "search": _search,
 }
 
 __all__ = ["FAMILIES", "device_kernel"]
