@@ -13,12 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from .._tensor import Tensor
-from .._tensor.creation.random import fork_rng, get_rng_state, set_rng_state
+from .._tensor.creation.random import (
+    device_generators,
+    device_states,
+    fork_rng,
+    get_rng_state,
+    restore_device_states,
+    set_rng_state,
+)
 from .._tensor.dispatch.custom_function import Function
 from ..engine.api import backward as run_backward
 from ..engine.engine import reaches_all_leaves
 from ..engine.grad_mode import enable_grad, grad_mode
 from ..modes import active_autocasts, active_tracer, special
+from ..trees import tree_leaves
 from .checkpointing.recomputation import CheckpointError, GraphExecGroup, Region
 from .checkpointing.selective import (
     SAC_IGNORED_OPS,
@@ -149,7 +157,7 @@ class CheckpointFunction(Function):
         """Run the function without recording a graph."""
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.rng_state = _rng_states() if preserve_rng_state else None
         ctx.autocast = _autocast_now()
         ctx.inputs = [None if isinstance(x, Tensor) else x for x in args]
         ctx.tensor_indices = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
@@ -183,32 +191,52 @@ class CheckpointFunction(Function):
         return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in leaves))
 
 
+def _rng_states() -> tuple[Tensor, dict[int, Any]]:
+    """The states of the default generators, those of devices too."""
+    return get_rng_state(), device_states()
+
+
 @contextlib.contextmanager
-def _replay_rng(state: Tensor | None) -> Iterator[None]:
-    """A context manager in which the generator continues from a state; its own state is restored afterwards."""
-    with fork_rng(enabled=state is not None):
-        if state is not None:
-            set_rng_state(state)
+def _replay_rng(states: tuple[Tensor, dict[int, Any]] | None) -> Iterator[None]:
+    """A context manager in which generators continue from states; their own are restored afterwards."""
+    with fork_rng(enabled=states is not None):
+        if states is not None:
+            set_rng_state(states[0])
+            restore_device_states(states[1])
         yield
 
 
-def _autocast_now() -> tuple[bool, Any, bool] | None:
-    """What `_replay_autocast` repeats: whether autocast is on, its dtype, whether casts are kept; None: it is off."""
+#: the types of devices that have an autocast
+_AUTOCAST_TYPES = ("cpu", "cuda")
+#: type -> whether autocast is on, and its dtype; whether casts are kept
+_Autocasts = tuple[dict[str, tuple[bool, Any]], bool]
+
+
+def _autocast_now() -> _Autocasts | None:
+    """What `_replay_autocast` repeats; None: autocast is off."""
     if not active_autocasts[0]:
         return None
     from ..amp import state
 
-    return state.is_autocast_enabled("cpu"), state.get_autocast_dtype("cpu"), state.is_autocast_cache_enabled()
+    return {each: (state.is_autocast_enabled(each), state.get_autocast_dtype(each)) for each in _AUTOCAST_TYPES}, (
+        state.is_autocast_cache_enabled())
 
 
-def _replay_autocast(settings: tuple[bool, Any, bool] | None) -> contextlib.AbstractContextManager[Any]:
+@contextlib.contextmanager
+def _replay_autocast(settings: _Autocasts | None) -> Iterator[None]:
     """A block in which autocast is as it was in forward, whatever it is in backward."""
     if settings is None and not active_autocasts[0]:
-        return contextlib.nullcontext()
+        yield
+        return
+    from ..amp import state
     from ..amp.autocast_mode import autocast
 
-    enabled, dtype, cache_enabled = settings or (False, None, None)
-    return autocast("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
+    types, keeps = settings or (dict.fromkeys(_AUTOCAST_TYPES, (False, None)), None)
+    with contextlib.ExitStack() as stack:
+        for each, (enabled, dtype) in types.items():
+            if enabled or state.is_autocast_enabled(each):
+                stack.enter_context(autocast(each, dtype=dtype, enabled=enabled, cache_enabled=keeps))
+        yield
 
 
 # ----- non-reentrant ---------------------------------------------------------------------------
@@ -240,7 +268,7 @@ def checkpointed_region(function: Callable[..., Any], args: tuple[Any, ...], kwa
     if metadata_of is None:
         raise ValueError(f"determinism_check should be one of {list(_METADATA_FNS)}, but got {determinism_check}")
     forward_context, recompute_context = context_fn()
-    state, autocast_settings = get_rng_state() if preserve_rng_state else None, _autocast_now()
+    state, autocast_settings = _rng_states() if preserve_rng_state else None, _autocast_now()
 
     def recompute(*inputs: Any) -> None:
         with _replay_rng(state), _replay_autocast(autocast_settings), recompute_context:
@@ -405,27 +433,32 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """(devices, generator states) of the arguments, without the CPU: two empty lists.
+    """(indices, generator states) of the CUDA devices that tensors among the arguments are on.
 
     >>> import flambeau as torch
     >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
     ([], [])
     """
-    return [], []
+    indices = sorted({x._device.index or 0 for x in tree_leaves(args)
+                      if isinstance(x, Tensor) and x._device.type == "cuda"})
+    states = device_states(indices)
+    return indices, [states[each] for each in indices]
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
     """Restore generator states that `get_device_states` returned.
 
     Raises:
-        RuntimeError: a list is not empty, because no device but the CPU exists.
+        RuntimeError: there is no such device.
 
     >>> import flambeau as torch
     >>> torch.utils.checkpoint.set_device_states([], [])
     """
-    for number, _ in zip(devices, states, strict=False):
-        raise RuntimeError(f"device {device_type or DefaultDeviceType.get_device_type()}:{number} does not exist: the "
-                           "CPU is the only device")
+    count = len(device_generators[0]())
+    for number, state in zip(devices, states, strict=False):
+        if not 0 <= number < count:
+            raise RuntimeError(f"device {device_type or DefaultDeviceType.get_device_type()}:{number} does not exist")
+        restore_device_states({number: state})
 
 
 __all__ = ["SAC_IGNORED_OPS", "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType",

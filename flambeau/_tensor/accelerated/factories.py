@@ -186,7 +186,7 @@ def like_on_device(input: Tensor, fill: Any, dtype: Any, device: Any, requires_g
     return finished(made, requires_grad)
 
 
-handlers.like_on_device = like_on_device
+handlers.like_on_device, handlers.uninitialised = like_on_device, uninitialised
 HANDLERS.update({
     **{f"torch.{name}": _factory(name, fill=fill) for name, fill in (("zeros", 0), ("ones", 1))},
     **{f"torch.{name}": _factory(name, empty=True) for name in ("empty", "empty_strided", "empty_permuted")},

@@ -52,6 +52,16 @@ def default_generators() -> tuple[Generator, ...]:
     return tuple(_made())
 
 
+def generator_for(generator: Any, on: device) -> Any:
+    """The generator of a call that makes a tensor on a device: the one that is given, or the default one.
+
+    Raises:
+        RuntimeError: it is not of the type of the device (PyTorch's text).
+    """
+    check_generator(generator, on)
+    return default_generator(on.index) if generator is None else generator
+
+
 def check_generator(generator: Any, on: device) -> None:
     """Check that a generator, if one is given, is of the type of a device.
 
@@ -64,5 +74,6 @@ def check_generator(generator: Any, on: device) -> None:
 
 random.engine_of_device[0] = engine_of
 random.device_generators[0] = default_generators
+random.generator_for_device[0] = generator_for
 
 __all__ = ["check_generator", "default_generator", "default_generators", "generators_in_graphs"]

@@ -54,8 +54,8 @@ def wrap_new(array: np.ndarray, device: Any, requires_grad: bool, unset: bool = 
 
         fill_uninitialized(array)
     out: Tensor = wrap(array)
-    if target is not devices.CPU and target is not devices.META:
-        out = handlers.transfer(out, target)
+    if target is not devices.CPU and target is not devices.META and out._device is not target:
+        out = handlers.uninitialised(array, target) if unset else handlers.transfer(out, target)
     elif special[0] and target is devices.CPU:
         notify_created(array, unset)
     if requires_grad:

@@ -46,6 +46,8 @@ _lock = threading.RLock()
 #: [a CUDA device -> a new Philox engine], [-> the default generators of all devices]: set by `accelerated.generators`
 engine_of_device: list[Any] = [None]
 device_generators: list[Any] = [tuple]
+#: [a generator or None, a CUDA device -> the generator of a call, checked]: set by `accelerated.generators`
+generator_for_device: list[Any] = [None]
 
 
 #: PyTorch's text, whatever it says of libraries: programs look for it
@@ -228,7 +230,11 @@ def seed() -> int:
     >>> torch.seed() == torch.initial_seed()
     True
     """
-    return default_generator.seed()
+    chosen = default_generator.seed()
+    for each in device_generators[0]():
+        each.manual_seed(chosen)
+    seeded[0] = True
+    return chosen
 
 
 def initial_seed() -> int:
@@ -269,11 +275,12 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True, **ignored: Any) -> Iterator[None]:
-    """A context manager that restores the state of the default generator at exit.
+def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
+             device_type: str = "cuda") -> Iterator[None]:
+    """A context manager that restores the states of the default generators at exit.
 
     Args:
-        devices: ignored.
+        devices: the CUDA devices whose generators are restored, too; default: all of them.
         enabled: whether to restore.
 
     >>> import flambeau as torch
@@ -286,15 +293,57 @@ def fork_rng(devices: Any = None, enabled: bool = True, **ignored: Any) -> Itera
     if not enabled:
         yield
         return
-    state = get_rng_state()
+    state, states = get_rng_state(), device_states(devices)
     try:
         yield
     finally:
         set_rng_state(state)
+        restore_device_states(states)
+
+
+def device_states(wanted: Any = None) -> dict[int, Any]:
+    """The states of the default generators of CUDA devices, by index.
+
+    Args:
+        wanted: the devices; None: all of them. A device that is used for the first time later has the state that its
+            seed gives it.
+    """
+    generators = device_generators[0]()
+    if wanted is None:
+        wanted = range(len(generators)) if generators else [_FIRST_SEED]
+    if not generators:
+        return {_FIRST_SEED: (seeded[0], default_generator.initial_seed())} if len(wanted) else {}
+    indices = [each if isinstance(each, int) else devices.check(each).index or 0 for each in wanted]
+    return {index: generators[index].get_state() for index in indices}
+
+
+def restore_device_states(states: dict[int, Any]) -> None:
+    """Restore what `device_states` has returned."""
+    for index, state in states.items():
+        generators = device_generators[0]()
+        if index != _FIRST_SEED:
+            generators[index].set_state(state)
+            continue
+        was_seeded, seed = state
+        for each in generators:  # which were made meanwhile
+            each.manual_seed(seed if was_seeded else Generator(each.device).initial_seed())
+
+
+#: in place of an index: the seed of devices that are not in use yet
+_FIRST_SEED = -1
 
 
 def _engine(generator: Generator | None) -> Any:
     return (default_generator if generator is None else generator).engine
+
+
+def _generator_on(device: Any, generator: Generator | None) -> Generator | None:
+    """The generator of a factory with this argument `device=`: by default that of the CUDA device.
+
+    Once such devices are in use, `accelerated.factories` chooses it; this serves the call that finds them.
+    """
+    target = devices.storage_device(device)
+    return generator_for_device[0](generator, target) if target.type == "cuda" else generator
 
 
 _SMALL = 1024
@@ -326,8 +375,10 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
     """The sample as a tensor, or `out` with the sample written to it by PyTorch's operator `called`."""
     if array.dtype == dtypes.COMPLEX32:
         warn_of_complex_half()
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
-        return wrap_new(array, device, requires_grad)
+    if device is not None or devices.ambient[0] is not None:
+        target = devices.storage_device(device)
+        if target is devices.META or (out is None and target is not devices.CPU):
+            return wrap_new(array, target, requires_grad)
     if out is not None:
         if called:
             check_records_nothing(called, (), (out,))
@@ -424,8 +475,10 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: rand(size, generator=generator, dtype=d, requires_grad=requires_grad),
                              shape, out)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
-        return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+    if device is not None or devices.ambient[0] is not None:
+        if makes_meta(device):
+            return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+        generator = _generator_on(device, generator)
     with _lock:
         stream = _sample(kernels.uniform, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "rand")
@@ -453,8 +506,10 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: randn(size, generator=generator, dtype=d, requires_grad=requires_grad),
                              shape, out)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
-        return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+    if device is not None or devices.ambient[0] is not None:
+        if makes_meta(device):
+            return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+        generator = _generator_on(device, generator)
     if out is not None and out._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     with _lock:
@@ -504,8 +559,10 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: randint(low, high, size, generator=generator, dtype=d,
                                                   requires_grad=requires_grad), shape, out)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
-        return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+    if device is not None or devices.ambient[0] is not None:
+        if makes_meta(device):
+            return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+        generator = _generator_on(device, generator)
     with _lock:
         stream = _sample(kernels.randint, generator, _count(shape), _integer(low), _integer(high), d.numpy)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "randint")
@@ -529,8 +586,10 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     d = dtype or (out.dtype if out is not None else dtypes.int64)
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: _permutations(size, generator, d), (int(n),), out)
-    if (device is not None or devices.ambient[0] is not None) and makes_meta(device):
-        return wrap_new(reserved((n,), d.numpy), device, requires_grad)
+    if device is not None or devices.ambient[0] is not None:
+        if makes_meta(device):
+            return wrap_new(reserved((n,), d.numpy), device, requires_grad)
+        generator = _generator_on(device, generator)
     with _lock:
         stream = _sample(kernels.randperm, generator, int(n), d.numpy)
     return _wrap_sample(stream, out, device, requires_grad, "randperm")
@@ -596,6 +655,8 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
         return rand(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
+    if device is not None or devices.ambient[0] is not None:
+        generator = _generator_on(device, generator)
     array = _sample_like(input, d, memory_format,
                          lambda n, _: _sample(kernels.uniform, generator, n, d.numpy, 0.0, 1.0), "uniform_")
     return _wrap_sample(array, None, device, requires_grad)
@@ -619,6 +680,8 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
         return randn(input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
+    if device is not None or devices.ambient[0] is not None:
+        generator = _generator_on(device, generator)
     array = _sample_like(input, d, memory_format,
                          lambda n, c: _sample(kernels.normal, generator, n, d.numpy, 0.0, 1.0, c))
     return _wrap_sample(array, None, device, requires_grad)
@@ -647,6 +710,8 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
         return randint(first, last, input._array.shape, generator=generator, dtype=d, requires_grad=requires_grad)
     if makes_meta(device) if device is not None or devices.ambient[0] is not None else is_meta(input):
         return empty_like(input, dtype=d, device=device, requires_grad=requires_grad, memory_format=memory_format)
+    if device is not None or devices.ambient[0] is not None:
+        generator = _generator_on(device, generator)
     array = _sample_like(input, d, memory_format,
                          lambda n, _: _sample(kernels.randint, generator, n, first, last, d.numpy), "random_.from")
     return _wrap_sample(array, None, device, requires_grad)
@@ -669,6 +734,10 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
         if special[0] and _in_vmap():
             return _draw_in_vmap(lambda size: normal(mean, std, size, generator=generator, dtype=d,
                                                      requires_grad=requires_grad), shape, out)
+        if device is not None or devices.ambient[0] is not None:
+            if makes_meta(device):
+                return wrap_new(reserved(shape, d.numpy), device, requires_grad)
+            generator = _generator_on(device, generator)
         with _lock:
             stream = _sample(kernels.normal, generator, _count(shape), d.numpy, float(mean), float(std))
         return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "normal")

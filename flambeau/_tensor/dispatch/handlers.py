@@ -31,6 +31,7 @@ class Handlers:
     stand_in: Callable[..., Any]  # a tensor's array, or one of the host with its layout
     as_launch: Callable[..., Any]  # a function of arrays as one launch, which writes to some of its arguments
     write_out_on_device: Callable[..., None]  # a result into an `out=` tensor, of which one is on a device
+    uninitialised: Callable[..., Any]  # a new tensor on a device, with the layout of an array (`accelerated.factories`)
     like_on_device: Callable[..., Any]  # a factory that follows a tensor in a device's memory
     copy_on_device: Callable[..., Any]  # a copy of a tensor in a device's memory, without a graph
     # an optimizer's update of a parameter in a device's memory, as one launch
