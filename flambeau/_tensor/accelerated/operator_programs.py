@@ -19,6 +19,7 @@ from ...backends.cuda_devices.array import DeviceArray
 from ...engine.grad_mode import no_grad
 from ...ir.gpu.device_program import DeviceProgram
 from ...ir.gpu.families import GpuFamilies
+from ...ir.gpu.interleaved_graph import InterleavedGraph
 from ...ir.gpu.loaded_program import LoadedProgram
 from ...ir.gpu.lowering.namespace import lower_for_device
 from ...ir.graph.inputs import input_for_array, memory_order, view_as_array
@@ -63,6 +64,8 @@ class OperatorProgram(NamedTuple):
     saved: list[tuple[str, _Result]]
 
 
+#: complex dtypes, by their characters, that kernels compute with
+_COMPLEX = "FD"
 #: operators -> why the last one had no program
 refusals: dict[str, str] = {}
 _programs: OrderedDict[Any, OperatorProgram | None] = OrderedDict()
@@ -159,7 +162,7 @@ def _operand_key(x: Any, arrays: list[Any]) -> Any:
 
 
 def _is_number(x: Any) -> bool:
-    return x.__class__ is int or x.__class__ is float
+    return x.__class__ is int or x.__class__ is float or x.__class__ is complex
 
 
 def _on_device(array: Any, device: int) -> DeviceArray:
@@ -192,7 +195,7 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
     Raises:
         Unsupported: the IR or a family of kernels cannot express it.
     """
-    graph = Graph()
+    graph = InterleavedGraph()
     namespace = lower_for_device(graph, current_runtime().assertions.address(device))
     leaves: list[Value] = []
     for number, each in enumerate(arrays):
@@ -239,7 +242,7 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
 
 
 def _computes(dtype: np.dtype) -> bool:
-    return dtype.kind in "biuf" or dtype == dtypes.BFLOAT16
+    return dtype.char in _COMPLEX or dtype.kind in "biuf" or dtype == dtypes.BFLOAT16
 
 
 def _metadata(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> tuple[list[Metadata] | None, dict[str, int]]:
@@ -300,7 +303,7 @@ def _lowered_param(value: Any, views: dict[int, Value]) -> Any:
     return value
 
 
-def _laid_out(graph: Graph, value: Value, meta: Metadata) -> tuple[Target, _Result]:
+def _laid_out(graph: InterleavedGraph, value: Value, meta: Metadata) -> tuple[Target, _Result]:
     """The target of a result: the elements in the order that they have in memory."""
     if value.dtype != meta.dtype:
         value = graph.cast(value, meta.dtype)
@@ -315,15 +318,20 @@ def _laid_out(graph: Graph, value: Value, meta: Metadata) -> tuple[Target, _Resu
             steps.append(step)
             step *= max(n, 1)
         strides = strides or tuple(reversed(steps))
-        return Target(value), _Result(meta.shape, meta.dtype, strides)
+        return Target(_in_memory(graph, value)), _Result(meta.shape, meta.dtype, strides)
     stand_in = np.lib.stride_tricks.as_strided(np.empty(1, meta.dtype), meta.shape, strides)
     order = memory_order(stand_in)
     if order is None:
         raise Unsupported(f"a result of strides {meta.strides}")
-    return Target(graph.permute(value, order)), _Result(meta.shape, meta.dtype, strides)
+    return Target(_in_memory(graph, graph.permute(value, order))), _Result(meta.shape, meta.dtype, strides)
 
 
-def _written(graph: Graph, value: Value, leaves: list[Value], target: DeviceArray, arrays: list[Any],
+def _in_memory(graph: InterleavedGraph, value: Value) -> Value:
+    """What a program returns for a value: complex numbers as pairs of real ones."""
+    return graph.as_reals(value) if value.dtype.kind == "c" else value
+
+
+def _written(graph: InterleavedGraph, value: Value, leaves: list[Value], target: DeviceArray, arrays: list[Any],
              numbers: list[Any], device: int, op: Op, effects: Sequence[Value]) -> OperatorProgram:
     """The program that writes a result over the first input."""
     order = memory_order(target)
@@ -335,7 +343,8 @@ def _written(graph: Graph, value: Value, leaves: list[Value], target: DeviceArra
         value = graph.cast(value, target.dtype)
     if value.shape != target.shape:
         value = graph.expand(value, target.shape)
-    one = Target(graph.permute(value, order), leaves[number])
+    leaf = leaves[number] if target.dtype.kind != "c" else graph.memory_of(leaves[number])
+    one = Target(_in_memory(graph, graph.permute(value, order)), leaf)
     program = DeviceProgram(graph, [one], graph.conditions, effects)
     return OperatorProgram(LoadedProgram(program, current_runtime(), device, f"{op.name}_"),
                            list(program.plan.inputs), numbers, [], [])

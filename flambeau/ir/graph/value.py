@@ -216,9 +216,12 @@ class Graph:
             code (`element_count`); this lets one kernel serve all shapes.
         runtime_constants: the constants that kernels read from memory.
         conditions: data guards: pairs of a bool value and the outcome without which the results are invalid.
+        takes_pairs: whether gathers and scatters of complex values are kernels of pairs of real ones.
         phases: in a graph with values that are computed twice (`ir.rematerialization`), the phase of values: `FORWARD`,
             or for those that are computed again a larger number than `BACKWARD`, which all others are in.
     """
+
+    takes_pairs = False
 
     def __init__(self) -> None:
         self.values: list[Value] = []

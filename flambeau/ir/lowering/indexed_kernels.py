@@ -32,7 +32,7 @@ def take(x: Value, index: Value, shape: tuple[int, ...], dim: int) -> Value:
     Raises:
         Unsupported: no kernel for elements of this size.
     """
-    if x.dtype.itemsize > 8:
+    if x.dtype.itemsize > 8 and not x.graph.takes_pairs:
         raise Unsupported(f"elements of {x.dtype}")
     kernel = ExternKernel("take", _take_launches, {"dim": dim})
     return x.graph.extern(kernel, [x, index], [(shape, x.dtype), ((2,), INT64)])[0]
@@ -44,7 +44,7 @@ def scatter_add(source: Value, index: Value, shape: tuple[int, ...], dim: int) -
     Raises:
         Unsupported: complex numbers.
     """
-    if source.dtype.kind == "c":
+    if source.dtype.kind == "c" and not source.graph.takes_pairs:
         raise Unsupported("complex numbers")
     kernel = ExternKernel("put", _put_launches, {"dim": dim})
     return source.graph.extern(kernel, [source, index], [(shape, source.dtype), ((2,), INT64)])[0]
@@ -56,7 +56,7 @@ def scatter_set(source: Value, index: Value, shape: tuple[int, ...], dim: int) -
     Raises:
         Unsupported: no kernel for elements of this size.
     """
-    if source.dtype.itemsize > 8:
+    if source.dtype.itemsize > 8 and not source.graph.takes_pairs:
         raise Unsupported(f"elements of {source.dtype}")
     kernel = ExternKernel("put", _put_launches, {"dim": dim, "op": "set"})
     return source.graph.extern(kernel, [source, index], [(shape, source.dtype), ((2,), INT64)])[0]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...graph.value import Graph
 from ...lowering.namespace import Namespace
+from .complex_numbers import DeviceComplexNumbers
 from .copies import CopyOps
 from .elementwise import DeviceElementwise
 from .indices import DeviceIndexing
@@ -16,7 +17,7 @@ from .ordering import DeviceOrdering
 _REPLACED = frozenset(("alias_copy", "narrow_copy", "_basic_index", "_as_strided_copy"))
 
 
-class DeviceNamespace(CopyOps, DeviceElementwise, DeviceIndexing, DeviceOrdering, Namespace):
+class DeviceNamespace(DeviceComplexNumbers, CopyOps, DeviceElementwise, DeviceIndexing, DeviceOrdering, Namespace):
     """`xp` over the values of one graph that becomes a device's program."""
 
     def declared(self, op: Any) -> Callable[..., Any]:
