@@ -6,7 +6,7 @@ A rule that is differentiated again, or whose saved values are not all arrays of
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from ... import dtypes
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
+from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ...engine.nodes.op_node import OpNode
 from ...ir.gpu.device_program import DeviceProgram
 from ...ir.gpu.loaded_program import LoadedProgram
@@ -21,6 +22,7 @@ from ...ir.gpu.lowering.namespace import DeviceNamespace
 from ...ir.graph.inputs import input_for_array, view_as_array
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...kernels.memory_format import is_dense
+from ...modes import active_tracer, special
 from ..shape.inference import Metadata
 from ..tensor import Tensor, wrap
 from .execution import launch
@@ -33,7 +35,28 @@ OPERATORS = frozenset((
     "soft_margin_loss", "std"))
 #: of these, those whose saved numbers are seldom others in the next call
 _OF_NUMBERS = frozenset(("pow",))
-_programs: OrderedDict[Any, tuple[OperatorProgram, list[int]] | None] = OrderedDict()
+#: the run of a program whose launches are recorded
+_RECORDED_RUN = 2
+
+
+class _Rule:
+    """A rule's program.
+
+    Attributes:
+        program: it.
+        places: the inputs that its results are the gradients of.
+        runs: how often it ran.
+        launch: the launches of an earlier run as a function of the arrays; None: there is none yet.
+    """
+
+    __slots__ = ("launch", "places", "program", "runs")
+
+    def __init__(self, program: OperatorProgram, places: list[int]) -> None:
+        self.program, self.places, self.runs = program, places, 0
+        self.launch: Callable[..., Any] | None = None
+
+
+_programs: OrderedDict[Any, _Rule | None] = OrderedDict()
 _of_runtime: list[Any] = [None]
 
 
@@ -46,7 +69,8 @@ def gradients(node: OpNode, g: Tensor, unpacked: Sequence[Any]) -> list[Any] | N
         unpacked: its saved values.
     """
     runtime = current_runtime()
-    if runtime.computes_on_host or g._array.__class__ is not DeviceArray or not g._array.size:
+    if runtime.computes_on_host or g._array.__class__ is not DeviceArray or not g._array.size or (
+            special[0] and active_tracer.get() is not None):  # a tracer sees operators
         return None
     if _of_runtime[0] is not runtime:
         _of_runtime[0] = runtime
@@ -71,18 +95,47 @@ def gradients(node: OpNode, g: Tensor, unpacked: Sequence[Any]) -> list[Any] | N
     found = _programs[key]
     if found is None:
         return None
-    program, places = found
-    new = launch(node.op.name + "_backward", g._device, [wrap(each) for each in arrays],
-                 lambda: program.program.run([arrays[i] for i in program.order]))
-    result: list[Any] = [None] * len(node.edges)
-    for place, array, each in zip(places, new, program.results, strict=True):
-        result[place] = wrap(_as_result(array, each))
-    return result
+    results = found.launch(*arrays) if found.launch is not None else None
+    if results is None:
+        results = _launched(found, node, g, arrays, device)
+    elif results.__class__ is not tuple:
+        results = (results,)
+    gradients: list[Any] = [None] * len(node.edges)
+    for place, array in zip(found.places, results, strict=True):
+        gradients[place] = wrap(array)
+    return gradients
+
+
+def _launched(found: _Rule, node: OpNode, g: Tensor, arrays: list[Any], device: int) -> tuple[DeviceArray, ...]:
+    """The results of a program; the second time its launches are recorded, for later calls."""
+    runtime = current_runtime()
+    program = found.program
+
+    def start() -> tuple[DeviceArray, ...]:
+        new = program.program.run([arrays[i] for i in program.order])
+        assert new is not None
+        return tuple([_as_result(array, each) for array, each in zip(new, program.results, strict=True)])
+
+    def run() -> tuple[DeviceArray, ...]:
+        found.runs += 1
+        if found.runs != _RECORDED_RUN or not runtime.arrays_at_addresses or runtime.is_capturing(
+                device, runtime.current_stream(device)):
+            return start()
+        with LaunchRecording(runtime, device) as recording:
+            results = start()
+        try:
+            found.launch = recording.launch(arrays, results)
+        except Unrecordable:
+            pass
+        return results
+
+    results: tuple[DeviceArray, ...] = launch(f"{node.op.name}_backward", g._device, [wrap(x) for x in arrays], run)
+    return results
 
 
 def _built(node: OpNode, g: Tensor, unpacked: Sequence[Any], arrays: Sequence[DeviceArray], device: int
-           ) -> tuple[OperatorProgram, list[int]]:
-    """The program of a rule, and the inputs that its results are the gradients of.
+           ) -> _Rule:
+    """The program of a rule.
 
     Raises:
         Unsupported: the IR or a family of kernels cannot express it.
@@ -125,8 +178,8 @@ def _built(node: OpNode, g: Tensor, unpacked: Sequence[Any], arrays: Sequence[De
     program = DeviceProgram(graph, targets, graph.conditions)
     if program.guards:
         raise Unsupported("a condition on data")
-    return OperatorProgram(LoadedProgram(program, current_runtime(), device, f"{node.op.name}_backward"),
-                           list(program.plan.inputs), [], laid_out, []), places
+    return _Rule(OperatorProgram(LoadedProgram(program, current_runtime(), device, f"{node.op.name}_backward"),
+                                 list(program.plan.inputs), [], laid_out, []), places)
 
 
 def _results(node: OpNode, values: tuple[Any, ...]) -> list[Any]:

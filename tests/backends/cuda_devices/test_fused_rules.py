@@ -63,6 +63,19 @@ def test_gradients(cupy, name, dtype):
                                        atol=5e-2 if dtype is torch.bfloat16 else 1e-5)
 
 
+def test_repeated_rules_see_new_values(cupy):
+    for seed in range(5):  # from the third on launches are replayed
+        here, there = leaves(3, torch.float32)
+        grads = []
+        for x, w, b in (here, there):
+            with torch.no_grad():
+                x.mul_(seed + 1).add_(w.sum() * seed)
+            y = functional.batch_norm(x, None, None, w, b, training=True)
+            grads.append(torch.autograd.grad(y, (x, w, b), y.detach() ** 2))
+        for a, b in zip(*grads, strict=True):
+            torch.testing.assert_close(b.cpu(), a, rtol=1e-3, atol=1e-4)
+
+
 def test_some_gradients_only(cupy):
     here, there = leaves(3, torch.float64)
     for used in ((0,), (1, 2), (2,)):
@@ -110,3 +123,11 @@ def test_hooks_are_called_once(cupy):
     y.sum().backward()
     assert len(calls) == 2
     assert "_batch_norm" in fused_rules.OPERATORS
+
+
+def test_launches_are_recorded(cupy):
+    _, (x, w, b) = leaves(3, torch.float64)
+    for _ in range(3):
+        functional.batch_norm(x, None, None, w, b, training=True).sum().backward()
+    rules = [each for key, each in fused_rules._programs.items() if key[0] == "_batch_norm" and each is not None]
+    assert any(each.launch is not None for each in rules)
