@@ -9,6 +9,7 @@ Source: https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
@@ -122,6 +123,9 @@ class DeviceMemory:
             bytes_asked[0] -= requested
             bytes_asked[3] += requested
         waiting.append(block)
+
+
+atexit.register(delattr, DeviceMemory, "__del__")  # a process that ends gives nothing back: modules are gone by then
 
 
 class CachingAllocator:
