@@ -33,12 +33,12 @@ def basis(tensors: Sequence[Tensor], start: int, stop: int) -> list[Tensor]:
     """
     if len(tensors) == 1 and not start and stop == tensors[0]._array.size:
         x = tensors[0]
-        return [fn.reshape(fn.eye(stop, dtype=x.dtype), (stop, *x._array.shape))]
+        return [fn.reshape(fn.eye(stop, dtype=x.dtype, device=x.device), (stop, *x._array.shape))]
     components = []
     offset = 0
     for x in tensors:
         count = x._array.size
-        rows = fn.zeros(stop - start, count, dtype=x.dtype)
+        rows = fn.zeros(stop - start, count, dtype=x.dtype, device=x.device)
         first, last = max(start, offset), min(stop, offset + count)
         if first < last:
             index = fn.arange(first, last)
@@ -113,7 +113,7 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
         if parts:
             columns = [column[0] if len(parts) == 1 else fn.cat(list(column)) for column in zip(*parts, strict=True)]
         else:
-            columns = [fn.zeros(0, *_shape(x), dtype=x.dtype) for x in leaves]
+            columns = [fn.zeros(0, *_shape(x), dtype=x.dtype, device=x.device) for x in leaves]
         offset = 0
         for o in outputs:
             count = o._array.size

@@ -14,9 +14,11 @@ from ...devices import CPU, device
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.nodes.node import Node, next_number
 from ...engine.tensor_interface import layer
-from ...modes import active_tracer, special
+from ...modes import active_tracer, forward_levels, special
 from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
+from ..dispatch.batched_tensor import make_batched
+from ..dispatch.forward_mode import set_tangent, tangent_levels, tangent_of
 from ..dispatch.handlers import handlers
 from ..tensor import INFERENCE, Tensor, wrap
 
@@ -52,6 +54,8 @@ def transfer(x: Tensor, to: device, dtype: Any = None, memory_format: Any = None
         dtype: of the copy; default: that of the tensor.
         blocking: whether the host waits for it.
     """
+    if x.__class__ is handlers.batched_class:
+        return make_batched(transfer(x._value, to, dtype, memory_format, blocking), x._levels)
     if isinstance(x._array, SparseArray):
         raise NotImplementedError(f"a tensor of layout {x.layout} on {to}: sparse tensors are on the CPU only. Move "
                                   "its dense form, x.to_dense().to(device)")
@@ -86,6 +90,9 @@ def transfer(x: Tensor, to: device, dtype: Any = None, memory_format: Any = None
         out._requires_grad, out._node, out._output_nr = True, ToCopyBackward0(x), 0
     if inference.get():
         out._inference, out._counter = True, INFERENCE
+    if forward_levels:
+        for level in tangent_levels([x]):
+            set_tangent(out, transfer(tangent_of(x, level), to, dtype, memory_format, blocking), level)
     return out
 
 

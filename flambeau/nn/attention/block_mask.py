@@ -53,9 +53,9 @@ def sliced_mask_mod(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tens
 
 def ordered_to_dense(num_blocks: Tensor, indices: Tensor, columns: int) -> Tensor:
     """(..., rows) numbers of blocks and (..., rows, n) their indices as (..., rows, columns) zeros and ones."""
-    entries = fn.arange(indices.shape[-1])
+    entries = fn.arange(indices.shape[-1], device=indices.device)
     valid = fn.where(entries < num_blocks.unsqueeze(-1), indices, columns).long()
-    dense = fn.zeros((*indices.shape[:-1], columns + 1), dtype=int32)
+    dense = fn.zeros((*indices.shape[:-1], columns + 1), dtype=int32, device=indices.device)
     return dense.scatter(-1, valid, 1)[..., :columns].contiguous()
 
 

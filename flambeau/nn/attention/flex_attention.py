@@ -435,7 +435,7 @@ def _attend_block(query: Tensor, key: Tensor, value: Tensor, places: list[Tensor
     runs = [(is_full, c * size, min((c + 1) * size, kv_len)) for c, is_full in blocks if c * size < kv_len]
     if not runs:
         shape = query.shape[:3]
-        lse = fn.full(shape, float("-inf"), dtype=dtype) if wants_lse else None
+        lse = fn.full(shape, float("-inf"), dtype=dtype, device=query.device) if wants_lse else None
         return query.new_zeros((*shape, value.shape[-1])), lse
     spans: list[list[Any]] = []  # adjacent blocks of the same kind
     for is_full, start, end in runs:
@@ -452,8 +452,8 @@ def _attend_block(query: Tensor, key: Tensor, value: Tensor, places: list[Tensor
         for is_full, start, end in spans:
             part = kv[at:at + end - start]
             at += end - start
-            allowed.append(fn.ones((len(b), len(h), len(q), len(part)), dtype=bool_) if is_full else
-                           _vmap_for_bhqkv(mask_mod, ())(b, h, q, part))
+            allowed.append(fn.ones((len(b), len(h), len(q), len(part)), dtype=bool_, device=query.device)
+                           if is_full else _vmap_for_bhqkv(mask_mod, ())(b, h, q, part))
         scores = fn.where(_joined(allowed, -1), scores, float("-inf"))
     lse = scores.logsumexp(-1) if wants_lse else None
     return fn.matmul(fn._safe_softmax(scores, -1).to(query.dtype), value.to(query.dtype)), lse

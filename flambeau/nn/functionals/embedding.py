@@ -106,7 +106,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes == -1:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
                                "num_classes argument.")
-        return (tensor.unsqueeze(-1) == fn.arange(num_classes)).to(tensor.dtype)
+        return (tensor.unsqueeze(-1) == fn.arange(num_classes, device=tensor.device)).to(tensor.dtype)
     if special[0] and getattr(type(tensor), "_has_parts", False):
         if num_classes == -1:
             num_classes = int(tensor.max()) + 1

@@ -36,8 +36,8 @@ def _chunked(input: Tensor, weights: Tensor, target: Tensor, bias: Tensor | None
     if grad_output is not None:
         factors = factors * grad_output.to(acc_dtype)
     w = weights.to(acc_dtype)
-    of_weights = fn.zeros(w.shape, dtype=acc_dtype) if needs[1] else None
-    of_bias = fn.zeros(w.shape[:1], dtype=acc_dtype) if needs[2] else None
+    of_weights = fn.zeros(w.shape, dtype=acc_dtype, device=w.device) if needs[1] else None
+    of_bias = fn.zeros(w.shape[:1], dtype=acc_dtype, device=w.device) if needs[2] else None
     losses, of_input = [], []
     for start in range(0, input.shape[0], size):
         x = input[start:start + size].to(acc_dtype)

@@ -17,7 +17,7 @@ def _windows(channels: int, size: int, like: Tensor) -> Tensor:
     These are the nearest ones, and the first channel, which PyTorch's running sum never drops.
     """
     reach = int((size - 1) / 2 + 1)
-    channel = fn.arange(channels)
+    channel = fn.arange(channels, device=like.device)
     distance = channel[:, None] - channel
     return ((distance.abs() < reach) | ((channel == 0) & (distance > 0))).to(like.dtype)
 
@@ -41,7 +41,8 @@ class CrossMapLRN2d(Function):
         input, output = ctx.saved_tensors
         size, channels = ctx.size, input.size(1)
         first = int(size - (size - 1) / 2)
-        padded = fn.zeros((input.size(0), channels + size - 1, *input.shape[2:]), dtype=input.dtype)
+        padded = fn.zeros((input.size(0), channels + size - 1, *input.shape[2:]), dtype=input.dtype,
+                          device=input.device)
         padded.narrow(1, first, channels).copy_(grad_output * output / ctx.scale)
         sums = padded.unfold(1, size, 1).sum(-1)
         factor = 2 * ctx.alpha * ctx.beta / size

@@ -136,7 +136,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """
     if permutation is None:
         return None
-    return fn.empty_like(permutation).scatter_(0, permutation, fn.arange(0, permutation.numel()))
+    places = fn.arange(0, permutation.numel(), device=permutation.device)
+    return fn.empty_like(permutation).scatter_(0, permutation, places)
 
 
 def _check_lengths(lengths: Tensor) -> list[int]:
@@ -165,11 +166,12 @@ def _pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> 
         raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. "
                            "You can pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence "
                            "to sidestep this requirement if you do not need ONNX exportability.")
-    steps = fn.arange(sizes[0]).unsqueeze(1)
+    steps = fn.arange(sizes[0], device=lengths.device).unsqueeze(1)
     valid = steps < lengths
     batch_sizes = valid.sum(1)
-    rows = (steps * batch + fn.arange(batch))[:input.size(0)][valid[:input.size(0)]]
-    return fn._packed_rows(input, rows), batch_sizes
+    places = steps * batch + fn.arange(batch, device=lengths.device)
+    rows = places[:input.size(0)][valid[:input.size(0)]]
+    return fn._packed_rows(input, rows.to(input.device)), batch_sizes
 
 
 def _pad_packed_sequence(data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: float,
@@ -192,7 +194,7 @@ def _pad_packed_sequence(data: Tensor, batch_sizes: Tensor, batch_first: bool, p
         block = data.narrow(0, start, count).view(step - first, size, *data.shape[1:])
         padded.narrow(0, first, step - first).narrow(1, 0, size).copy_(block)
         start += count
-    lengths = (batch_sizes.unsqueeze(1) > fn.arange(sizes[0])).sum(0)
+    lengths = (batch_sizes.unsqueeze(1) > fn.arange(sizes[0], device=batch_sizes.device)).sum(0)
     return (padded.transpose(0, 1) if batch_first else padded), lengths
 
 

@@ -1,0 +1,73 @@
+"""Function transforms, gradcheck and layers on devices: what they make is where their arguments are."""
+
+from __future__ import annotations
+
+import pytest
+
+import flambeau as torch
+from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
+
+
+@pytest.fixture(autouse=True)
+def devices():
+    with cupy_devices():
+        yield
+
+
+def test_copies_between_devices_are_batched_and_have_tangents():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
+    moved = torch.vmap(lambda row: row.cpu() * 2)(x)
+    assert moved.device.type == "cpu"
+    assert moved.tolist() == [[2, 4], [6, 8]]
+    value, tangent = torch.func.jvp(lambda row: row.cpu() ** 2, (x[0],), (torch.ones_like(x[0]),))
+    assert (value.tolist(), tangent.tolist()) == ([1, 4], [2, 4])
+    assert torch.func.hessian(lambda row: (row.cpu() ** 3).sum())(x[0]).tolist() == [[6, 0], [0, 12]]
+    y = x[0].requires_grad_()
+    out = y.cpu()
+    rows = torch.vmap(lambda g: torch.autograd.grad(out, y, g)[0])(torch.eye(2))
+    assert rows.device == y.device
+    assert rows.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_gradcheck(fast):
+    x = torch.tensor([0.5, -1.0], dtype=torch.double, device="cuda", requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: (x.sin() * x, x.cpu()), (x,), fast_mode=fast, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(torch.tanh, (x,), fast_mode=fast)
+
+
+def test_gradients_are_where_their_tensors_are():
+    x = torch.ones(2, device="cuda")
+    with pytest.raises(RuntimeError, match="gradient with device type 'cpu' to a tensor with device type 'cuda'"):
+        x.grad = torch.ones(2)
+    with pytest.raises(RuntimeError, match="gradient with device type 'cuda' to a tensor with device type 'cpu'"):
+        torch.ones(2).grad = x
+
+
+def test_pinned_copies():
+    x = torch.ones(2, requires_grad=True)
+    pinned = x.pin_memory()
+    assert pinned.is_pinned()
+    assert pinned.grad_fn.name() == "PinMemoryBackward0"
+    (pinned * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        y = torch.ones(2, device="cuda", requires_grad=True) ** 2
+    assert y.grad_fn._saved_self.is_cuda
+
+
+def test_packed_sequences():
+    x = torch.arange(12.0, device="cuda").reshape(3, 2, 2)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([2, 3]), enforce_sorted=False)
+    assert packed.data.is_cuda
+    assert packed.sorted_indices.is_cuda
+    back, lengths = torch.nn.utils.rnn.pad_packed_sequence(packed)
+    assert lengths.tolist() == [2, 3]
+    assert back.is_cuda
+    assert back[:2].tolist() == x[:2].tolist()
+
+
+def test_layers_that_make_tensors():
+    assert torch.nn.CrossMapLRN2d(2)(torch.ones(1, 3, 2, 2, device="cuda")).is_cuda
+    one_hot = torch.vmap(lambda x: torch.nn.functional.one_hot(x, 3))(torch.tensor([1, 2], device="cuda"))
+    assert one_hot.tolist() == [[0, 1, 0], [0, 0, 1]]
