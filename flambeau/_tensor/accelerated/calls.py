@@ -99,8 +99,19 @@ def making_on(on: device | None) -> Iterator[None]:
         devices.ambient[0] = before
 
 
+#: [the table of recorded rules (`repeated_rules`)]; None: there is none
+rules: list[Any] = [None]
+
+
 def rule_of(function: Callable[..., Any], node: Any, g: Any, *rest: Any) -> Any:
     """A derivative rule, whose constants are made on the device of the gradient."""
+    table = rules[0]
+    if table is None:
+        return _run_rule(function, node, g, *rest)
+    return table.run(function, node, g, lambda: _run_rule(function, node, g, *rest))
+
+
+def _run_rule(function: Callable[..., Any], node: Any, g: Any, *rest: Any) -> Any:
     first = g if isinstance(g, Tensor) else next((x for x in g or () if isinstance(x, Tensor)), None)
     on = None if first is None else first._device
     if on is None or on is CPU or on is META:
@@ -108,10 +119,6 @@ def rule_of(function: Callable[..., Any], node: Any, g: Any, *rest: Any) -> Any:
     token = given.set(frozenset())
     try:
         with making_on(on):
-            if not grad_mode.get() and isinstance(node, OpNode) and node.op.name in fused_rules.OPERATORS:
-                unpacked = node.unpack(True)
-                found = fused_rules.gradients(node, g, unpacked)
-                return node.vjp(g, True, None, unpacked) if found is None else found
             return function(node, g, *rest)
     finally:
         given.reset(token)
@@ -138,4 +145,5 @@ def _follow(runtime: Any) -> None:
 
 observe(_follow)
 
-__all__ = ["CHANGE_ATTRIBUTES", "HANDLERS", "RUN_FUNCTIONS", "called_on_device", "making_on", "rule_of", "within"]
+__all__ = ["CHANGE_ATTRIBUTES", "HANDLERS", "RUN_FUNCTIONS", "called_on_device", "making_on", "rule_of", "rules",
+           "within"]

@@ -13,25 +13,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends.cuda_devices import observe
+from ...backends.cuda_devices import current_runtime, observe
 from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ...backends.written_settings import observe_writes
 from ...devices import memory_format
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import grad_mode
 from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
 from ...ops.declare import VIEW, Op
 from ..dispatch.array_kernels import kernel_of
-from ..fastpath.call_observation import observe_call
+from ..fastpath.call_observation import Write, observe_call
 from ..fastpath.known_views import array_maker, view_launch, view_of
 from ..fastpath.recorded_calls import Filled, RecordedCall
 from ..overriding import entry_points
 from ..parameter import Parameter
 from ..tensor import Tensor, wrap
 from . import operator_programs, products
-from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS
+from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device, rules
 from .execution import below_autograd
 from .generators import default_generators
+from .repeated_factories import FACTORIES, FactoryTable
+from .repeated_rules import RuleTable
 
 new = object.__new__
 _grad_enabled = grad_mode.get
@@ -51,13 +54,14 @@ class CallTable:
     """The recorded calls of one public function, by the layouts of tensors and the values of other arguments.
 
     Args:
+        name: the function's.
         runtime: the device's runtime.
     """
 
-    __slots__ = ("_find", "_known", "runtime")
+    __slots__ = ("_find", "_known", "_several", "name", "runtime")
 
-    def __init__(self, runtime: Any) -> None:
-        self.runtime = runtime
+    def __init__(self, name: str, runtime: Any) -> None:
+        self.name, self.runtime, self._several = name, runtime, runtime.count > 1
         self._known: dict[Any, Any] = {}
         self._find = self._known.get
 
@@ -69,7 +73,7 @@ class CallTable:
         parts: list[Any] = []
         tensors: list[Any] = []
         arrays: list[Any] = []
-        bit, mask = 1, 0
+        bit, mask, several = 1, 0, self._several
         for x in (*args, *kwargs.values()) if kwargs else args:
             kind = x.__class__
             if kind in _TENSORS:
@@ -79,6 +83,8 @@ class CallTable:
                 tensors.append(x)
                 arrays.append(a)
                 parts += (a.dtype.num, a.shape, a.strides)
+                if several:
+                    parts.append(a.memory.device)
                 if x._requires_grad:
                     mask |= bit
                 bit += bit
@@ -118,6 +124,18 @@ class CallTable:
             result._output_nr = 0
             result._node = result._grad = result._counter = result._base = result._accumulator = None
             return result
+        if known.__class__ is InPlace:
+            x = tensors[0]
+            if bit > 4 and _shares_memory(arrays):
+                return NotImplemented
+            if x._requires_grad or x._inference or known.launch(*[arrays[i] for i in known.slots]) is None:
+                return NotImplemented
+            counter = x._counter
+            if counter is None:
+                x._counter = [1]
+            else:
+                counter[0] += 1
+            return x
         if known.__class__ is View:
             source = tensors[0]
             if source._view_steps is not None or source._inference:
@@ -139,16 +157,21 @@ class CallTable:
             return NotImplemented
         return self._observed(key, implementation, args, kwargs, tensors, arrays)
 
+    def _run(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = called_on_device(self.name, implementation, args, kwargs)
+        return implementation(*args, **kwargs) if result is NotImplemented else result
+
     def _observed(self, key: Any, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
                   tensors: list[Any], arrays: list[Any]) -> Any:
         """The result of the function itself, whose launches are recorded."""
         self._known[key] = _NEVER
         before = _offsets()
         with LaunchRecording(self.runtime, arrays[0].memory.device.index, keeps=False) as transfers:
-            result, seen = observe_call(implementation, args, kwargs, tensors)
+            result, seen = observe_call(self._run, (implementation, args, kwargs), {}, tensors)
         if seen is not None and not transfers.refused and _offsets() == before:  # no values were read or drawn
-            recorded = _recorded(seen, arrays, self.runtime)
-            if recorded.__class__ is View or (recorded is not None and recorded.describes(result, tensors, None)):
+            recorded = _written(seen, tensors, self.runtime) if seen.__class__ is Write else (
+                _recorded(seen, arrays, self.runtime))
+            if recorded.__class__ is InPlace or recorded.__class__ is View or (recorded is not None and recorded.describes(result, tensors, None)):
                 only = recorded.__class__ is RecordedCall and recorded.launch
                 self._known[key] = only or recorded
         return result
@@ -180,7 +203,7 @@ def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> Recorde
     for (op, sources, params), template in zip(seen.steps, seen.templates, strict=True):
         operands = [x if slot < 0 else values[slot] for slot, x in sources]
         try:
-            found = _step(op, operands, params, template is not None and template.list_at >= 0, device, runtime)
+            found = recorded_step(op, operands, params, template is not None and template.list_at >= 0, device, runtime)
         except Unrecordable:
             return None
         if found is None:
@@ -189,6 +212,51 @@ def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> Recorde
         values.append(result)
         launches.append((launch, tuple([slot for slot, _ in sources if slot >= 0])))
     return RecordedCall(launches, seen.views, seen.templates, seen.last, seen.several, len(arrays))
+
+
+class InPlace(NamedTuple):
+    """A call that writes into its first tensor; nothing is recorded.
+
+    Attributes:
+        launch: of the operator's inputs that are tensors.
+        slots: which arguments these are.
+    """
+
+    launch: Callable[..., Any]
+    slots: tuple[int, ...]
+
+
+def _written(seen: Write, tensors: Sequence[Any], runtime: Any) -> InPlace | None:
+    """The recorded call of an operator that writes in place; the launch of the observation is a second one."""
+    op, inputs, params = seen
+    target = inputs[0]._array
+    given = [x for x in inputs if isinstance(x, Tensor)]
+    device = target.memory.device.index
+    if grad_mode.get() and any(x._requires_grad for x in given) or not all(x._array.size for x in given) or (
+            runtime.is_capturing(device, runtime.current_stream(device))):
+        return None
+    arrays = [x._array for x in given]
+    own = _with_own_memory(arrays, device, runtime)
+    kept = runtime.empty(device, target.shape, target.dtype, target.strides)  # what the second launch would change
+    runtime.copy_between(kept, target)
+    replaced = {id(a): b for a, b in zip(arrays, own, strict=True)}
+    operands = [wrap(replaced[id(x._array)]) if isinstance(x, Tensor) else x for x in inputs]
+
+    def compute() -> Any:
+        with LaunchRecording(runtime, device) as recording:
+            return operator_programs.run(op, operands, params, device, operands[0]._array), recording
+
+    with below_autograd():
+        result, recording = runtime.launch(op.name, device, arrays, (), compute)
+        runtime.copy_between(target, kept)
+    if result is not None:
+        return None
+    try:
+        launch = recording.launch(own, ())
+    except Unrecordable:
+        return None
+    ids = list(map(id, tensors))
+    return InPlace(launch, tuple([ids.index(id(x)) for x in given]))
 
 
 def _views(seen: Any, array: DeviceArray) -> View | None:
@@ -204,7 +272,7 @@ def _views(seen: Any, array: DeviceArray) -> View | None:
     return None if None in makers else View(tuple(makers), seen.several, bool(op.multi_output_view))
 
 
-def _step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool, device: int, runtime: Any) -> Any:
+def recorded_step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool, device: int, runtime: Any) -> Any:
     """(the launch of an operator, its result), or None."""
     if op.kind == VIEW:
         if len(operands) != 1:
@@ -257,9 +325,11 @@ def call_table(runtime: Any) -> Callable[[str], Any]:
     """What makes the functions that run repeated calls on a runtime's devices, by name (`entry_points.device_calls`)."""
 
     def make(name: str) -> Any:
+        if name in FACTORIES:
+            return FactoryTable(name, runtime).call
         if name in HANDLERS or name in RUN_FUNCTIONS or name.endswith(CHANGE_ATTRIBUTES):
             return None
-        return run_plainly if name in _METADATA else CallTable(runtime).call
+        return run_plainly if name in _METADATA else CallTable(name, runtime).call
 
     return make
 
@@ -284,15 +354,30 @@ def _with_own_memory(operands: Sequence[Any], device: int, runtime: Any) -> list
     return own
 
 
+def _shares_memory(arrays: Sequence[DeviceArray]) -> bool:
+    """Whether another array than the first is in the first one's memory, and is not that array."""
+    first = arrays[0]
+    base = first.base if first.base.__class__ is DeviceArray else first
+    return any(each is not first and (each is base or each.base is base) for each in arrays[1:])
+
+
 def _offsets() -> list[int]:
     """How many numbers the devices' generators have drawn."""
     return [each.get_offset() for each in default_generators()]
 
 
 def _follow(runtime: Any) -> None:
-    entry_points.device_calls[0] = None if runtime is None or not runtime.arrays_at_addresses else call_table(runtime)
+    addressed = runtime is not None and runtime.arrays_at_addresses
+    entry_points.device_calls[0] = call_table(runtime) if addressed else None
+    rules[0] = RuleTable(runtime, recorded_step) if addressed else None
+
+
+def forget() -> None:
+    """Drop the recorded calls and rules, after a setting that launches depend on was written."""
+    _follow(current_runtime())
 
 
 observe(_follow)
+observe_writes(forget)
 
-__all__ = ["CallTable", "call_table"]
+__all__ = ["CallTable", "call_table", "forget", "recorded_step"]

@@ -29,21 +29,33 @@ class _Observer(Interceptor):
 
     def __init__(self) -> None:
         self.found: list[Any] = []
+        self.writes: list[Any] = []
 
     def on_operator(self, op: Op, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any],
                     in_place: bool) -> None:
         self.found.append(None if in_place else (op, tuple(inputs), dict(params), outs))
+        if in_place:
+            self.writes.append((op, tuple(inputs), dict(params)))
 
 
 def observe_call(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], tensors: list[Tensor]
                  ) -> tuple[Any, Any]:
-    """`observe`, of calls on a device; the last slot of a call of one operator that is a view of an argument is -1."""
+    """`observe`, of calls on a device: also of one operator that writes in place (`Write`), or that makes views of an
+    argument (their last slot is -1).
+    """
     with warnings.catch_warnings(record=True) as caught, _Observer() as observer:
         warnings.simplefilter("always")
         result = function(*args, **kwargs)
     for each in caught:
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    return result, None if caught else _call_of(observer.found, tensors, result, True)
+    if caught:
+        return result, None
+    if observer.found == [None]:
+        op, inputs, params = observer.writes[0]
+        if result is inputs[0] is tensors[0] and all(map(_is_plain, params.values())) and all(
+                not isinstance(x, Tensor) or any(x is each for each in tensors) for x in inputs):
+            return result, Write(op, inputs, params)
+    return result, _call_of(observer.found, tensors, result, True)
 
 
 def observe(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], tensors: list[Tensor],
@@ -64,6 +76,14 @@ def observe(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str,
     for each in caught:
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     return result, None if caught else _call_of(observer.found, tensors, result)
+
+
+class Write(NamedTuple):
+    """A call that writes an operator's result into its first argument, which is what it returns."""
+
+    op: Op
+    inputs: tuple[Any, ...]
+    params: dict[str, Any]
 
 
 class _Call(NamedTuple):
@@ -269,4 +289,4 @@ def _result_of(launches: list[tuple[Any, tuple[int, ...]]], last: int) -> Callab
     return run
 
 
-__all__ = ["observe", "observe_call", "prepared"]
+__all__ = ["Write", "observe", "observe_call", "prepared"]

@@ -89,6 +89,29 @@ def _copy_in_layout(g: Any, variable: Any) -> Any:
     return layer.functions.empty_like(variable, dtype=g.dtype).detach().copy_(g)
 
 
+def _is_own(g: Any, variable: Any) -> bool:
+    """Whether a gradient is in memory of its own on a device, in its leaf's layout, so that it need not be copied.
+
+    A view of memory that nothing else refers to is that, too: the gradient of a transposed weight.
+    """
+    a = g._array
+    if g._node is not None or g._requires_grad or a.strides != variable._array.strides or (
+            sys.getrefcount(a) > _SOLE_REFERENCE + 1):
+        return False
+    views = 1  # arrays that are views of the array of the whole block
+    if g._base is not None:
+        b = g._base._array
+        if sys.getrefcount(g._base) > 2 or sys.getrefcount(b) > 3:
+            return False
+        views = 2 if b.base is a.base else 1
+    whole = a.base
+    if whole.__class__ is not a.__class__:
+        return getattr(whole, "block", None) is not None
+    if whole.base.__class__ is a.__class__ or a.nbytes != whole.nbytes:
+        return False
+    return sys.getrefcount(whole) <= 2 + views + (g._base is not None and g._base._array is whole)
+
+
 def on_device_of(x: Any, g: Any) -> Any:
     """A gradient of a tensor, on its device: that of a number of the CPU beside tensors of another is moved.
 
@@ -137,9 +160,11 @@ def accumulate(variable: Any, box: list[Any], tensors: bool, shared: int = 0) ->
                     not grad_mode.get()):
                 if existing is not None:
                     existing.add_(g)
+                elif device_memory.count and sys.getrefcount(g) <= _SOLE_REFERENCE + shared and _is_own(g, variable):
+                    variable._grad = layer.wrap(g._array)
                 else:
-                    shared = layer.is_handled(g) and getattr(g._array, "torch_device", None) is None
-                    variable._grad = g.detach() if shared else _copy_in_layout(g, variable)
+                    handled = layer.is_handled(g) and getattr(g._array, "torch_device", None) is None
+                    variable._grad = g.detach() if handled else _copy_in_layout(g, variable)
             elif existing is None:
                 variable._grad = _copy_in_layout(g, variable)
             elif isinstance(existing._array, SparseArray) and not isinstance(g._array, SparseArray):

@@ -1,0 +1,165 @@
+"""Repeated calls on a device: launches and graphs of earlier calls give what the functions themselves give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import flambeau as torch
+from flambeau import codegen
+from flambeau._tensor.accelerated import calls, repeated_calls, repeated_factories
+from flambeau._tensor.overriding import entry_points
+from tests._tensor.accelerated.repeated import RECORDS, differences
+from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
+
+pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
+F: Any = torch.nn.functional
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cupy():
+    with cupy_devices(2) as module:
+        yield module
+
+
+def known(function: Any, name: str) -> list[type]:
+    """The classes of what is recorded of a public function's calls."""
+    table = next(each for each in entry_points._entries.values() if each.name == name)
+    call = table.replacement.co_consts[-1] if callable(table.replacement.co_consts[-1]) else next(
+        each for each in table.replacement.co_consts if callable(each))
+    tables = call.__closure__[call.__code__.co_freevars.index("tables")].cell_contents
+    return [each.__class__ for each in tables[0].__self__._known.values()]
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_samples_of_records(part):
+    assert differences(RECORDS[part::24][:10]) == []
+
+
+def test_a_call_is_recorded_by_its_layouts():
+    x, y = torch.rand(3, 4, device="cuda"), torch.rand(3, 4, device="cuda", requires_grad=True)
+    for number in range(4):
+        z = torch.mul(x + number, y)
+        torch.testing.assert_close(z.detach().cpu(), (x.cpu() + number) * y.detach().cpu())
+        assert z.grad_fn.name() == "MulBackward0"
+        g, = torch.autograd.grad(z.sum(), y)
+        torch.testing.assert_close(g.cpu(), x.cpu() + number)
+    assert repeated_calls.RecordedCall in known(torch.mul, "torch.mul")
+    with torch.no_grad():
+        assert torch.mul(x, y).grad_fn is None
+
+
+def test_operands_in_one_memory():
+    base = torch.rand(6, 4, device="cuda")
+    for number in range(5):
+        a, b = base[number % 2:3 + number % 2], base[3:]  # which overlap or not, at another distance
+        torch.testing.assert_close((a * b).cpu(), a.cpu() * b.cpu())
+        torch.testing.assert_close((a - a).cpu(), torch.zeros(3, 4))
+
+
+def test_memory_that_is_not_aligned():
+    base = torch.rand(65, device="cuda")
+    for number in range(6):
+        x = base[number % 2:number % 2 + 64]
+        torch.testing.assert_close((x * 2).cpu(), x.cpu() * 2)
+
+
+def test_writes():
+    x, y = torch.rand(4, 5, device="cuda"), torch.rand(4, 5, device="cuda")
+    here = x.cpu()
+    for number in range(5):
+        for write in (lambda a, b: a.add_(b, alpha=2), lambda a, b: a.mul_(0.5), lambda a, b: a.add_(a),
+                      lambda a, b: a.sub_(b[0]), lambda a, b: a[:, 1:].add_(a[:, :-1]), lambda a, b: a.fill_(1.5)):
+            write(x, y)
+            write(here, y.cpu())
+            torch.testing.assert_close(x.cpu(), here)
+            assert x._version == here._version, number
+    assert repeated_calls.InPlace in known(torch.Tensor.mul_, "torch.Tensor.mul_")
+    leaf = torch.rand(3, device="cuda", requires_grad=True)
+    for _ in range(4):
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
+            leaf.mul_(2)
+        with torch.no_grad():
+            leaf.mul_(2)
+
+
+def test_factories():
+    like = torch.rand(2, 3, device="cuda").t()
+    for _ in range(4):
+        assert torch.zeros(2, 3, device="cuda").tolist() == [[0, 0, 0], [0, 0, 0]]
+        ones = torch.ones((2,), device="cuda:1", dtype=torch.int64, requires_grad=False)
+        assert (ones.tolist(), ones.device, ones.dtype) == ([1, 1], torch.device("cuda:1"), torch.int64)
+        assert torch.ones_like(like).stride() == like.stride()
+        leaf = torch.empty(3, device="cuda", requires_grad=True)
+        assert leaf.requires_grad
+        assert leaf.is_leaf
+        assert torch.zeros(2).device.type == "cpu"
+    with torch.device("cuda:1"):
+        assert torch.zeros(2, 3).device == torch.device("cuda:1")
+    assert repeated_factories.FACTORIES
+
+
+def test_gradients_in_memory_of_their_own_are_not_copied():
+    model = torch.nn.Linear(4, 3, device="cuda")
+    x = torch.rand(2, 4, device="cuda")
+    for number in range(5):
+        model.zero_grad()
+        before = torch.cuda.memory_stats()["allocation.all.allocated"]
+        model(x).sum().backward()
+        assert torch.cuda.memory_stats()["allocation.all.allocated"] > before, number
+    a, b = (torch.ones(3, device="cuda", requires_grad=True) for _ in range(2))
+    for _ in range(5):
+        a.grad = b.grad = None
+        (a + b).sum().backward()
+        a.grad.mul_(2)
+        assert b.grad.tolist() == [1, 1, 1]
+    assert calls.rules[0]._known
+
+
+def test_a_rule_is_recorded_by_its_constants():
+    x = torch.rand(3, 4, device="cuda", requires_grad=True)
+    for number in (0, 1, 0, 1, 0, 1):
+        g, = torch.autograd.grad(torch.softmax(x, number).pow(2).sum(), x)
+        here = x.detach().cpu().requires_grad_()
+        expected, = torch.autograd.grad(torch.softmax(here, number).pow(2).sum(), here)
+        torch.testing.assert_close(g.cpu(), expected)
+
+
+def test_values_that_are_read_are_not_recorded():
+    x = torch.arange(6., device="cuda")
+    for number in range(5):
+        n = torch.tensor(number, device="cuda")
+        assert torch.full((2,), n.item()).tolist() == [number] * 2
+        assert x.narrow(0, int(n), 1).tolist() == [number]
+        assert torch.repeat_interleave(x[:2], torch.tensor([number, 1], device="cuda")).shape == (number + 1,)
+
+
+def test_random_numbers_are_drawn_anew():
+    x = torch.ones(64, device="cuda")
+    found = {tuple(F.dropout(x, 0.5).tolist()) for _ in range(5)}
+    assert len(found) == 5
+
+
+def test_streams_and_devices():
+    stream = torch.cuda.Stream()
+    for device in ("cuda:0", "cuda:1"):
+        x = torch.ones(4, device=device)
+        for _ in range(4):
+            assert (x + 1).device == x.device
+    x = torch.ones(4, device="cuda")
+    for _ in range(4):
+        with torch.cuda.stream(stream):
+            y = x * 3
+        assert y.tolist() == [3] * 4
+
+
+def test_modes_take_the_functions_themselves():
+    x = torch.ones(4, device="cuda")
+    for _ in range(3):
+        x.exp()
+    with torch.inference_mode():
+        assert x.exp().is_inference()
+    value, tangent = torch.func.jvp(torch.exp, (x,), (x,))
+    torch.testing.assert_close(value, tangent)
+    assert torch.func.vmap(torch.exp)(torch.ones(2, 4, device="cuda")).shape == (2, 4)
