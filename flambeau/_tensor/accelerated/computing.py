@@ -15,7 +15,7 @@ from ...backends.cuda_devices.array import DeviceArray
 from ...dtypes import can_cast, cast, of
 from ...ops.declare import VIEW, Op
 from ..tensor import Tensor, wrap
-from . import host_copies, operator_programs, products
+from . import counted, host_copies, operator_programs, products
 from .libraries import dispatch as libraries
 
 
@@ -46,7 +46,7 @@ def compute(op: Op, operands: list[Any], params: dict[str, Any], device: int,
         return kernel(operands, params)
     arrays = device_arrays([*operands, *params.values()])
     if op.kind != VIEW and all(each.size for each in arrays):
-        for attempt in (products.run, libraries.run, operator_programs.run):
+        for attempt in (products.run, libraries.run, counted.run, operator_programs.run):
             results = attempt(op, operands, params, device)
             if results is not NotImplemented:
                 return results[0] if op.n_outputs == 1 else results

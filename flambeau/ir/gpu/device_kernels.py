@@ -65,6 +65,10 @@ def _select_true(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
     return prefix.expand_selected(outputs[0], *inputs)
 
 
+def _run_lengths(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
+    return prefix.run_lengths(outputs[0], *inputs)
+
+
 def _sort(outputs: list[Spec], inputs: list[Spec], descending: bool) -> list[DeviceLaunch]:
     return sorting.sort(outputs[0], outputs[1], inputs[0], descending)
 
@@ -82,7 +86,7 @@ def _search(outputs: list[Spec], inputs: list[Spec], right: bool) -> list[Device
 FAMILIES: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "asserted_take": _asserted_take, "asserted_put": _asserted_put, "assert_range": _assert_range,
     "last_writers": _last_writers, "ranks": _ranks, "compact": _compact, "select_true": _select_true, "sort": _sort,
-    "first_of_sorted": _first_of_sorted, "search": _search,
+    "first_of_sorted": _first_of_sorted, "search": _search, "run_lengths": _run_lengths,
 }
 
 __all__ = ["FAMILIES", "device_kernel"]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from flambeau.codegen.gpu.emulation import emulator
-from flambeau.codegen.gpu.sorting import block_sort, prefix, radix_sort, sorting
+from flambeau.codegen.gpu.sorting import block_sort, prefix, radix_sort, search, sorting
 from flambeau.dtypes import BFLOAT16, to_bfloat16
+from flambeau.kernels.histogram import searchsorted
 from flambeau.kernels.sorting import sort
 from flambeau.runtime.launch import Spec
 from tests.codegen.gpu.assembling import assemble, kernels_of
@@ -77,11 +78,31 @@ def test_ranks(count):
 def test_places_and_elements_of_a_mask():
     mask, x = RANDOM.random((5, 6, 7)) < 0.3, RANDOM.random((5, 6, 7))
     rank = (np.cumsum(mask) - mask.reshape(-1)).reshape(mask.shape)
-    places, found = np.empty((mask.sum(), 3), np.int64), np.empty(mask.sum())
-    emulator.run_launches(prefix.compact(*map(Spec.of, (places, mask, rank))), [places, mask, rank])
-    np.testing.assert_array_equal(places, np.argwhere(mask))
+    places, found, number = np.empty(3 * mask.sum(), np.int64), np.empty(mask.sum()), np.array([mask.sum()])
+    emulator.run_launches(prefix.compact(*map(Spec.of, (places, mask, rank, number))), [places, mask, rank, number])
+    np.testing.assert_array_equal(places.reshape(3, -1).T, np.argwhere(mask))
     emulator.run_launches(prefix.expand_selected(*map(Spec.of, (found, x, mask, rank))), [found, x, mask, rank])
     np.testing.assert_array_equal(found, x[mask])
+
+
+def test_lengths_of_runs():
+    lengths, starts, number = np.empty(3, np.int64), np.array([0, 4, 5, 9, 9, 9, 9]), np.array([3])
+    emulator.run_launches(prefix.run_lengths(*map(Spec.of, (lengths, starts, number))), [lengths, starts, number])
+    assert lengths.tolist() == [4, 1, 2]
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_searches(right):
+    edges, values = np.sort(elements("f4", (3, 50))), elements("f4", (3, 20))
+    places = np.array([RANDOM.permutation(50) for _ in range(3)])
+    mixed = np.empty_like(edges)
+    np.put_along_axis(mixed, places, edges, -1)
+    for given, sorter in ((edges, None), (mixed, places)):
+        out, rest = np.empty((3, 20), np.int64), [] if sorter is None else [sorter]
+        specs = [Spec.of(each) for each in (out, given, values)]
+        emulator.run_launches(search.launches(*specs, Spec.of(sorter) if rest else None, right),
+                              [out, given, values, *rest])
+        np.testing.assert_array_equal(out, searchsorted(given, values, right, sorter))
 
 
 def test_all_of_them_are_assembled():
@@ -94,6 +115,7 @@ def test_all_of_them_are_assembled():
         launches += block_sort.launches(*few, x, 10, True)[-1:]
     mask, rank = Spec.dense((9, 9), np.dtype(bool)), Spec.dense((9, 9), np.dtype(np.int64))
     number = Spec.dense((1,), rank.dtype)
-    launches += [*prefix.ranks([rank, number], mask), *prefix.compact(rank, mask, rank),
-                 *prefix.expand_selected(rank, rank, mask, rank)]
+    launches += [*prefix.ranks([rank, number], mask), *prefix.compact(rank, mask, rank, number),
+                 *prefix.expand_selected(rank, rank, mask, rank), *prefix.run_lengths(number, number, number),
+                 *search.launches(rank, rank, rank, rank, True)]
     assemble(kernels_of(launches))

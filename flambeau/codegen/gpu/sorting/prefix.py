@@ -127,13 +127,13 @@ def ranks(outs: list[Spec], mask: Spec) -> list[DeviceLaunch]:
     return [*work, launch(b.kernel(), tiles, [Argument(2), counts, Argument(0)], scratch)]
 
 
-def compact(out: Spec, mask: Spec, rank: Spec) -> list[DeviceLaunch]:
-    """The launch that writes the places of true elements, in row-major order, one row of coordinates each.
+def compact(out: Spec, mask: Spec, rank: Spec, number: Spec) -> list[DeviceLaunch]:
+    """The launch that writes the places of true elements, in row-major order: for each dimension all coordinates.
 
     Args:
-        out: int64, of at least as many rows as there are true elements, and a column for each dimension.
+        out: int64, a vector; of each dimension it has as many coordinates as there are true elements.
         mask: bool, dense.
-        rank: int64, of `ranks`.
+        rank, number: int64, of `ranks`.
     """
     from ..coordinates import coordinates
 
@@ -141,16 +141,35 @@ def compact(out: Spec, mask: Spec, rank: Spec) -> list[DeviceLaunch]:
     if not size:
         return []
     b = KernelBuilder("compact", THREADS)
-    stored, read, places = b.buffer(out.dtype), b.buffer(mask.dtype), b.buffer(rank.dtype)
+    stored, read, places, counted = (b.buffer(each.dtype) for each in (out, mask, rank, number))
     columns = len(mask.shape)
     index = INT32 if size * max(columns, 1) < 1 << 30 else INT64
     linear = cast(b.block, index) * THREADS + cast(b.thread, index)
     with b.when(linear < size):
         is_true = b.load(read, linear)
-        row = b.load(places, linear) * columns
+        row, total = b.load(places, linear), b.load(counted, 0)
         where = coordinates(linear, [max(n, 1) for n in reversed(mask.shape)])[::-1]
         for column, each in enumerate(where):
-            b.store(stored, row + column, cast(each, INT64), is_true)
+            b.store(stored, row + total * column, cast(each, INT64), is_true)
+    return [launch(b.kernel(), count_blocks(size, THREADS))]
+
+
+def run_lengths(out: Spec, starts: Spec, number: Spec) -> list[DeviceLaunch]:
+    """The launch that writes the lengths of runs.
+
+    Args:
+        out: int64, of at least as many elements as there are runs.
+        starts: where the runs begin, int64; as many as there may be.
+        number: of runs, (1,) int64.
+    """
+    [size] = starts.shape
+    b = KernelBuilder("run_lengths", THREADS)
+    stored, read, counted = (b.buffer(each.dtype) for each in (out, starts, number))
+    run = cast(b.block, INT64) * THREADS + cast(b.thread, INT64)
+    total = b.load(counted, 0)
+    with b.when(run < total):
+        end = select(run + 1 < total, b.load(read, run + 1, run + 1 < total), constant(size, INT64))
+        b.store(stored, run, end - b.load(read, run))
     return [launch(b.kernel(), count_blocks(size, THREADS))]
 
 
@@ -175,5 +194,5 @@ def expand_selected(out: Spec, source: Spec, mask: Spec, rank: Spec) -> list[Dev
     return [launch(b.kernel(), count_blocks(size, THREADS))]
 
 
-__all__ = ["compact", "exclusive_sum", "expand_selected", "ranks", "sum_before_entries"]
+__all__ = ["compact", "exclusive_sum", "expand_selected", "ranks", "run_lengths", "sum_before_entries"]
 

@@ -118,6 +118,10 @@ class DeviceElementwise:
             square = self.graph.apply("mul", square, square) if exponent else square
         return result
 
+    def zeros(self, size: Any, dtype: Any = None) -> Value:
+        made: Value = self.full(tuple(size), 0, dtype)  # type: ignore[attr-defined]
+        return made
+
     # ----- reductions -----
 
     def aminmax(self, x: Value, dim: Any = None, keepdim: bool = False) -> tuple[Value, Value]:
