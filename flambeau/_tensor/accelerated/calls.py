@@ -105,6 +105,8 @@ rules: list[Any] = [None]
 
 def rule_of(function: Callable[..., Any], node: Any, g: Any, *rest: Any) -> Any:
     """A derivative rule, whose constants are made on the device of the gradient."""
+    if isinstance(node, OpNode) and node.op.name in fused_rules.OPERATORS and not grad_mode.get():
+        return _run_rule(fused_rules.run, node, g)
     table = rules[0]
     if table is None:
         return _run_rule(function, node, g, *rest)

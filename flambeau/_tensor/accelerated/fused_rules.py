@@ -60,6 +60,18 @@ _programs: OrderedDict[Any, _Rule | None] = OrderedDict()
 _of_runtime: list[Any] = [None]
 
 
+def run(node: OpNode, g: Any) -> Any:
+    """The gradients of a node's inputs by a program, or by operators of tensors.
+
+    Args:
+        node: of one of `OPERATORS`.
+        g: of its result.
+    """
+    unpacked = node.unpack(True) if node.plan.saves_tensors else []
+    found = gradients(node, g, unpacked)
+    return node.vjp(g, True, None, unpacked) if found is None else found
+
+
 def gradients(node: OpNode, g: Tensor, unpacked: Sequence[Any]) -> list[Any] | None:
     """The gradients of a node's inputs, None for those that need none; None where no program computes them.
 
@@ -221,4 +233,4 @@ def _strides(shape: Sequence[int], g: Tensor, arrays: Sequence[DeviceArray]) -> 
     return next(iter(steps))
 
 
-__all__ = ["OPERATORS", "gradients"]
+__all__ = ["OPERATORS", "gradients", "run"]
