@@ -11,6 +11,7 @@ from ...backends.compiled.updates import traced_update
 from ...backends.cuda_devices import current_runtime, strided_copies
 from ...backends.cuda_devices.array import DeviceArray
 from ...codegen.gpu import elementwise
+from ...dtypes import NARROW
 from ...engine.grad_mode import no_grad
 from ...runtime.launch import Spec
 from ..dispatch.handlers import handlers
@@ -53,7 +54,7 @@ def _launched(rule: Callable[..., None], tensors: tuple[Any, ...], scalars: tupl
     arrays = [x._array for x in tensors if x is not None]
     first = arrays[0]
     if any(each.__class__ is not DeviceArray or each.dtype != first.dtype or each.shape != first.shape
-           for each in arrays) or first.dtype.kind != "f" or not first.size:
+           for each in arrays) or (first.dtype.kind != "f" and first.dtype not in NARROW) or not first.size:
         return False
     if len({(id(each.memory), each.byte_offset) for each in arrays}) < len(arrays):
         return False

@@ -16,12 +16,15 @@ import numpy as np
 
 from ...codegen.scalar import scalar_ir
 from ...codegen.scalar.scalar_ir import Node
+from ...dtypes import NARROW
 from ...runtime import target, thread_pool
 from .elementwise import ElementwiseKernel
 from .tracing.declarations import Formula, FormulaCache
 from .tracing.namespace import FUNCTIONS
 from .tracing.scalars import Scalar, ScalarParameters
 from .tracing.symbolic_elements import SymbolicElement, Trace, binary
+
+FLOAT32 = np.dtype(np.float32)
 
 
 @cache
@@ -82,6 +85,22 @@ SYMBOLIC_OPERATIONS = SimpleNamespace(
     mul_=_in_place(lambda x, y: x * y), div_=_in_place(lambda x, y: x / y),
     maximum_=_in_place(FUNCTIONS["maximum"]), clamp_=_in_place(_clamp),
 )
+
+
+@cache
+def _rounding(dtype: np.dtype) -> SimpleNamespace:
+    """The operations, each of which computes in float32 and rounds its result to a narrow dtype, as operators do."""
+
+    def rounded(function: Callable[..., SymbolicElement]) -> Callable[..., SymbolicElement]:
+        def operate(x: SymbolicElement, *args: Any, **kwargs: Any) -> SymbolicElement:
+            result = function(x, *args, **kwargs)
+            if result.dtype == FLOAT32:
+                result.node = scalar_ir.cast(scalar_ir.cast(result.node, dtype), FLOAT32)
+            return result
+
+        return operate
+
+    return SimpleNamespace(**{name: rounded(function) for name, function in vars(SYMBOLIC_OPERATIONS).items()})
 
 
 class TracedUpdate:
@@ -165,11 +184,15 @@ def _traced(rule: Callable[..., None], dtype: np.dtype, count: int, missing: int
     parameters = ScalarParameters(names)
     trace = Trace(parameters, count)
     elements: list[SymbolicElement | None] = [trace.variable(i, dtype) for i in range(count)]
+    operations = SYMBOLIC_OPERATIONS
+    if dtype in NARROW:
+        operations = _rounding(dtype)
+        elements = [SymbolicElement(scalar_ir.cast(each.node, FLOAT32), trace) for each in elements if each is not None]
     for i in range(missing.bit_length()):
         if missing >> i & 1:
             elements.insert(i, None)
     initial = [None if element is None else element.node for element in elements]
-    rule(SYMBOLIC_OPERATIONS, *elements, *[
+    rule(operations, *elements, *[
         parameters.scalar(name, value) if value.__class__ is float or value.__class__ is int else value
         for name, value in zip(names, scalars, strict=True)])
     outputs: list[Node] = []

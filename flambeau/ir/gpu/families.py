@@ -16,7 +16,7 @@ from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Unsupported
 from ..kernels.families import KernelFamilies
-from . import device_kernels, library_convolutions, library_products
+from . import device_kernels, library_convolutions, library_products, narrow_products
 
 
 def _take(outputs: list[Spec], inputs: list[Spec], dim: int) -> list[DeviceLaunch]:
@@ -99,7 +99,8 @@ class GpuFamilies(KernelFamilies):
         found = library_products.launches(outputs, a, b, extras, epilogue, self.tf32) if self.library else None
         if found is not None:
             return found
-        return list(matmul.launches(outputs, a, b, extras, epilogue, self.tf32))
+        return list(matmul.launches(outputs, a, b, extras, narrow_products.epilogue_of_sums(epilogue, a, outputs[0]),
+                                    self.tf32))
 
     @staticmethod
     def convolution(kind: str, outputs: list[Spec], x: Spec, y: Spec, extras: list[Spec],

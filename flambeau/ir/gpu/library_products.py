@@ -9,7 +9,7 @@ import numpy as np
 
 from ...codegen.gpu import elementwise
 from ...codegen.gpu.launches import Argument, DeviceLaunch
-from ...codegen.scalar.scalar_ir import Node
+from ...codegen.scalar.scalar_ir import Node, topological_order
 from ...dtypes import NARROW
 from ...runtime.launch import Spec
 
@@ -56,12 +56,13 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
     (8, (False, False))
     """
     nodes, count = list(epilogue or ()), len(outputs)
-    plain = count == 1 and not extras and outputs[0].dtype == a.dtype and (not nodes or nodes[0].op == "input" or (
-        nodes[0].op == "cast" and nodes[0].args[0].op == "input" and nodes[0].dtype == a.dtype))
     sums = np.dtype(np.float32) if a.dtype in NARROW else a.dtype
+    plain = count == 1 and not extras and outputs[0].dtype in (a.dtype, sums) and (
+        not nodes or nodes[0].op == "input" or (
+            nodes[0].op == "cast" and nodes[0].args[0].op == "input" and nodes[0].args[0].dtype == sums))
     if not plain and (a.shape[-1] < _DEEP or not nodes):
         return None
-    target = outputs[0] if plain else Spec.dense(outputs[0].shape, sums)
+    target = outputs[0] if plain else Spec.dense(outputs[0].shape, _product_dtype(nodes) or sums)
     matrices = [_matrices(each) for each in (target, a, b)]
     batch = target.shape[0] if len(target.shape) == 3 else 1
     if any(each is None for each in matrices) or len({len(each.shape) for each in (target, a, b)}) != 1 or (
@@ -70,7 +71,7 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
     out, x, y = (each for each in matrices if each is not None)
     if out[0]:
         return None
-    scratch = 0 if plain else target.size * sums.itemsize
+    scratch = 0 if plain else target.size * target.dtype.itemsize
     place = count + 2 + len(extras)
     made: list[Any] = [ProductLaunch(0 if plain else place, count, count + 1, target.dtype, a.dtype, a.shape[-2],
                                      b.shape[-1], a.shape[-1], (x[0], y[0]), (x[1], y[1], out[1]),
@@ -79,6 +80,14 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
         operands = [*range(count), place, *range(count + 2, place)]
         made += [_with_operands(each, operands) for each in elementwise.launches(nodes, outputs, [target, *extras])]
     return made
+
+
+def _product_dtype(nodes: Sequence[Node]) -> np.dtype | None:
+    """The dtype in which an epilogue reads the product; None where it does not."""
+    for node in topological_order(nodes):
+        if node.op == "input" and node.const == 0:
+            return np.dtype(node.dtype)
+    return None
 
 
 def _with_operands(launch: DeviceLaunch, operands: Sequence[int]) -> DeviceLaunch:

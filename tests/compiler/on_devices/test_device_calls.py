@@ -160,14 +160,15 @@ def test_narrow_products_and_attention(causal):
             torch.testing.assert_close(b.cpu(), a, rtol=6e-2, atol=6e-2)
 
 
-def test_a_language_model_in_bfloat16_is_one_program(monkeypatch):
+@pytest.mark.parametrize("on_cupy", [False, True])
+def test_a_language_model_in_bfloat16_is_one_program(monkeypatch, on_cupy):
     losses, original = [], torch.compile
     for compiles in (False, True):
-        with torch.testing.fake_cuda():
+        with cupy_devices() if on_cupy else torch.testing.fake_cuda():
             made: list[Any] = []
             monkeypatch.setattr(torch, "compile", lambda f, made=made: made.append(
                 original(f, fullgraph=True)) or made[0])
-            run = training_step(torch, compiles, True)
+            run = training_step(torch, compiles, True, "cuda")
             losses.append([run().item() for _ in range(3)])
     assert losses[1] == pytest.approx(losses[0], rel=5e-3)
     assert losses[1][-1] < losses[1][0]
