@@ -27,6 +27,7 @@ _SEEN = object()
 class _Fixed(NamedTuple):
     """A block of memory that a graph uses without keeping it from being freed: whoever replays it has the memory."""
 
+    device: Any
     segment: Any
     offset: int
     nbytes: int
@@ -108,8 +109,9 @@ class LoadedProgram:
             runtime.launch(self.name, device, reads, writes, lambda: self._start(launches, table))
         else:
             if graph is _SEEN:
-                graph = self._capture(launches, [(_Fixed(memory.segment, memory.offset, memory.nbytes), offset)
-                                                 for memory, offset in table])
+                graph = self._capture(launches, [
+                    (_Fixed(memory.device, memory.segment, memory.offset, memory.nbytes), offset)
+                    for memory, offset in table])
             runtime.launch(self.name, device, reads, writes, lambda: runtime.replay(device, stream, graph))
         self._graphs[key] = graph
         if len(self._graphs) > _MOST_GRAPHS:
