@@ -40,15 +40,12 @@ class DeviceArray(ndarray):
     def memory(self) -> Any:
         """The block of memory that the elements are in."""
         whole: Any = self
-        while True:
+        while True:  # through arrays, and the objects in between of NumPy's `as_strided`
             base = whole.base
-            if base.__class__ is not DeviceArray:
-                if base.__class__ is DeviceMemory:
-                    return base
-                inner = getattr(base, "base", None)  # the object in between of NumPy's `as_strided`
-                if not isinstance(inner, ndarray):
-                    return whole._memory
-                base = inner
+            if base.__class__ is DeviceMemory:
+                return base
+            if not hasattr(base, "base"):
+                return whole._memory
             whole = base
 
     @property

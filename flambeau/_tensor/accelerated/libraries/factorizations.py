@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.cuda_devices import current_runtime
-from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.array import DeviceArray, device_array
 from ....backends.cuda_devices.strided_copies import start
 from ....codegen.gpu.coordinates import coordinates
 from ....codegen.gpu.kernel_ir import Kernel, KernelBuilder
@@ -89,11 +89,8 @@ def lu_unpack(xp: DeviceNamespace, lu: DeviceArray, pivots: DeviceArray, unpack_
 
 def _diagonal(a: DeviceArray) -> DeviceArray:
     """The diagonals of matrices, a view."""
-    base: Any = a
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    return np.ndarray.__new__(DeviceArray, (*a.shape[:-2], min(a.shape[-2:])), a.dtype, base, a.byte_offset,
-                              (*a.strides[:-2], a.strides[-2] + a.strides[-1]))
+    return device_array(a.memory, (*a.shape[:-2], min(a.shape[-2:])), a.dtype,
+                        (*a.strides[:-2], a.strides[-2] + a.strides[-1]), a.byte_offset)
 
 
 def _permutation_matrices(xp: DeviceNamespace, pivots: DeviceArray, lead: tuple[int, ...], m: int,

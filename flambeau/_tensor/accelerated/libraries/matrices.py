@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.cuda_devices import current_runtime
-from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.array import DeviceArray, device_array
 from .namespace import DeviceNamespace
 
 INT32 = np.dtype(np.int32)
@@ -32,11 +32,7 @@ def split(a: DeviceArray, shape: Sequence[int]) -> DeviceArray:
     for n in reversed(lead):
         strides.append(step)
         step *= max(n, 1)
-    base: Any = a
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    return np.ndarray.__new__(DeviceArray, tuple(shape), a.dtype, base, a.byte_offset,
-                              (*reversed(strides), *a.strides[1:]))
+    return device_array(a.memory, shape, a.dtype, (*reversed(strides), *a.strides[1:]), a.byte_offset)
 
 
 def vectors(xp: DeviceNamespace, lead: Sequence[int], n: int, dtype: np.dtype) -> DeviceArray:

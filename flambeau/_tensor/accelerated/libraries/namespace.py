@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.cuda_devices import current_runtime
-from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.array import DeviceArray, device_array
 from ....backends.cuda_devices.strided_copies import start
 from ....codegen.gpu import elementwise
 from ....codegen.scalar.scalar_ir import constant, variable
@@ -123,10 +123,7 @@ class DeviceNamespace:
 def parts(a: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
     """The real and the imaginary parts of complex numbers, views."""
     kind, size = np.dtype(a.dtype.char.lower()), a.itemsize // 2
-    base: Any = a
-    while isinstance(base.base, np.ndarray):
-        base = base.base
-    real, imaginary = (np.ndarray.__new__(DeviceArray, a.shape, kind, base, a.byte_offset + offset, a.strides)
+    real, imaginary = (device_array(a.memory, a.shape, kind, a.strides, a.byte_offset + offset)
                        for offset in (0, size))
     return real, imaginary
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.cuda_devices import current_runtime
-from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.array import DeviceArray, device_array
 from ....dtypes import of
 from ....shapes import are_vectors
 from .factorizations import lu_factor
@@ -20,12 +20,8 @@ def _identity(xp: DeviceNamespace, count: int, n: int, dtype: np.dtype) -> Devic
     """Identities, (batch, n, n) and column-major."""
     made = new_column_major(xp, count, n, n, dtype)
     xp.fill(made, 0)
-    base: Any = made
-    while isinstance(base.base, np.ndarray):
-        base = base.base
     size = dtype.itemsize
-    xp.fill(np.ndarray.__new__(DeviceArray, (count, n), dtype, base, made.byte_offset, (n * n * size, (n + 1) * size)),
-            1)
+    xp.fill(device_array(made.memory, (count, n), dtype, (n * n * size, (n + 1) * size), made.byte_offset), 1)
     return made
 
 
