@@ -65,6 +65,8 @@ def blockwise_with_single(single: Callable[..., Array] | None, few: Callable[[fl
 
 
 def _run(function: Callable[..., Array], arrays: tuple[Array, ...]) -> Array:
+    if not isinstance(arrays[0], np.ndarray):  # an expression of a GPU's kernel, in float64
+        return function(*arrays)
     dtype = arrays[0].dtype
     if dtype in dtypes.NARROW:
         return dtypes.cast(_run(function, tuple(map(dtypes.widen, arrays))), dtype)

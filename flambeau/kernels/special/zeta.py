@@ -64,7 +64,7 @@ def zeta(s: Array, q: Array) -> Array:
     wrong = np.isnan(s) | np.isnan(q) | (s < 1) | (s > 1) & negative & ~integer & (s != np.floor(s))
     infinite_order = np.isinf(s) & (s > 0) & ~pole
     plain = ~(pole | wrong | infinite_order | np.isinf(q))
-    out = np.full(s.shape, np.nan)
+    out = np.full_like(s, np.nan)
     out[pole] = np.inf
     out[wrong] = np.nan
     if infinite_order.any():
@@ -79,8 +79,12 @@ def polygamma(n: int, x: Array) -> Array:
     """The n-th derivative of digamma, n >= 1: ``(-1)^(n+1) n! zeta(n + 1, x)``."""
     if n == 1:
         return trigamma(x)
-    scale = (float(factorial(n)) if n <= 170 else np.inf) * (1.0 if n % 2 else -1.0)
-    return _scaled_zeta(x, np.asarray(n + 1.0), np.asarray(scale))
+    return _scaled_zeta(x, np.asarray(n + 1.0), np.asarray(polygamma_scale(n)))
+
+
+def polygamma_scale(n: int) -> float:
+    """``(-1)^(n+1) n!``."""
+    return (float(factorial(n)) if n <= 170 else np.inf) * (1.0 if n % 2 else -1.0)
 
 
 @blockwise
