@@ -74,8 +74,6 @@ def test_errors(tmp_path):
     graph.enable_debug_mode()
     with torch.cuda.graph(graph):
         y = x + 1
-        with pytest.raises(NotImplementedError, match="random numbers in a CUDA graph"):
-            torch.rand(2, device="cuda")
     graph.replay()
     assert y.tolist() == [2, 2]
     graph.debug_dump(str(tmp_path / "graph.dot"))

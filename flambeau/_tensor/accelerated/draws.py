@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...backends.cuda_devices import current_runtime
+from ...backends.cuda_devices.array import DeviceArray
 from ...devices import device
+from ...dtypes import NARROW
 from ...engine.grad_mode import grad_mode, no_grad
 from ...engine.nodes.node import Node, next_number
 from ...engine.tensor_interface import layer
+from ...kernels.memory_format import is_dense
 from ..dispatch.handlers import handlers
 from ..tensor import Tensor, wrap
+from . import sampling
 from .calls import HANDLERS, Implementation
-from .execution import as_device_tensors, kernel_view, launch, on_device
+from .execution import on_device
+from .factories import normal_of_size
 from .generators import check_generator, default_generator
-from .transfers import host_array
 
 
 def _fill(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -26,11 +29,6 @@ def _fill(implementation: Implementation, on: device | None, args: tuple[Any, ..
     return implementation(*args, **{**kwargs, "generator": default_generator(x._device.index)})
 
 
-def _on_host(x: Any) -> Any:
-    """A value with a copy in the host's memory in place of a tensor in the device's."""
-    return wrap(host_array(x)) if on_device(x) else x
-
-
 def _sample(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of tensors of parameters: its numbers are drawn by the generator of their device."""
     if on is None:
@@ -40,19 +38,40 @@ def _sample(implementation: Implementation, on: device | None, args: tuple[Any, 
     out = given.pop("out", None)
     if given.get("generator") is None and not any(hasattr(x, "get_offset") for x in args):
         given["generator"] = default_generator(on.index)
-    show = kernel_view if current_runtime().computes_on_host else _on_host
-    operands = [show(x) for x in args]
-    result = launch("sample", on, [*args, *kwargs.values()], lambda: implementation(
-        *operands, **{name: show(value) for name, value in given.items()}))
-    made = as_device_tensors([result], on, args)[0]
-    differentiable = next((x for x in args if isinstance(x, Tensor) and x._requires_grad), None)
-    if differentiable is not None and grad_mode.get() and made._array.dtype.kind in "fV":
-        made = made + 0 * differentiable
+    made = implementation(*args, **given)
     if out is not None:
         if out._array.shape != made._array.shape:
             out.resize_(made._array.shape)
         return out.copy_(made)
     return made
+
+
+def _normal(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`normal`, of tensors of parameters, or of a size."""
+    if any(isinstance(x, Tensor) for x in (*args[:2], kwargs.get("mean"), kwargs.get("std"))):
+        return _sample(implementation, on, args, kwargs)
+    return normal_of_size(implementation, on, args, kwargs)
+
+
+def _bernoulli(implementation: Implementation, on: device | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`bernoulli`, of the probabilities in a tensor or of one number, `p`."""
+    p = kwargs.get("p", args[1] if len(args) > 1 else None)
+    if on is None or p is None:
+        return _sample(implementation, on, args, kwargs)
+    filled = layer.functions.empty_like(args[0]).bernoulli_(p, generator=kwargs.get("generator"))
+    out = kwargs.get("out")
+    return filled if out is None else out.copy_(filled)
+
+
+def sample(name: str, generator: Any, args: tuple[Any, ...]) -> Any:
+    """Samples of a device's generator: what is drawn later (`drawing.Draw`), or an array in the device's memory.
+
+    Args:
+        name: of the function in `kernels.random`.
+        args: its arguments after the engine; arrays are in the device's memory.
+    """
+    with no_grad():
+        return sampling.SAMPLES[name](generator, *args)
 
 
 class NativeDropoutBackward0(Node):
@@ -74,13 +93,12 @@ class NativeDropoutBackward0(Node):
         return (scaled if tensors else scaled._array,)
 
 
-def _vector_size(x: Tensor) -> int:
+def _vector_size(a: DeviceArray) -> int:
     """The elements that a thread of PyTorch's kernel loads at once."""
-    a = x._array
-    if not a.flags.c_contiguous:
+    if not is_dense(a):
         return 1
     size = 16 // a.itemsize if a.itemsize < 4 else 4
-    pointer = HANDLERS["torch.Tensor.data_ptr"](None, None, (x,), {})  # type: ignore[arg-type]
+    pointer = HANDLERS["torch.Tensor.data_ptr"](None, None, (wrap(a),), {})  # type: ignore[arg-type]
     while size > 1 and (a.size % size or pointer % (size * a.itemsize)):
         size //= 2
     return size
@@ -91,35 +109,51 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     Args:
         p: the probability to set an element to zero, in (0, 1).
+
+    Raises:
+        NotImplementedError: the dtype is not floating (PyTorch's text).
     """
-    on = x._device
+    a: Any = x._array
+    if a.dtype.kind != "f" and a.dtype not in NARROW:
+        raise NotImplementedError(f"\"fused_dropout\" not implemented for '{x.dtype.scalar_name}'")
     keep = 1 - p
-    engine = default_generator(on.index).engine
-    scale = 1 / keep
-    drawn = engine.dropout(x._array.size, keep, _vector_size(x)).reshape(x._array.shape)
-    kept = wrap(current_runtime().upload(drawn, on.index, blocking=False))
+    vector = _vector_size(a)
     with no_grad():
-        out = x.detach() * kept * scale
+        ordered = a if vector > 1 or a.flags.c_contiguous else x.detach().contiguous()._array
+        made, mask = sampling.dropped(default_generator(x._device.index), ordered, keep, vector)
+        out, kept = wrap(made), wrap(mask)
+        if ordered is not a and is_dense(a):
+            out = layer.functions.empty_like(x.detach()).copy_(out)
     if grad_mode.get() and x._requires_grad:
-        out._requires_grad, out._node, out._output_nr = True, NativeDropoutBackward0(x, kept, scale), 0
+        out._requires_grad, out._node, out._output_nr = True, NativeDropoutBackward0(x, kept, 1 / keep), 0
     return out
 
 
-def host_parameters(generator: Any, x: Tensor) -> tuple[Any, Any]:
-    """A generator, or the default one of a tensor's device, and the tensor's elements in the host's memory."""
+def generator_of(generator: Any, x: Tensor) -> Any:
+    """The generator that draws for a tensor: a given one, or the default one of its device; None: of the CPU."""
     if not on_device(x):
-        return generator, x._array
+        return generator
     check_generator(generator, x._device)
-    return default_generator(x._device.index) if generator is None else generator, host_array(x)
+    return default_generator(x._device.index) if generator is None else generator
 
 
-handlers.host_parameters = host_parameters
+def rrelu_slopes(generator: Any, x: Tensor, lower: float, upper: float) -> Tensor:
+    """The slopes of `rrelu` in training, 1 for positive elements."""
+    with no_grad():
+        a: Any = x._array
+        made: Tensor = wrap(sampling.rrelu_slopes(generator_of(generator, x), a, lower, upper))
+    return made
+
+
+handlers.generator_of, handlers.sample_on_device = generator_of, sample
+handlers.rrelu_slopes_on_device = rrelu_slopes
 HANDLERS.update({
     **{f"torch.Tensor.{name}": _fill for name in ("uniform_", "normal_", "bernoulli_", "exponential_", "random_",
                                                   "cauchy_", "geometric_", "log_normal_")},
-    **{f"{space}.{name}": _sample for space in ("torch", "torch.Tensor") for name in (
-        "bernoulli", "multinomial")},
+    **{f"{space}.{name}": handler for space in ("torch", "torch.Tensor") for name, handler in (
+        ("bernoulli", _bernoulli), ("multinomial", _sample))},
     **{f"torch.{name}": _sample for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet")},
+    "torch.normal": _normal,
 })
 handlers.dropout_on_device = dropout
 

@@ -29,6 +29,7 @@ from ..overriding.dispatch import no_dispatch
 from ..overriding.dispatched import DATA_DEPENDENT
 from ..tensor import INFERENCE, Tensor, wrap
 from .computing import call, compute, compute_inplace, device_arrays
+from .drawing import Draw
 from .placement import check_placement, is_elsewhere
 
 
@@ -188,6 +189,10 @@ def write_on_device(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Ca
     on = check_placement(op, inputs, params, target=inputs[0])
 
     def write() -> None:
+        values = params.get("values")
+        if values.__class__ is Draw:
+            values.into(inputs[0]._array)
+            return
         operands, given = kernel_view(list(inputs)), {name: kernel_view(value) for name, value in params.items()}
         runtime = current_runtime()
         try:

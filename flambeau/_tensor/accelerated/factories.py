@@ -186,6 +186,7 @@ def like_on_device(input: Tensor, fill: Any, dtype: Any, device: Any, requires_g
     return finished(made, requires_grad)
 
 
+normal_of_size = _factory("normal", draws=True)
 handlers.like_on_device, handlers.uninitialised = like_on_device, uninitialised
 HANDLERS.update({
     **{f"torch.{name}": _factory(name, fill=fill) for name, fill in (("zeros", 0), ("ones", 1))},
@@ -206,4 +207,4 @@ HANDLERS.update({
     "torch.tensor": _tensor, "torch.as_tensor": _as_tensor, "torch.asarray": _as_tensor,
 })
 
-__all__ = ["finished", "target_of"]
+__all__ = ["finished", "normal_of_size", "target_of"]

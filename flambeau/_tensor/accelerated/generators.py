@@ -10,8 +10,6 @@ from ...kernels.philox import PhiloxEngine
 from ..creation import random
 from ..creation.random import Generator
 
-#: how many CUDA graphs are being captured: their random numbers would be the same in each replay, so none are drawn
-generators_in_graphs = [0]
 _defaults: list[Generator] = []
 _of_runtime: list[Any] = [None]  # [the runtime whose generators they are]
 
@@ -41,9 +39,6 @@ def _made() -> list[Generator]:
 
 def default_generator(index: int | None) -> Generator:
     """The default generator of a device."""
-    if generators_in_graphs[0]:
-        raise NotImplementedError("random numbers in a CUDA graph: they are drawn when the graph is captured, so each "
-                                  "replay would have the same. Draw them outside, into a tensor that the graph reads")
     return _made()[index or 0]
 
 
@@ -76,4 +71,4 @@ random.engine_of_device[0] = engine_of
 random.device_generators[0] = default_generators
 random.generator_for_device[0] = generator_for
 
-__all__ = ["check_generator", "default_generator", "default_generators", "generators_in_graphs"]
+__all__ = ["check_generator", "default_generator", "default_generators"]

@@ -353,22 +353,10 @@ def _sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
     """Call a sampling kernel, with memory from the caching allocator for large results."""
     engine = _engine(generator)
     if generator is not None and generator._philox:
-        return _sample_on_device(kernel.__name__, engine, args)
+        return handlers.sample_on_device(kernel.__name__, generator, args)
     if args[0].__class__ is int and args[0] < _SMALL:  # a number of samples
         return kernel(engine, *args)
     return run_in_quiet(kernel, (engine, *args)) if LARGE_SEEN[0] and not special[0] else kernel(engine, *args)
-
-
-def _sample_on_device(name: str, engine: Any, args: tuple[Any, ...]) -> Any:
-    """The samples of a CUDA device's generator, in the dtype of the result."""
-    draw = getattr(engine, name, None)
-    if draw is None:  # the numbers are those of a generator of the CPU that the device's one seeds
-        seeded_engine = kernels.Engine()
-        seeded_engine.seed(int(engine.words(0, engine.advance(4), 0)[0]))
-        return getattr(kernels, name)(seeded_engine, *args)
-    dtype = next((x for x in args if isinstance(x, np.dtype)), None)
-    result = draw(*args)
-    return result if dtype is None else dtypes.cast(result, dtype)
 
 
 def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool, called: str = "") -> Tensor:
@@ -633,6 +621,8 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
     contiguous = (a if over else empty).flags.c_contiguous
     with _lock:
         stream = sampler(a.size, contiguous)
+    if stream.__class__ is not np.ndarray:  # of a device's generator
+        return stream if over else stream.placed(empty)
     result = stream.reshape(a.shape) if contiguous else kernels.place(stream, empty)
     return result if is_row_major else with_preserved_strides(result, a)
 
@@ -833,9 +823,10 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 
 def _generator_and_array(generator: Generator | None, input: Tensor) -> tuple[Generator | None, np.ndarray]:
-    """The generator that draws for a tensor, None for the default one, and its elements, on the host."""
-    return (generator, _own_part(input)._array) if not device_memory.count else handlers.host_parameters(
-        generator, input)
+    """The generator that draws for a tensor, None for the CPU's default one, and its elements."""
+    if device_memory.count:
+        generator = handlers.generator_of(generator, input)
+    return generator, _own_part(input)._array
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:

@@ -27,7 +27,10 @@ class Handlers:
     copy_between_devices: Callable[..., None]  # the same in place
     download: Callable[..., Any]  # the array of a tensor's elements in the host's memory
     kernel_view: Callable[..., Any]  # a tensor as kernels see it (`accelerated.execution`)
-    host_parameters: Callable[..., Any]  # a generator, or that of the tensor's device, and its elements on the host
+    # a generator, or that of the tensor's device; samples of a device's generator (`accelerated.draws`)
+    generator_of: Callable[..., Any]
+    sample_on_device: Callable[..., Any]
+    rrelu_slopes_on_device: Callable[..., Any]  # a generator or None, input, lower and upper bound -> the slopes
     stand_in: Callable[..., Any]  # a tensor's array, or one of the host with its layout
     as_launch: Callable[..., Any]  # a function of arrays as one launch, which writes to some of its arguments
     write_out_on_device: Callable[..., None]  # a result into an `out=` tensor, of which one is on a device

@@ -114,13 +114,13 @@ def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool, gene
         notify_read(input, "rrelu in training")
         if active_levels():
             raise RuntimeError("vmap: we do not yet support aten::rrelu. Please file an issue")
+    if input._device is not CPU:
+        return handlers.rrelu_slopes_on_device(generator, input, lower, upper)
     slopes = np.ones(a.shape, np.float64)
-    nonpositive = dtypes.widen(host_elements(input)) <= 0
-    samples = empty(int(nonpositive.sum()), dtype=dtypes.float64, device=input._device).uniform_(
-        lower, upper, generator=generator)
-    slopes[nonpositive] = host_elements(samples)
-    noise: Tensor = wrap(dtypes.cast(slopes, a.dtype))
-    return noise if input._device is CPU else handlers.transfer(noise, input._device)
+    nonpositive = dtypes.widen(a) <= 0
+    samples = empty(int(nonpositive.sum()), dtype=dtypes.float64).uniform_(lower, upper, generator=generator)
+    slopes[nonpositive] = samples._array
+    return wrap(dtypes.cast(slopes, a.dtype))
 
 
 def _bounds(*bounds: Any) -> tuple[float, ...]:

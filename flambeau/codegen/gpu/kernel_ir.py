@@ -45,6 +45,7 @@ from .statements import (
     SetLocal,
     Shuffle,
     Store,
+    While,
 )
 
 INT32 = np.dtype(np.int32)
@@ -259,6 +260,16 @@ class KernelBuilder:
         yield index
         body = self._bodies.pop()
         self._add(Loop(index, first, end, by, body))
+
+    @contextmanager
+    def loop_while(self, going: Local) -> Iterator[None]:
+        """A loop that runs as long as a local variable of bool is true."""
+        if going.dtype != scalar_ir.BOOL:
+            raise TypeError(f"a loop while a variable of {going.dtype} is true")
+        self._bodies.append([])
+        yield
+        body = self._bodies.pop()
+        self._add(While(going, body))
 
     @contextmanager
     def when(self, condition: Node) -> Iterator[None]:

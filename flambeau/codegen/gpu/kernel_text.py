@@ -53,7 +53,7 @@ class _Writer:
             elif not node.args:
                 texts[node] = repr(node)
             else:
-                op = f"cast[{dtype_name(node.dtype)}]" if node.op == "cast" else node.op
+                op = f"{node.op}[{dtype_name(node.dtype)}]" if node.op in ("cast", "bitcast") else node.op
                 arguments = ", ".join(texts[arg] for arg in node.args)
                 texts[node] = f"{op}({arguments})"
                 if node in self.shared:

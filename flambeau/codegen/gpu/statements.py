@@ -195,6 +195,21 @@ class Loop(NamedTuple):
         return f"for {self.counter} in {text(self.start)}, {text(self.stop)}, {text(self.step)}"
 
 
+class While(NamedTuple):
+    """Run the body as long as a local variable is true, which the body sets."""
+
+    going: Local
+    body: list[Any]
+
+    def expressions(self) -> tuple[Node, ...]:
+        """The expressions that are evaluated."""
+        return ()
+
+    def line(self, text: Text) -> str:
+        """The head as text."""
+        return f"while {self.going}"
+
+
 class If(NamedTuple):
     """Run the body where the condition holds."""
 
@@ -230,4 +245,4 @@ class Mma(NamedTuple):
 
 
 __all__ = ["Atomic", "Barrier", "Buffer", "GetLocal", "If", "Load", "Local", "Loop", "Mma", "SetLocal", "Shuffle",
-           "Store"]
+           "Store", "While"]

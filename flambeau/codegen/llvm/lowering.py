@@ -238,6 +238,8 @@ def _operation(builder: ir.IRBuilder, node: Node, args: list[Any], lanes: int) -
         return _divide(builder, node, *args)
     if op == "cast":
         return _cast(builder, node, args[0], lanes)
+    if op == "bitcast":
+        return builder.bitcast(args[0], value_type(node.dtype, lanes))
     x = args[0]
     if op == "neg":
         return builder.fneg(x) if floating else builder.sub(constant(0, x.type), x)

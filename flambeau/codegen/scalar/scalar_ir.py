@@ -37,6 +37,9 @@ TRANSCENDENTAL = {
 }
 #: the same, for float32 only: the Box-Muller transform (`math.box_muller`), erf from an exponential (`erf_from_exp`)
 FLOAT32_ONLY = {"normal_radius": 1, "normal_sine": 1, "normal_cosine": 1, "erf_from_exp": 2}
+#: approximations in one instruction of NVIDIA's GPUs, and a product and sum rounded down; no other processor has them
+DEVICE_ONLY = {"exp2_approx": 1, "log2_approx": 1, "sin_approx": 1, "cos_approx": 1, "recip_approx": 1,
+               "rsqrt_approx": 1, "div_approx": 2, "fma_down": 3}
 FLOATING = {"sqrt": 1, "rsqrt": 1, "recip": 1, "floor": 1, "ceil": 1, "trunc": 1, "round": 1, "fma": 3,
             "copysign": 2} | TRANSCENDENTAL | FLOAT32_ONLY
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "div": 2, "neg": 1, "abs": 1, "minimum": 2, "maximum": 2, "fmin": 2,
@@ -73,7 +76,7 @@ class Node:
             return f"x{self.const}"
         if self.op == "constant":
             return repr(self.value)
-        name = f"cast[{self.dtype}]" if self.op == "cast" else self.op
+        name = f"{self.op}[{self.dtype}]" if self.op in ("cast", "bitcast") else self.op
         return f"{name}({', '.join(map(repr, self.args))})"
 
     def __reduce__(self) -> tuple:
@@ -213,6 +216,18 @@ def cast(x: Node, dtype: np.dtype | str | type) -> Node:
     return make("cast", (x,), kind)
 
 
+def bitcast(x: Node, dtype: np.dtype | str | type) -> Node:
+    """The bits of `x` as another dtype of the same size.
+
+    Raises:
+        TypeError: the sizes differ.
+    """
+    kind = np.dtype(dtype)
+    if kind.itemsize != x.dtype.itemsize or BOOL in (kind, x.dtype):
+        raise TypeError(f"the bits of {x.dtype} as {kind}")
+    return x if kind == x.dtype else make("bitcast", (x,), kind)
+
+
 def to_opmath(x: Node) -> Node:
     """`x`, cast to float32 if it is float16 or bfloat16."""
     return cast(x, FLOAT32) if x.dtype in NARROW else x
@@ -249,14 +264,15 @@ def apply(op: str, *values: Operand) -> Node:
     """
     if op in COMPARISON:
         return compare(op, *values)
-    arity = ARITHMETIC.get(op) or FLOATING.get(op) or BITWISE.get(op)
+    arity = ARITHMETIC.get(op) or FLOATING.get(op) or BITWISE.get(op) or DEVICE_ONLY.get(op)
     if arity is None:
         raise TypeError(f"unknown operation {op!r}")
     if arity != len(values):
         raise TypeError(f"{op} takes {arity} operands, not {len(values)}")
     nodes = operands(*values)
     kind = nodes[0].dtype.kind
-    if (op in FLOATING and kind != "f") or (op in BITWISE and kind == "f") or (op in ARITHMETIC and kind == "b"):
+    is_floating = op in FLOATING or op in DEVICE_ONLY
+    if (is_floating and kind != "f") or (op in BITWISE and kind == "f") or (op in ARITHMETIC and kind == "b"):
         raise TypeError(f"{op} of {nodes[0].dtype}")
     return make(op, nodes, nodes[0].dtype)
 

@@ -6,7 +6,8 @@ import gc
 import itertools
 from typing import Any
 
-from ..._tensor.accelerated.generators import generators_in_graphs
+from ..._tensor.accelerated import graph_draws
+from ..._tensor.accelerated.generators import default_generator
 from ...backends.cuda_devices import current_runtime
 from .streams import Stream, stream
 
@@ -51,6 +52,12 @@ class CUDAGraph:
         self._place: tuple[int, int] | None = None
         self._runtime: Any = None
         self._is_debugged = False
+        self._generators: list[Any] = []  # those that are registered besides the default one
+        self._draws: list[Any] = []  # what the graph draws from generators
+
+    def register_generator_state(self, generator: Any) -> None:
+        """Let a generator's numbers be drawn anew by each replay, as those of the device's default generator are."""
+        self._generators.append(generator)
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", check_input_liveness: bool = False
                       ) -> None:
@@ -79,7 +86,8 @@ class CUDAGraph:
         self._pool = graph_pool_handle() if pool is None else tuple(pool)
         runtime.pools[device, number] = -self._pool[1]
         runtime.allocators[device].kept[-self._pool[1]] += 1
-        generators_in_graphs[0] += 1
+        self._draws = graph_draws.begin({id(each): each for each in (
+            default_generator(device), *self._generators)}.values())
         runtime.begin_capture(device, number)
 
     def capture_end(self) -> None:
@@ -93,7 +101,7 @@ class CUDAGraph:
             raise RuntimeError("capture_end() called before capture_begin().")
         place = self._place
         del self._runtime.pools[place]
-        generators_in_graphs[0] -= 1
+        self._draws = graph_draws.end(self._draws)
         try:
             self._graph = self._runtime.end_capture(*place)
         except RuntimeError:
@@ -115,6 +123,8 @@ class CUDAGraph:
         if self._graph is None or self._place is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         device = self._place[0]
+        for each in self._draws:
+            each.before_replay()
         self._runtime.replay(device, self._runtime.current_stream(device), self._graph)
 
     def reset(self) -> None:

@@ -88,12 +88,7 @@ def binomial(engine: Engine, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
     Returns:
         the broadcast shape, that dtype.
     """
-    for name, given in (("count", count), ("prob", prob)):
-        if given.dtype not in FLOATS:
-            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: "
-                             f"{scalar_name(given.dtype)}")
-    if count.dtype != prob.dtype:
-        raise RuntimeError(f"Found dtype {scalar_name(prob.dtype)} but expected {scalar_name(count.dtype)}")
+    check_binomial(count, prob)
     require("binomial_cpu", count.dtype, _FULL)
     count, prob = np.broadcast_arrays(count, prob)
     shape, number = count.shape, count.dtype.type
@@ -111,6 +106,21 @@ def binomial(engine: Engine, count: np.ndarray, prob: np.ndarray) -> np.ndarray:
             else:
                 out[i] = np.nan
     return out.reshape(shape)
+
+
+def check_binomial(count: np.ndarray, prob: np.ndarray) -> None:
+    """Check the dtypes of trials and probabilities.
+
+    Raises:
+        ValueError: one is not floating.
+        RuntimeError: they differ.
+    """
+    for name, given in (("count", count), ("prob", prob)):
+        if given.dtype not in FLOATS:
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: "
+                             f"{scalar_name(given.dtype)}")
+    if count.dtype != prob.dtype:
+        raise RuntimeError(f"Found dtype {scalar_name(prob.dtype)} but expected {scalar_name(count.dtype)}")
 
 
 def _successes(n: np.floating, p: np.floating, take: Callable[[], float]) -> float:

@@ -124,6 +124,21 @@ def multinomial(engine: Engine, weights: np.ndarray, n: int, replacement: bool =
     Raises:
         RuntimeError: invalid weights, or more samples than categories without replacement.
     """
+    check_multinomial(weights, n, replacement)
+    categories = weights.shape[-1]
+    rows = weights.reshape(-1, categories)
+    if rows.size == 0:
+        return np.empty((*weights.shape[:-1], n), np.int64)
+    chosen = (_with_replacement if replacement and n > 1 else _without_replacement)(engine, rows, n)
+    return chosen.reshape(*weights.shape[:-1], n)
+
+
+def check_multinomial(weights: np.ndarray, n: int, replacement: bool) -> None:
+    """Check the shape and dtype of weights, and the number of samples.
+
+    Raises:
+        RuntimeError: there are no such samples (PyTorch's texts).
+    """
     if weights.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if weights.dtype not in FLOATS:
@@ -136,11 +151,6 @@ def multinomial(engine: Engine, weights: np.ndarray, n: int, replacement: bool =
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if categories > 1 << 24:
         raise RuntimeError("number of categories cannot exceed 2^24")
-    rows = weights.reshape(-1, categories)
-    if rows.size == 0:
-        return np.empty((*weights.shape[:-1], n), np.int64)
-    chosen = (_with_replacement if replacement and n > 1 else _without_replacement)(engine, rows, n)
-    return chosen.reshape(*weights.shape[:-1], n)
 
 
 def _without_replacement(engine: Engine, rows: np.ndarray, n: int) -> np.ndarray:

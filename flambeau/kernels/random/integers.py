@@ -39,6 +39,20 @@ def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None,
     dtype = np.dtype(dtype)
     if low is None and high is None:
         return _full_range(engine, n, dtype)
+    if low is not None and int(low) == _LOWEST and high is None:
+        return _all_64_bits(engine, n, dtype)
+    low, size = integer_bounds(dtype, low, high)
+    if n == 0:
+        return np.empty(0, dtype)
+    return _remainders(engine, n, size & 0xFFFF_FFFF_FFFF_FFFF, low, dtype)
+
+
+def integer_bounds(dtype: np.dtype, low: int | None, high: int | None) -> tuple[int, int]:
+    """The lowest of the integers that `random_` draws, and their number; 2**64 from 0 on stand for all int64.
+
+    Raises:
+        RuntimeError: the range is empty or `dtype` cannot hold it.
+    """
     low = 0 if low is None else int(low)
     for bound in (low, high):
         if bound is not None and not _LOWEST <= int(bound) <= _HIGHEST:
@@ -66,11 +80,10 @@ def random(engine: Engine, n: int, dtype: np.dtype, low: int | None = None,
         else:
             raise RuntimeError("random_from_to_impl handles only integral, floating-point and boolean types")
     else:
-        return _all_64_bits(engine, n, dtype)
+        check_full_range(dtype)
+        return 0, 1 << 64
     _check(low, last, dtype)
-    if n == 0:
-        return np.empty(0, dtype)
-    return _remainders(engine, n, (last - low + 1) & 0xFFFF_FFFF_FFFF_FFFF, low, dtype)
+    return low, last - low + 1
 
 
 def randint(engine: Engine, n: int, low: int, high: int, dtype: np.dtype = _INT64) -> np.ndarray:
@@ -111,12 +124,21 @@ def _full_range(engine: Engine, n: int, dtype: np.dtype) -> np.ndarray:
 def _all_64_bits(engine: Engine, n: int, dtype: np.dtype) -> np.ndarray:
     if n == 0:
         return np.empty(0, dtype)
+    check_full_range(dtype)
+    return _from_int64(engine.draw64(n).view(np.int64), dtype)
+
+
+def check_full_range(dtype: np.dtype) -> None:
+    """Check that all int64 are drawn for a dtype.
+
+    Raises:
+        NotImplementedError, RuntimeError: they are not (PyTorch's texts).
+    """
     require("random_full_64_bits_range_kernel_cpu", dtype,
             frozenset(map(np.dtype, ("u1", "i1", "i2", "i4", "i8", "f4", "f8"))) | {BFLOAT16})
     if dtype not in _FULL_64_BIT_DTYPES:
         raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
                            "bfloat16")
-    return _from_int64(engine.draw64(n).view(np.int64), dtype)
 
 
 def _from_int64(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -33,7 +33,7 @@ def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: flo
         return uniform(engine, 2 * n, REAL_OF[dtype], low, high).view(dtype)
     require("check_uniform_bounds", dtype, FLOATS)
     low, high = float(low), float(high)
-    _check(low, high, dtype)
+    check_bounds(low, high, dtype)
     if dtype == np.float64:
         values = unit_doubles(engine, n)
         if low != 0.0 or high != 1.0:
@@ -58,7 +58,12 @@ def uniform(engine: Engine, n: int, dtype: np.dtype, low: float = 0.0, high: flo
     return values
 
 
-def _check(low: float, high: float, dtype: np.dtype) -> None:
+def check_bounds(low: float, high: float, dtype: np.dtype) -> None:
+    """Check the bounds of a uniform distribution.
+
+    Raises:
+        RuntimeError: there is nothing between them, or the dtype does not reach so far.
+    """
     limit = SIGNIFICAND[dtype][1]
     for name, bound in (("from", low), ("to", high)):
         if not -limit <= bound <= limit:

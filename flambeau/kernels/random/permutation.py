@@ -37,7 +37,7 @@ def randperm(engine: Engine, n: int, dtype: np.dtype = _INT64) -> np.ndarray:
     dtype = np.dtype(dtype)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    _check(n, dtype)
+    check_dtype(n, dtype)
     require("randperm", dtype, _DTYPES)
     order = _inside_out(engine, n) if n >= _INSIDE_OUT_FROM else _shuffle(engine, n)
     if dtype.itemsize == 2 and dtype.kind != "i":
@@ -45,7 +45,12 @@ def randperm(engine: Engine, n: int, dtype: np.dtype = _INT64) -> np.ndarray:
     return order.astype(dtype, copy=False)
 
 
-def _check(n: int, dtype: np.dtype) -> None:
+def check_dtype(n: int, dtype: np.dtype) -> None:
+    """Check that a dtype holds the numbers below n.
+
+    Raises:
+        RuntimeError: it does not.
+    """
     if dtype in _INTEGER_LIMIT and n > _INTEGER_LIMIT[dtype][0] + 1:  # the largest number is n - 1
         raise RuntimeError(f"value cannot be converted to type {_INTEGER_LIMIT[dtype][1]} without overflow")
     if dtype in _EXACT_LIMIT and n > _EXACT_LIMIT[dtype][0] + 1:

@@ -1,8 +1,8 @@
 """Random numbers and functions' values of PyTorch on a GPU, in `cuda_numbers.npz`, and the expressions that make them.
 
-`python -m tests._tensor.accelerated.cuda_numbers`, on a machine with PyTorch and a GPU of 132 multiprocessors (an H100),
-writes the file. Each expression is evaluated after `torch.cuda.manual_seed(1234)`; the first 300 elements are kept, and
-the offset that the generator has afterwards.
+`python -m tests._tensor.accelerated.cuda_numbers`, on a machine with PyTorch and a GPU of 132 multiprocessors (an
+H100), writes the file. Each expression is evaluated after `torch.cuda.manual_seed(1234)`; the first 300 elements are
+kept, and the offset that the generator has afterwards.
 """
 
 from __future__ import annotations

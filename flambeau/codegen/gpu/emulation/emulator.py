@@ -48,6 +48,7 @@ from ..statements import (
     SetLocal,
     Shuffle,
     Store,
+    While,
 )
 from . import scalar_evaluator
 from .race_detector import ATOMIC, READ, WRITE, AccessLog, OutOfBoundsError, RaceError
@@ -296,6 +297,17 @@ class _Group:
             index = index + step
         self.mask = before
 
+    def _while(self, statement: While) -> None:
+        before = self.mask
+        while True:
+            self.mask = self.mask & self.locals[statement.going]
+            if not self.mask.any():
+                break
+            self.scopes.append({})
+            self._run(statement.body)
+            self.scopes.pop()
+        self.mask = before
+
     def _if(self, statement: If) -> None:
         before = self.mask
         self.mask = before & self._lanes(self._value(statement.condition))
@@ -307,7 +319,7 @@ class _Group:
 
     _EXECUTE: ClassVar[dict[type, Any]] = {
         Load: _load, Store: _store, Atomic: _atomic, Barrier: _barrier, Shuffle: _shuffle, Mma: _mma, SetLocal: _set,
-        GetLocal: _get, Loop: _loop, If: _if}
+        GetLocal: _get, Loop: _loop, While: _while, If: _if}
 
 
 def run_launches(launches: Sequence[DeviceLaunch], operands: Sequence[np.ndarray], check: bool = True) -> None:

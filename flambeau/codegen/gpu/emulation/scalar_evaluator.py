@@ -17,7 +17,7 @@ from ....runtime import launch
 from ....runtime.launch import Spec
 from ...elementwise import elementwise
 from ...scalar import scalar_ir
-from ...scalar.scalar_ir import BOOL, FLOAT32_ONLY, TRANSCENDENTAL, Node, variable
+from ...scalar.scalar_ir import BOOL, DEVICE_ONLY, FLOAT32_ONLY, TRANSCENDENTAL, Node, variable
 
 Array = np.ndarray
 
@@ -36,6 +36,10 @@ def evaluate(node: Node, args: list[Array]) -> Array:
         return _compiled(op, node.dtype, args)
     if op == "cast":
         return _cast(args[0], node.args[0].dtype, node.dtype)
+    if op == "bitcast":
+        return np.ascontiguousarray(args[0]).view(node.dtype)
+    if op in DEVICE_ONLY:
+        return _APPROXIMATIONS[op](args)
     if op == "select":
         return np.where(args[0], args[1], args[2])
     if op == "div" and node.dtype.kind != "f":
@@ -59,6 +63,23 @@ def _fma(args: list[Array]) -> Array:
         wide = args[0].astype(np.float64) * args[1] + args[2]
         return wide.astype(np.float32)
     return _compiled("fma", args[0].dtype, args)
+
+
+def _rounded(function: Callable[..., Array]) -> Callable[[list[Array]], Array]:
+    """A function whose float32 results are float64 results, rounded: a GPU's differ by a few ulp."""
+    def evaluated(args: list[Array]) -> Array:
+        made: Array = function(*[each.astype(np.float64) for each in args]).astype(args[0].dtype)
+        return made
+
+    return evaluated
+
+
+def _fma_down(args: list[Array]) -> Array:
+    """float32: the product is exact in float64, and so is the sum, of numbers that are not far apart."""
+    wide = args[0].astype(np.float64) * args[1] + args[2]
+    near = wide.astype(np.float32)
+    below: Array = np.where(near > wide, np.nextafter(near, np.float32(-np.inf)), near)
+    return below
 
 
 def _cast(x: Array, source: np.dtype, to: np.dtype) -> Array:
@@ -85,6 +106,12 @@ _FUNCTIONS: dict[str, Callable[..., Array]] = {
     "xor": np.bitwise_xor, "not": np.invert, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
     "gt": np.greater, "ge": np.greater_equal,
 }
+
+
+_APPROXIMATIONS: dict[str, Callable[[list[Array]], Array]] = {
+    "exp2_approx": _rounded(np.exp2), "log2_approx": _rounded(np.log2), "sin_approx": _rounded(np.sin),
+    "cos_approx": _rounded(np.cos), "recip_approx": _rounded(np.reciprocal),
+    "rsqrt_approx": _rounded(lambda x: 1 / np.sqrt(x)), "div_approx": _rounded(np.divide), "fma_down": _fma_down}
 
 
 @lru_cache(256)

@@ -10,8 +10,9 @@ import numpy as np
 from llvmlite import ir
 
 from ...llvm.lowering import constant, intrinsic, lower_node, memory_type, value_type
-from ...scalar.scalar_ir import BOOL, Node
+from ...scalar.scalar_ir import BOOL, DEVICE_ONLY, Node
 from .. import fragments
+from ..cuda_math.table import GENERIC, function_of
 from ..kernel_ir import BLOCK_X, THREAD, WARP, Kernel
 from ..scopes import value_in
 from ..statements import (
@@ -27,6 +28,7 @@ from ..statements import (
     SetLocal,
     Shuffle,
     Store,
+    While,
 )
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
@@ -35,6 +37,13 @@ GLOBAL, SHARED = ir.PointerType(addrspace=1), ir.PointerType(addrspace=3)
 _REGISTERS = {THREAD: "tid.x", BLOCK_X: "ctaid.x", BLOCK_X + 1: "ctaid.y", BLOCK_X + 2: "ctaid.z"}
 _ATOMICS = {("add", "f"): "fadd", ("add", "i"): "add", ("add", "u"): "add", ("min", "i"): "min", ("max", "i"): "max",
             ("min", "u"): "umin", ("max", "u"): "umax"}
+#: operations of `DEVICE_ONLY`, by bytes of an element -> LLVM's intrinsics; what they make of subnormal numbers only
+#: matters where they are exact ("ftz": zero)
+_APPROXIMATIONS = {
+    ("exp2_approx", 4): "ex2.approx.f", ("log2_approx", 4): "lg2.approx.f", ("sin_approx", 4): "sin.approx.f",
+    ("cos_approx", 4): "cos.approx.f", ("recip_approx", 4): "rcp.approx.ftz.f",
+    ("rsqrt_approx", 4): "rsqrt.approx.f", ("div_approx", 4): "div.approx.f", ("fma_down", 4): "fma.rm.f",
+    ("recip_approx", 8): "rcp.approx.ftz.d", ("rsqrt_approx", 8): "rsqrt.approx.d", ("fma_down", 8): "fma.rm.d"}
 _SHARED_NAME = "shared_memory"
 
 
@@ -97,7 +106,15 @@ class _Function:
         return value_in(self.scopes, root, self._made)
 
     def _made(self, node: Node, operands: list[Any]) -> Any:
-        return self._register(node) if node.op == "input" else lower_node(self.builder, node, operands)
+        if node.op == "input":
+            return self._register(node)
+        if node.op in DEVICE_ONLY:
+            name = _APPROXIMATIONS[node.op, node.dtype.itemsize]
+            return intrinsic(self.builder, f"nvvm.{name}", operands[0].type, operands, [])
+        function = None if node.const == GENERIC else function_of(node.op, node.dtype)
+        if function is not None:
+            return self._value(function(*node.args))
+        return lower_node(self.builder, node, operands)
 
     def _register(self, node: Node) -> Any:
         name = _REGISTERS.get(node.const)
@@ -273,6 +290,19 @@ class _Function:
         b.branch(head)
         b.position_at_end(end)
 
+    def _while(self, statement: While) -> None:
+        b, function = self.builder, self.function
+        head, inside, end = (function.append_basic_block(each) for each in ("while", "body", "end"))
+        b.branch(head)
+        b.position_at_end(head)
+        b.cbranch(b.load(self.locals[statement.going], typ=I1), inside, end)
+        b.position_at_end(inside)
+        self.scopes.append({})
+        self._run(statement.body)
+        self.scopes.pop()
+        b.branch(head)
+        b.position_at_end(end)
+
     def _if(self, statement: If) -> None:
         with self.builder.if_then(self._value(statement.condition)):
             self.scopes.append({})
@@ -281,7 +311,7 @@ class _Function:
 
     _EMIT: ClassVar[dict[type, Any]] = {
         Load: _load, Store: _store, Atomic: _atomic, Barrier: _barrier, Shuffle: _shuffle, Mma: _mma, SetLocal: _set,
-        GetLocal: _get, Loop: _loop, If: _if}
+        GetLocal: _get, Loop: _loop, While: _while, If: _if}
 
 
 __all__ = ["module_of"]

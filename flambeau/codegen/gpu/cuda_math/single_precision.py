@@ -1,0 +1,294 @@
+"""CUDA's functions of float32, bit for bit: their argument reductions, polynomials and approximate instructions.
+
+The polynomials and the order of the operations are public: compilers write them into the PTX of every program that
+calls `expf`. Where a function has a slow path for huge arguments (sin and cos from 105615), ours is the function of
+the CPU's kernels, which may differ in the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ...scalar.scalar_ir import Node, apply, bitcast, cast, constant, copysign, fma, make, select, trunc
+from .constants import F32, I32, U32, horner, single
+
+#: marks an operation as that of the CPU's kernels
+GENERIC = "generic"
+_LOG = (0xBE055027, 0x3E1039F6, 0xBDF8CDCC, 0x3E0F2955, 0xBE2AD8B9, 0x3E4CED0B, 0xBE7FFF22, 0x3EAAAA78, 0xBF000000)
+_LOG1P = (0xBD39BF78, 0x3DD80012, 0xBE0778E0, 0x3E146475, 0xBE2A68DD, 0x3E4CAF9E, 0xBE800042, 0x3EAAAAE6, 0xBF000000)
+_TANH = (0x3C80F082, 0xBD563CAE, 0x3E085941, 0xBEAAA9ED, 0x00000000)
+_SINH = (0x363D0ADA, 0x394FFF49, 0x3C08889A, 0x3E2AAAAB)
+_ATAN = (0x3B2090AA, 0xBC6BE14F, 0x3D23397E, 0xBD948A7A, 0x3DD76B21, 0xBE111E88, 0x3E4CAF60, 0xBEAAAA27)
+_ASIN = (0x3D4DD2F7, 0x3C99CA97, 0x3D3F90E8, 0x3D993CCF, 0x3E2AAC04)
+_ACOS = (0x3D10ECEF, 0x3C8B1ABB, 0x3CFC028C, 0x3D372139, 0x3D9993DB, 0x3E2AAAC6)
+_ERFC = (0x3A69A091, 0x3BE6E05B, 0xBC81FB4B, 0x3D15373B, 0xBD887C5A, 0x3DC021D5, 0xBDCED424, 0x3D8B74DE, 0x3C7BF170,
+         0xBE0EF8D4, 0x3F9DD2C9)
+_ERF_NEAR = (0x38B1E96A, 0xBA574D20, 0x3BAAD5EA, 0xBCDC1BE7, 0x3DE718AF, 0xBEC093AC, 0x3E0375D3)
+_ERF_FAR = (0x38EB4C3A, 0xBAAE005B, 0x3C09919F, 0xBD24D99A, 0x3E235519, 0x3F69B4F9, 0x3F210A14)
+_LOG2_E, _LOG2_E_LOW, _LN2 = 0x3FB8AA3B, 0x32A57060, 0x3F317218
+_HALF_PI = 0x3F6EE581, 0x3FD774EB  # two factors
+
+
+def _abs(x: Node) -> Node:
+    return apply("abs", x)
+
+
+def _number(value: float) -> Node:
+    return constant(value, F32)
+
+
+def _shifted_to_exponent(shifted: Node) -> Node:
+    """2^n of a float32 in whose low bits n plus the bias is."""
+    return bitcast(bitcast(shifted, U32) * (1 << 23), F32)
+
+
+def exp(x: Node) -> Node:
+    """eˣ."""
+    scaled = fma(x, single(0x3BBB989D), single(0x3F000000))
+    inside = apply("fmin", select(scaled > 0.0, scaled, _number(0.0)), _number(1.0))
+    shifted = apply("fma_down", inside, single(0x437C0000), single(0x4B400001))
+    n = shifted + single(0xCB40007F)
+    rest = fma(x, single(_LOG2_E_LOW), fma(x, single(_LOG2_E), -n))
+    return apply("exp2_approx", rest) * _shifted_to_exponent(shifted)
+
+
+def _split_for_log(x: Node) -> tuple[Node, Node, Node]:
+    """(m - 1, k, scaled) with x = 2^k m and 2/3 <= m < 4/3."""
+    small = x < single(0x00800000)
+    scaled = select(small, x * single(0x4B000000), x)
+    bits = bitcast(scaled, I32)
+    exponent = (bits + -0x3F2AAAAB) & -0x800000
+    k = fma(cast(exponent, F32), single(0x34000000), select(small, single(0xC1B80000), single(0)))
+    return bitcast(bits - exponent, F32) + single(0xBF800000), k, scaled
+
+
+def _log_parts(x: Node) -> tuple[Node, Node]:
+    """(the logarithm but where x is zero, the scaled argument)."""
+    f, k, scaled = _split_for_log(x)
+    finite = fma(k, single(_LN2), fma(f * horner(f, _LOG), f, f))
+    infinity = single(0x7F800000)
+    special = bitcast(scaled, U32) >= 0x7F800000
+    return select(special, fma(scaled, infinity, infinity), finite), scaled
+
+
+def log(x: Node) -> Node:
+    """The natural logarithm."""
+    y, scaled = _log_parts(x)
+    return select(apply("eq", scaled, 0.0), single(0xFF800000), y)
+
+
+def log10(x: Node) -> Node:
+    """The logarithm to base 10."""
+    y, scaled = _log_parts(x)
+    return select(apply("eq", scaled, 0.0), single(0xFF800000), y * single(0x3EDE5BD9))
+
+
+def fast_log(x: Node) -> Node:
+    """CUDA's `__logf`."""
+    return apply("log2_approx", x) * single(_LN2)
+
+
+def fast_exp(x: Node) -> Node:
+    """CUDA's `__expf`."""
+    return apply("exp2_approx", x * single(_LOG2_E))
+
+
+def fast_tan(x: Node) -> Node:
+    """CUDA's `__tanf`."""
+    return apply("div_approx", apply("sin_approx", x), apply("cos_approx", x))
+
+
+def _reduced(x: Node) -> tuple[Node, Node]:
+    """(r, q) with x = r + q π/2."""
+    q = cast(apply("round", x * single(0x3F22F983)), I32)
+    n = cast(q, F32)
+    r = x
+    for bits in (0xBFC90FDA, 0xB3A22168, 0xA7C234C5):
+        r = fma(n, single(bits), r)
+    return r, q
+
+
+def _sine_of(r: Node, q: Node) -> Node:
+    """The sine of r + q π/2."""
+    odd = apply("ne", q & 1, 0)
+    square = r * r
+    z = select(odd, _number(1.0), r)
+    p = select(odd, fma(single(0x37CBAC00), square, single(0xBAB607ED)), single(0xB94D4153))
+    p = fma(p, square, select(odd, single(0x3D2AAABB), single(0x3C0885E4)))
+    p = fma(p, square, select(odd, single(0xBEFFFFFF), single(0xBE2AAAA8)))
+    y = fma(p, fma(square, z, _number(0.0)), z)
+    return select(apply("ne", q & 2, 0), fma(y, _number(-1.0), _number(0.0)), y)
+
+
+def _generic(op: str, x: Node) -> Node:
+    """The function of the CPU's kernels."""
+    return make(op, (x,), F32, GENERIC)
+
+
+def sin(x: Node) -> Node:
+    """Sine."""
+    huge = apply("not", _abs(x) < single(0x47CE4780))
+    return select(huge, _generic("sin", select(huge, x, _number(0.0))), _sine_of(*_reduced(x)))
+
+
+def cos(x: Node) -> Node:
+    """Cosine."""
+    huge = apply("not", _abs(x) < single(0x47CE4780))
+    r, q = _reduced(x)
+    return select(huge, _generic("cos", select(huge, x, _number(0.0))), _sine_of(r, q + 1))
+
+
+def tanh(x: Node) -> Node:
+    """Hyperbolic tangent."""
+    a = _abs(x)
+    denominator = apply("exp2_approx", a * single(0x4038AA3B)) + 1.0
+    far = fma(apply("recip_approx", denominator), _number(-2.0), _number(1.0))
+    far = copysign(select(a >= single(0x41102CB4), _number(1.0), far), x)
+    return select(a >= single(0x3F19999A), far, fma(horner(x * x, _TANH), x, x))
+
+
+def _exp_by_truncation(x: Node, bias: int) -> Node:
+    """eˣ, times a power of two that the bias tells, for sinh, cosh and erfc."""
+    n = trunc(x * single(_LOG2_E))
+    n = select(_abs(n) > single(0x42FC0000), copysign(single(0x42FC0000), n), n)
+    rest = fma(n, single(0x3102E308), fma(n, single(0xBF317218), x))
+    scale = _shifted_to_exponent(n + single(bias))
+    return apply("exp2_approx", rest * single(_LOG2_E)) * scale
+
+
+def sinh(x: Node) -> Node:
+    """Hyperbolic sine."""
+    a = _abs(x)
+    quarter = _exp_by_truncation(a, 0x4B40007D)
+    far = fma(_number(2.0), quarter, apply("div_approx", single(0xBE000000), quarter))
+    square = x * x
+    near = fma(square * horner(square, _SINH), x, x)
+    return select(a >= 1.0, copysign(far, x), near)
+
+
+def cosh(x: Node) -> Node:
+    """Hyperbolic cosine."""
+    quarter = _exp_by_truncation(_abs(x), 0x4B40007D)
+    return fma(_number(2.0), quarter, apply("div_approx", single(0x3E000000), quarter))
+
+
+def erf(x: Node) -> Node:
+    """The error function."""
+    a = _abs(x)
+    far = a >= single(0x3F8060FE)
+    t = select(far, a, x * x)
+    p = select(far, single(_ERF_FAR[0]), single(_ERF_NEAR[0]))
+    for one, other in zip(_ERF_FAR[1:], _ERF_NEAR[1:], strict=True):
+        p = fma(p, t, select(far, single(one), single(other)))
+    m = select(far, -a, x)
+    y = fma(p, m, m)
+    return select(far, copysign(_number(1.0) - apply("exp2_approx", y), x), y)
+
+
+def erfc(x: Node) -> Node:
+    """1 − erf x."""
+    a = _abs(x)
+    inverse = apply("recip_approx", a + 4.0)
+    q = (a + -4.0) * inverse
+    rest = fma(-q, a, fma(_number(-4.0), q + 1.0, a))
+    q = fma(inverse, rest, q)
+    p = horner(q, _ERFC)
+    inverse = apply("recip_approx", fma(_number(2.0), a, _number(1.0)))
+    quotient = p * inverse
+    ratio = fma(fma(a, quotient * -2.0, p) - quotient, inverse, quotient)
+    square = a * a
+    power = _exp_by_truncation(-square, 0x4B40007F)
+    power = fma(power, fma(-a, a, square), power)
+    y = select(a > single(0x4120E148), _number(0.0), ratio * power)
+    return select(x < 0.0, _number(2.0) - y, y)
+
+
+def atan(x: Node) -> Node:
+    """Inverse tangent."""
+    a = _abs(x)
+    inverted = a > 1.0
+    t = select(inverted, apply("recip_approx", a), a)
+    square = t * t
+    y = fma(square * horner(square, _ATAN), t, t)
+    y = select(inverted, fma(single(_HALF_PI[0]), single(_HALF_PI[1]), -y), y)
+    return select(a <= math.inf, copysign(y, x), y)
+
+
+def _root_of_half(a: Node) -> Node:
+    """√((1 − a) / 2)."""
+    half = fma(_number(0.5), -a, _number(0.5))
+    inverse = apply("rsqrt_approx", half)
+    root = half * inverse
+    root = fma(root, fma(-root, inverse * 0.5, _number(0.5)), root)
+    return select(apply("eq", a, 1.0), _number(0.0), root)
+
+
+def asin(x: Node) -> Node:
+    """Inverse sine."""
+    a = _abs(x)
+    near_one = a > single(0x3F0F5C29)
+    t = select(near_one, _root_of_half(a), a)
+    square = t * t
+    y = fma(square * horner(square, _ASIN), t, t)
+    y = select(near_one, fma(single(_HALF_PI[0]), single(_HALF_PI[1]), y * -2.0), y)
+    return select(y <= math.inf, copysign(y, x), y)
+
+
+def acos(x: Node) -> Node:
+    """Inverse cosine."""
+    a = _abs(x)
+    near_one = a > single(0x3F0F5C29)
+    t = copysign(select(near_one, _root_of_half(a), a), x)
+    square = t * t
+    y = fma(square * horner(square, _ACOS), t, t)
+    turned = fma(single(_HALF_PI[0]), single(_HALF_PI[1]), select(near_one, y, -y))
+    y = select(x > single(0x3F0F5C29), y, turned)
+    return select(near_one, y + y, y)
+
+
+def log1p(x: Node) -> Node:
+    """log(1 + x)."""
+    bits = bitcast(x, I32)
+    # 1 + x, towards zero
+    rounded = x + 1.0
+    over = fma(rounded + -1.0, _number(1.0), -x) > 0.0
+    toward = select(over & (rounded > 0.0), bitcast(bitcast(rounded, I32) - 1, F32), rounded)
+    exponent = (bitcast(toward, I32) + -0x3F400000) & -0x800000
+    scale = bitcast(constant(0x40800000, I32) - exponent, F32)
+    m = bitcast(bits - exponent, F32) + fma(scale, _number(0.25), _number(-1.0))
+    k = cast(exponent, F32) * single(0x34000000)
+    y = fma(k, single(_LN2), fma(m * horner(m, _LOG1P), m, m))
+    infinity = single(0x7F800000)
+    special = bitcast(x, U32) >= 0x7F800000
+    y = select(special & (bits > -0x40800000), fma(x, infinity, infinity), y)
+    y = select(x < -1.0, single(0x7FC00000), select(apply("eq", x, -1.0), single(0xFF800000), y))
+    return select(apply("eq", x, 0.0), x, y)
+
+
+def sigmoid(x: Node) -> Node:
+    """1 / (1 + e⁻ˣ), PyTorch's formula on GPUs."""
+    return _number(1.0) / (exp(-x) + 1.0)
+
+
+def softplus(x: Node) -> Node:
+    """log(1 + eˣ)."""
+    return log1p(exp(x))
+
+
+def log_sigmoid(x: Node) -> Node:
+    """min(x, 0) − log(1 + e^−|x|)."""
+    return select(x < 0.0, x, _number(0.0)) - log1p(exp(-_abs(x)))
+
+
+def rsqrt(x: Node) -> Node:
+    """1 / √x."""
+    return apply("rsqrt_approx", x)
+
+
+FUNCTIONS: dict[str, Callable[[Node], Node]] = {
+    each.__name__: each for each in (exp, log, log10, log1p, sin, cos, tanh, sinh, cosh, erf, erfc, atan, asin, acos,
+                                     sigmoid, softplus, log_sigmoid, rsqrt)}
+
+
+__all__ = ["FUNCTIONS", "GENERIC", "fast_exp", "fast_log", "fast_tan"]

@@ -1,0 +1,27 @@
+"""Which operations are CUDA's functions in kernels for NVIDIA's GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...scalar.scalar_ir import Node
+from . import double_precision, single_precision
+from .constants import F32, F64
+from .single_precision import GENERIC
+
+_FUNCTIONS: dict[np.dtype, dict[str, Callable[[Node], Node]]] = {
+    F32: single_precision.FUNCTIONS, F64: {"log": double_precision.log}}
+
+
+def function_of(op: str, dtype: np.dtype) -> Callable[[Node], Node] | None:
+    """CUDA's function for an operation; None where it is that of the CPU's kernels.
+
+    >>> function_of("exp", np.dtype(np.float32)).__name__, function_of("lgamma", np.dtype(np.float32))
+    ('exp', None)
+    """
+    return _FUNCTIONS.get(dtype, {}).get(op)
+
+
+__all__ = ["GENERIC", "function_of"]
