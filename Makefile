@@ -61,11 +61,11 @@ quick: $(VENV)/.has-test
 	$(BIN)/python -m tests.quick --jobs $(JOBS) $(if $(BASE),--base $(BASE)) $(ARGS)
 
 # The tests of GPU kernels on the first GPU, not on the emulator; devices through CuPy, not the module of the tests; then
-# all records. Needs NVIDIA's driver; the extra is cuda13 for CUDA 13.
-CUDA := cuda
+# all records. Needs NVIDIA's driver, for CUDA 13 or for CUDA=cuda CUDA 12; another environment: VENV=/path.
+CUDA := cuda13
 test-cuda: $(VENV)/.has-test $(VENV)/.has-$(CUDA)
-	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m pytest -q tests/codegen/gpu tests/ir/gpu tests/backends/cuda_devices tests/cuda \
-	    tests/compiler/on_devices $(ARGS)
+	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m pytest -q -n $(JOBS) tests/codegen/gpu tests/ir/gpu tests/backends/cuda_devices \
+	    tests/cuda tests/compiler/on_devices tests/_tensor/accelerated $(ARGS)
 	for dtype in float32 bfloat16 float64 complex64; do \
 	    FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m tests.backends.cuda_devices.operators $$dtype || exit 1; \
 	done

@@ -62,8 +62,9 @@ def _open(name: str, release: int, version: int) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(file)
     except OSError as error:
-        raise OSError(f"{file}, a library of NVIDIA's, is not installed ({error}): pip install "
-                      f"nvidia-{name.lower().removesuffix('lt')}-cu{release}") from None
+        extra = "cuda" if release == 12 else f"cuda{release}"
+        raise OSError(f"{file}, a library of NVIDIA's, is not installed ({error}): pip install flambeau[{extra}]"
+                      ) from None
 
 
 def _directories(release: int) -> Iterator[Path]:
