@@ -218,19 +218,19 @@ def _dtype_of(place: int, value: Value, node: OpNode, g: Tensor) -> np.dtype:
 
 
 def _strides(shape: Sequence[int], g: Tensor, arrays: Sequence[DeviceArray]) -> tuple[int, ...] | None:
-    """The strides of a gradient in elements: those of the result's gradient where all arrays of its shape have them.
+    """The strides of a gradient in elements: those of the dense arrays of the result's shape; None for row-major.
 
     Raises:
-        Unsupported: arrays of one shape have several layouts.
+        Unsupported: these have several layouts.
     """
-    like = g._array
-    same = [each for each in arrays if each.shape == like.shape]
-    steps = {tuple(step // each.itemsize for step in each.strides) for each in same}
-    if len(steps) > 1:
+    same = {tuple(step // each.itemsize for step in each.strides): each for each in arrays
+            if each.shape == g._array.shape and is_dense(each)}
+    if len(same) > 1:
         raise Unsupported("several layouts")
-    if tuple(shape) != like.shape or like.flags.c_contiguous or not is_dense(like):
+    if tuple(shape) != g._array.shape or not same:
         return None
-    return next(iter(steps))
+    (strides, array), = same.items()
+    return None if array.flags.c_contiguous else strides
 
 
 __all__ = ["OPERATORS", "gradients", "run"]

@@ -11,6 +11,7 @@ from ...backends.compiled.updates import traced_update
 from ...backends.cuda_devices import current_runtime, strided_copies
 from ...backends.cuda_devices.array import DeviceArray
 from ...codegen.gpu import elementwise
+from ...codegen.scalar.scalar_ir import variable
 from ...dtypes import NARROW
 from ...engine.grad_mode import no_grad
 from ...runtime.launch import Spec
@@ -85,8 +86,28 @@ def update_average(average: Tensor, value: Any, momentum: float, factor: float, 
     if current_runtime().computes_on_host:
         as_launch("running_average", update, (average, value, momentum, factor), (average,))
         return
-    with no_grad():
-        average.detach().mul_(1 - momentum).add_(wrap(value), alpha=momentum * factor)
+    if not _averaged(average, value, momentum, factor):
+        with no_grad():
+            average.detach().mul_(1 - momentum).add_(wrap(value), alpha=momentum * factor)
+
+
+def _averaged(average: Tensor, value: Any, momentum: float, factor: float) -> bool:
+    """Update a running average by one launch; whether there is one."""
+    a: Any = average._array
+    runtime = current_runtime()
+    if value.__class__ is not DeviceArray or value.shape != a.shape or value.dtype != a.dtype or (
+            a.dtype.kind != "f" or a.dtype in NARROW or not a.size):
+        return False
+    if runtime.current.recording is not None:
+        runtime.current.recording.refuse()  # the launch is part of no operator
+    device = a.torch_device.index
+    numbers = [kept_number(np.array(each, a.dtype), device) for each in (1 - momentum, momentum * factor)]
+    ins: list[Any] = [a, value, *numbers]
+    before, new, kept, share = (variable(i, a.dtype) for i in range(4))
+    launches = elementwise.launches([before * kept + new * share], [Spec.of(a)], [Spec.of(each) for each in ins])
+    launch("running_average", average._device, [average, wrap(value)], lambda: strided_copies.start(
+        runtime, launches, [(each.memory, each.byte_offset) for each in (a, *ins)], device), [a])
+    return True
 
 
 handlers.update_on_device, handlers.update_average_on_device = update_on_device, update_average
