@@ -88,6 +88,7 @@ class GpuFamilies(KernelFamilies):
     elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)
+    writes_parts: ClassVar[bool] = True
 
     def __init__(self, tf32: bool = False, library: bool = False,
                  convolutions: ConvolutionLibrary | None = None) -> None:

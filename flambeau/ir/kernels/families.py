@@ -27,6 +27,8 @@ class KernelFamilies:
     reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     #: operations on rows: `codegen.rows.Rows`, outputs, inputs, number of dimensions of a row
     rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)
+    #: whether elementwise kernels write results with gaps in between, instead of copies
+    writes_parts: ClassVar[bool] = False
 
     def for_operands(self, a: Value, b: Value) -> KernelFamilies:
         """The families for a product or convolution of these values."""

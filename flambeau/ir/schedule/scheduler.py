@@ -20,6 +20,7 @@ from ..kernels.emission import lower_group
 from ..kernels.families import CPU, KernelFamilies
 from ..kernels.pointwise import Kernel
 from .memory_planner import LiveRange, assign_offsets
+from .strided_results import written_in_place
 
 
 class Schedule:
@@ -72,6 +73,9 @@ class Schedule:
         self.kernels_before_conditions = len(self.kernels)
         for group in fusion.groups[fusion.kernels_before_conditions:]:
             self.kernels += lower_group(fusion, group, fusion.stored)
+        if families is not None and families.writes_parts:
+            self.kernels, dropped = written_in_place(self.kernels, set(outputs))
+            self._drop(dropped)
         self.inputs = sorted({v for v in fusion.live if v.op == "input"}
                              | {t.overwrites for t in targets if t.overwrites is not None}, key=lambda v: v.attrs)
         self.output_specs = [(t.value.shape, t.value.dtype) for t in targets if t.overwrites is None]
@@ -126,9 +130,13 @@ class Schedule:
                 subarrays[base] = (assembled, shift)
                 dropped.add(number)
         self._nest_assemblies(subarrays, dropped)
+        self._drop(dropped)
+        return subarrays
+
+    def _drop(self, dropped: set[int]) -> None:
+        """Leave kernels out, by their numbers."""
         self.kernels_before_conditions -= sum(number < self.kernels_before_conditions for number in dropped)
         self.kernels = [kernel for number, kernel in enumerate(self.kernels) if number not in dropped]
-        return subarrays
 
     def _nest_assemblies(self, subarrays: dict[Value, tuple[Value, int]], dropped: set[int]) -> None:
         """Nest arrays whose pieces are all adjacent in another assembled array."""

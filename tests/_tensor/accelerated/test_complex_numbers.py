@@ -140,3 +140,15 @@ def test_another_number_is_no_other_program(cupy):
     before = len(operator_programs._programs)
     assert (z * (2 + 3j)).tolist() == [2 + 3j] * 4
     assert len(operator_programs._programs) == before
+
+
+def test_results_are_written_as_pairs_by_one_kernel(cupy):
+    from flambeau._tensor.accelerated import operator_programs
+
+    z, w = (torch.randn(3, 4, dtype=torch.complex64) for _ in range(2))
+    operator_programs.clear()
+    agree(lambda x, y: (x * y).exp() / y, z, w, tolerance=1e-5)
+    agree(lambda x, y: x.clone().mul_(y).sin_(), z, w, tolerance=1e-5)
+    programs = [each.program.program for each in operator_programs._programs.values() if each is not None]
+    assert [len(each.launches) for each in programs] == [1] * len(programs)
+    assert not any(each.schedule.deferred_copies for each in programs)
