@@ -3,7 +3,7 @@
     FLAMBEAU_TEST_CUDA=1 python -m tests.random_programs.on_a_device --seeds 0-500 --processes 12
 
 On a GPU that PyTorch can use, both libraries run each program there, all tensors on the device; where PyTorch has no
-GPU, flambeau's run on the device is compared with its own on the CPU. Without FLAMBEAU_TEST_CUDA=1 the device is the
+GPU, flambeau's run on the device is compared with PyTorch's on the CPU. Without FLAMBEAU_TEST_CUDA=1 the device is the
 tests' stand-in.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import queue
+import re
 import sys
 import time
 import zlib
@@ -33,6 +34,10 @@ from .shrinking import decided, shortened
 #: texts of errors after which a process cannot use its GPU any more
 _LOST = ("device-side assert", "illegal memory access", "misaligned address", "unspecified launch failure",
          "an illegal instruction", "AcceleratorError")
+
+
+#: errors of the CPU where a GPU's kernel has an assertion, which ends the use of the GPU
+_OUT_OF_BOUNDS = re.compile(r"out of (DATA )?bounds|index out of range|out-of-bounds")
 
 
 class LostDeviceError(RuntimeError):
@@ -79,38 +84,40 @@ class Check:
     def __init__(self) -> None:
         self.here, self.there = libraries()
         self.on_gpu = self.there.cuda.is_available()
-        self.oracle = "PyTorch on the GPU" if self.on_gpu else "flambeau on the CPU"
+        self.oracle = "PyTorch on the GPU" if self.on_gpu else "PyTorch on the CPU"
 
     def written(self, seed: int) -> tuple[list[str], list[Step]]:
-        """The program of a seed, and what it should do."""
-        if self.on_gpu:
-            with default_device(self.there):
-                return written(seed, self.there)
-        program, _ = written(seed, self.there)
-        return program, run(program, self.here)
+        """The program of a seed, up to an index that would end the use of a GPU, and what it does on the CPU."""
+        program, steps = written(seed, self.there)
+        fatal = next((number for number, each in enumerate(steps) if _OUT_OF_BOUNDS.search(each.error or "")), None)
+        return program[:fatal], steps[:fatal]
 
     def disagreement(self, program: list[str], steps: list[Step] | None = None) -> Disagreement | None:
         """Where a program does something else on the device.
 
         Args:
-            steps: what it should do, where that is known.
+            steps: what it does under PyTorch on the CPU, where that is known.
 
         Raises:
             LostDeviceError: the GPU cannot be used any more.
         """
-        if not self.on_gpu:
-            steps = run(program, self.here) if steps is None else steps
-            with default_device(self.here), same_numbers():
-                mine = run(program, self.here)
-            refused = next((number for number, each in enumerate(mine)
-                            if "device type tensor to numpy" in (each.error or "")), len(mine))
-            return compare(mine[:refused], steps[:refused])
-        with default_device(self.here, self.there):
-            steps = run(program, self.there) if steps is None else steps
-            self._raise_if_lost(steps)
-            mine = run(program, self.here)
-            self._raise_if_lost(mine)
-            return decided(program, compare(mine, steps), steps, self.here, self.there)
+        if self.on_gpu:
+            with default_device(self.here, self.there):
+                steps = self._steps(program, self.there)
+                return decided(program, compare(self._steps(program, self.here), steps), steps, self.here, self.there)
+        steps = run(program, self.there) if steps is None else steps
+        with default_device(self.here), same_numbers():
+            mine = self._steps(program, self.here)
+        refused = next((number for number, each in enumerate(mine)
+                        if "device type tensor to numpy" in (each.error or "")), None)
+        return compare(mine[:refused], steps[:refused])
+
+    def _steps(self, program: list[str], library: ModuleType) -> list[Step]:
+        steps = run(program, library)
+        for each in steps:
+            if each.error and any(text in each.error for text in _LOST):
+                raise LostDeviceError(f"{each.text}: {each.error[:200]}")
+        return steps
 
     def __call__(self, seed: int, shorten: bool) -> str | None:
         """What to print of the program of a seed; None where it does the same.
@@ -128,11 +135,6 @@ class Check:
         found = replace(found, sides=("device", "oracle"))
         shown = ["    " + line for text in lines for line in text.split("\n")]
         return "\n".join([f"seed {seed}:", *shown, f"  {found}"])
-
-    def _raise_if_lost(self, steps: list[Step]) -> None:
-        for each in steps:
-            if each.error and any(text in each.error for text in _LOST):
-                raise LostDeviceError(f"{each.text}: {each.error[:200]}")
 
 
 def _work(seeds: list[int], shorten: bool, results: Any) -> None:

@@ -23,7 +23,7 @@ from ..dispatch.apply import _apply_operator
 from ..dispatch.array_kernels import kernel_of
 from ..dispatch.graph_recording import as_view, record
 from ..dispatch.handlers import handlers
-from ..dispatch.inplace import apply_inplace
+from ..dispatch.inplace import apply_inplace, check_fits
 from ..dispatch.interception import notify_operator, without_interceptors
 from ..overriding.dispatch import no_dispatch
 from ..overriding.dispatched import DATA_DEPENDENT
@@ -189,6 +189,7 @@ def write_on_device(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Ca
     on = check_placement(op, inputs, params, target=inputs[0])
 
     def write() -> None:
+        check_fits(op, list(inputs), params)
         values = params.get("values")
         if values.__class__ is Draw:
             values.into(inputs[0]._array)

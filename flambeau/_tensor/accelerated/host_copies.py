@@ -34,6 +34,8 @@ class HostCopies:
         self.device = device
         spans: dict[int, tuple[Any, int, int]] = {}
         for each in arrays:
+            if not each.size:  # it may begin past the end of its block
+                continue
             first, last = _span(each)
             memory, low, high = spans.get(id(each.memory), (each.memory, first, last))
             spans[id(each.memory)] = memory, min(low, first), max(high, last)
@@ -45,6 +47,8 @@ class HostCopies:
 
     def view(self, array: DeviceArray) -> np.ndarray:
         """The copy of an array."""
+        if not array.size:
+            return np.empty(array.shape, array.dtype)
         _, low, copy = self._copies[id(array.memory)]
         return np.ndarray(array.shape, array.dtype, copy, array.byte_offset - low, array.strides)
 

@@ -155,32 +155,7 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
                 if isinstance(x, Tensor) and x._creation is not None:
                     x.grad_fn  # noqa: B018  # raises first for a view whose history cannot be regenerated
         a = target._array
-        _check_dtypes(op, target, params)
-        if op.kind == ELEMENTWISE:
-            (check_no_overlap if op.expanded_target else check_overlap)(
-                a, *(x._array for x in inputs[1:] if isinstance(x, Tensor)))
-        elif op.disjoint_out or "index" in op.inputs:
-            check_overlap(a, *(x._array for name, x in zip(op.inputs[1:], inputs[1:], strict=True)
-                               if isinstance(x, Tensor) and name != "value" and (
-                                   x._array.ndim or op.name not in _SHAPES_FIRST)), disjoint=True)
-        else:
-            check_overlap(a)
-        if op.check is not None:
-            op.check(*inputs)
-        if op.kind == ELEMENTWISE:
-            shape = a.shape
-            for x in inputs[1:]:
-                if isinstance(x, Tensor):
-                    shape = broadcast_shapes(shape, x._array.shape)
-            if shape != a.shape:
-                raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
-        if op.promote != "none":
-            result = promoted_type(op, inputs, params)
-            if op.promote == "float" and result.category < dtypes.FLOATING:
-                result = dtypes.get_default_dtype()
-            if (op.differentiable or op.name in _OF_INTEGERS) and not dtypes.can_cast(result, target.dtype):
-                to = dtypes.C_NAMES[target.dtype.name] if op.name.startswith("clamp") else target.dtype.scalar_name
-                raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type {to}")
+        check_fits(op, inputs, params)
         large: list[np.dtype] | None = [] if LARGE_SEEN[0] and op.kind == ELEMENTWISE else None
         values, narrow = promoted_operands(op, inputs, params, large)
         if isinstance(a, BitView):
@@ -207,6 +182,42 @@ def apply_inplace(op: Op, inputs: list[Any], params: dict[str, Any]) -> Tensor:
         if not has_sparse(inputs):
             raise
     return handlers.apply_sparse_inplace(op, inputs, params)
+
+
+def check_fits(op: Op, inputs: list[Any], params: dict[str, Any]) -> None:
+    """Check that an operator's result may be written into its first input.
+
+    Raises:
+        RuntimeError: its shape or dtype does not fit, or the memory of the inputs overlaps.
+    """
+    target = inputs[0]
+    a = target._array
+    _check_dtypes(op, target, params)
+    if op.kind == ELEMENTWISE:
+        (check_no_overlap if op.expanded_target else check_overlap)(
+            a, *(x._array for x in inputs[1:] if isinstance(x, Tensor)))
+    elif op.disjoint_out or "index" in op.inputs:
+        check_overlap(a, *(x._array for name, x in zip(op.inputs[1:], inputs[1:], strict=True)
+                           if isinstance(x, Tensor) and name != "value" and (
+                               x._array.ndim or op.name not in _SHAPES_FIRST)), disjoint=True)
+    else:
+        check_overlap(a)
+    if op.check is not None:
+        op.check(*inputs)
+    if op.kind == ELEMENTWISE:
+        shape = a.shape
+        for x in inputs[1:]:
+            if isinstance(x, Tensor):
+                shape = broadcast_shapes(shape, x._array.shape)
+        if shape != a.shape:
+            raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
+    if op.promote != "none":
+        result = promoted_type(op, inputs, params)
+        if op.promote == "float" and result.category < dtypes.FLOATING:
+            result = dtypes.get_default_dtype()
+        if (op.differentiable or op.name in _OF_INTEGERS) and not dtypes.can_cast(result, target.dtype):
+            to = dtypes.C_NAMES[target.dtype.name] if op.name.startswith("clamp") else target.dtype.scalar_name
+            raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type {to}")
 
 
 def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None]) -> Tensor:
@@ -335,4 +346,4 @@ def inplace_fast_path(op: Op, general: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
-__all__ = ["apply_inplace", "inplace_fast_path", "overwrite", "rebase_history", "set_history"]
+__all__ = ["apply_inplace", "check_fits", "inplace_fast_path", "overwrite", "rebase_history", "set_history"]

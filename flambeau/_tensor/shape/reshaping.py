@@ -11,8 +11,9 @@ from ...backends.bit_views import bits_of
 from ...backends.numpy.views import is_row_major, reshaped_view, with_axis
 from ...backends.sparse_array import SparseAccess
 from ...devices import contiguous_format
+from ...engine.tensor_interface import layer
 from ...kernels.memory_format import layouts_seen, note_layout
-from ...modes import active_tracers, device_memory, dispatch_in_use, inference, special
+from ...modes import active_tracers, dispatch_in_use, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import Size, infer_size, wrap_dim
 from ...warning_location import warn_once
@@ -122,7 +123,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
                 raise RuntimeError(f"torch.Tensor.view is not supported for {name} when converting to a different "
                                    "dtype.")
         if not isinstance(a, np.ndarray) or active_tracers[0] or (
-                dispatch_in_use[0] and not (device_memory.count and is_on_accelerator(self))):
+                dispatch_in_use[0] and not is_on_accelerator(self) and layer.is_handled(self)):
             if size[0] is self.dtype:
                 return apply(REGISTRY["_alias"], [self])
             return apply(REGISTRY["_view_dtype"], [self], {"dtype": size[0]})
