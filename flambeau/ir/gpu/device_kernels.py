@@ -9,6 +9,7 @@ import numpy as np
 
 from ...codegen.gpu import indexing
 from ...codegen.gpu.launches import DeviceLaunch
+from ...codegen.gpu.maps import maps
 from ...codegen.gpu.sorting import prefix, search, sorting
 from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
@@ -82,11 +83,15 @@ def _search(outputs: list[Spec], inputs: list[Spec], right: bool) -> list[Device
     return search.launches(outputs[0], boundaries, values, sorter[0] if sorter else None, right)
 
 
+def _map(outputs: list[Spec], inputs: list[Spec], function: str, **params: Any) -> list[DeviceLaunch]:
+    return maps.launches(function, outputs, inputs, **params)
+
+
 #: by the name of an extern kernel, the function that makes its launches
 FAMILIES: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "asserted_take": _asserted_take, "asserted_put": _asserted_put, "assert_range": _assert_range,
     "last_writers": _last_writers, "ranks": _ranks, "compact": _compact, "select_true": _select_true, "sort": _sort,
-    "first_of_sorted": _first_of_sorted, "search": _search, "run_lengths": _run_lengths,
+    "first_of_sorted": _first_of_sorted, "search": _search, "map": _map, "run_lengths": _run_lengths,
 }
 
 __all__ = ["FAMILIES", "device_kernel"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...graph.value import BOOL, Graph, Unsupported, Value
+from ..device_kernels import device_kernel
 
 FLOAT64 = np.dtype(np.float64)
 #: NumPy's functions, and the operations of the IR
@@ -147,10 +148,50 @@ def _traced(function: Callable[..., Any], values: Sequence[Value], graph: Graph)
     return graph.cast(made.value, np.dtype(np.float32) if dtype.kind == "V" or dtype.itemsize < 4 else dtype)
 
 
+_CHEBYSHEV = tuple(f"chebyshev_polynomial_{kind}" for kind in "tuvw")
+#: orthogonal polynomials of x and a degree
+_POLYNOMIALS = (*_CHEBYSHEV, *(f"shifted_{name}" for name in _CHEBYSHEV), "hermite_polynomial_h",
+                "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")
+
+
 class DeviceSpecial:
-    """Primitives of special functions; those of `_SPECIAL` are set below."""
+    """Primitives of special functions; those of `_SPECIAL` and `_POLYNOMIALS` are set below."""
 
     graph: Graph
+
+    def _map(self, function: str, values: Sequence[Any], dtypes: Sequence[np.dtype] = (), **params: Any) -> list[Value]:
+        """The results of a kernel of `codegen.gpu.maps`, by default one of the first value's dtype."""
+        shape, operands = self.graph.broadcast(self.graph.operands(values))
+        return device_kernel("map", operands, [(shape, each) for each in dtypes or [operands[0].dtype]],
+                             function=function, **params)
+
+    def gcd(self, x: Any, y: Any) -> Value:
+        return self._map("gcd", [x, y])[0]
+
+    def lcm(self, x: Any, y: Any) -> Value:
+        g = self.graph
+        x, y = g.operands([x, y])
+        shape, (x, y) = g.broadcast([x, y])
+        divisor = self.gcd(x, y)
+        found = g.apply("mul", g.make("div", (x, divisor), None, shape, x.dtype), y)
+        return g.apply("abs", found) if found.dtype.kind == "i" else found
+
+    def bitwise_left_shift(self, x: Any, y: Any) -> Value:
+        return self._map("shift_left", [x, y])[0]
+
+    def bitwise_right_shift(self, x: Any, y: Any) -> Value:
+        return self._map("shift_right", [x, y])[0]
+
+    def nextafter(self, x: Value, y: Value) -> Value:
+        shape, operands = self.graph.broadcast([x, y])
+        if x.dtype != y.dtype:
+            raise Unsupported("floats of several dtypes")
+        return device_kernel("map", operands, [(shape, x.dtype)], function="nextafter")[0]
+
+    def frexp(self, x: Value) -> tuple[Value, Value]:
+        wide = self.graph.cast(x, np.dtype(np.float32)) if x.dtype.itemsize < 4 else x
+        mantissa, exponent = self._map("frexp", [wide], [wide.dtype, np.dtype(np.int32)])
+        return self.graph.cast(mantissa, x.dtype), exponent
 
     def _special(self, name: str, values: Sequence[Any]) -> Value:
         module = import_module(f"....kernels.special.{_SPECIAL[name]}", __package__)
@@ -182,7 +223,17 @@ def _method(name: str) -> Callable[..., Value]:
     return primitive
 
 
+def _polynomial(name: str) -> Callable[..., Value]:
+    def primitive(self: DeviceSpecial, x: Any, n: Any) -> Value:
+        return self._map("polynomial", [x, n], of=name)[0]
+
+    primitive.__name__ = name
+    return primitive
+
+
 for _name in _SPECIAL:
     setattr(DeviceSpecial, _name, _method(_name))
+for _name in _POLYNOMIALS:
+    setattr(DeviceSpecial, _name, _polynomial(_name))
 
 __all__ = ["DeviceSpecial", "Traced"]
