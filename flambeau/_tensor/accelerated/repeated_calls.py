@@ -169,11 +169,15 @@ class CallTable:
         with LaunchRecording(self.runtime, arrays[0].memory.device.index, keeps=False) as transfers:
             result, seen = observe_call(self._run, (implementation, args, kwargs), {}, tensors)
         if seen is not None and not transfers.refused and _offsets() == before:  # no values were read or drawn
-            recorded = _written(seen, tensors, self.runtime) if seen.__class__ is Write else (
-                _recorded(seen, arrays, self.runtime))
-            if recorded.__class__ is InPlace or recorded.__class__ is View or (recorded is not None and recorded.describes(result, tensors, None)):
-                only = recorded.__class__ is RecordedCall and recorded.launch
-                self._known[key] = only or recorded
+            recorded: Any
+            if seen.__class__ is Write:
+                recorded = _written(seen, tensors, self.runtime)
+            else:
+                recorded = _recorded(seen, arrays, self.runtime)
+                if recorded.__class__ is RecordedCall:
+                    recorded = (recorded.launch or recorded) if recorded.describes(result, tensors, None) else None
+            if recorded is not None:
+                self._known[key] = recorded
         return result
 
 
@@ -232,7 +236,7 @@ def _written(seen: Write, tensors: Sequence[Any], runtime: Any) -> InPlace | Non
     target = inputs[0]._array
     given = [x for x in inputs if isinstance(x, Tensor)]
     device = target.memory.device.index
-    if grad_mode.get() and any(x._requires_grad for x in given) or not all(x._array.size for x in given) or (
+    if (grad_mode.get() and any(x._requires_grad for x in given)) or not all(x._array.size for x in given) or (
             runtime.is_capturing(device, runtime.current_stream(device))):
         return None
     arrays = [x._array for x in given]
@@ -322,7 +326,7 @@ def recorded_step(op: Op, operands: list[Any], params: dict[str, Any], fills: bo
 
 
 def call_table(runtime: Any) -> Callable[[str], Any]:
-    """What makes the functions that run repeated calls on a runtime's devices, by name (`entry_points.device_calls`)."""
+    """What makes the function that runs a public function's repeated calls (`entry_points.device_calls`)."""
 
     def make(name: str) -> Any:
         if name in FACTORIES:

@@ -22,7 +22,8 @@ _FILL = REGISTRY["_fill_scalar"]
 _TENSORS = frozenset((Tensor, Parameter))
 #: factories -> the number that all elements are; None: they are uninitialised
 FACTORIES: dict[str, int | None] = {
-    f"torch.{name}{like}": fill for name, fill in (("zeros", 0), ("ones", 1), ("empty", None)) for like in ("", "_like")}
+    f"torch.{name}{like}": fill for like in ("", "_like") for name, fill in (("zeros", 0), ("ones", 1), ("empty", None))
+}
 _LAYOUTS = 512
 #: in place of a launch: the arguments came once; they make no such tensor
 _SEEN, _NEVER = object(), object()

@@ -124,8 +124,7 @@ class RuleTable:
             found = run_in_quiet(_launch, (known.steps, arrays))
             if found is None:
                 return run_itself()
-            return [None if slot < 0 else tensors[slot] if slot == root and tensors[slot] is not None else
-                    wrap(found[slot]) if root < 0 or tensors[root] is None else view_of(tensors[root], found[slot], False)
+            return [None if slot < 0 else _gradient(slot, root, found, tensors)
                     for slot, root in zip(known.results, known.roots, strict=True)]
         if known is _NEVER:
             return run_itself()
@@ -199,6 +198,15 @@ class RuleTable:
             results.append(slot)
             of.append(-1 if slot < 0 else roots[slot])
         return RecordedRule(steps, results, of)
+
+
+def _gradient(slot: int, root: int, found: Sequence[Any], tensors: Sequence[Any]) -> Tensor:
+    """A result as a tensor: a cotangent itself, a view of one, or a tensor of its own."""
+    source: Any = None if root < 0 else tensors[root]
+    if source is None:
+        made: Tensor = wrap(found[slot])
+        return made
+    return source if slot == root else view_of(source, found[slot], False)
 
 
 def _launch(steps: Sequence[tuple[Callable[..., Any], tuple[int, ...], bool]], arrays: Sequence[Any]) -> Any:

@@ -18,7 +18,7 @@ from .launch_stub import ADDRESS, CONSTANT, STREAM, Call, LaunchFailed, LaunchSt
 from .runtime import Place, Product
 
 
-class Unrecordable(Exception):  # noqa: N818 - no user sees it
+class Unrecordable(Exception):
     """What was launched depends on more than the layouts of operands."""
 
 
@@ -147,7 +147,7 @@ class LaunchRecording:
 
 
 class _Layout:
-    """Where the addresses of a recording are in a stub's table: results, scratch memory or a handle, operands, others."""
+    """Where a recording's addresses are in a stub's table: results, scratch memory, a handle, operands, others."""
 
     def __init__(self, recording: LaunchRecording, operands: Sequence[DeviceArray], results: Sequence[DeviceArray]
                  ) -> None:

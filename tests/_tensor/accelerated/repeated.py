@@ -1,6 +1,7 @@
 """Samples of operators' records, called again and again on the runtime on CuPy, each time with other values.
 
-`python -m tests._tensor.accelerated.repeated [PART PARTS]` goes through all records; with FLAMBEAU_TEST_CUDA=1 on a GPU.
+`python -m tests._tensor.accelerated.repeated [PART PARTS]` goes through all records; with FLAMBEAU_TEST_CUDA=1 on
+a GPU.
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@ access out of bounds is found by the next call that waits, and by all calls afte
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
+import sys
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +28,19 @@ _MESSAGES = {1: ("cudaErrorInvalidValue", "invalid argument"), 2: ("cudaErrorMem
              700: ("cudaErrorIllegalAddress", "an illegal memory access was encountered"),
              900: ("cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"),
              901: ("cudaErrorStreamCaptureInvalidated", "operation failed due to a previous error during capture")}
+
+
+_NORESERVE = 0x4000 if sys.platform == "linux" else 0
+
+
+def _reserved(size: int) -> int:
+    """Addresses without memory, by `mmap` with PROT_NONE."""
+    function = ctypes.CDLL(None, use_errno=True).mmap
+    function.restype = ctypes.c_void_p
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long]
+    found: int = function(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE, -1, 0)
+    assert found != ctypes.c_void_p(-1).value
+    return found
 
 
 class _State:
@@ -47,8 +62,18 @@ class _State:
         self.invalidated: set[int] = set()
         self.events: dict[int, Any] = {}
         self.next_address = 16
+        self._next = self._left = 0  # of the reserved addresses
         self.asked: set[int] = set()
         self.submit: Any = None  # (stream's address, function): lets a stream do something
+
+    def reserve(self, size: int) -> int:
+        """Addresses of the device, which the host cannot read or write: a program that does ends by SIGSEGV."""
+        if self._left < size + (2 << 12):
+            self._left = max(size + (2 << 12), 1 << 34)
+            self._next = _reserved(self._left)
+        found, taken = self._next, (size // 4096 + 2) * 4096  # with a page in between
+        self._next, self._left = found + taken, self._left - taken
+        return found
 
     def used(self, device: int) -> int:
         return sum(each.size for on, each in self.blocks.values() if on == device)
@@ -151,8 +176,9 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
         if state.used(state.device) + size > state.capacity:
             raise CUDARuntimeError(2)
         whole = np.full(size + 512, 0xA5, np.uint8)
-        first = -(-whole.ctypes.data // 512) * 512
-        state.blocks[first] = state.device, whole[first - whole.ctypes.data:][:size]
+        aligned = -(-whole.ctypes.data // 512) * 512
+        first = state.reserve(size)
+        state.blocks[first] = state.device, whole[aligned - whole.ctypes.data:][:size]
         return first
 
     def free(ptr):
@@ -164,10 +190,9 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
 
     def memcpyAsync(dst, src, size, kind, stream):
         def copy():
-            for address, on_device in ((dst, kind in (1, 3)), (src, kind in (2, 3))):
-                if on_device:
-                    state.bytes_at(address, size)
-            ctypes.memmove(dst, src, size)
+            to, of = (state.bytes_at(address, size).ctypes.data if on_device else address
+                      for address, on_device in ((dst, kind in (1, 3)), (src, kind in (2, 3))))
+            ctypes.memmove(to, of, size)
 
         submit(stream, copy)
 

@@ -55,9 +55,8 @@ def fake_driver(state: Any) -> Any:
                 "hStream)", *_OPAQUE)
     def copy(target, source, size, stream):
         def work():
-            for address in (target, source):
-                state.bytes_at(address, size)
-            ctypes.memmove(target, source, size)
+            to, of = (state.bytes_at(address, size).ctypes.data for address in (target, source))
+            ctypes.memmove(to, of, size)
 
         return refused(lambda: state.submit(stream, work))
 
