@@ -41,6 +41,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--oracle", action="store_true", help="run on PyTorch itself")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="only tests of this device: for cuda a GPU with "
                         "FLAMBEAU_TEST_CUDA=1, else the tests' stand-in of one")
+    parser.add_argument("--after", metavar="NAME", help="only tests after this one (set where a device was lost)")
     parser.add_argument("--stubs", action="store_true", help="stubs of the test machinery, as without PyTorch")
     parser.add_argument("--spawn", action="store_true", help="start processes of tests anew, do not fork them")
     parser.add_argument("--timeout", type=int, default=20, metavar="S", help="seconds of processor time of a test (20)")
@@ -87,8 +88,12 @@ def _run(arguments: argparse.Namespace, here: str) -> int:
     part, parts = map(int, arguments.part.split("/"))
     deadline = time.monotonic() + (arguments.seconds or float("inf"))
     case: type[unittest.TestCase] | None = None
+    waiting = arguments.after is not None
     for test in tests_of(module, arguments.k):
         name = f"{type(test).__name__}::{test._testMethodName}"
+        if waiting:
+            waiting = name != arguments.after
+            continue
         if names is not None and name not in names:
             continue
         if zlib.crc32((arguments.seed + name).encode()) >= arguments.sample * 2 ** 32:
@@ -121,10 +126,29 @@ def _run(arguments: argparse.Namespace, here: str) -> int:
                 print(f"{verdict.ending:8} {name} - {verdict.why[:300]}", flush=True)
                 if arguments.verbose:
                     print(verdict.trace)
+        if verdict.ending == "fail" and arguments.device == "cuda" and _is_lost():
+            print(f"the device was lost after {name}: {_summary(arguments, counts)}", flush=True)
+            left = [] if not arguments.seconds else ["--seconds", str(max(0.1, deadline - time.monotonic()))]
+            os.execv(sys.executable, [sys.executable, "-m", "tests.upstream", *sys.argv[1:], "--after", name, *left])
     if not arguments.list_failures:
-        late = [f"{counts['not started']} not started"] if arguments.seconds else []
-        print(", ".join([f"{counts[ending]} {ending}" for ending in ENDINGS] + late))
+        print(_summary(arguments, counts))
     return int(counts["fail"] > 0)
+
+
+def _is_lost() -> bool:
+    """Whether the device cannot be used any more."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+def _summary(arguments: argparse.Namespace, counts: collections.Counter[str]) -> str:
+    late = [f"{counts['not started']} not started"] if arguments.seconds else []
+    return ", ".join([f"{counts[ending]} {ending}" for ending in ENDINGS] + late)
 
 
 if __name__ == "__main__":
