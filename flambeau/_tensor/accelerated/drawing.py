@@ -19,7 +19,9 @@ from ...dtypes import NARROW
 from ...kernels.philox import PhiloxEngine
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-_PARTS: dict[np.dtype, np.dtype] = {np.dtype(np.complex64): _F32, np.dtype(np.complex128): _F64, dtypes.COMPLEX32: np.dtype(np.float16)}
+#: complex dtypes -> that of their parts
+_PARTS: dict[np.dtype, np.dtype] = {np.dtype(np.complex64): _F32, np.dtype(np.complex128): _F64,
+                                    dtypes.COMPLEX32: np.dtype(np.float16)}
 #: the largest index and offset in bytes of one launch
 _MOST = 2**31 - 1
 THREADS = fills.THREADS

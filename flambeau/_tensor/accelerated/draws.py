@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ...backends.attention_kernels import enabled as enabled_kernels
 from ...backends.cuda_devices.array import DeviceArray
 from ...devices import device
 from ...dtypes import NARROW
@@ -124,9 +127,32 @@ def dropout(x: Tensor, p: float) -> Tensor:
         out, kept = wrap(made), wrap(mask)
         if ordered is not a and is_dense(a):
             out = layer.functions.empty_like(x.detach()).copy_(out)
+    return _recorded(x, out, kept, 1 / keep)
+
+
+def _recorded(x: Tensor, out: Tensor, kept: Tensor, scale: float) -> Tensor:
     if grad_mode.get() and x._requires_grad:
-        out._requires_grad, out._node, out._output_nr = True, NativeDropoutBackward0(x, kept, 1 / keep), 0
+        out._requires_grad, out._node, out._output_nr = True, NativeDropoutBackward0(x, kept, scale), 0
     return out
+
+
+def attention_dropout(weights: Tensor, p: float, query: Tensor, value: Tensor) -> Tensor:
+    """Dropout of attention's weights, (batch, heads, queries, keys), as in the kernel that PyTorch chooses.
+
+    Of float32 it is the memory-efficient one, if the heads' sizes are multiples of four; else the weights are an
+    intermediate result that is dropped out as any tensor is.
+
+    Args:
+        p: the probability to set a weight to zero, in (0, 1).
+        query, value: what the weights are computed of, and multiply.
+    """
+    a: Any = weights._array
+    fused = enabled_kernels["mem_efficient"] and a.dtype == np.float32 and a.ndim == 4
+    if not fused or query._array.shape[-1] % 4 or value._array.shape[-1] % 4 or not a.size:
+        return dropout(weights, p)
+    with no_grad():
+        made, mask = sampling.attention_weights_dropped(default_generator(weights._device.index), a, p)
+    return _recorded(weights, wrap(made), wrap(mask), 1 / (1 - p))
 
 
 def generator_of(generator: Any, x: Tensor) -> Any:
@@ -155,6 +181,6 @@ HANDLERS.update({
     **{f"torch.{name}": _sample for name in ("poisson", "binomial", "_standard_gamma", "_sample_dirichlet")},
     "torch.normal": _normal,
 })
-handlers.dropout_on_device = dropout
+handlers.dropout_on_device, handlers.attention_dropout_on_device = dropout, attention_dropout
 
 __all__ = ["NativeDropoutBackward0", "dropout"]

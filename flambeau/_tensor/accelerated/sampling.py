@@ -206,6 +206,16 @@ def dropped(generator: Any, x: DeviceArray, keep: float, vector: int) -> tuple[D
     return made, kept
 
 
+def attention_weights_dropped(generator: Any, x: DeviceArray, p: float) -> tuple[DeviceArray, DeviceArray]:
+    """What `dropped` returns of row-major attention weights of float32, with the numbers of the fused kernel."""
+    made, kept = _empty(x, x.shape, x.dtype), _empty(x, x.shape, np.dtype(np.bool_))
+    part = taken(generator.engine, x.size)
+    kernel = dropout.dropout_in_sequence(part.captured)
+    start("attention_dropout", kernel, -(-x.size // (dropout.PER_BLOCK * kernel.threads)), [made, kept], [_dense(x)],
+          part, (x.size, p, float(np.float32(1.0 / (1.0 - p)))))
+    return made, kept
+
+
 def rrelu_slopes(generator: Any, x: DeviceArray, low: float, high: float) -> DeviceArray:
     """The slopes of `rrelu` in training, row-major: 1 for positive elements."""
     made = _empty(x, x.shape, x.dtype)
@@ -223,4 +233,4 @@ SAMPLES: dict[str, Callable[..., Any]] = {
     **{each.__name__: each for each in (bernoulli_each, poisson, standard_gamma, binomial, dirichlet, normal_around,
                                         multinomial, randperm)}}
 
-__all__ = ["SAMPLES", "dropped", "rrelu_slopes"]
+__all__ = ["SAMPLES", "attention_weights_dropped", "dropped", "rrelu_slopes"]

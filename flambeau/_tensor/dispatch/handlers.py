@@ -41,6 +41,7 @@ class Handlers:
     update_on_device: Callable[..., bool]
     update_average_on_device: Callable[..., None]
     dropout_on_device: Callable[..., Any]  # `accelerated.draws`
+    attention_dropout_on_device: Callable[..., Any]  # weights, probability, query, value -> the weights, dropped out
     push_forward: Callable[..., None]  # tangents of the outputs of an operator (`forward_mode`)
     # operators with a sparse input (`sparse.dispatch`): `apply`, in place, and into `out=`
     apply_sparse: Callable[..., Any]

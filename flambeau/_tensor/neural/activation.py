@@ -14,7 +14,7 @@ from ..argument_errors.type_names import type_name
 from ..creation.constants import empty
 from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function
-from ..dispatch.handlers import handlers, host_elements
+from ..dispatch.handlers import handlers
 from ..dispatch.promotion import check_dtype_supported
 from ..fastpath.repeated_calls import repeated
 from ..meta import is_meta
@@ -104,6 +104,9 @@ def _rrelu_noise(input: Tensor, lower: float, upper: float, training: bool, gene
     if is_meta(input):
         return empty(a.shape, dtype=input.dtype, device=input.device)
     if not training:
+        if input._device is not CPU:
+            unused: Tensor = handlers.uninitialised(handlers.stand_in(input), input._device)
+            return unused
         zeros = np.zeros(a.shape, a.dtype)
         if special[0]:
             notify_created(zeros)

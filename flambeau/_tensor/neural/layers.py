@@ -277,7 +277,9 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         scores = scores + mask
     weights = apply(REGISTRY["_safe_softmax"], [scores], {"dim": -1})
     if dropout_p > 0:
-        weights = dropout(weights, dropout_p, True)
+        fusible = device_memory.count and narrow is None and dropout_p < 1 and weights._device.type == "cuda"
+        weights = handlers.attention_dropout_on_device(weights, dropout_p, query, value) if fusible else dropout(
+            weights, dropout_p, True)
     result = matmul(weights, value)
     return result if narrow is None else result.to(narrow)
 

@@ -11,7 +11,7 @@ import flambeau as torch
 from flambeau import codegen
 from flambeau.codegen.gpu.cuda_math import single_precision
 from flambeau.codegen.gpu.emulation.scalar_evaluator import evaluate
-from flambeau.codegen.scalar.scalar_ir import topological_order, variable
+from flambeau.codegen.scalar.scalar_ir import Node, topological_order, variable
 from tests._tensor.accelerated import cuda_numbers
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="no llvmlite")
@@ -22,6 +22,16 @@ RECORDED = cuda_numbers.recorded()
 def devices() -> Iterator[None]:
     with torch.testing.fake_cuda(processors=cuda_numbers.PROCESSORS):
         yield
+
+
+def evaluated(root: Node, *arguments: np.ndarray) -> np.ndarray:
+    """The value of an expression, by the emulator."""
+    values: dict[Node, np.ndarray] = {}
+    with np.errstate(all="ignore"):
+        for node in topological_order([root]):
+            values[node] = arguments[node.const] if node.op == "input" else evaluate(
+                node, [values[each] for each in node.args])
+    return values[root]
 
 
 def groups(expressions: list[str]) -> list[list[str]]:
@@ -52,12 +62,8 @@ def test_functions_have_the_bits_of_cuda(name):
     low, high = cuda_numbers.FUNCTIONS[name]
     expected, _ = RECORDED[cuda_numbers.function_expression(name)]
     x = torch.linspace(low, high, 5000)[::13][:len(expected)].numpy()
-    root = single_precision.FUNCTIONS[name](variable(0, "float32"))
-    values = {}
-    with np.errstate(all="ignore"):
-        for node in topological_order([root]):
-            values[node] = x if node.op == "input" else evaluate(node, [values[arg] for arg in node.args])
-    distance = np.abs(values[root].view(np.int32).astype(np.int64) - expected.view(np.int32))
+    found = evaluated(single_precision.FUNCTIONS[name](variable(0, "float32")), x)
+    distance = np.abs(found.view(np.int32).astype(np.int64) - expected.view(np.int32))
     assert distance.max() <= (0 if name in ("log", "sin", "cos") else 2)
 
 
@@ -152,3 +158,42 @@ def test_graphs_draw_anew():
                                strict=True):
         assert torch.equal(found, expected)
     assert not torch.equal(first[0], second[0])
+
+
+def test_attention_weights_have_the_numbers_of_the_fused_kernel():
+    """Of an H100: four rows of equal weights, of which 2, 2, 3 and 2 are kept; the offset grows by their number."""
+    torch.cuda.manual_seed(cuda_numbers.SEED)
+    x = torch.ones(1, 1, 4, 8, device="cuda", requires_grad=True)
+    out = torch.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+    assert out[0, 0, :, 0].tolist() == [1, 1, 1.5, 1]
+    assert torch.cuda.get_rng_state().numpy().view(np.uint64)[1] == 16
+    out.sum().backward()
+    assert torch.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize("name", sorted({*single_precision.FUNCTIONS} - {"pow", "rsqrt", "sin", "cos", "log"}))
+def test_functions_are_accurate_and_know_special_values(name):
+    x = np.linspace(-0.99, 0.99, 999, dtype=np.float32) * (1 if name in ("asin", "acos") else 7)
+    x = np.abs(x) + np.float32(1e-3) if name.startswith("log") and name != "log_sigmoid" else x
+    special = np.float32([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-40, 88.8, -104, 2])
+    reference = {"softplus": torch.nn.functional.softplus, "log_sigmoid": torch.nn.functional.logsigmoid}
+    function = reference.get(name) or getattr(torch, name)
+    root = single_precision.FUNCTIONS[name](variable(0, "float32"))
+    for arguments in (x, special):
+        if name == "softplus":
+            arguments = arguments[~(arguments > 20)]
+        found = evaluated(root, arguments)
+        expected = function(torch.tensor(arguments).double()).float().numpy()
+        np.testing.assert_allclose(found, expected, rtol=6e-7, atol=1e-38, err_msg=name)
+        assert (np.signbit(found) == np.signbit(expected))[expected == 0].all()
+
+
+def test_powers():
+    bases = np.float32([0, -0.0, 1, -1, 2, -2, np.inf, -np.inf, np.nan, 0.3, 1e-40, -8])
+    exponents = np.float32([0, 1, -1, 2, 3, 0.5, -2, -3, np.inf, -np.inf, np.nan, 200])
+    x, y = (each.reshape(-1) for each in np.meshgrid(bases, exponents))
+    found = evaluated(single_precision.power(variable(0, "float32"), variable(1, "float32")), x, y)
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    np.testing.assert_allclose(found, expected, rtol=3e-7)
+    assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()

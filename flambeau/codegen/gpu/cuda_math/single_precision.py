@@ -18,6 +18,12 @@ GENERIC = "generic"
 _LOG = (0xBE055027, 0x3E1039F6, 0xBDF8CDCC, 0x3E0F2955, 0xBE2AD8B9, 0x3E4CED0B, 0xBE7FFF22, 0x3EAAAA78, 0xBF000000)
 _LOG1P = (0xBD39BF78, 0x3DD80012, 0xBE0778E0, 0x3E146475, 0xBE2A68DD, 0x3E4CAF9E, 0xBE800042, 0x3EAAAAE6, 0xBF000000)
 _TANH = (0x3C80F082, 0xBD563CAE, 0x3E085941, 0xBEAAA9ED, 0x00000000)
+_LOG2 = (0x3DC6B27F, 0xBE2C7F30, 0x3E2FCF2A, 0xBE374E43, 0x3E520BF4, 0xBE763C8B, 0x3E93BF99, 0xBEB8AA49, 0x3EF6384A,
+         0xBF38AA3B)
+_EXPM1 = (0x3AB5EBE6, 0x3C095663, 0x3D2AABE3, 0x3E2AA9F6, 0x3EFFFFFE)
+_TAN = (0x3C190000, 0x3B560000, 0x3CC70000, 0x3D5B0000, 0x3E089438, 0x3EAAAA88)
+_POW_LOG = (0x3A2C32E4, 0x3B52E7DB, 0x3C93BB73, 0x3DF6384F)
+_POW_EXP = (0x391FCB8E, 0x3AAF85ED, 0x3C1D9856, 0x3D6357BB, 0x3E75FDEC, 0x3F317218, 0x3F800000)
 _SINH = (0x363D0ADA, 0x394FFF49, 0x3C08889A, 0x3E2AAAAB)
 _ATAN = (0x3B2090AA, 0xBC6BE14F, 0x3D23397E, 0xBD948A7A, 0x3DD76B21, 0xBE111E88, 0x3E4CAF60, 0xBEAAAA27)
 _ASIN = (0x3D4DD2F7, 0x3C99CA97, 0x3D3F90E8, 0x3D993CCF, 0x3E2AAC04)
@@ -53,12 +59,12 @@ def exp(x: Node) -> Node:
     return apply("exp2_approx", rest) * _shifted_to_exponent(shifted)
 
 
-def _split_for_log(x: Node) -> tuple[Node, Node, Node]:
-    """(m - 1, k, scaled) with x = 2^k m and 2/3 <= m < 4/3."""
+def _split_for_log(x: Node, lowest: int = 0x3F2AAAAB) -> tuple[Node, Node, Node]:
+    """(m - 1, k, scaled) with x = 2^k m; m is at least the float32 of the bits `lowest`: 2/3, or √½."""
     small = x < single(0x00800000)
     scaled = select(small, x * single(0x4B000000), x)
     bits = bitcast(scaled, I32)
-    exponent = (bits + -0x3F2AAAAB) & -0x800000
+    exponent = (bits + -lowest) & -0x800000
     k = fma(cast(exponent, F32), single(0x34000000), select(small, single(0xC1B80000), single(0)))
     return bitcast(bits - exponent, F32) + single(0xBF800000), k, scaled
 
@@ -75,6 +81,16 @@ def _log_parts(x: Node) -> tuple[Node, Node]:
 def log(x: Node) -> Node:
     """The natural logarithm."""
     y, scaled = _log_parts(x)
+    return select(apply("eq", scaled, 0.0), single(0xFF800000), y)
+
+
+def log2(x: Node) -> Node:
+    """The logarithm to base 2."""
+    f, k, scaled = _split_for_log(x, 0x3F3504F3)
+    finite = k + fma(f, single(_LOG2_E), f * (f * horner(f, _LOG2)))
+    infinity = single(0x7F800000)
+    special = bitcast(scaled, U32) >= 0x7F800000
+    y = select(special, fma(scaled, infinity, infinity), finite)
     return select(apply("eq", scaled, 0.0), single(0xFF800000), y)
 
 
@@ -137,6 +153,76 @@ def cos(x: Node) -> Node:
     huge = apply("not", _abs(x) < single(0x47CE4780))
     r, q = _reduced(x)
     return select(huge, _generic("cos", select(huge, x, _number(0.0))), _sine_of(r, q + 1))
+
+
+def tan(x: Node) -> Node:
+    """Tangent."""
+    huge = apply("not", _abs(x) < single(0x47CE4780))
+    r, q = _reduced(x)
+    square = r * r
+    y = fma(horner(square, _TAN), square * r, r)
+    y = select(apply("ne", q & 1, 0), apply("recip_approx", -y), y)
+    return select(huge, _generic("tan", select(huge, x, _number(0.0))), y)
+
+
+def exp2(x: Node) -> Node:
+    """2ˣ."""
+    return apply("exp2_approx", x)
+
+
+def expm1(x: Node) -> Node:
+    """eˣ − 1."""
+    n = apply("round", x * single(_LOG2_E))
+    n = select(_abs(x) < single(0x3ED1EB85), _number(0.0), n)
+    r = fma(n, single(0xB5BFBE8E), fma(n, single(0xBF317200), x))
+    largest = apply("eq", n, 128.0)
+    n = select(largest, n + -1.0, n)
+    scale = apply("exp2_approx", n)
+    p = fma(r * horner(r, _EXPM1), r, r)
+    y = fma(p, scale, scale + -1.0)
+    y = select(largest, y + y, y)
+    y = select(n > 128.0, single(0x7F800000), y)
+    y = select(n < -25.0, _number(-1.0), y)
+    return select(apply("eq", x, 0.0), x + x, select(apply("ne", x, x), x, y))
+
+
+def power(x: Node, y: Node) -> Node:
+    """xʸ: 2^(y log₂ |x|), with the logarithm as a sum of two numbers."""
+    a = _abs(x)
+    f, k, _ = _split_for_log(a, 0x3F3504F3)
+    inverse = apply("recip_approx", f + 2.0)
+    q = (f + f) * inverse
+    square = q * q
+    rest = f - q
+    q_low = inverse * fma(-q, f, rest + rest)
+    p = horner(square, _POW_LOG) * square
+    log2_e = single(_LOG2_E)
+    high = fma(q, log2_e, k)
+    low = fma(q, single(0x32A55E34), fma(q_low, log2_e, fma(q, log2_e, k - high)))
+    low = fma(p, q, fma(p * 3.0, q_low, low))
+    log_high = high + low
+    log_low = low - (log_high - high)
+    product = log_high * y
+    product_low = fma(log_low, y, fma(log_high, y, -product))
+    n = apply("round", product)
+    value = horner(product - n + product_low, _POW_EXP)
+    exponent = cast(select(_abs(product) > 152.0, _number(0.0), n), I32)
+    up = exponent > 0
+    shifted = bitcast(bitcast(exponent, U32) * (1 << 23) + select(up, constant(0, U32), constant(0x7D000000, U32)), F32)
+    value = value * select(up, single(0x7F000000), single(0x02000000)) * shifted
+    value = select(_abs(product) > 152.0, select(product < 0.0, _number(0.0), single(0x7F800000)), value)
+    half = trunc(y * 0.5)
+    odd = apply("eq", _abs(y - (half + half)), 1.0)
+    negative = x < 0.0
+    value = select(negative & odd, -value, value)
+    value = select(negative & apply("ne", apply("floor", y), y), single(0x7FFFFFFF), value)
+    extreme = bitcast(x + x, U32)
+    extreme = select(y < 0.0, extreme ^ 0x7F800000, extreme)
+    extreme = bitcast(select(odd, extreme, extreme & 0x7FFFFFFF), F32)
+    value = select(apply("eq", a, 0.0) | apply("eq", a, math.inf), extreme, value)
+    value = select(apply("eq", x, -1.0) & apply("eq", _abs(y), math.inf), _number(1.0), value)
+    value = select(apply("ne", x, x) | apply("ne", y, y), x + y, value)
+    return select(apply("eq", x, 1.0) | apply("eq", y, 0.0), _number(1.0), value)
 
 
 def tanh(x: Node) -> Node:
@@ -286,9 +372,11 @@ def rsqrt(x: Node) -> Node:
     return apply("rsqrt_approx", x)
 
 
-FUNCTIONS: dict[str, Callable[[Node], Node]] = {
-    each.__name__: each for each in (exp, log, log10, log1p, sin, cos, tanh, sinh, cosh, erf, erfc, atan, asin, acos,
-                                     sigmoid, softplus, log_sigmoid, rsqrt)}
+FUNCTIONS: dict[str, Callable[..., Node]] = {
+    "pow": power,
+    **{each.__name__: each for each in (
+        exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, tanh, sinh, cosh, erf, erfc, atan, asin, acos,
+        sigmoid, softplus, log_sigmoid, rsqrt)}}
 
 
 __all__ = ["FUNCTIONS", "GENERIC", "fast_exp", "fast_log", "fast_tan"]

@@ -11,11 +11,11 @@ from . import double_precision, single_precision
 from .constants import F32, F64
 from .single_precision import GENERIC
 
-_FUNCTIONS: dict[np.dtype, dict[str, Callable[[Node], Node]]] = {
+_FUNCTIONS: dict[np.dtype, dict[str, Callable[..., Node]]] = {
     F32: single_precision.FUNCTIONS, F64: {"log": double_precision.log}}
 
 
-def function_of(op: str, dtype: np.dtype) -> Callable[[Node], Node] | None:
+def function_of(op: str, dtype: np.dtype) -> Callable[..., Node] | None:
     """CUDA's function for an operation; None where it is that of the CPU's kernels.
 
     >>> function_of("exp", np.dtype(np.float32)).__name__, function_of("lgamma", np.dtype(np.float32))

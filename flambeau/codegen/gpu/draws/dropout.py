@@ -74,6 +74,27 @@ def dropout(dtype: np.dtype, vector: int, captured: bool = False) -> Kernel:
     return b.kernel()
 
 
+@lru_cache(16)
+def dropout_in_sequence(captured: bool = False) -> Kernel:
+    """The kernel of dropout of attention's weights, row-major float32: an element has its own word of one sequence.
+
+    Its buffers are those of `dropout`; its scalars those of `Seed`, the number of elements, the probability to drop an
+    element, and the factor of the others. Source: ATen's memory-efficient attention (`mem_eff_attention`).
+    """
+    b = KernelBuilder("attention_dropout", THREADS)
+    out, mask, source = b.buffer(F32), b.buffer(BOOL), b.buffer(F32)
+    seed = Seed(b, captured)
+    total, dropped, scale = b.scalar(I64), b.scalar(F32), b.scalar(F32)
+    number = thread_number(b)
+    for k, word in enumerate(seed.words(constant(0, I64), cast(number, U64))):
+        place = number * PER_BLOCK + k
+        inside = place < total
+        kept = unit_single(word) > dropped
+        b.store(out, place, b.load(source, place, inside) * select(kept, scale, constant(0.0, F32)), inside)
+        b.store(mask, place, kept, inside)
+    return b.kernel()
+
+
 @lru_cache(64)
 def slopes(dtype: np.dtype, captured: bool = False) -> Kernel:
     """The kernel that draws the slopes of `rrelu` in training: 1 for positive elements.
@@ -103,4 +124,4 @@ def slopes(dtype: np.dtype, captured: bool = False) -> Kernel:
     return b.kernel()
 
 
-__all__ = ["PER_BLOCK", "THREADS", "dropout", "slopes"]
+__all__ = ["PER_BLOCK", "THREADS", "dropout", "dropout_in_sequence", "slopes"]
