@@ -18,6 +18,7 @@ from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ...backends.written_settings import observe_writes
 from ...devices import memory_format
+from ...dtypes import BFLOAT16
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import grad_mode
 from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
@@ -33,6 +34,7 @@ from . import operator_programs, products
 from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device, rules
 from .execution import below_autograd
 from .generators import default_generators
+from .number_reads import READS, number_reader
 from .repeated_factories import FACTORIES, FactoryTable
 from .repeated_rules import RuleTable
 
@@ -82,7 +84,8 @@ class CallTable:
                     return NotImplemented
                 tensors.append(x)
                 arrays.append(a)
-                parts += (a.dtype.num, a.shape, a.strides)
+                dtype = a.dtype
+                parts += (dtype.num if dtype.num != _VOID else dtype is BFLOAT16 or dtype, a.shape, a.strides)
                 if several:
                     parts.append(a.memory.device)
                 if x._requires_grad:
@@ -147,10 +150,6 @@ class CallTable:
         if known is _NEVER:
             return NotImplemented
         if known is None:
-            if _VOID in parts:
-                key = (*key, *[a.dtype for a in arrays])
-                if self._find(key) is not None:
-                    return NotImplemented
             if len(self._known) >= LAYOUTS:
                 self._known.clear()
             self._known[key] = _SEEN
@@ -329,6 +328,8 @@ def call_table(runtime: Any) -> Callable[[str], Any]:
     """What makes the function that runs a public function's repeated calls (`entry_points.device_calls`)."""
 
     def make(name: str) -> Any:
+        if name in READS:
+            return number_reader(name, runtime)
         if name in FACTORIES:
             return FactoryTable(name, runtime).call
         if name in HANDLERS or name in RUN_FUNCTIONS or name.endswith(CHANGE_ATTRIBUTES):

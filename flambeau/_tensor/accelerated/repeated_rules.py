@@ -14,6 +14,7 @@ import numpy as np
 
 from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ...dtypes import BFLOAT16
 from ...engine.grad_mode import grad_mode
 from ...engine.saved.saved_tensors import Packed
 from ...errstate import run_in_quiet
@@ -26,6 +27,8 @@ from ..tensor import Tensor, wrap
 from .generators import default_generators
 
 _MOST = 4096
+#: the number of structured dtypes
+_VOID = np.dtype("V1").num
 #: in place of recorded rules: the layouts came once; they cannot be recorded
 _SEEN, _NEVER = object(), object()
 
@@ -94,7 +97,7 @@ class RuleTable:
                 a = x._array
                 tensors.append(x)
                 arrays.append(a)
-                parts += (a.dtype.num, a.shape, a.strides)
+                parts += (a.dtype.num if a.dtype.num != _VOID else a.dtype is BFLOAT16 or a.dtype, a.shape, a.strides)
                 if self._several:
                     parts.append(a.memory.device)
             else:
@@ -105,7 +108,7 @@ class RuleTable:
                 if a.__class__ is DeviceArray:
                     tensors.append(None)
                     arrays.append(a)
-                    parts += (a.dtype.num, a.shape, a.strides)
+                    parts += (a.dtype.num if a.dtype.num != _VOID else a.dtype is BFLOAT16 or a.dtype, a.shape, a.strides)
                 elif isinstance(a, np.ndarray):
                     if a.size > 1:
                         return run_itself()
@@ -129,8 +132,6 @@ class RuleTable:
         if known is _NEVER:
             return run_itself()
         if known is None:
-            if 20 in (a.dtype.num for a in arrays):  # structured dtypes share a number
-                return run_itself()
             if len(self._known) >= _MOST:
                 self._known.clear()
             self._known[key] = _SEEN

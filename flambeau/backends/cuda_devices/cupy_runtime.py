@@ -23,6 +23,7 @@ from ..numpy.memory import address
 from . import libraries, strided_copies
 from .array import DeviceArray
 from .cublas import Products
+from .cublaslt import BiasedProducts
 from .cudnn import Cudnn
 from .cufft import FourierTransforms
 from .cupy_kernels import Kernels
@@ -37,6 +38,9 @@ _POINTER, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint
 _DRIVER: dict[str, tuple[Any, ...]] = {
     "cuLaunchKernel": (_POINTER, *(_NUMBER,) * 7, _POINTER, _POINTER, _POINTER),
     "cuMemcpyDtoDAsync_v2": (_POINTER, _POINTER, _SIZE, _POINTER),
+    "cuMemcpyDtoH_v2": (_POINTER, _POINTER, _SIZE),
+    "cuMemcpyDtoHAsync_v2": (_POINTER, _POINTER, _SIZE, _POINTER),
+    "cuStreamSynchronize": (_POINTER,),
     "cuCtxGetCurrent": (_POINTER,), "cuCtxSetCurrent": (_POINTER,),
     "cuGetErrorString": (ctypes.c_int, _POINTER),
 }
@@ -102,6 +106,7 @@ class CupyRuntime(Runtime):
         self._properties = [self._read_properties(i) for i in range(self.count)]
         self._kernels = [Kernels(cupy, architecture_of(each.major, each.minor)) for each in self._properties]
         self._products = Products(self)
+        self._biased_products = BiasedProducts(self, self._products)
         self._addresses: dict[str, int] = {}
         self._contexts: dict[int, int] = {}
         self.captured: dict[int, Capture] = {}  # by stream, the graph that it is captured for
@@ -424,7 +429,12 @@ class CupyRuntime(Runtime):
         return array.memory, 0
 
     def multiply(self, product: Product) -> None:
-        """Start a batch of matrix products by cuBLAS on the current stream; within `launch`."""
+        """Start matrix products on the current stream, by cuBLAS, or with a bias by cuBLASLt; within `launch`."""
+        if product.bias is not None:
+            if self.current.recording is not None:
+                self.current.recording.refuse()
+            self._biased_products.multiply(product)
+            return
         self._products.multiply(product)
         if self.current.recording is not None:
             self.current.recording.product(product)
@@ -440,14 +450,15 @@ class CupyRuntime(Runtime):
     # ----- launch stubs -----
 
     @cached_property
-    def _driver(self) -> Any:
+    def driver(self) -> Any:
+        """CUDA's driver: the functions of `_DRIVER`."""
         return libraries.functions(self.library("cuda"), _DRIVER)
 
     def function(self, name: str) -> int:
         """The address of a function of CUDA's driver."""
         found = self._addresses.get(name)
         if found is None:
-            found = self._addresses[name] = libraries.address(self._driver, name)
+            found = self._addresses[name] = libraries.address(self.driver, name)
         return found
 
     def context(self, device: int) -> int:
@@ -457,19 +468,19 @@ class CupyRuntime(Runtime):
             current = ctypes.c_void_p()
             with self.cuda.Device(device):
                 self.api.free(0)  # which makes the primary context
-                self._driver.cuCtxGetCurrent(ctypes.byref(current))
+                self.driver.cuCtxGetCurrent(ctypes.byref(current))
             found = self._contexts[device] = current.value or 0
         return found
 
     def bind_thread(self, device: int) -> None:
         """Give this thread a context of CUDA's, without which the driver launches nothing."""
-        self._driver.cuCtxSetCurrent(self.context(device))
+        self.driver.cuCtxSetCurrent(self.context(device))
         self.current.bound = True
 
     def describe_error(self, status: int) -> str:
         """The driver's text of an error."""
         text = ctypes.c_char_p()
-        if self._driver.cuGetErrorString(status, ctypes.byref(text)) or text.value is None:
+        if self.driver.cuGetErrorString(status, ctypes.byref(text)) or text.value is None:
             return f"unknown error {status}"
         return text.value.decode()
 

@@ -60,6 +60,25 @@ def fake_driver(state: Any) -> Any:
 
         return refused(lambda: state.submit(stream, work))
 
+    def to_host(target, source, size, stream):
+        def work():
+            ctypes.memmove(target, state.bytes_at(source, size).ctypes.data, size)
+
+        return refused(lambda: state.submit(stream, work))
+
+    @c_function("CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)", *_OPAQUE)
+    def copy_to_host(target, source, size):
+        return to_host(target, source, size, 0)
+
+    @c_function("CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)",
+                *_OPAQUE)
+    def start_copy_to_host(target, source, size, stream):
+        return to_host(target, source, size, stream)
+
+    @c_function("CUresult cuStreamSynchronize(CUstream hStream)", *_OPAQUE)
+    def synchronize(stream):
+        return refused(lambda: state.submit(stream, lambda: None))
+
     @c_function("CUresult cuCtxGetCurrent(CUcontext *pctx)", *_OPAQUE)
     def get_context(context):
         store(context, _CONTEXT + state.device)
@@ -79,7 +98,9 @@ def fake_driver(state: Any) -> Any:
         store(text, ctypes.addressof(texts[error]))
         return 0
 
-    return SimpleNamespace(cuLaunchKernel=launch, cuMemcpyDtoDAsync_v2=copy, cuCtxGetCurrent=get_context,
+    return SimpleNamespace(cuLaunchKernel=launch, cuMemcpyDtoDAsync_v2=copy, cuMemcpyDtoH_v2=copy_to_host,
+                           cuMemcpyDtoHAsync_v2=start_copy_to_host, cuStreamSynchronize=synchronize,
+                           cuCtxGetCurrent=get_context,
                            cuCtxSetCurrent=set_context, cuGetErrorString=error_string)
 
 
