@@ -7,19 +7,21 @@ after the other. `info` is written by the device, an int32 for each matrix, so t
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import byref, c_char, c_int, c_void_p
 from typing import Any
 
 import numpy as np
 
+from ...codegen.gpu.matrices import addresses
 from .array import DeviceArray
 from .cublas import Products
 from .libraries import functions
+from .strided_copies import start
 
 #: rows and columns up to which a batch of matrices is factored by one launch
 _SMALL, _SMALL_JACOBI = 128, 32
-_INT32 = np.dtype(np.int32)
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _LETTERS = {"f": "S", "d": "D", "F": "C", "D": "Z"}
 _P, _I = c_void_p, c_int
 #: function of cuSOLVER, without the prefix and letter -> parameters after the handle; "lwork" queries write an int
@@ -103,18 +105,26 @@ class LinearAlgebra:
 
     def _call(self, kind: str, a: DeviceArray, *args: Any) -> None:
         """Call a function for matrices of an array's dtype on the current stream of its device."""
+        self._each(kind, a, [args])
+
+    def _each(self, kind: str, a: DeviceArray, calls: Iterable[Sequence[Any]]) -> None:
+        """Call a function for one matrix after the other."""
         runtime, device = self._runtime, a.torch_device.index
-        stream = runtime.stream_address(device, runtime.current_stream(device))
         letter = _LETTERS[a.dtype.char]
         with self._lock:
             if kind in _BLAS:
-                name = f"cublas{letter}{kind}"
-                _check(getattr(self._blas, name)(self._products.handle(device), *args), name)
+                name, library = f"cublas{letter}{kind}", self._blas
+                handle = self._products.handle(device)
             else:
+                name, library = f"cusolverDn{_named(kind, letter)}", self._solver
                 handle = self._handle(device, "cusolverDnCreate")
-                _check(self._solver.cusolverDnSetStream(handle, stream), "cusolverDnSetStream")
-                name = f"cusolverDn{_named(kind, letter)}"
-                _check(getattr(self._solver, name)(handle, *args), name)
+                _check(library.cusolverDnSetStream(handle, runtime.stream_address(
+                    device, runtime.current_stream(device))), "cusolverDnSetStream")
+            function = getattr(library, name)
+            for args in calls:
+                status = function(handle, *args)
+                if status:
+                    _check(status, name)
 
     def _workspace(self, kind: str, a: DeviceArray, *args: Any, after: Sequence[Any] = ()) -> tuple[Any, int, int]:
         """Memory that a function works in: the block, its address, and its size in elements.
@@ -127,14 +137,23 @@ class LinearAlgebra:
         block = self._runtime.allocate(a.torch_device.index, max(size.value, 1) * a.itemsize)
         return block, self._runtime.address_of((block, 0)), size.value
 
-    def _at(self, a: DeviceArray, number: int = 0) -> int:
-        """The address of the matrix, or vector, of a number."""
-        return int(self._runtime.address_of((a.memory, a.byte_offset))) + number * (a.strides[0] if len(a) > 1 else 0)
+    def _at(self, a: DeviceArray) -> int:
+        """The address of the first element."""
+        return int(self._runtime.address_of((a.memory, a.byte_offset)))
+
+    def _all(self, *arrays: DeviceArray) -> Iterator[tuple[int, ...]]:
+        """The addresses of the matrices, or vectors, of arrays, for one batch element after the other."""
+        firsts = [self._at(each) for each in arrays]
+        if len(arrays[0]) == 1:
+            return iter([tuple(firsts)])
+        last = len(arrays[0])
+        return zip(*(range(first, first + last * each.strides[0], each.strides[0]) for first, each in zip(
+            firsts, arrays, strict=True)), strict=True)
 
     def _pointers(self, a: DeviceArray) -> tuple[DeviceArray, int]:
         """The addresses of all matrices, an array on the device, and its address."""
-        addresses = self._at(a) + np.arange(len(a), dtype=np.int64) * a.strides[0]
-        made = self._runtime.upload(addresses, a.torch_device.index, blocking=False)
+        made = self._new(a, (len(a),), _INT64)
+        start(self._runtime, [addresses(self._at(a), a.strides[0], len(a))], [(made.memory, made.byte_offset)])
         return made, self._at(made)
 
     def _new(self, a: DeviceArray, shape: Sequence[int], dtype: np.dtype) -> DeviceArray:
@@ -173,9 +192,11 @@ class LinearAlgebra:
                        self._at(info), count)
             return
         _kept, work, _ = self._workspace("getrf", a, m, n, self._at(a), m)
-        for i in range(count):
-            self._call("getrf", a, m, n, self._at(a, i), m, work, None if pivots is None else self._at(pivots, i),
-                       self._at(info, i))
+        if pivots is None:
+            self._each("getrf", a, ((m, n, x, m, work, None, status) for x, status in self._all(a, info)))
+        else:
+            self._each("getrf", a, ((m, n, x, m, work, order, status) for x, order, status in self._all(
+                a, pivots, info)))
 
     def geqrf(self, a: DeviceArray, tau: DeviceArray) -> None:
         """R and the reflectors below it.
@@ -192,8 +213,8 @@ class LinearAlgebra:
             return
         _kept, work, size = self._workspace("geqrf", a, m, n, self._at(a), m)
         status = self._new(a, (1,), _INT32)
-        for i in range(count):
-            self._call("geqrf", a, m, n, self._at(a, i), m, self._at(tau, i), work, size, self._at(status))
+        at = self._at(status)
+        self._each("geqrf", a, ((m, n, x, m, t, work, size, at) for x, t in self._all(a, tau)))
 
     def orgqr(self, a: DeviceArray, tau: DeviceArray) -> None:
         """The first n columns of the product of reflectors, over the reflectors.
@@ -202,12 +223,12 @@ class LinearAlgebra:
             a: (batch, m, n), m ≥ n.
             tau: (batch, k), k ≤ n.
         """
-        count, m, n = a.shape
+        _, m, n = a.shape
         k = tau.shape[-1]
         _kept, work, size = self._workspace("orgqr", a, m, n, k, self._at(a), m, self._at(tau))
         status = self._new(a, (1,), _INT32)
-        for i in range(count):
-            self._call("orgqr", a, m, n, k, self._at(a, i), m, self._at(tau, i), work, size, self._at(status))
+        at = self._at(status)
+        self._each("orgqr", a, ((m, n, k, x, m, t, work, size, at) for x, t in self._all(a, tau)))
 
     def ormqr(self, a: DeviceArray, tau: DeviceArray, c: DeviceArray, left: bool, adjoint: bool) -> None:
         """The product of reflectors, or its conjugate transpose, times C, or C times it, over C.
@@ -215,15 +236,14 @@ class LinearAlgebra:
         Args:
             a: (batch, m, k), the reflectors.
         """
-        count, m, n = c.shape
+        _, m, n = c.shape
         k, rows = tau.shape[-1], a.shape[1]
         operation = _NONE if not adjoint else _ADJOINT if a.dtype.kind == "c" else _TRANSPOSE
         shape = (int(not left), operation, m, n, k)
         _kept, work, size = self._workspace("ormqr", a, *shape, self._at(a), rows, self._at(tau), self._at(c), m)
         status = self._new(a, (1,), _INT32)
-        for i in range(count):
-            self._call("ormqr", a, *shape, self._at(a, i), rows, self._at(tau, i), self._at(c, i), m, work, size,
-                       self._at(status))
+        at = self._at(status)
+        self._each("ormqr", a, ((*shape, x, rows, t, y, m, work, size, at) for x, t, y in self._all(a, tau, c)))
 
     # ----- solutions -----
 
@@ -243,12 +263,12 @@ class LinearAlgebra:
             self._call("getrsBatched", lu, operation, n, k, factors, n, self._at(pivots), sides, n, byref(info), count)
             return
         status = self._new(lu, (1,), _INT32)
-        for i in range(count):
-            self._call("getrs", lu, operation, n, k, self._at(lu, i), n, self._at(pivots, i), self._at(b, i), n,
-                       self._at(status))
+        at = self._at(status)
+        self._each("getrs", lu, ((operation, n, k, x, n, order, y, n, at) for x, order, y in self._all(lu, pivots, b)))
 
-    def trsm(self, a: DeviceArray, b: DeviceArray, upper: bool, adjoint: bool, unitriangular: bool) -> None:
-        """The solutions of A X = B, or Aᴴ X = B, for triangular A, over B.
+    def trsm(self, a: DeviceArray, b: DeviceArray, upper: bool, adjoint: bool, unitriangular: bool,
+             transposed: bool = False) -> None:
+        """The solutions of A X = B, Aᵀ X = B or Aᴴ X = B, for triangular A, over B.
 
         Args:
             upper: the triangle of A that is read.
@@ -256,8 +276,8 @@ class LinearAlgebra:
         """
         count, n, k = b.shape
         one = np.ones((), a.dtype)
-        shape = (0, _UPPER if upper else _LOWER, _ADJOINT if adjoint else _NONE, int(unitriangular), n, k,
-                 one.ctypes.data)
+        operation = _ADJOINT if adjoint else _TRANSPOSE if transposed else _NONE
+        shape = 0, _UPPER if upper else _LOWER, operation, int(unitriangular), n, k, one.ctypes.data
         if count > 1:
             _a, factors = self._pointers(a)
             _b, sides = self._pointers(b)
@@ -285,8 +305,7 @@ class LinearAlgebra:
                        parameters, count)
             return
         _kept, work, size = self._workspace("syevd", a, *shape, self._at(a), n, self._at(values))
-        for i in range(count):
-            self._call("syevd", a, *shape, self._at(a, i), n, self._at(values, i), work, size, self._at(info, i))
+        self._each("syevd", a, ((*shape, x, n, w, work, size, status) for x, w, status in self._all(a, values, info)))
 
     def gesvdj(self, a: DeviceArray, s: DeviceArray, u: DeviceArray, v: DeviceArray, info: DeviceArray) -> None:
         """Singular value decompositions A = U diag(S) Vᴴ by Jacobi rotations; A is overwritten.
@@ -300,17 +319,15 @@ class LinearAlgebra:
         parameters = self._handle(a.torch_device.index, "cusolverDnCreateGesvdjInfo")
         whole = u.shape[2] == m and v.shape[2] == n
 
-        def places(i: int) -> tuple[int, ...]:
-            return self._at(a, i), m, self._at(s, i), self._at(u, i), m, self._at(v, i), n
-
+        first = self._at(a), m, self._at(s), self._at(u), m, self._at(v), n
         if count > 1 and max(m, n) <= _SMALL_JACOBI and whole:
-            _kept, work, size = self._workspace("gesvdjBatched", a, 1, m, n, *places(0), after=(parameters, count))
-            self._call("gesvdjBatched", a, 1, m, n, *places(0), work, size, self._at(info), parameters, count)
+            _kept, work, size = self._workspace("gesvdjBatched", a, 1, m, n, *first, after=(parameters, count))
+            self._call("gesvdjBatched", a, 1, m, n, *first, work, size, self._at(info), parameters, count)
             return
         shape = (1, int(not whole), m, n)
-        _kept, work, size = self._workspace("gesvdj", a, *shape, *places(0), after=(parameters,))
-        for i in range(count):
-            self._call("gesvdj", a, *shape, *places(i), work, size, self._at(info, i), parameters)
+        _kept, work, size = self._workspace("gesvdj", a, *shape, *first, after=(parameters,))
+        self._each("gesvdj", a, ((*shape, x, m, w, p, m, q, n, work, size, status, parameters)
+                                 for x, w, p, q, status in self._all(a, s, u, v, info)))
 
     def gesvd(self, a: DeviceArray, s: DeviceArray, u: DeviceArray, vh: DeviceArray, info: DeviceArray) -> None:
         """Singular value decompositions by QR iterations, for matrices with m ≥ n; A is overwritten.
@@ -318,14 +335,14 @@ class LinearAlgebra:
         Args:
             vh: (batch, n, n), other than for `gesvdj` the conjugate transpose.
         """
-        count, m, n = a.shape
+        _, m, n = a.shape
         job = b"A" if u.shape[2] == m else b"S"
         _kept, work, size = self._workspace("gesvd", a, m, n)
         real = np.dtype(a.dtype.char.lower())
         rest = self._new(a, (max(n, 1),), real)
-        for i in range(count):
-            self._call("gesvd", a, job, b"A", m, n, self._at(a, i), m, self._at(s, i), self._at(u, i), m,
-                       self._at(vh, i), n, work, size, self._at(rest), self._at(info, i))
+        at = self._at(rest)
+        self._each("gesvd", a, ((job, b"A", m, n, x, m, w, p, m, q, n, work, size, at, status)
+                                for x, w, p, q, status in self._all(a, s, u, vh, info)))
 
 
 def _check(status: int, name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,9 @@ import numpy as np
 from ....backends.cuda_devices import current_runtime
 from ....backends.cuda_devices.array import DeviceArray, device_array
 from ....backends.cuda_devices.strided_copies import start
-from ....codegen.gpu.coordinates import coordinates
-from ....codegen.gpu.kernel_ir import Kernel, KernelBuilder
-from ....codegen.gpu.launches import launch
-from ....codegen.scalar.scalar_ir import cast, constant
-from .matrices import INT32, batched, broadcast, column_major, new_column_major, row_major, vectors
+from ....codegen.gpu import matrices
+from ....codegen.gpu.launches import DeviceLaunch
+from .matrices import INT32, batched, broadcast, column_major, new_column_major, real_dtype, row_major, vectors
 from .namespace import DeviceNamespace, primitive
 
 
@@ -35,8 +32,8 @@ def cholesky(xp: DeviceNamespace, a: DeviceArray, upper: bool = False) -> Any:
     factor = xp.column_major(a)
     info = _info(xp, len(factor))
     current_runtime().linear_algebra.potrf(factor, upper, info)
-    triangle = xp.triu(factor, 0) if upper else xp.tril(factor, 0)
-    return column_major(xp, batched(triangle, lead)), info.reshape(lead)
+    _start(xp, matrices.clear_triangle(len(factor), factor.shape[-1], factor.dtype, not upper), factor)
+    return batched(factor, lead), info.reshape(lead)
 
 
 # ----- LU -----
@@ -100,9 +97,7 @@ def _permutation_matrices(xp: DeviceNamespace, pivots: DeviceArray, lead: tuple[
     result = xp.empty((*order.shape[:-1], m, m), dtype)
     xp.fill(result, 0)
     if result.size:
-        count = order.size // m
-        kernel = _placing(count, m, dtype.str if dtype.kind != "c" else dtype.char.lower(), dtype.kind == "c")
-        _start(xp, kernel, count * m, (result, order))
+        _start(xp, matrices.permutation_matrices(order.size // m, m, dtype), result, order)
     if result.shape[:-2] != lead:
         result = xp.copy(broadcast(result, (*lead, m, m)))
     return result
@@ -118,53 +113,27 @@ def permutations(xp: DeviceNamespace, pivots: DeviceArray, m: int) -> DeviceArra
     order = xp.empty((*lead, m), INT32)
     count = order.size // max(m, 1)
     if order.size:
-        _start(xp, _swapping(count, m, k), count, (order, row_major(xp, pivots)))
+        _start(xp, matrices.permutations(count, m, k), order, row_major(xp, pivots))
     return order
 
 
-_THREADS = 128
+def _start(xp: DeviceNamespace, launch: DeviceLaunch, *arrays: DeviceArray) -> None:
+    start(current_runtime(), [launch], [(each.memory, each.byte_offset) for each in arrays], xp.device)
 
 
-def _start(xp: DeviceNamespace, kernel: Kernel, threads: int, arrays: tuple[DeviceArray, ...]) -> None:
-    start(current_runtime(), [launch(kernel, -(-threads // _THREADS))],
-          [(each.memory, each.byte_offset) for each in arrays], xp.device)
-
-
-@lru_cache(256)
-def _swapping(count: int, m: int, k: int) -> Kernel:
-    """A thread for each batch element: the identity, and its swaps one after the other."""
-    b = KernelBuilder("permutation", _THREADS)
-    order, pivots = b.buffer("int32"), b.buffer("int32")
-    element = b.block * _THREADS + b.thread
-    with b.when(element < count):
-        with b.loop(0, m) as i:
-            b.store(order, element * m + i, i)
-        if k:
-            with b.loop(0, k) as i:
-                here, there = element * m + i, element * m + b.load(pivots, element * k + i) - 1
-                first, second = b.load(order, here), b.load(order, there)
-                b.store(order, here, second)
-                b.store(order, there, first)
-    return b.kernel()
-
-
-@lru_cache(256)
-def _placing(count: int, m: int, kind: str, pairs: bool) -> Kernel:
-    """A thread for each row i of a permutation: a one in column i of the row that it comes from."""
-    b = KernelBuilder("permutation_matrix", _THREADS)
-    result, order = b.buffer(np.dtype(kind)), b.buffer("int32")
-    row = b.block * _THREADS + b.thread
-    with b.when(row < count * m):
-        column, element = (cast(each, "int64") for each in coordinates(row, (m, count)))
-        place = (element * m + cast(b.load(order, row), "int64")) * m + column
-        b.store(result, place * 2 if pairs else place, constant(1, np.dtype(kind)))
-    return b.kernel()
+#: rows up to which a thread computes a determinant
+_MAX_ROWS = 256
 
 
 @primitive
 def det(xp: DeviceNamespace, a: DeviceArray) -> DeviceArray:
     """Determinants."""
     factors, pivots, _ = lu_factor(xp, a, True)
+    n = a.shape[-1]
+    if n <= _MAX_ROWS:
+        result = xp.empty(a.shape[:-2], a.dtype)
+        _start(xp, matrices.determinants(result.size, n, a.dtype), result, factors, pivots)
+        return result
     found: DeviceArray = xp.mul(_parity(xp, pivots, a.dtype), xp.prod_last(xp.copy(_diagonal(factors))))
     return found
 
@@ -194,6 +163,11 @@ def _of(dtype: np.dtype) -> Any:
 def slogdet(xp: DeviceNamespace, a: DeviceArray) -> Any:
     """Signs, and logarithms of the absolute values, of determinants."""
     factors, pivots, _ = lu_factor(xp, a, True)
+    n = a.shape[-1]
+    if n <= _MAX_ROWS:
+        sign, logarithm = xp.empty(a.shape[:-2], a.dtype), xp.empty(a.shape[:-2], real_dtype(a))
+        _start(xp, matrices.logarithms_of_determinants(sign.size, n, a.dtype), sign, logarithm, factors, pivots)
+        return sign, logarithm
     diagonal = xp.copy(_diagonal(factors))
     parity = _parity(xp, pivots, a.dtype)
     logarithm = xp.sum(xp.log(xp.abs(diagonal)), dim=-1, keepdim=False, dtype=None)

@@ -67,7 +67,7 @@ def _by_factors(xp: DeviceNamespace, factors: DeviceArray, pivots: DeviceArray, 
     sides = xp.column_major(b if left else b.swapaxes(-1, -2), lead)
     if adjoint and not left:
         xp.conjugate(sides)
-    lu = xp.column_major(factors, lead)
+    lu = _columns(xp, factors, lead)
     order = row_major(xp, broadcast(pivots, (*lead, n))).reshape(-1, n)
     current_runtime().linear_algebra.getrs(lu, order, sides, not left and not adjoint, left and adjoint)
     if adjoint and not left:
@@ -101,8 +101,20 @@ def solve_triangular(xp: DeviceNamespace, a: DeviceArray, b: DeviceArray, upper:
                            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})")
     lead = lead_of(a, b)
     sides = xp.column_major(b, lead)
-    current_runtime().linear_algebra.trsm(xp.column_major(a, lead), sides, upper, False, unitriangular)
+    if a.flags.c_contiguous and a.shape[:-2] == lead:  # its transpose is column-major
+        factors, transposed = a.reshape(-1, *a.shape[-2:]).swapaxes(-1, -2), True
+    else:
+        factors, transposed = _columns(xp, a, lead), False
+    current_runtime().linear_algebra.trsm(factors, sides, upper != transposed, False, unitriangular, transposed)
     return batched(sides, lead)
+
+
+def _columns(xp: DeviceNamespace, a: DeviceArray, lead: Sequence[int]) -> DeviceArray:
+    """A batch (batch, m, n) of column-major matrices, broadcast: the array itself if it is that."""
+    rows = a.swapaxes(-1, -2)
+    if a.shape[:-2] == tuple(lead) and rows.flags.c_contiguous:
+        return rows.reshape(-1, *rows.shape[-2:]).swapaxes(-1, -2)
+    return xp.column_major(a, lead)
 
 
 def _column_major(xp: DeviceNamespace, a: DeviceArray) -> DeviceArray:
@@ -111,7 +123,7 @@ def _column_major(xp: DeviceNamespace, a: DeviceArray) -> DeviceArray:
 
 def _by_cholesky(xp: DeviceNamespace, low: DeviceArray, sides: DeviceArray, upper: bool, lead: Sequence[int]) -> None:
     """Solve with A given by its factor, over column-major right-hand sides."""
-    factor = xp.column_major(low, lead)
+    factor = _columns(xp, low, lead)
     solver = current_runtime().linear_algebra
     solver.trsm(factor, sides, upper, upper, False)
     solver.trsm(factor, sides, upper, not upper, False)
