@@ -13,6 +13,7 @@ from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...dtypes import NARROW
 from ...engine.grad_mode import no_grad
+from ...ir.gpu.lowering.namespace import lower_for_device
 from ...ir.graph.value import FLOAT32, Unsupported, Value
 from ..tracing import aliasing
 from ..tracing.aliasing import Storage
@@ -35,7 +36,14 @@ class DeviceTracer(Tracer):
 
     def __init__(self, device: int) -> None:
         super().__init__()
-        self.device = device
+        self.device, runtime = device, current_runtime()
+        self._namespace = lower_for_device(
+            self.graph, None if runtime.computes_on_host else runtime.assertions.address(device))
+
+    @property
+    def effects(self) -> list[Value]:
+        """Values that are computed although no result needs them: draws, and assertions of ranges."""
+        return [*super().effects, *self._namespace.effects]
 
     def value_of(self, tensor: Any) -> Value:
         """Return the IR value that a tensor holds now; a tensor that is not known is lifted to an input."""

@@ -65,7 +65,7 @@ class Trace:
         grad_presence: tensors whose `.grad` was read, and whether it was not None at entry.
         user_attributes: names that must not be attributes of arguments, whose attributes have no guards.
         argument_memory: by argument: weak references to the tensor and to the owner of its memory, and the address.
-        effects: values that are computed although no result needs them (draws of random numbers).
+        effects: values that are computed although no result needs them (draws of random numbers, assertions).
         num_values: the number of IR values of the trace; compiling adds others.
         ran_backward: whether the function called backward.
         storage_offsets: (position of an argument, the offset in bytes that it must have).
@@ -94,7 +94,7 @@ class Trace:
         self.param_groups = tracer.param_groups
         self.params_without_grad = [p for _, group in self.param_groups for p in group["params"] if p._grad is None]
         self.extern_calls = tracer.extern_calls
-        self.effects = [] if tracer.last_draw is None else [tracer.last_draw]
+        self.effects = tracer.effects
         self.storage_offsets = list(tracer.storage_offsets.items())
         self.modules = list(tracer.modules.values())
         self.guard_set: GuardSet | None = None

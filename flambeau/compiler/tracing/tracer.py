@@ -89,6 +89,11 @@ class Tracer(StorageTracer):
         self.last_draw: Value | None = None
         self.frame_hook = FrameHook()
 
+    @property
+    def effects(self) -> list[Value]:
+        """Values that are computed although no result needs them."""
+        return [] if self.last_draw is None else [self.last_draw]
+
     def __enter__(self) -> Tracer:
         self._token = active_tracer.set(self)
         pause_kernels()

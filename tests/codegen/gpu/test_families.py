@@ -105,6 +105,24 @@ def test_few_long_rows_are_divided_between_blocks():
     np.testing.assert_array_equal(outs[1], x.argmax(1))
 
 
+def test_elementwise_results_and_stages_of_few_long_rows():
+    x = RANDOM.standard_normal((2, 40_000)).astype("f4")
+    v, most, total = (e.variable(i, "float32") for i in range(3))
+    softmax = Rows(stages=((("max", v),), (("sum", e.exp(v - most)),)), elementwise=(e.exp(v - most) / total,),
+                   per_row=(most + e.log(total),))
+    loss = Rows(stages=((("sum", v * v),),), elementwise=(v * 2,), per_row=(e.variable(1, "float32") / 3,))
+    for operation, kernels, expected in (
+            (softmax, 5, (softmax_of(x), x.max(1) + np.log(np.exp(x - x.max(1, keepdims=True)).sum(1)))),
+            (loss, 2, (x * 2, (x * x).sum(1) / 3))):
+        outs = [np.empty_like(x), np.empty(2, "f4")]
+        launches = rows.launches(operation, specs(outs), [Spec.of(x)], 1)
+        assert len(launches) == kernels
+        assert max(each.grid[0] for each in launches) == 10
+        run(launches, outs, [x])
+        for a, b in zip(outs, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5)
+
+
 def test_nan_propagates_and_the_first_extremum_is_found():
     x = np.array([[1.0, np.nan, 3, np.nan], [2, 2, 1, 1]])
     outs = [np.empty(2), np.empty(2, "i8"), np.empty(2, "i8")]

@@ -195,11 +195,12 @@ def test_writes_views_and_branches(device):
 
 def test_calls_without_kernels_run_eagerly(device):
     def function(x):
-        return x.sort().values + 1
+        return torch.linalg.svdvals(x.diag()) + 1
 
     compiled = torch.compile(function)
     x = torch.tensor([3., 1, 2], device="cuda")
-    assert [compiled(x).tolist() for _ in range(4)] == [[2, 3, 4]] * 4
+    for _ in range(4):
+        assert compiled(x).tolist() == pytest.approx([4, 3, 2])
     assert not programs(compiled) or compiled._device_calls.reasons
     strict = torch.compile(function, fullgraph=True)
     with pytest.raises(Unsupported, match="cannot be compiled as one graph"):

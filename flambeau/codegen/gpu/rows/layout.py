@@ -13,8 +13,10 @@ from typing import NamedTuple
 MAX_HELD, MAX_REGISTERS = 16, 32
 #: threads of a block if rows are short, and elements of a thread at which a row gets more threads
 THREADS, ELEMENTS = 256, 8
-#: blocks that a GPU runs at once, about: each adds up its rows' results before it writes them
-RESIDENT_BLOCKS = 216
+#: blocks that are enough for a GPU to be busy; threads that it runs at once, about
+RESIDENT_BLOCKS, RESIDENT_THREADS = 216, 1 << 18
+#: the fewest rows that a block adds up per column, if there are more blocks than that: each writes a row of sums
+ROWS_OF_SUMS = 16
 #: rows of at least LONG elements are divided if there are fewer than FEW of them
 LONG, FEW, PIECE = 1 << 14, 64, 1 << 13
 #: elements of an artificial row, where results do not depend on rows
@@ -44,7 +46,7 @@ def power_of_two(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def row_layout(rows: int, length: int, persistent: bool, registers: int = 1) -> RowLayout:
+def row_layout(rows: int, length: int, persistent: bool, registers: int = 1, columns: bool = False) -> RowLayout:
     """The layout of so many rows of this length.
 
     Args:
@@ -52,6 +54,7 @@ def row_layout(rows: int, length: int, persistent: bool, registers: int = 1) -> 
         length: elements of a row.
         persistent: whether a block adds something up over its rows, so that few blocks should do.
         registers: that an element takes, with what is added up for its column.
+        columns: whether a block adds something up for each column.
 
     >>> row_layout(4096, 768, False)
     RowLayout(across=128, down=2, held=6, blocks=2048)
@@ -67,8 +70,12 @@ def row_layout(rows: int, length: int, persistent: bool, registers: int = 1) -> 
     down = max(down, -(-32 // across))
     held = -(-length // across)
     blocks = -(-rows // down)
-    return RowLayout(across, down, held if held <= most else 0, min(blocks, RESIDENT_BLOCKS) if persistent else
-                     blocks)
+    if persistent:
+        resident = max(RESIDENT_BLOCKS, RESIDENT_THREADS // (across * down))
+        if columns:
+            resident = max(RESIDENT_BLOCKS, min(resident, rows // (ROWS_OF_SUMS * down)))
+        blocks = min(blocks, resident)
+    return RowLayout(across, down, held if held <= most else 0, blocks)
 
 
 __all__ = ["FEW", "FLAT", "LONG", "PIECE", "RESIDENT_BLOCKS", "RowLayout", "power_of_two", "row_layout"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...rows.schedule import Loop
 from ...scalar.scalar_ir import Node, cast
 from ..coordinates import INT32, coordinates, count_blocks, offset
 from ..kernel_ir import WARP, Kernel, KernelBuilder, number
@@ -37,17 +38,32 @@ def merge_blocks(part: Part, blocks: int) -> tuple[Kernel, int]:
     return b.kernel(), count_blocks(part.length, per_block)
 
 
-def reduce_pieces(problem: Problem, layout: RowLayout, reductions: Sequence[Reduction]) -> Kernel:
-    """The kernel that reduces pieces of rows to states; its parameters are the inputs and the states."""
-    code = RowCode("reduce_pieces", problem, layout, outputs=False)
-    states = [[code.b.buffer(dtype) for dtype in each.dtypes] for each in reductions]
-    [loop] = [each for each in problem.plan.loops if each.terms]
+def reduce_pieces(problem: Problem, layout: RowLayout, loop: Loop, known: Sequence[Node]) -> Kernel:
+    """The kernel of one loop over pieces of rows: it reduces them to states and stores the loop's outputs.
+
+    Its parameters are the operands, what earlier loops have found for each row, and the states.
+
+    Args:
+        problem: its rows are the pieces.
+        layout: of the pieces.
+        loop: the loop.
+        known: the variables that earlier loops have found.
+    """
+    code = RowCode("reduce_pieces", problem, layout)
+    results = [code.b.buffer(x.dtype) for x in known]
     terms = [Reduction(op, x) for op, x in loop.terms]
+    states = [[code.b.buffer(dtype) for dtype in each.dtypes] for each in terms]
     with code.each_row():
+        for variable, buffer in zip(known, results, strict=True):
+            code.known[variable] = code.b.load(buffer, code.row, code.active)
+
         def accumulate(add: Callable[..., None]) -> None:
             def body(position: Node, k: int, valid: Node | None) -> None:
-                found = code.values([each.expression for each in terms], position, k, valid)
-                add([each.lift(x, position) for each, x in zip(terms, found, strict=True)], valid)
+                found = code.values([*(each.expression for each in terms), *(x for _, x in loop.outputs)], position, k,
+                                    valid)
+                add([each.lift(x, position) for each, x in zip(terms, found, strict=False)], valid)
+                for (i, _), x in zip(loop.outputs, found[len(terms):], strict=True):
+                    code.b.store(code.buffer(i), code.place(i, position), x, valid)
 
             code.each_element(body)
 
@@ -57,18 +73,28 @@ def reduce_pieces(problem: Problem, layout: RowLayout, reductions: Sequence[Redu
     return code.b.kernel()
 
 
-def merge_pieces(problem: Problem, layout: RowLayout, reductions: Sequence[Reduction], pieces: int) -> Kernel:
-    """The kernel that merges the pieces of each row; its parameters are the operands and the states.
+def merge_pieces(problem: Problem, layout: RowLayout, loop: Loop, known: Sequence[Node], pieces: int, is_last: bool
+                 ) -> Kernel:
+    """The kernel that merges the pieces of each row; its parameters are those of `reduce_pieces`, and the results.
 
     Args:
         problem: of whole rows.
         layout: for rows of as many elements as there are pieces.
-        reductions: of the only stage.
+        loop: the loop.
+        known: the variables that earlier loops have found.
         pieces: of a row.
+        is_last: whether no later loop has reductions: the outputs per row are then stored.
     """
     code = RowCode("merge_pieces", problem._replace(length=pieces), layout)
-    states = [[code.b.buffer(dtype) for dtype in each.dtypes] for each in reductions]
+    found_before = [code.b.buffer(x.dtype) for x in known]
+    terms = [Reduction(op, x) for op, x in loop.terms]
+    states = [[code.b.buffer(dtype) for dtype in each.dtypes] for each in terms]
+    results = [code.b.buffer(x.dtype) for x in loop.results]
+    rows = problem.rows
     with code.each_row():
+        for variable, buffer in zip(known, found_before, strict=True):
+            code.known[variable] = code.b.load(buffer, code.row, code.active)
+
         def accumulate(add: Callable[..., None]) -> None:
             def body(position: Node, k: int, valid: Node | None) -> None:
                 at = code.row * pieces + position
@@ -76,12 +102,12 @@ def merge_pieces(problem: Problem, layout: RowLayout, reductions: Sequence[Reduc
 
             code.each_element(body)
 
-        found = code.reduce(reductions, accumulate)
-        variables = [x for loop in problem.plan.loops for x in loop.results]
-        for variable, reduction, state in zip(variables, reductions, found, strict=True):
+        found, where = code.reduce(terms, accumulate), code.first_of_row()
+        for variable, reduction, state, buffer in zip(loop.results, terms, found, results, strict=True):
             code.known[variable] = cast(reduction.finish(state, problem.length), variable.dtype)
-        for i, x in enumerate(problem.rows.per_row):
-            code.b.store(code.buffer(i), code.base[i], code.row_expression(x), code.first_of_row())
+            code.b.store(buffer, code.row, code.known[variable], where)
+        for i, x in enumerate(rows.per_row if is_last else (), len(rows.elementwise)):
+            code.b.store(code.buffer(i), code.base[i], code.row_expression(x), where)
     return code.b.kernel()
 
 

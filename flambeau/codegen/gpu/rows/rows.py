@@ -3,7 +3,7 @@
 The row operation is `codegen.rows.schedule.Rows`, that of the CPU's kernels: softmax, norms, losses and their
 gradients. A block computes whole rows, whose elements its threads hold in registers if there are at most 16 of them
 each. Results per column and in total are added up by each block over its rows, and over the blocks by a second kernel:
-in an order that depends on the shapes alone. A reduction of few long rows is divided between blocks.
+in an order that depends on the shapes alone. Few long rows are divided between blocks, a launch for each loop.
 
 >>> import numpy as np
 >>> from flambeau.codegen.rows.schedule import Rows
@@ -23,10 +23,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
+import numpy as np
+
 from ....runtime.launch import Spec
 from ... import iteration_space
 from ...rows.schedule import Rows, schedule
 from ...scalar.reduction_ops import empty
+from ...scalar.scalar_ir import Node
 from ..launches import Argument, DeviceLaunch, launch
 from . import code as row_code
 from . import merging as row_merging
@@ -71,8 +74,7 @@ def _launches(rows: Rows, outs: tuple[Spec, ...], ins: tuple[Spec, ...], inner: 
     problem = Problem(rows, plan, tuple(operands), outer, inner_extents, count, length, outputs, None)
     if not depends:
         return _flat(problem)
-    if len(rows.stages) == 1 and not (rows.elementwise or rows.column_sums or rows.totals or rows.row_totals) and (
-            length >= LONG and count < FEW):
+    if rows.stages and not (rows.column_sums or rows.totals or rows.row_totals) and length >= LONG and count < FEW:
         return _divided(problem)
     return _whole(problem)
 
@@ -119,7 +121,7 @@ def _whole(problem: Problem) -> tuple[DeviceLaunch, ...]:
     """Blocks of whole rows, then the sums over blocks."""
     rows = problem.rows
     sums = bool(rows.column_sums or rows.totals or rows.row_totals)
-    layout = row_layout(problem.row_count, problem.length, sums, problem.registers)
+    layout = row_layout(problem.row_count, problem.length, sums, problem.registers, bool(rows.column_sums))
     kernel, parts = row_code.kernel(problem, layout)
     if not parts:
         return (launch(kernel, layout.blocks),)
@@ -162,23 +164,38 @@ def _flat(problem: Problem) -> tuple[DeviceLaunch, ...]:
 
 
 def _divided(problem: Problem) -> tuple[DeviceLaunch, ...]:
-    """A reduction of few long rows: first of the rows' pieces, then of the pieces' states."""
+    """Few long rows: for each loop a launch over the rows' pieces, and one that merges the pieces' states."""
     pieces = -(-problem.length // PIECE)
-    [stage] = problem.rows.stages
     made = problem._replace(row_count=problem.row_count * pieces, length=PIECE, limit=problem.length, pieces=pieces)
-    layout = row_layout(made.row_count, PIECE, False, made.registers)
-    reductions = [Reduction(op, x) for op, x in stage]
-    kernel = row_merging.reduce_pieces(made, layout, reductions)
-    memory, offset, places = len(problem.operands), 0, []
-    for dtype in (dtype for each in reductions for dtype in each.dtypes):
-        places.append(Argument(memory, offset, made.row_count))
-        offset += -(-made.row_count * dtype.itemsize // 256) * 256
-    inputs = [Argument(i) for i in range(problem.outputs, memory)]
-    first = launch(kernel, layout.blocks, [*inputs, *places], offset)
-    merging = row_layout(problem.row_count, pieces, False)
-    second = row_merging.merge_pieces(problem, merging, reductions, pieces)
-    outputs = [Argument(i) for i in range(problem.outputs)]
-    return first, launch(second, merging.blocks, [*outputs, *inputs, *places], offset)
+    layout, merging = row_layout(made.row_count, PIECE, False, made.registers), row_layout(
+        problem.row_count, pieces, False)
+    memory, offset = len(problem.operands), 0
+    operands = [Argument(i) for i in range(memory)]
+
+    def scratch(dtype: np.dtype, count: int) -> Argument:
+        nonlocal offset
+        place = Argument(memory, offset, count)
+        offset += -(-count * dtype.itemsize // 256) * 256
+        return place
+
+    found: list[DeviceLaunch] = []
+    known: list[Node] = []
+    places: list[Argument] = []  # of what is known
+    loops = problem.plan.loops
+    last = max(i for i, loop in enumerate(loops) if loop.terms)
+    for i, loop in enumerate(loops):
+        if not loop.terms and not loop.outputs:
+            continue
+        dtypes = [dtype for op, x in loop.terms for dtype in Reduction(op, x).dtypes]
+        states = [scratch(dtype, made.row_count) for dtype in dtypes]
+        found.append(launch(row_merging.reduce_pieces(made, layout, loop, known), layout.blocks,
+                            [*operands, *places, *states]))
+        if loop.terms:
+            results = [scratch(x.dtype, problem.row_count) for x in loop.results]
+            found.append(launch(row_merging.merge_pieces(problem, merging, loop, known, pieces, i == last),
+                                merging.blocks, [*operands, *places, *states, *results]))
+            known, places = [*known, *loop.results], [*places, *results]
+    return tuple([each._replace(scratch=offset) for each in found])
 
 
 __all__ = ["Rows", "launches"]
