@@ -68,6 +68,8 @@ def library_convolutions(graph: Graph, outputs: Sequence[Value], library: Convol
             found = _convolved(graph, value, replacements, library)
         if found is not None:
             replacements[value] = found
+        elif library is not None and _is_broadcast_cast(value):
+            replacements[value] = graph.cast(_shown(graph, value.base.args[0], value), value.dtype)
         elif all(new is old for new, old in zip(args, value.args, strict=True)):
             replacements[value] = value
         else:
@@ -77,9 +79,9 @@ def library_convolutions(graph: Graph, outputs: Sequence[Value], library: Convol
 
 def _rebuilt(graph: Graph, value: Value, args: list[Value]) -> Value:
     """A value over what replaces its arguments; elementwise operations keep channels last."""
-    if value.op == "cast" and value.dtype in NARROW and args[0].op == "cast" and value.args[0].op == "convolve" and (
-            args[0].args[0].dtype == value.dtype):
-        return args[0].args[0]  # the library has rounded already
+    if value.op == "cast" and value.args[0].op == "convolve" and args[0].base.op == "cast" and (
+            args[0].base.args[0].dtype == value.dtype):
+        return _shown(graph, args[0].base.args[0], args[0])  # the library has rounded already
     if value.op == "view" and args[0].op == "view":
         return view_of_view(graph, value, args[0])
     if value.op == "copy":
@@ -87,10 +89,31 @@ def _rebuilt(graph: Graph, value: Value, args: list[Value]) -> Value:
     if value.op not in _NO_MAPS and value.ndim > 3 and any(
             x.shape == value.shape and x.op == "view" and _is_last(x) and not _is_dense(x) for x in args):
         order = (0, *range(2, value.ndim), 1)
-        moved = [graph.permute(x, order) if x.ndim else x for x in args]
+        moved = [_permuted(graph, x, order) for x in args]
         shape = [value.shape[axis] for axis in order]
         return _from_last(graph, graph.make(value.op, tuple(moved), value.attrs, tuple(shape), value.dtype))
     return rebuild(graph, value, args)
+
+
+def _permuted(graph: Graph, x: Value, order: Sequence[int]) -> Value:
+    """An argument with other dimensions' order; widened elements of a view are widened in that order."""
+    if not x.ndim:
+        return x
+    if x.op == "cast" and x.args[0].op == "view":
+        return graph.cast(graph.permute(x.args[0], order), x.dtype)
+    return graph.permute(x, order)
+
+
+def _is_broadcast_cast(value: Value) -> bool:
+    """Whether a value repeats elements of an input that was widened, such as a bias: each use widens them."""
+    base = value.base
+    return value.op == "view" and 0 in value.strides and base.op == "cast" and base.args[0].op == "input" and (
+        base.args[0].dtype in NARROW)
+
+
+def _shown(graph: Graph, base: Value, like: Value) -> Value:
+    """The elements of another base that a value shows of its own."""
+    return graph.view(base, like.shape, like.strides, like.offset) if like.op == "view" else base
 
 
 def view_of_view(graph: Graph, value: Value, replaced: Value) -> Value:
@@ -156,11 +179,8 @@ def _extern(graph: Graph, value: Value, operands: Sequence[Value], convolution: 
     shape = value.shape
     stored = (shape[0], *shape[2:], shape[1]) if convolution.last else shape
     [result] = graph.extern(kernel, laid_out, [(stored, convolution.dtype)])
-    if convolution.last:
-        result = _from_last(graph, result)
-    if result.dtype == value.dtype:
-        return result
-    return graph.cast(result, value.dtype)
+    result = graph.cast(result, value.dtype)
+    return _from_last(graph, result) if convolution.last else result
 
 
 def _on_devices_only(outputs: Any, inputs: Any, **params: Any) -> Any:

@@ -10,9 +10,12 @@ import flambeau as torch
 from flambeau import codegen
 from flambeau.backends import cuda_devices, cudnn
 from flambeau.backends.cuda_devices import current_runtime
-from flambeau.backends.cuda_devices.convolutions import Convolution
+from flambeau.backends.cuda_devices.convolutions import Convolution, ConvolutionLibrary
 from flambeau.backends.cuda_devices.cupy_runtime import CupyRuntime
+from flambeau.ir.gpu.device_program import DeviceProgram
+from flambeau.ir.gpu.families import GpuFamilies
 from flambeau.ir.gpu.library_convolutions import library_convolutions
+from flambeau.ir.graph.target import Target
 from flambeau.ir.graph.value import Graph
 from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
 
@@ -224,7 +227,9 @@ def test_without_cudnn_kernels_are_generated(cupy):
         return
 
     def load(name, release):
-        raise OSError(f"{name} is not installed")
+        if name == "cudnn":
+            raise OSError(f"{name} is not installed")
+        return cupy.libraries[name]
 
     before = cuda_devices.install(CupyRuntime(cupy, load))
     try:
@@ -247,6 +252,25 @@ def test_errors_are_pytorchs(cupy):
 
 def _convolution():
     return Convolution("forward", torch.float32.numpy, (1, 1, 3), (1, 1, 2), (1, 1, 2), False, (1,), (0,), (1,), 1)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_bias_is_one_launch_after_the_library_s(dtype, last):
+    kind, wide = dtype.numpy, torch.float32.numpy
+    g = Graph()
+    image, weight, bias = (g.input(i, shape, kind) for i, shape in enumerate((
+        (2, 6, 6, 4) if last else (2, 4, 6, 6), (8, 3, 3, 4) if last else (8, 4, 3, 3), (8,))))
+    if last:
+        image, weight = (g.permute(each, (0, 3, 1, 2)) for each in (image, weight))
+    y = g.convolve("forward", g.cast(image, wide), g.cast(weight, wide), (2, 8, 6, 6), (1, 1), (1, 1), (1, 1), 1)
+    y = g.cast(g.apply("exp", y + g.reshape(g.cast(bias, wide), (1, 8, 1, 1))), kind)
+    program = DeviceProgram(g, [Target(g.permute(y, (0, 2, 3, 1)) if last else y)],
+                            families=GpuFamilies(convolutions=ConvolutionLibrary(lambda convolution: 16)))
+    first, second = program.launches
+    assert first.launch.convolution.last is last
+    assert first.launch.convolution.dtype == kind
+    assert second.launch.kernel.family == "elementwise"
 
 
 def test_graphs_of_the_ir_are_left_alone_without_a_library():
