@@ -79,6 +79,8 @@ class FourierTransforms:
         signal = source if source.dtype.kind == "f" else target
         sizes, batch = signal.shape[signal.ndim - rank:], prod(signal.shape[:signal.ndim - rank])
         key = device, kind, sizes, batch
+        if runtime.current.recording is not None:
+            runtime.current.recording.refuse()
         with self._lock:
             plan = self._plans.pop(key, None)
             if plan is None:

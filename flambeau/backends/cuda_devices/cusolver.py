@@ -111,6 +111,8 @@ class LinearAlgebra:
         """Call a function for one matrix after the other."""
         runtime, device = self._runtime, a.torch_device.index
         letter = _LETTERS[a.dtype.char]
+        if runtime.current.recording is not None:
+            runtime.current.recording.refuse()
         with self._lock:
             if kind in _BLAS:
                 name, library = f"cublas{letter}{kind}", self._blas

@@ -165,3 +165,12 @@ def test_transforms_compute_on_the_device(cupy):
     torch.fft.irfft(torch.fft.rfft(real))
     torch.fft.fft(real, dim=0)
     assert not host_copies.computed
+
+
+def test_calls_that_are_repeated_compute_again(cupy):
+    for function, make in ((torch.fft.fft, lambda: torch.randn(6, dtype=torch.complex64)),
+                           (torch.linalg.inv, lambda: square(REAL, 3, 3) + torch.rand(3, 3)),
+                           (torch.linalg.det, lambda: square(REAL, 2, 3, 3) + torch.rand(3, 3))):
+        for _ in range(8):
+            x = make()
+            torch.testing.assert_close(function(x.cuda()).cpu(), function(x), rtol=1e-4, atol=1e-4)
