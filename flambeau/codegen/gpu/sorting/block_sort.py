@@ -1,10 +1,12 @@
-"""Sorts of short rows: a block sorts whole rows, or pieces of rows, by a bitonic network in shared memory.
+"""Sorts of short rows: a block sorts whole rows, or pieces of rows, by a bitonic network.
 
 A network sorts pairs of a key and a place, so equal elements keep their order. Longer rows are sorted in pieces, whose
 first elements are candidates for the next stage, until one piece is left: a selection of few elements.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from ...scalar.scalar_ir import Node, cast, constant, select
 from ..coordinates import INT32, INT64, count_blocks
 from ..kernel_ir import WARP, KernelBuilder
 from ..launches import Argument, DeviceLaunch, launch
+from ..statements import Local
 from .keys import UINT32, UINT64, bits_dtype, key_dtype, key_of
 
 #: the longest piece that a block sorts
@@ -22,49 +25,79 @@ _LEAST = 512
 
 
 class _Network:
-    """Pairs of a key and a place in shared memory; keys of 32 bits are packed with their places.
+    """Pairs of a key and a place, some in each thread's registers; keys of 32 bits are packed with their places.
 
     Args:
         b: the kernel's builder.
         keys: the keys' dtype.
-        size: the number of pairs.
+        size: the number of pairs; a thread has those at its number, and at multiples of the threads from there.
     """
 
     def __init__(self, b: KernelBuilder, keys: np.dtype, size: int) -> None:
-        self.b, self.packed, self.size = b, keys == UINT32, size
-        self._keys = b.shared(UINT64, size)
-        self._places = None if self.packed else b.shared(UINT32, size)
+        self.b, self.packed, self.count = b, keys == UINT32, size // b.threads
+        self._shared = [b.shared(UINT64, size), *([] if self.packed else [b.shared(UINT32, size)])]
+        self._pairs: list[list[Local]] = []
 
-    def put(self, at: Node, key: Node, place: Node, exists: Node) -> None:
-        """Write a pair; one that does not exist is above all others."""
+    def at(self, i: int) -> Node:
+        """The place in the network of a thread's pair."""
+        return self.b.thread + i * self.b.threads
+
+    def add(self, key: Node, place: Node, exists: Node) -> None:
+        """Add a thread's next pair; one that does not exist is above all others."""
+        most = constant((1 << 64) - 1, UINT64)
         if self.packed:
-            pair = cast(key, UINT64) * constant(1 << 32, UINT64) + cast(place, UINT64)
-            self.b.store(self._keys, at, select(exists, pair, constant((1 << 64) - 1, UINT64)))
-            return
-        assert self._places is not None
-        self.b.store(self._keys, at, select(exists, key, constant((1 << 64) - 1, UINT64)))
-        self.b.store(self._places, at, select(exists, place, constant((1 << 32) - 1, UINT32)))
+            pair = [select(exists, cast(key, UINT64) * constant(1 << 32, UINT64) + cast(place, UINT64), most)]
+        else:
+            pair = [select(exists, key, most), select(exists, place, constant((1 << 32) - 1, UINT32))]
+        self._pairs.append([self.b.local(each) for each in pair])
 
-    def place(self, at: Node) -> Node:
-        """The place of a pair; 2³² - 1 of one that does not exist."""
-        if self._places is not None:
-            return self.b.load(self._places, at)
-        return cast(self.b.load(self._keys, at), UINT32)
+    def place(self, i: int) -> Node:
+        """The place of a thread's pair; 2³² - 1 of one that does not exist."""
+        return cast(self.b.get(self._pairs[i][-1]), UINT32)
 
-    def exchange(self, low: Node, high: Node, ascending: Node | None) -> None:
-        """Order two pairs; None: the first one is the smaller one."""
+    @staticmethod
+    def _is_above(first: list[Node], second: list[Node]) -> Node:
+        above = first[0] > second[0]
+        if len(first) == 1:
+            return above
+        return above | (~(first[0] < second[0]) & (first[1] > second[1]))
+
+    def order(self, gap: int, ascending: Callable[[Node], Node]) -> None:
+        """Order pairs that are `gap` apart: in registers, within a warp, or through shared memory.
+
+        Args:
+            ascending: for a place in the network whether the smaller pair of two is the first one.
+        """
         b = self.b
-        first, second = b.load(self._keys, low), b.load(self._keys, high)
-        above, places = first > second, None
-        if self._places is not None:
-            places = b.load(self._places, low), b.load(self._places, high)
-            above = above | (~(first < second) & ~above & (places[0] > places[1]))
-        swap = above if ascending is None else above ^ ~ascending
-        b.store(self._keys, low, select(swap, second, first))
-        b.store(self._keys, high, select(swap, first, second))
-        if self._places is not None and places is not None:
-            b.store(self._places, low, select(swap, places[1], places[0]))
-            b.store(self._places, high, select(swap, places[0], places[1]))
+        mine = [[b.get(each) for each in pair] for pair in self._pairs]
+        if gap >= b.threads:
+            self._order_own(mine, gap // b.threads, ascending)
+            return
+        if gap < WARP:
+            others = [[b.shuffle_xor(each, gap) for each in pair] for pair in mine]
+        else:
+            b.barrier()
+            for i, pair in enumerate(mine):
+                for buffer, each in zip(self._shared, pair, strict=True):
+                    b.store(buffer, self.at(i), each)
+            b.barrier()
+            others = [[b.load(buffer, self.at(i) ^ gap) for buffer in self._shared] for i in range(self.count)]
+        for i, (pair, other) in enumerate(zip(mine, others, strict=True)):
+            is_first = (self.at(i) & gap) < 1
+            keeps_smaller = ~(is_first ^ ascending(self.at(i)))
+            takes_other = self._is_above(pair, other) ^ ~keeps_smaller
+            for local, own, new in zip(self._pairs[i], pair, other, strict=True):
+                b.set(local, select(takes_other, new, own))
+
+    def _order_own(self, pairs: list[list[Node]], apart: int, ascending: Callable[[Node], Node]) -> None:
+        for i, first in enumerate(pairs):
+            if i & apart:
+                continue
+            second = pairs[i + apart]
+            swap = self._is_above(first, second) ^ ~ascending(self.at(i))
+            for k, (x, y) in enumerate(zip(first, second, strict=True)):
+                self.b.set(self._pairs[i][k], select(swap, y, x))
+                self.b.set(self._pairs[i + apart][k], select(swap, x, y))
 
 
 def _power(n: int) -> int:
@@ -97,41 +130,35 @@ def _stage(x: Spec, candidates: bool, length: int, piece: int, keep: int, descen
     network = _Network(b, key_dtype(x.dtype), size)
     total = rows * pieces
 
-    def where(i: int) -> tuple[Node, Node, Node, Node]:
-        """The number of a pair in shared memory, its place in the piece, and the row and number of the piece."""
-        at = b.thread + i * threads
+    def where(i: int) -> tuple[Node, Node, Node]:
+        """The place of a thread's pair in its piece, and the row and number of the piece."""
+        at = network.at(i)
         local = cast(cast(at, UINT32) / padded, INT32)
         whole = cast(b.block, INT64) * at_once + cast(local, INT64)
         row = whole if pieces == 1 else cast(cast(whole, UINT64) / pieces, INT64)
-        return at, at - local * padded, row, whole
+        return at - local * padded, row, whole
 
     for i in range(size // threads):
-        at, inner, row, whole = where(i)
+        inner, row, whole = where(i)
         place = cast(inner, INT64) + (whole - row * pieces) * piece
         exists = (inner < min(piece, length)) & (place < length) & (whole < total)
         if chosen is not None:
             place = cast(b.load(chosen, row * length + place, exists), INT64)
             exists = exists & (place >= 0)
         key = key_of(b.load(source, row * n + place, exists), x.dtype, descending)
-        network.put(at, key, cast(place, UINT32), exists)
-    span = 2
-    while span <= padded:
-        gap = span // 2
+        network.add(key, cast(place, UINT32), exists)
+    spans = b.constants([1 << i for i in range(1, padded.bit_length())])
+    with b.loop(0, padded.bit_length() - 1) as stage:
+        span = b.load(spans, stage)
+        gap = padded // 2
         while gap:
-            b.barrier()
-            for i in range(size // 2 // threads):
-                pair = cast(b.thread + i * threads, UINT32)
-                low = cast(pair + pair / gap * gap, INT32)
-                upward = None if span == padded else (cast(low, UINT32) / span - cast(low, UINT32) / (
-                    2 * span) * 2) < 1
-                network.exchange(low, low + gap, upward)
+            with b.when(span > gap):  # for all threads of the block, or none
+                network.order(gap, lambda at: (at & (padded - 1) & span) < 1)
             gap //= 2
-        span *= 2
-    b.barrier()
     for i in range(size // threads):
-        at, inner, row, whole = where(i)
+        inner, row, whole = where(i)
         exists = (inner < keep) & (whole < total)
-        place = network.place(at)
+        place = network.place(i)
         to = whole * keep + cast(inner, INT64)
         if values is None:
             b.store(order, to, cast(place, INT32), exists)  # -1: there is none

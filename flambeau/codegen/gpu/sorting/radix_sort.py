@@ -1,12 +1,14 @@
 """Sorts of long rows: passes over four bits of the keys, each of which keeps the order of equal ones.
 
-A pass has three kernels: every block counts the digits of a tile, one block for each row adds the counts up, and every
-block sorts its tile by the digit in shared memory and writes it to the places of its digits, so that neighbours go to
-neighbours.
+A pass writes keys without the digit that it has sorted by, so that all passes but the first and the last one have the
+same code. A pass has three kernels: every block counts the digits of a tile, one block for each row adds the counts up,
+and every block sorts its tile by the digit in shared memory and writes it to the places of its digits, so that
+neighbours go to neighbours.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy as np
 from ....runtime.launch import Spec
 from ...scalar.scalar_ir import Node, cast, constant, select
 from ..coordinates import INT32, INT64, count_blocks
-from ..kernel_ir import KernelBuilder
+from ..kernel_ir import Kernel, KernelBuilder
 from ..launches import Argument, DeviceLaunch, launch
 from ..statements import Buffer
 from .keys import UINT32, bits_dtype, key_bits, key_dtype, key_of
@@ -74,10 +76,9 @@ class _Tile:
         return key_of(loaded, self.rows.x.dtype, self.rows.descending) if self._first else loaded, exists
 
 
-def _digit(key: Node, number: int) -> Node:
-    """A digit of a key."""
-    shifted = key / constant(1 << (BITS * number), key.dtype) if number else key
-    return cast(shifted & constant(DIGITS - 1, key.dtype), INT32)
+def _digit(key: Node) -> Node:
+    """The lowest digit of a key."""
+    return cast(key & constant(DIGITS - 1, key.dtype), INT32)
 
 
 def _spread(at: Node) -> Node:
@@ -93,10 +94,10 @@ def _keys_buffer(b: KernelBuilder, rows: _Rows, first: bool) -> Buffer:
     return b.buffer(bits_dtype(rows.x.dtype) if first else key_dtype(rows.x.dtype))
 
 
-def _count(rows: _Rows, number: int) -> KernelBuilder:
+@lru_cache(256)
+def _count(rows: _Rows, first: bool) -> Kernel:
     """The kernel that counts each digit in each tile. Its buffers: keys, counts (rows, digits, tiles)."""
     b = KernelBuilder("radix_count", THREADS)
-    first = not number
     keys, counts = _keys_buffer(b, rows, first), b.buffer(INT32)
     tile = _Tile(rows, b, keys, first)
     own = b.shared(INT32, DIGITS * THREADS)
@@ -104,7 +105,7 @@ def _count(rows: _Rows, number: int) -> KernelBuilder:
         b.store(own, b.thread + i * THREADS, constant(0, INT32))
     for i in range(rows.items):
         key, exists = tile.key(b.thread + i * THREADS)
-        at = _digit(key, number) * THREADS + b.thread
+        at = _digit(key) * THREADS + b.thread
         b.store(own, at, b.load(own, at, exists) + 1, exists)
     b.barrier()
     parts = THREADS // DIGITS
@@ -120,25 +121,27 @@ def _count(rows: _Rows, number: int) -> KernelBuilder:
         lanes //= 2
     at = (tile.row * DIGITS + cast(digit, rows.places)) * rows.tiles + tile.number
     b.store(counts, at, whole, part < 1)
-    return b
+    return b.kernel()
 
 
-def _sum(rows: _Rows) -> KernelBuilder:
+@lru_cache(256)
+def _sum(rows: _Rows) -> Kernel:
     """The kernel in which a block for each row adds up its counts. Its buffer: counts."""
     b = KernelBuilder("radix_sum", _SCANNING)
     counts = b.buffer(INT32)
     entries = DIGITS * rows.tiles
     sum_before_entries(b, counts, cast(b.block, rows.places) * entries, entries)
-    return b
+    return b.kernel()
 
 
-def _move(rows: _Rows, number: int, last: bool) -> KernelBuilder:
+@lru_cache(256)
+def _move(rows: _Rows, first: bool, last: bool) -> Kernel:
     """The kernel that writes elements to the places of their digits.
 
     Its buffers: counts, keys and places (but in the first pass, in which places are those of the elements), then those
     that it writes: keys and places, or in the last pass the order, the values, and `x`.
     """
-    b, first = KernelBuilder("radix_move", THREADS), not number
+    b = KernelBuilder("radix_move", THREADS)
     wide = key_dtype(rows.x.dtype)
     counts, keys = b.buffer(INT32), _keys_buffer(b, rows, first)
     places = None if first else b.buffer(INT32)
@@ -162,7 +165,7 @@ def _move(rows: _Rows, number: int, last: bool) -> KernelBuilder:
     for i in range(rows.items):  # and then counted in their order: each thread has neighbouring ones
         inner = b.thread * rows.items + i
         key = b.load(held, _spread(inner))
-        digit = select(cast(inner, rows.places) + tile.start < rows.x.shape[1], _digit(key, number), DIGITS - 1)
+        digit = select(cast(inner, rows.places) + tile.start < rows.x.shape[1], _digit(key), DIGITS - 1)
         at = _spread(digit * THREADS + b.thread)
         rank = b.load(before, at)
         b.store(before, at, rank + 1)
@@ -193,13 +196,13 @@ def _move(rows: _Rows, number: int, last: bool) -> KernelBuilder:
         inner = b.thread + i * THREADS
         exists = cast(inner, rows.places) + tile.start < rows.x.shape[1]
         key, place = b.load(held, _spread(inner)), b.load(held_places, _spread(inner))
-        to = tile.base + cast(b.load(begin, _digit(key, number)) + inner, rows.places)
+        to = tile.base + cast(b.load(begin, _digit(key)) + inner, rows.places)
         if out_keys is not None:
-            b.store(out_keys, to, key, exists)
+            b.store(out_keys, to, key / constant(DIGITS, wide), exists)
         b.store(out_places, to, place, exists)
         if values is not None and source is not None:
             b.store(values, to, b.load(source, tile.base + cast(place, rows.places), exists), exists)
-    return b
+    return b.kernel()
 
 
 def launches(order: Spec, values: Spec, x: Spec, descending: bool, bits: int | None = None) -> list[DeviceLaunch]:
@@ -232,12 +235,12 @@ def launches(order: Spec, values: Spec, x: Spec, descending: bool, bits: int | N
         last = number == passes - 1
         keys = Argument(2) if before is None else before[0]
         blocks = count * rows.tiles
-        work.append(launch(_count(rows, number).kernel(), blocks, [keys, counts], end))
-        work.append(launch(_sum(rows).kernel(), count, [counts], end))
+        work.append(launch(_count(rows, not number), blocks, [keys, counts], end))
+        work.append(launch(_sum(rows), count, [counts], end))
         given = [counts, keys, *([] if before is None else [before[1]])]
         after = None if last else buffers[number % 2]
         made = [Argument(0), Argument(1), Argument(2)] if after is None else [*after]
-        work.append(launch(_move(rows, number, last).kernel(), blocks, [*given, *made], end))
+        work.append(launch(_move(rows, not number, last), blocks, [*given, *made], end))
         before = after
     return work
 
