@@ -21,7 +21,7 @@ from ..scalar.scalar_ir import Node, cast, constant
 from . import elementwise
 from .coordinates import INT32, INT64
 from .kernel_ir import KernelBuilder
-from .launches import Argument, DeviceLaunch, launch
+from .launches import VECTOR, Argument, DeviceLaunch, launch
 from .statements import Buffer
 from .walks import THREADS, Walk, element_strides
 
@@ -103,18 +103,57 @@ def take(out: Spec, flag: Spec | None, x: Spec, index: Spec, dim: int, table: Sp
     work = [] if flag is None else [on_operand(clear(flag), 1)]
     if not out.size:
         return work
+    shape = out.shape
+    strides = [element_strides(out, shape), element_strides(x, shape, dim), element_strides(index, shape)]
+    width, whole = _width(out, strides, x.strides[dim] // x.dtype.itemsize, index.dtype)
+    scalar = _take(out, flag, x, index, dim, table, wraps, strides, 1, False)
+    if width == 1:
+        return [*work, scalar]
+    return [*work, _take(out, flag, x, index, dim, table, wraps, strides, width, whole)._replace(unaligned=scalar)]
+
+
+def _width(out: Spec, strides: list[list[int]], step: int, index: np.dtype) -> tuple[int, bool]:
+    """How many neighbours along the last dimension a thread gathers, and whether it loads them as one vector.
+
+    Neighbours of one index are a vector; those of neighbouring indices are loaded one by one, but their indices are a
+    vector.
+    """
+    to, base, where = strides
+    width = VECTOR // out.dtype.itemsize
+    if where[-1] == 0 and base[-1] == 1:
+        whole, others = True, [*to[:-1], *base[:-1], step]
+    elif where[-1] == 1:
+        width = min(width, VECTOR // index.itemsize)
+        whole, others = False, [*to[:-1], *where[:-1]]
+    else:
+        return 1, False
+    while width > 1 and (to[-1] != 1 or out.shape[-1] % width or any(each % width for each in others)):
+        width //= 2
+    return width, whole
+
+
+def _take(out: Spec, flag: Spec | None, x: Spec, index: Spec, dim: int, table: Spec | None, wraps: bool,
+          strides: list[list[int]], width: int, whole: bool) -> DeviceLaunch:
+    """The launch of a gather by threads that have `width` neighbours each."""
     b = KernelBuilder("take", THREADS)
     stored, noted, source, indices, address = _buffers(b, out, flag, x, index, table)
     within = Range(b, noted, address, x.shape[dim], wraps)
-    shape = out.shape
-    strides = [element_strides(out, shape), element_strides(x, shape, dim), element_strides(index, shape)]
-    walk = Walk(b, shape, strides, x.size)
+    shape = (*out.shape[:-1], out.shape[-1] // width)
+    walk = Walk(b, shape, [[*each[:-1], each[-1] * width] for each in strides], max(x.size, out.size, index.size))
     to, base, where = walk.at
+    step = x.strides[dim] // x.dtype.itemsize
+    along = strides[1][-1]
     with b.when(walk.inside):
-        chosen, valid = within.checked(b.load(indices, where))
-        step = x.strides[dim] // x.dtype.itemsize
-        b.store(stored, to, b.load(source, base + cast(chosen, walk.dtype) * step, valid))
-    return [*work, launch(b.kernel(), walk.blocks)]
+        chosen = [b.load(indices, where)] if whole or width == 1 else b.load_vector(indices, where, width)
+        checked = [within.checked(each) for each in chosen]
+        if whole:
+            [(place, valid)] = checked
+            values = b.load_vector(source, base + cast(place, walk.dtype) * step, width, valid)
+        else:
+            values = [b.load(source, base + cast(place, walk.dtype) * step + i * along, valid)
+                      for i, (place, valid) in enumerate(checked)]
+        b.store_vector(stored, to, values)
+    return launch(b.kernel(), walk.blocks)
 
 
 def put(out: Spec, flag: Spec | None, source: Spec, index: Spec, dim: int, op: str = "add",

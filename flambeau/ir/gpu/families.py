@@ -29,8 +29,11 @@ def _put(outputs: list[Spec], inputs: list[Spec], dim: int, op: str = "add") -> 
 
 def _without_flag(launches: list[DeviceLaunch]) -> list[DeviceLaunch]:
     """Launches whose operands have a flag after the result, which is not written."""
-    return [each._replace(arguments=tuple(x._replace(operand=x.operand + (x.operand > 0)) for x in each.arguments))
-            for each in launches]
+    def moved(each: DeviceLaunch) -> DeviceLaunch:
+        arguments = tuple([x._replace(operand=x.operand + (x.operand > 0)) for x in each.arguments])
+        return each._replace(arguments=arguments, unaligned=None if each.unaligned is None else moved(each.unaligned))
+
+    return [moved(each) for each in launches]
 
 
 def _max_pool(outputs: list[Spec], inputs: list[Spec], windows: Any) -> list[DeviceLaunch]:

@@ -95,3 +95,14 @@ def test_all_of_them_are_assembled():
     assemble(kernels_of([*indexing.put(x, flag, x, index, 0, ordered=False), *indexing.put(x, flag, x, index, 0, "set"),
                          *indexing.take(x, flag, x, index, 1), *philox.uniform(x, state, 0),
                          *philox.dropout([x], x, state, 0.5, 1)]))
+
+
+@pytest.mark.parametrize("shape, index_shape, dim", [((9, 8), (20, 1), 0), ((6, 16), (6, 12), 1), ((6, 7), (5, 3), 0)])
+def test_gathers_of_neighbours(shape, index_shape, dim):
+    x, index = RANDOM.random(shape).astype("f4"), RANDOM.integers(0, shape[dim], index_shape)
+    out = np.empty((index_shape[0], max(index_shape[1], 8 if index_shape[1] == 1 else 0)), "f4")
+    part = x[:, :out.shape[1]] if dim == 0 else x[:out.shape[0]]
+    launches = indexing.take(Spec.of(out), None, Spec.of(part), Spec.of(index), dim)
+    emulator.run_launches(launches, [out, part, index])
+    np.testing.assert_array_equal(out, np.take_along_axis(part, np.broadcast_to(index, out.shape), dim))
+    assemble(kernels_of(launches))
