@@ -1,7 +1,7 @@
 """Fourier transforms by cuFFT: plans, which are kept, and their execution on a stream.
 
-A plan transforms a batch of dense row-major arrays over all their dimensions, at most three. Its workspace comes from
-the caching allocator, for each execution.
+A plan transforms a batch of arrays over all their dimensions, at most three, to dense row-major ones. Its workspace
+comes from the caching allocator, for each execution.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -33,10 +34,50 @@ _PROTOTYPES: dict[str, Sequence[Any]] = {
 #: dtypes of elements of the source and of the target -> name and number of cuFFT's type
 _TYPES = {("F", "F"): ("C2C", 0x29), ("f", "F"): ("R2C", 0x2A), ("F", "f"): ("C2R", 0x2C),
           ("D", "D"): ("Z2Z", 0x69), ("d", "D"): ("D2Z", 0x6A), ("D", "d"): ("Z2D", 0x6C)}
+#: types of which half of the results are returned
+_FROM_REAL = (0x2A, 0x6A)
 _STATUS = {1: "CUFFT_INVALID_PLAN", 2: "CUFFT_ALLOC_FAILED", 3: "CUFFT_INVALID_TYPE", 4: "CUFFT_INVALID_VALUE",
            5: "CUFFT_INTERNAL_ERROR", 6: "CUFFT_EXEC_FAILED", 7: "CUFFT_SETUP_FAILED", 8: "CUFFT_INVALID_SIZE",
            9: "CUFFT_UNALIGNED_DATA", 11: "CUFFT_INVALID_DEVICE", 14: "CUFFT_NOT_IMPLEMENTED",
            16: "CUFFT_NOT_SUPPORTED"}
+
+
+class Layout(NamedTuple):
+    """How a batch of arrays lies in memory, in elements.
+
+    Attributes:
+        embed: the extents of the arrays that the transformed ones are the first elements of.
+        step: between neighbours of the last dimension.
+        distance: between neighbouring arrays.
+    """
+
+    embed: tuple[int, ...]
+    step: int
+    distance: int
+
+
+def layout_of(a: DeviceArray, rank: int) -> Layout | None:
+    """The layout of a batch of arrays of `rank` dimensions; None where cuFFT has no such layouts."""
+    size, first = a.itemsize, a.ndim - rank
+    if a.byte_offset % (size if a.dtype.kind == "c" else 2 * size):
+        return None
+    if any(s <= 0 or s % size for n, s in zip(a.shape, a.strides, strict=True) if n != 1):
+        return None
+    strides = [s // size for s in a.strides]
+    step = reach = strides[-1] if a.shape[-1] != 1 else 1
+    embed = list(a.shape[first:])
+    for d in range(a.ndim - 2, first - 1, -1):  # from the inside
+        if a.shape[d] == 1:
+            reach *= embed[d + 1 - first]
+            continue
+        if strides[d] % reach or strides[d] // reach < a.shape[d + 1]:
+            return None
+        embed[d + 1 - first] = strides[d] // reach
+        reach = strides[d]
+    batch = [(n, s) for n, s in zip(a.shape[:first], strides, strict=False) if n != 1]
+    if any(s != t * m for (_, s), (m, t) in pairwise(batch)):
+        return None
+    return Layout(tuple(embed), step, batch[-1][1] if batch else 1)
 
 
 class _Plan(NamedTuple):
@@ -66,7 +107,7 @@ class FourierTransforms:
         """Start a transform over the last dimensions; within `Runtime.launch`.
 
         Args:
-            source: row-major and dense. A transform to real numbers overwrites it.
+            source: of a layout that cuFFT has (`layout_of`). A transform to real numbers overwrites it.
             target: row-major and dense: complex numbers, or real ones from half of a Hermitian source.
             rank: the number of transformed dimensions, at most `MAX_DIMENSIONS`.
             forward: whether the exponent is negative; transforms from and to real numbers have but one sign.
@@ -78,13 +119,14 @@ class FourierTransforms:
         name, kind = _TYPES[source.dtype.char, target.dtype.char]
         signal = source if source.dtype.kind == "f" else target
         sizes, batch = signal.shape[signal.ndim - rank:], prod(signal.shape[:signal.ndim - rank])
-        key = device, kind, sizes, batch
+        layout = None if source.flags.c_contiguous else layout_of(source, rank)
+        key = device, kind, sizes, batch, layout
         if runtime.current.recording is not None:
             runtime.current.recording.refuse()
         with self._lock:
             plan = self._plans.pop(key, None)
             if plan is None:
-                plan = self._made(kind, sizes, batch)
+                plan = self._made(kind, sizes, batch, layout)
             self._plans[key] = plan
             if len(self._plans) > MAX_PLANS:
                 self._check(self._functions.cufftDestroy(self._plans.popitem(last=False)[1].handle))
@@ -98,13 +140,21 @@ class FourierTransforms:
                 arguments.append(_FORWARD if forward else _INVERSE)
             self._check(getattr(self._functions, f"cufftExec{name}")(*arguments))
 
-    def _made(self, kind: int, sizes: Sequence[int], batch: int) -> _Plan:
+    def _made(self, kind: int, sizes: Sequence[int], batch: int, layout: Layout | None) -> _Plan:
         handle, workspace = c_int(), c_size_t()
         self._check(self._functions.cufftCreate(byref(handle)))
         self._check(self._functions.cufftSetAutoAllocation(handle, 0))
         lengths = np.array(sizes, np.int64)
+        if layout is None:
+            places: tuple[Any, ...] = None, 1, 0, None, 1, 0
+        else:
+            halved = sizes[-1] // 2 + 1 if kind in _FROM_REAL else sizes[-1]
+            results = np.array([*sizes[:-1], halved], np.int64)
+            embed = np.array(layout.embed, np.int64)
+            places = (embed.ctypes.data, layout.step, layout.distance,
+                      results.ctypes.data, 1, int(np.prod(results)))
         self._check(self._functions.cufftMakePlanMany64(
-            handle, len(sizes), lengths.ctypes.data, None, 1, 0, None, 1, 0, kind, batch, byref(workspace)))
+            handle, len(sizes), lengths.ctypes.data, *places, kind, batch, byref(workspace)))
         return _Plan(handle.value, workspace.value)
 
     @staticmethod
@@ -113,4 +163,4 @@ class FourierTransforms:
             raise RuntimeError(f"cuFFT error: {_STATUS.get(status, status)}")
 
 
-__all__ = ["MAX_DIMENSIONS", "FourierTransforms"]
+__all__ = ["MAX_DIMENSIONS", "FourierTransforms", "Layout", "layout_of"]

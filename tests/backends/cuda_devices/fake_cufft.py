@@ -52,8 +52,13 @@ def fake_cufft(state: Any) -> Any:
     def make_plan(plan, rank, n, inembed, istride, idist, onembed, ostride, odist, kind, batch, size):
         its = plans[plan]
         assert not its.automatic
-        assert not inembed
-        assert not onembed
+        its.layout = None
+        if inembed:
+            longs = [[int(ctypes.c_longlong.from_address(each + 8 * i).value) for i in range(rank)]
+                     for each in (inembed, onembed)]
+            assert ostride == 1
+            assert odist == prod(longs[1])
+            its.layout = longs[0], istride, idist, longs[1]
         if not 1 <= rank <= 3 or batch < 1 or kind not in _TYPES:
             return _INVALID_VALUE
         its.sizes = [int(ctypes.c_longlong.from_address(n + 8 * i).value) for i in range(rank)]
@@ -85,11 +90,22 @@ def fake_cufft(state: Any) -> Any:
 
         def array(address, dtype, other):
             shape = half if dtype.kind == "c" and other.kind == "f" else whole
-            assert not address % dtype.itemsize
+            assert not address % max(each.itemsize for each in (from_dtype, to_dtype))
             return np.ndarray(shape, dtype, state.bytes_at(address, prod(shape) * dtype.itemsize))
 
+        def strided():
+            embed, step, distance, results = its.layout
+            assert not source % max(each.itemsize for each in (from_dtype, to_dtype))
+            strides = [step * prod(embed[i + 1:]) for i in range(len(embed))]
+            shape = (its.batch, *its.sizes)
+            reach = (its.batch - 1) * distance + sum((n - 1) * s for n, s in zip(its.sizes, strides, strict=True)) + 1
+            assert results[-1] == (half if from_dtype.kind == "f" else whole)[-1]
+            return np.ndarray(shape, from_dtype, state.bytes_at(source, reach * from_dtype.itemsize), 0,
+                              [s * from_dtype.itemsize for s in (distance, *strides)])
+
         def work():
-            x, out = array(source, from_dtype, to_dtype), array(target, to_dtype, from_dtype)
+            x = strided() if its.layout else array(source, from_dtype, to_dtype)
+            out = array(target, to_dtype, from_dtype)
             axes = tuple(range(1, x.ndim))
             if from_dtype.kind == "f":
                 out[...] = np.fft.rfftn(x, axes=axes, norm="backward")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ....backends.cuda_devices import current_runtime
 from ....backends.cuda_devices.array import DeviceArray
-from ....backends.cuda_devices.cufft import MAX_DIMENSIONS
+from ....backends.cuda_devices.cufft import MAX_DIMENSIONS, layout_of
 from .namespace import DeviceNamespace, parts, primitive
 
 
@@ -31,6 +31,12 @@ def _dense(xp: DeviceNamespace, a: DeviceArray, order: Sequence[int], own: bool 
     """The array with its dimensions in an order, row-major; a copy if it is not, or if it has to be a new one."""
     a = a.transpose(order)
     return a if a.flags.c_contiguous and not own and not a.byte_offset % a.itemsize else xp.copy(a)
+
+
+def _readable(xp: DeviceNamespace, a: DeviceArray, order: Sequence[int], count: int) -> DeviceArray:
+    """The array with its dimensions in an order; a copy where cuFFT does not read the last `count` of them."""
+    moved = a.transpose(order)
+    return moved if layout_of(moved, min(count, MAX_DIMENSIONS)) is not None else xp.copy(moved)
 
 
 def _complex(a: DeviceArray, xp: DeviceNamespace, order: Sequence[int]) -> DeviceArray:
@@ -74,8 +80,13 @@ def fft_c2c(xp: DeviceNamespace, x: DeviceArray, dim: Sequence[int], normalizati
     if not dim:
         return xp.copy(x)
     order = _ordered(x, dim, None)
-    dense = _dense(xp, x, order)
-    result = _transform(xp, dense, len(dim), forward, dense.memory is not x.memory)
+    moved = x.transpose(order)
+    if len(dim) <= MAX_DIMENSIONS and layout_of(moved, len(dim)) is not None:
+        result = xp.empty(moved.shape, x.dtype)
+        current_runtime().fourier.execute(moved, result, len(dim), forward)
+    else:
+        dense = _dense(xp, x, order)
+        result = _transform(xp, dense, len(dim), forward, dense.memory is not x.memory)
     _scale(xp, result, [x.shape[d] for d in dim], normalization)
     return _restored(result, order)
 
@@ -93,7 +104,7 @@ def fft_r2c(xp: DeviceNamespace, x: DeviceArray, dim: Sequence[int], normalizati
     order = _ordered(x, others, last)
     sizes = [x.shape[d] for d in dim]
     if onesided:
-        return _restored(_one_sided(xp, _dense(xp, x, order), len(dim), sizes, normalization), order)
+        return _restored(_one_sided(xp, _readable(xp, x, order, len(dim)), len(dim), sizes, normalization), order)
     result = _transform(xp, _complex(x, xp, order), len(dim), True, True)
     _scale(xp, result, sizes, normalization)
     return _restored(result, order)
@@ -101,7 +112,7 @@ def fft_r2c(xp: DeviceNamespace, x: DeviceArray, dim: Sequence[int], normalizati
 
 def _one_sided(xp: DeviceNamespace, x: DeviceArray, count: int, sizes: Sequence[int], normalization: int
                ) -> DeviceArray:
-    """Half of the transform of a row-major real array over its last dimensions."""
+    """Half of the transform of a real array, of a layout that cuFFT has, over its last dimensions."""
     n = x.shape[-1]
     half = xp.empty((*x.shape[:-1], n // 2 + 1), np.result_type(x.dtype, np.complex64))
     rank = min(count, MAX_DIMENSIONS)
@@ -133,7 +144,12 @@ def fft_c2r(xp: DeviceNamespace, x: DeviceArray, dim: Sequence[int], normalizati
     if present < own.shape[-1]:
         xp.fill(own[..., present:], 0.0)
     current_runtime().copy_between(own[..., :present], half[..., :present])  # cuFFT overwrites it
-    return _restored(_signal(xp, own, len(dim), sizes, normalization), order)
+    if len(dim) > MAX_DIMENSIONS:
+        return _restored(_signal(xp, own, len(dim), sizes, normalization), order)
+    result = xp.empty((*own.shape[:-1], last_dim_size), x.dtype.char.lower())
+    current_runtime().fourier.execute(own, result, len(dim), False)
+    _scale(xp, result, sizes, normalization)
+    return _restored(result, order)
 
 
 def _signal(xp: DeviceNamespace, half: DeviceArray, count: int, sizes: Sequence[int], normalization: int
@@ -179,6 +195,7 @@ def fft_c2r_adjoint(xp: DeviceNamespace, x: DeviceArray, dim: Sequence[int], nor
     """The adjoint of the transform to real numbers."""
     *others, last = dim
     order = _ordered(x, others, last)
-    result = _one_sided(xp, _dense(xp, x, order), len(dim), [x.shape[d] for d in dim], normalization)
+    readable = _readable(xp, x, order, len(dim))
+    result = _one_sided(xp, readable, len(dim), [x.shape[d] for d in dim], normalization)
     _scale_mirrored(xp, result, x.shape[last], 2.0)
     return _restored(result, order)
