@@ -201,6 +201,8 @@ def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> Recorde
     if any(each.memory.device.index != device for each in arrays):
         return None
     launches: list[tuple[Any, tuple[int, ...]]] = []
+    if seen.several is None and any(op.n_outputs != 1 for op, _, _ in seen.steps):
+        return None
     if seen.last < 0:
         return _views(seen, arrays[0]) if len(arrays) == 1 and seen.templates[0] is None else None
     for (op, sources, params), template in zip(seen.steps, seen.templates, strict=True):

@@ -62,7 +62,7 @@ class NodeTemplate:
         self.plan, self.consts, self.fix, self.run, self.outputs = plan, node.consts, node.fix, node.run, node.outputs
         self.n_edges = node.n_edges
         self.edges = tuple([-1 if edge is None else slots[id(x)] for x, edge in zip(inputs, node.edges, strict=True)])
-        self.saved_inputs = []
+        self.saved_inputs: list[tuple[int, Tensor | None]] = []
         for i, entry in zip(plan.saved_inputs, node.saved, strict=False):
             x = inputs[i]
             if isinstance(x, Tensor) and entry is x:

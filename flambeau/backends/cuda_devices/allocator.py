@@ -196,7 +196,7 @@ class CachingAllocator:
                 if requested[0] > requested[1]:
                     requested[1] = requested[0]
             memory = DeviceMemory(self.device, nbytes, block, self._stand_in, self)
-            memory.address = memory.segment.address + block.offset
+            memory.address = block.segment.memory.address + block.offset
             return memory
         return self._allocate(nbytes, size, stream)
 
@@ -218,7 +218,7 @@ class CachingAllocator:
         device_memory.add(1)
         memory = DeviceMemory(self.device, nbytes, block, self._stand_in, self)
         if self.addressed:
-            memory.address = memory.segment.address + block.offset
+            memory.address = block.segment.memory.address + block.offset
         return memory
 
     def _merge_waiting(self) -> bool:
