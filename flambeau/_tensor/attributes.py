@@ -109,7 +109,30 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
     LeafHooks.register(self)  # so that the engine takes the general path, which converts
 
 
+def _cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """The tensor's memory on a GPU, as CuPy and Numba take it (version 2 of the protocol).
+
+    Raises:
+        AttributeError: the tensor is on another device, or sparse.
+        RuntimeError: it requires grad.
+
+    >>> import flambeau as torch
+    >>> hasattr(torch.ones(1), "__cuda_array_interface__")
+    False
+    """
+    if self._device.type != "cuda":
+        raise AttributeError(f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} "
+                             "If CUDA data is required use tensor.cuda() to copy tensor to device memory.")
+    if self._requires_grad:
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't "
+                           "required, use var.detach() to get Variable that doesn't require grad.")
+    strides = None if self.is_contiguous() else tuple(s * self.element_size() for s in self.stride())
+    return {"typestr": "<V2" if self.dtype is dtypes.bfloat16 else self.dtype.numpy.str, "shape": tuple(self.shape),
+            "strides": strides, "data": (self.data_ptr() if self.numel() else 0, False), "version": 2}
+
+
 METHODS: dict[str, Any] = {
+    "__cuda_array_interface__": property(_cuda_array_interface),
     "data": Tensor.data.deleter(  # type: ignore[attr-defined]
         _undeletable("Deleting tensor data is not allowed. Delete tensor instead!")),
     "requires_grad": Tensor.requires_grad.deleter(  # type: ignore[attr-defined]

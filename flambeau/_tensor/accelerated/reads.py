@@ -135,6 +135,34 @@ def _resize(implementation: Implementation, on: device | None, args: Arguments, 
     return x
 
 
+def _resize_as(implementation: Implementation, on: device | None, args: Arguments, kwargs: dict[str, Any]) -> Any:
+    """`x.resize_as_(other)`: by `resize_`, of the host's stand-in for shapes and formats."""
+    x, other = args[0], args[1] if len(args) > 1 else kwargs["other"]
+    if not on_device(x):
+        return NotImplemented
+    other = wrap(reserved(other._array.shape, x._array.dtype))
+    return _resize(lambda stand_in, **named: implementation(stand_in, other, **named), on, (x,), {
+        name: value for name, value in kwargs.items() if name != "other"})
+
+
+def _share_memory(implementation: Implementation, on: device | None, args: Arguments, kwargs: dict[str, Any]) -> Any:
+    """`x.share_memory_()`: devices' memory can be shared as it is."""
+    return args[0] if on_device(args[0]) else NotImplemented
+
+
+def _is_shared(implementation: Implementation, on: device | None, args: Arguments, kwargs: dict[str, Any]) -> Any:
+    return True if on_device(args[0]) else NotImplemented
+
+
+def _on_cpu_only(name: str) -> Any:
+    def refuse(implementation: Implementation, on: device | None, args: Arguments, kwargs: dict[str, Any]) -> Any:
+        if on_device(args[0]):
+            raise TypeError(f"{name} is only implemented on CPU tensors")
+        return NotImplemented
+
+    return refuse
+
+
 def _pin(implementation: Implementation, on: device | None, args: Arguments, kwargs: dict[str, Any]) -> Any:
     """`x.pin_memory()`: a copy in memory that devices copy from and to while the host goes on."""
     x = args[0]
@@ -202,6 +230,9 @@ HANDLERS.update({
     **{f"torch.Tensor.{name}": _numpy for name in ("numpy", "__array__")},
     **{f"{space}.{name}": _compared for space in ("torch", "torch.Tensor") for name in ("equal", "allclose")},
     "torch.Tensor.__deepcopy__": _deepcopy, "torch.Tensor.resize_": _resize,
+    **dict.fromkeys(("torch.resize_as_", "torch.Tensor.resize_as_"), _resize_as),
+    "torch.Tensor.share_memory_": _share_memory, "torch.Tensor.is_shared": _is_shared,
+    **{f"torch.Tensor.{name}": _on_cpu_only(name) for name in ("apply_", "map_", "map2_")},
     "torch.Tensor.pin_memory": _pin, "torch.Tensor.is_pinned": _is_pinned,
     "torch.Tensor.record_stream": _record_stream, "torch.Tensor.data_ptr": _data_ptr,
 })

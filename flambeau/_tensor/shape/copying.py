@@ -15,7 +15,6 @@ from ...backends.elementless_array import (
     ElementlessArray,
     MetaArray,
     elementless_used,
-    meta_array,
     plain_dtype,
     reserved,
     without_elements,
@@ -35,6 +34,7 @@ from ...backends.numpy.memory import (
 from ...backends.sparse_array import SparseAccess, SparseArray, format_name, not_implemented
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import grad_mode
+from ...engine.tensor_interface import layer
 from ...kernels.memory_format import with_preserved_strides
 from ...modes import active_tracer, active_transforms, filled_memory, inference, special
 from ...ops.declare import REGISTRY
@@ -194,7 +194,11 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
         result = next((d for d in dtypes.ALL if d.legacy == legacy), None)
         if result is None or legacy == dtype:
             raise ValueError(f"invalid type: '{dtype}'")
+        if dtype.endswith(f".cuda.{legacy}"):
+            return to(self, "cuda" if self._device.type != "cuda" else self._device, result)
         dtype = result
+        if self._device.type == "cuda":
+            return to(self, devices.CPU, dtype)
     elif not isinstance(dtype, dtype_type):
         if not isinstance(dtype, type):
             raise TypeError("dtype must be a type, str, or dtype object")
@@ -211,6 +215,8 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     >>> torch.ones(1).type_as(torch.tensor(1))
     tensor([1])
     """
+    if other._device is not self._device:
+        return to(self, other._device, other.dtype)
     return _converted(self, other.dtype, False, None)
 
 
@@ -703,7 +709,10 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
                            f"different device \"{source.device}\".  This is no longer allowed; the devices must match.")
     self._storage = None
     if source is None:
-        self._array = meta_array((0,), self._array.dtype) if is_meta(self) else np.zeros(0, self._array.dtype)
+        if self._device is devices.CPU:
+            self._array = np.zeros(0, self._array.dtype)
+        else:
+            self._array = layer.functions.empty(0, dtype=self.dtype, device=self._device)._array
         return self
     if isinstance(source, Tensor):
         if source._array.dtype != self._array.dtype:
