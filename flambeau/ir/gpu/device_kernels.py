@@ -10,7 +10,7 @@ import numpy as np
 from ...codegen.gpu import indexing
 from ...codegen.gpu.launches import DeviceLaunch
 from ...codegen.gpu.maps import maps
-from ...codegen.gpu.sorting import prefix, search, sorting
+from ...codegen.gpu.sorting import prefix, search, segments, sorting
 from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Unsupported, Value
@@ -83,6 +83,10 @@ def _search(outputs: list[Spec], inputs: list[Spec], right: bool) -> list[Device
     return search.launches(outputs[0], boundaries, values, sorter[0] if sorter else None, right)
 
 
+def _segments(outputs: list[Spec], inputs: list[Spec], op: str, include: bool) -> list[DeviceLaunch]:
+    return segments.launches(outputs[0], *inputs, op, include)
+
+
 def _map(outputs: list[Spec], inputs: list[Spec], function: str, **params: Any) -> list[DeviceLaunch]:
     return maps.launches(function, outputs, inputs, **params)
 
@@ -91,7 +95,7 @@ def _map(outputs: list[Spec], inputs: list[Spec], function: str, **params: Any) 
 FAMILIES: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "asserted_take": _asserted_take, "asserted_put": _asserted_put, "assert_range": _assert_range,
     "last_writers": _last_writers, "ranks": _ranks, "compact": _compact, "select_true": _select_true, "sort": _sort,
-    "first_of_sorted": _first_of_sorted, "search": _search, "map": _map, "run_lengths": _run_lengths,
+    "first_of_sorted": _first_of_sorted, "search": _search, "map": _map, "segments": _segments, "run_lengths": _run_lengths,
 }
 
 __all__ = ["FAMILIES", "device_kernel"]

@@ -97,7 +97,8 @@ def test_all_of_them_are_assembled():
                          *philox.dropout([x], x, state, 0.5, 1)]))
 
 
-@pytest.mark.parametrize("shape, index_shape, dim", [((9, 8), (20, 1), 0), ((6, 16), (6, 12), 1), ((6, 7), (5, 3), 0)])
+@pytest.mark.parametrize(("shape", "index_shape", "dim"), [
+    ((9, 8), (20, 1), 0), ((6, 16), (6, 12), 1), ((6, 7), (5, 3), 0)])
 def test_gathers_of_neighbours(shape, index_shape, dim):
     x, index = RANDOM.random(shape).astype("f4"), RANDOM.integers(0, shape[dim], index_shape)
     out = np.empty((index_shape[0], max(index_shape[1], 8 if index_shape[1] == 1 else 0)), "f4")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flambeau.codegen.gpu.emulation import emulator
-from flambeau.codegen.gpu.sorting import block_sort, prefix, radix_sort, search, sorting
+from flambeau.codegen.gpu.sorting import block_sort, prefix, radix_sort, search, segments, sorting
 from flambeau.dtypes import BFLOAT16, to_bfloat16
 from flambeau.kernels.histogram import searchsorted
 from flambeau.kernels.sorting import sort
@@ -118,4 +118,21 @@ def test_all_of_them_are_assembled():
     launches += [*prefix.ranks([rank, number], mask), *prefix.compact(rank, mask, rank, number),
                  *prefix.expand_selected(rank, rank, mask, rank), *prefix.run_lengths(number, number, number),
                  *search.launches(rank, rank, rank, rank, True)]
+    assemble(kernels_of(launches))
+
+
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize("op", ["mul", "maximum"])
+def test_reductions_of_segments(op, include):
+    initial, values = RANDOM.standard_normal(20), RANDOM.standard_normal(50)
+    places = RANDOM.integers(-1, 20, 50)
+    order = np.argsort(places, kind="stable")
+    out, operands = np.empty(20), [initial, places[order], order, values]
+    launches = segments.launches(Spec.of(out), *map(Spec.of, operands), op, include)
+    emulator.run_launches(launches, [out, *operands])
+    function = {"mul": np.multiply, "maximum": np.maximum}[op]
+    for place in range(20):
+        own = values[places == place]
+        first = [initial[place]] if include or not own.size else []
+        np.testing.assert_allclose(out[place], function.reduce([*first, *own]))
     assemble(kernels_of(launches))

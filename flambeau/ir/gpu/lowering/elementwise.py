@@ -122,6 +122,10 @@ class DeviceElementwise:
         made: Value = self.full(tuple(size), 0, dtype)  # type: ignore[attr-defined]
         return made
 
+    def ones_like(self, x: Value, dtype: Any = None) -> Value:
+        made: Value = self.full_like(x, 1, dtype)  # type: ignore[attr-defined]
+        return made
+
     # ----- reductions -----
 
     def aminmax(self, x: Value, dim: Any = None, keepdim: bool = False) -> tuple[Value, Value]:

@@ -10,15 +10,14 @@ from ...lowering.namespace import Namespace
 from .complex_numbers import DeviceComplexNumbers
 from .copies import CopyOps
 from .elementwise import DeviceElementwise
-from .indices import DeviceIndexing
-from .ordering import DeviceOrdering
+from .reductions_at import DeviceReductionsAt
 from .special import DeviceSpecial
 
 #: operators whose declarations use attributes of arrays: the primitives of these names take their place
 _REPLACED = frozenset(("alias_copy", "narrow_copy", "_basic_index", "_as_strided_copy"))
 
 
-class DeviceNamespace(DeviceComplexNumbers, CopyOps, DeviceElementwise, DeviceIndexing, DeviceOrdering, DeviceSpecial, Namespace):
+class DeviceNamespace(DeviceComplexNumbers, CopyOps, DeviceElementwise, DeviceReductionsAt, DeviceSpecial, Namespace):
     """`xp` over the values of one graph that becomes a device's program."""
 
     def declared(self, op: Any) -> Callable[..., Any]:
