@@ -506,7 +506,7 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
 
     Args:
         rcond: singular values up to `rcond` times the largest count as 0.
-        driver: the LAPACK driver, on which the results other than the solution depend.
+        driver: the LAPACK driver, on which the results other than the solution depend; on CUDA devices gels.
 
     Raises:
         RuntimeError: shapes do not fit, or there is no such driver.
@@ -524,6 +524,10 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: st
     at = -1 if len(b) == 1 or are_vectors(a, b) else -2
     if a[-2] != b[at]:
         raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size({at})")
+    if A._device.type == "cuda":
+        if driver not in (None, "gels"):
+            raise RuntimeError("torch.linalg.lstsq: parameter `driver` other than `gels` is not supported on CUDA")
+        driver = "gels"
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     if A.dtype is not B.dtype:

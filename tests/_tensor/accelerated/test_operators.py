@@ -13,6 +13,13 @@ from tests.ops.spec import Make, load, public
 #: whose samples overlap in memory, which a copy to the device does not
 _OVERLAPPING = ("as_strided",)
 RECORDS = sorted(name for name in load() if name not in _OVERLAPPING)
+#: arguments whose default is another one on CUDA devices
+_DEFAULTS: dict[str, dict[str, Any]] = {"linalg.lstsq": {"driver": "gels"}}
+
+
+def keywords(name: str, sample: Any) -> dict[str, Any]:
+    """The keyword arguments of a sample, with CUDA's defaults."""
+    return {**sample.kwargs, **_DEFAULTS.get(name, {})}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,10 +63,10 @@ def test_samples(part: int) -> None:
         function = public(torch, name)
         for sample in list(record.samples(Make(torch, dtype, record.differentiable)))[:2]:
             try:
-                here = function(*sample.args, **sample.kwargs)
+                here = function(*sample.args, **keywords(name, sample))
             except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
                 continue
-            args, kwargs = moved(sample.args), moved(sample.kwargs)
+            args, kwargs = moved(sample.args), moved(keywords(name, sample))
             there = function(*args, **kwargs)
             outs, device_outs = tensors(here), tensors(there)
             assert len(outs) == len(device_outs), name

@@ -10,14 +10,14 @@ from ....backends.cuda_devices.array import DeviceArray
 from ....ops.declare import Op
 from ...tensor import Tensor
 from ..operator_programs import refusals
-from . import decompositions, factorizations, fourier, solutions  # noqa: F401 - they register primitives
+from . import decompositions, factorizations, fourier, least_squares, solutions  # noqa: F401 - they register primitives
 from .namespace import PRIMITIVES, DeviceNamespace
 
 #: declarations whose primitives are functions of libraries
 _DECLARATIONS = frozenset((
     "_fft_c2c", "_fft_r2c", "_fft_c2r", "_fft_r2c_adjoint", "_fft_c2r_adjoint",
     "cholesky", "linalg_cholesky_ex", "linalg_lu", "linalg_lu_factor_ex", "_lu_unpack", "linalg_lu_solve",
-    "linalg_inv_ex", "linalg_solve_ex", "linalg_solve_triangular", "_triangular_solve", "linalg_pinv",
+    "_linalg_lstsq", "linalg_inv_ex", "linalg_solve_ex", "linalg_solve_triangular", "_triangular_solve", "linalg_pinv",
     "cholesky_solve", "cholesky_inverse", "linalg_det", "_cofactors", "linalg_slogdet", "linalg_qr", "linalg_eigh",
     "linalg_svd", "linalg_matrix_exp", "geqrf", "linalg_householder_product", "ormqr"))
 _DTYPES = "fdFD"
@@ -51,6 +51,8 @@ def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int) -> A
         results = function(xp, *arrays)
     else:
         results = op.forward(xp, *arrays, **given)
+    if results is NotImplemented:
+        return NotImplemented
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
