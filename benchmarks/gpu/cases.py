@@ -16,7 +16,7 @@ from ..peers import COMPILED, EAGER, PEERS
 from ..workloads import ROWS
 
 #: the columns, and of how many parts of the processes theirs are
-COLUMNS = {"PyTorch eager": 1, "torch.compile": 5, "jax.jit": 3, EAGER: 3, COMPILED: 4}
+COLUMNS = {"PyTorch eager": 1, "torch.compile": 6, "jax.jit": 3, EAGER: 2, COMPILED: 4}
 #: what grows in the larger size of a row, the first that it has
 _GROWING = ("elements", "rows", "batch")
 #: rows whose time is that of convolutions, which all libraries round to TF32

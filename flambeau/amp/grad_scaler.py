@@ -38,6 +38,9 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv
         raise RuntimeError("found_inf must be a 1-element tensor.")
     if found_inf.dtype is not dtypes.float32:
         raise RuntimeError("found_inf must be a float tensor.")
+    if found_inf.is_cuda:
+        _unscale_on_device([x for x in self if x.numel()], found_inf, inv_scale)
+        return
     scale = float(inv_scale.item())
     with no_grad():
         for x in self:
@@ -45,6 +48,29 @@ def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv
                 found_inf.fill_(1.0)
             if scale != 1.0:
                 x.mul_(scale)
+
+
+@no_grad()
+def _unscale_on_device(grads: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+    """`_amp_foreach_non_finite_check_and_unscale_` of tensors on a device, for which the host does not wait."""
+    if not grads:
+        return
+    inv_scale = inv_scale.to(found_inf.device)
+    # the largest magnitude is infinite, or NaN, where an element is
+    largest = [functions.linalg_vector_norm(x.detach(), float("inf"), dtype=_real(x)) for x in grads]
+    finite = functions.isfinite(functions.stack([each.to(dtypes.float64) for each in largest])).all()
+    found_inf.copy_(functions.where(finite, found_inf, 1.0))
+    for x in grads:
+        if x.dtype.itemsize < 4:  # the scale has no exact value in such dtypes
+            x.copy_(x.float() * inv_scale)
+        else:
+            x.mul_(inv_scale)
+
+
+def _real(x: Tensor) -> Any:
+    """The dtype of a tensor's magnitudes, float32 or wider."""
+    return dtypes.float64 if x.dtype in (dtypes.float64, dtypes.complex128) else (
+        dtypes.complex64 if x.dtype is dtypes.complex64 else dtypes.float32)
 
 
 def _amp_update_scale_(self: Tensor, growth_tracker: Tensor, found_inf: Tensor, scale_growth_factor: float,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import flambeau as torch
+from flambeau._tensor.accelerated import host_copies
 
 F = torch.nn.functional
 
@@ -57,3 +58,17 @@ def test_scaled_steps():
     scaler.update()
     assert scaler.get_scale() == 2.0 ** 15
     assert torch.equal(before, model.weight)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64])
+@pytest.mark.parametrize("element", [1.0, float("inf"), float("-inf"), float("nan")])
+def test_gradients_are_unscaled_and_checked_on_the_device(dtype, element):
+    first = torch.ones(3, 2, dtype=dtype)
+    first[1, 1] = element
+    grads = [each.cuda() for each in (first, torch.full((2,), 6.0, dtype=dtype), torch.ones(0, dtype=dtype))]
+    found, scale = torch.zeros((), device="cuda"), torch.tensor(1 / 3, device="cuda")
+    before = dict(host_copies.computed)
+    torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
+    assert host_copies.computed == before
+    assert found.item() == (element != 1.0)
+    assert grads[1].tolist() == (torch.full((2,), 6.0, dtype=dtype) * (1 / 3)).tolist()
