@@ -71,4 +71,4 @@ def test_gradients_are_unscaled_and_checked_on_the_device(dtype, element):
     torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale)
     assert host_copies.computed == before
     assert found.item() == (element != 1.0)
-    assert grads[1].tolist() == (torch.full((2,), 6.0, dtype=dtype) * (1 / 3)).tolist()
+    assert grads[1].tolist() == (torch.full((2,), 6.0, dtype=dtype) * scale.item()).tolist()
