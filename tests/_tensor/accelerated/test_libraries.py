@@ -229,3 +229,15 @@ def test_calls_that_are_repeated_compute_again(cupy):
         for _ in range(8):
             x = make()
             torch.testing.assert_close(function(x.cuda()).cpu(), function(x), rtol=1e-4, atol=1e-4)
+
+
+def test_calls_are_captured(cupy):
+    x, a = torch.randn(6, dtype=torch.complex64, device="cuda"), torch.eye(3, device="cuda") * 2
+    for function in (lambda: torch.fft.fft(x), lambda: torch.linalg.inv_ex(a.expand(2, 3, 3)).inverse,
+                     lambda: torch.linalg.solve_triangular(a, a, upper=True), lambda: x * x):
+        expected = function()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = function()
+        graph.replay()
+        torch.testing.assert_close(result, expected)

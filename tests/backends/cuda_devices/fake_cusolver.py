@@ -261,19 +261,32 @@ def qr(at: _Memory, geqrf: Any, m: int, n: int, a: int, lda: int, tau: int) -> N
     at.vector(tau, min(m, n))[...] = factors
 
 
-def fake_blas_solvers(state: Any) -> Any:
-    """The functions of cuBLAS that solve and factor; `state` is that of the module of `fake_cupy`."""
+def fake_blas_solvers(state: Any, cublas: Any) -> Any:
+    """The functions of cuBLAS that solve and factor.
+
+    Args:
+        state: that of the module of `fake_cupy`.
+        cublas: the functions that there are, among which is that which sets streams.
+    """
     made: list[CFunction] = []
+    streams: dict[int, int] = {}
+    original = cublas.cublasSetStream_v2.function
+
+    def set_stream(handle, stream):
+        streams[handle] = stream
+        return original(handle, stream)
+
+    cublas.cublasSetStream_v2.function = set_stream
 
     def add(prototype: str, function: Any) -> None:
         made.append(c_function(prototype, *_OPAQUE)(function))
 
     for letter in "SDCZ":
-        _add_blas(letter, _Memory(state, letter), add)
+        _add_blas(letter, _Memory(state, letter), add, lambda handle, work: state.submit(streams[handle], work))
     return SimpleNamespace(**{each.name: each for each in made})
 
 
-def _add_blas(letter: str, at: _Memory, add: Any) -> None:
+def _add_blas(letter: str, at: _Memory, add: Any, submit: Any) -> None:
     from scipy.linalg import get_lapack_funcs, solve_triangular
 
     def lapack(name: str) -> Any:
@@ -282,8 +295,7 @@ def _add_blas(letter: str, at: _Memory, add: Any) -> None:
     def function(name: str, parameters: str) -> Any:
         def decorate(work: Any) -> Any:
             def call(handle, *args):
-                assert handle
-                work(*args)
+                submit(handle, lambda: work(*args))
                 return 0
 
             add(f"cublasStatus_t cublas{letter}{name}(cublasHandle_t handle, {parameters})", call)
@@ -293,8 +305,6 @@ def _add_blas(letter: str, at: _Memory, add: Any) -> None:
 
     def triangular(side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb):
         assert side == 0
-        one = np.frombuffer(ctypes.string_at(alpha, at.dtype.itemsize), at.dtype)[0]
-        assert one == 1
         sides = at.matrix(b, m, n, ldb)
         matrix = np.array(at.matrix(a, m, m, lda))
         if not diag and not matrix.diagonal().all():
@@ -326,11 +336,9 @@ def _add_blas(letter: str, at: _Memory, add: Any) -> None:
         order = at.vector(pivots, n * count, _INT)
         for i, (x, y) in enumerate(zip(at.addresses(a, count), at.addresses(b, count), strict=True)):
             solve(at, lapack("getrs"), trans, n, nrhs, x, lda, order[n * i:n * i + n], y, ldb)
-        store(info, 0, ctypes.c_int)
 
     @function("geqrfBatched", "int m, int n, float* const Aarray[], int lda, float* const TauArray[], int* info, "
               "int batchSize")
     def _(m, n, a, lda, tau, info, count):
         for x, y in zip(at.addresses(a, count), at.addresses(tau, count), strict=True):
             qr(at, lapack("geqrf"), m, n, x, lda, y)
-        store(info, 0, ctypes.c_int)

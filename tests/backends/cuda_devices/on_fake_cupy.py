@@ -42,7 +42,8 @@ _LIBRARIES: dict[str, Callable[[Any], Any]] = {"cuda": _as_library("fake_driver"
 def runtime_on(cupy: Any) -> CupyRuntime:
     """The runtime on a module of `fake_cupy`, whose `libraries` are in the place of NVIDIA's."""
     cupy.libraries.update({name: make(cupy.state) for name, make in _LIBRARIES.items()})
-    vars(cupy.libraries["cublas"]).update(vars(_SOLVERS.fake_blas_solvers(cupy.state)))
+    cublas = cupy.libraries["cublas"]
+    vars(cublas).update(vars(_SOLVERS.fake_blas_solvers(cupy.state, cublas)))
     return CupyRuntime(cupy, lambda name, release: cupy.libraries[name])
 
 
