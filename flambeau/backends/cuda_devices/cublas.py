@@ -35,7 +35,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
 #: CUBLAS_OP_N and CUBLAS_OP_T, by whether a matrix is transposed; CUBLAS_GEMM_DEFAULT
 _TRANSPOSED, _ALGORITHM = (0, 1), -1
 #: dtypes of elements -> (cudaDataType_t, cublasComputeType_t, the dtype of alpha and beta)
-_TYPES: dict[np.dtype, tuple[int, int, np.dtype]] = {
+TYPES: dict[np.dtype, tuple[int, int, np.dtype]] = {
     np.dtype(np.float16): (2, 68, np.dtype("f4")),
     BFLOAT16: (14, 68, np.dtype("f4")),
     np.dtype(np.float32): (0, 68, np.dtype("f4")),
@@ -44,8 +44,8 @@ _TYPES: dict[np.dtype, tuple[int, int, np.dtype]] = {
     np.dtype(np.complex128): (5, 70, np.dtype("c16")),
 }
 #: CUBLAS_COMPUTE_32F and CUBLAS_COMPUTE_32F_FAST_TF32
-_FLOAT32, _TF32 = 68, 77
-_STATUS = {1: "CUBLAS_STATUS_NOT_INITIALIZED", 3: "CUBLAS_STATUS_ALLOC_FAILED", 7: "CUBLAS_STATUS_INVALID_VALUE",
+FLOAT32, TF32 = 68, 77
+STATUS = {1: "CUBLAS_STATUS_NOT_INITIALIZED", 3: "CUBLAS_STATUS_ALLOC_FAILED", 7: "CUBLAS_STATUS_INVALID_VALUE",
            8: "CUBLAS_STATUS_ARCH_MISMATCH", 11: "CUBLAS_STATUS_MAPPING_ERROR", 13: "CUBLAS_STATUS_EXECUTION_FAILED",
            14: "CUBLAS_STATUS_INTERNAL_ERROR", 15: "CUBLAS_STATUS_NOT_SUPPORTED", 16: "CUBLAS_STATUS_LICENSE_ERROR"}
 #: the numbers that alpha and beta nearly always are, where cuBLAS can read them
@@ -99,12 +99,12 @@ class Products:
         Raises:
             RuntimeError: cuBLAS refuses (PyTorch's text).
         """
-        a, b, c, dtype, m, n, k, transposed, rows, steps, batch, alpha, beta, tf32, out = product
+        a, b, c, dtype, m, n, k, transposed, rows, steps, batch, alpha, beta, tf32, out, _ = product
         handle = self.handle(c[0].device.index)
-        element, compute, numbers = _TYPES[dtype]
-        if tf32 and compute == _FLOAT32 and dtype.itemsize > 2:
-            compute = _TF32
-        result = element if out is None else _TYPES[out][0]
+        element, compute, numbers = TYPES[dtype]
+        if tf32 and compute == FLOAT32 and dtype.itemsize > 2:
+            compute = TF32
+        result = element if out is None else TYPES[out][0]
         first = _NUMBER_AT.get((numbers, alpha))
         second = _NUMBER_AT.get((numbers, beta))
         kept = []  # numbers that are read within the call
@@ -134,11 +134,11 @@ class Products:
         Returns:
             arguments: None for the handle, places of the matrices, numbers.
         """
-        a, b, c, dtype, m, n, k, transposed, rows, steps, batch, alpha, beta, tf32, out = product
-        element, compute, numbers = _TYPES[dtype]
-        if tf32 and compute == _FLOAT32 and dtype.itemsize > 2:
-            compute = _TF32
-        result = element if out is None else _TYPES[out][0]
+        a, b, c, dtype, m, n, k, transposed, rows, steps, batch, alpha, beta, tf32, out, _ = product
+        element, compute, numbers = TYPES[dtype]
+        if tf32 and compute == FLOAT32 and dtype.itemsize > 2:
+            compute = TF32
+        result = element if out is None else TYPES[out][0]
         first, second = (_NUMBER_AT.get((numbers, each)) or self._number(numbers, each) for each in (alpha, beta))
         head = [None, _TRANSPOSED[transposed[1]], _TRANSPOSED[transposed[0]], n, m, k, first]
         if batch == 1:
@@ -193,6 +193,11 @@ class Products:
         weakref.finalize(handle, idle.append, value).atexit = False
         return handle
 
+    def workspace(self, device: int) -> DeviceMemory:
+        """The memory that products on the current stream of a device may use."""
+        stream = self._runtime.current_stream(device)
+        return self._workspace(device, stream, self._runtime.captured.get(stream))
+
     def _workspace(self, device: int, stream: int, captured: Any) -> DeviceMemory:
         """The memory that products of a stream use one after the other; of graphs, those that share a pool."""
         runtime = self._runtime
@@ -206,7 +211,7 @@ class Products:
             found = used.get((device, stream))
             if found is None:
                 found = used[device, stream] = runtime.allocators[device].allocate(self._size(device), stream)
-        if captured is not None:
+        if captured is not None and not any(each is found for each in captured.kept):
             captured.kept.append(found)
         return found
 
@@ -236,9 +241,7 @@ class Products:
 
 
 def _error(status: int, name: str) -> RuntimeError:
-    return RuntimeError(f"CUDA error: {_STATUS.get(status, 'unknown error')} when calling `{name}`")
+    return RuntimeError(f"CUDA error: {STATUS.get(status, 'unknown error')} when calling `{name}`")
 
 
-DTYPES = frozenset(_TYPES)
-
-__all__ = ["DTYPES", "PROTOTYPES", "Products"]
+__all__ = ["FLOAT32", "PROTOTYPES", "STATUS", "TF32", "TYPES", "Products"]

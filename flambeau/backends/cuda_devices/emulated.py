@@ -77,6 +77,10 @@ def multiply(product: Product) -> None:
     if product.beta:
         old = widen(np.ascontiguousarray(c)) if made in NARROW else c
         result = result + result.dtype.type(product.beta) * old
+    if product.bias is not None:
+        view = elements_at(product.bias, made)
+        bias = view.memory[view.origin:view.origin + n]
+        result = result + (widen(bias) if made in NARROW else bias)
     c[...] = cast(result, made) if made == BFLOAT16 else result
 
 

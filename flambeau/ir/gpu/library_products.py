@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...codegen.gpu import elementwise
+from ...codegen.gpu.kernel_ir import substitute
 from ...codegen.gpu.launches import Argument, DeviceLaunch
+from ...codegen.scalar import scalar_ir
 from ...codegen.scalar.scalar_ir import Node, topological_order
 from ...dtypes import NARROW
 from ...runtime.launch import Spec
 
 #: the smallest K from which a product and its epilogue are two kernels: the sums pass through memory
 _DEEP = 128
+#: the fewest elements of a product that the library adds a bias to: others are launched faster without (`launch_stub`)
+_MANY = 1 << 18
+#: dtypes of factors whose product the library may add a bias to
+_WITH_BIAS = (*NARROW, np.dtype(np.float32))
 
 
 class ProductLaunch(NamedTuple):
@@ -24,6 +30,7 @@ class ProductLaunch(NamedTuple):
         out, a, b: the operands that are the result and the factors.
         out_dtype: of the result.
         dtype, m, n, k, transposed, rows, steps, batch, tf32: as for `backends.cuda_devices.runtime.Product`.
+        bias: the operand that is added to each row; None: nothing is.
     """
 
     out: int
@@ -41,14 +48,15 @@ class ProductLaunch(NamedTuple):
     tf32: bool
     scratch: int = 0
     unaligned: None = None
+    bias: int | None = None
 
 
 def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], epilogue: Sequence[Node] | None,
              tf32: bool) -> list[Any] | None:
     """The launches of a product; None where the library does not apply, or a fused epilogue is worth more.
 
-    The operands are the outputs, the factors, the extras and scratch memory. An epilogue that is more than a rounding
-    reads the product, in float32 or float64, from scratch memory.
+    The operands are the outputs, the factors, the extras and scratch memory. An epilogue that is more than a bias and a
+    rounding reads the product from scratch memory: in float32 or float64, or rounded where nothing else is read.
 
     >>> square = Spec.dense((8, 8), np.dtype(np.float32))
     >>> [one] = launches([square], square, square, [], None, False)
@@ -60,9 +68,13 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
     plain = count == 1 and not extras and outputs[0].dtype in (a.dtype, sums) and (
         not nodes or nodes[0].op == "input" or (
             nodes[0].op == "cast" and nodes[0].args[0].op == "input" and nodes[0].args[0].dtype == sums))
+    bias, wide = None, sums
+    if not plain and (found := _biased(nodes, outputs[0], a.dtype, extras)) is not None:
+        bias, nodes, wide = found
+        plain = count == 1 and nodes[0].op == "input" and outputs[0].dtype == wide
     if not plain and (a.shape[-1] < _DEEP or not nodes):
         return None
-    target = outputs[0] if plain else Spec.dense(outputs[0].shape, _product_dtype(nodes) or sums)
+    target = outputs[0] if plain else Spec.dense(outputs[0].shape, _product_dtype(nodes) or wide)
     matrices = [_matrices(each) for each in (target, a, b)]
     batch = target.shape[0] if len(target.shape) == 3 else 1
     if any(each is None for each in matrices) or len({len(each.shape) for each in (target, a, b)}) != 1 or (
@@ -75,11 +87,42 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
     place = count + 2 + len(extras)
     made: list[Any] = [ProductLaunch(0 if plain else place, count, count + 1, target.dtype, a.dtype, a.shape[-2],
                                      b.shape[-1], a.shape[-1], (x[0], y[0]), (x[1], y[1], out[1]),
-                                     (x[2], y[2], out[2]), batch, tf32, scratch)]
+                                     (x[2], y[2], out[2]), batch, tf32, scratch,
+                                     bias=None if bias is None else count + 1 + bias)]
     if not plain:
         operands = [*range(count), place, *range(count + 2, place)]
         made += [_with_operands(each, operands) for each in elementwise.launches(nodes, outputs, [target, *extras])]
     return made
+
+
+def _biased(nodes: Sequence[Node], output: Spec, dtype: np.dtype, extras: Sequence[Spec]
+            ) -> tuple[int, list[Node], np.dtype] | None:
+    """An epilogue that reads nothing but the product with a bias that the library adds, and rounds.
+
+    Args:
+        nodes: of the epilogue.
+        output: the first output.
+        dtype: of the factors.
+
+    Returns:
+        the number of the bias among the inputs, the epilogue of the biased product, and the dtype of that; or None.
+    """
+    if dtype not in _WITH_BIAS or len(output.shape) != 2 or output.size < _MANY:
+        return None
+    narrow = dtype in NARROW
+    product = scalar_ir.variable(0, np.float32)
+    for number, extra in enumerate(extras, 1):
+        if extra.dtype != dtype or extra.shape != output.shape or extra.strides != (0, dtype.itemsize):
+            continue
+        vector = scalar_ir.variable(number, dtype)
+        wide = scalar_ir.cast(vector, np.float32) if narrow else vector
+        sums = (product + wide, wide + product)
+        known = {scalar_ir.cast(each, dtype) if narrow else each: scalar_ir.variable(0, dtype) for each in sums}
+        rest = [substitute(node, known) for node in nodes]
+        read = [node.dtype for node in topological_order(rest) if node.op == "input" and node.const == 0]
+        if rest != list(nodes) and read == [dtype] and (narrow or [node.op for node in rest] == ["input"]):
+            return number, rest, dtype
+    return None
 
 
 def _product_dtype(nodes: Sequence[Node]) -> np.dtype | None:

@@ -140,7 +140,8 @@ class LoadedProgram:
                 out, a, b = (places[each] for each in (chosen.out, chosen.a, chosen.b))
                 self.runtime.multiply(Product(a, b, out, chosen.dtype, chosen.m, chosen.n, chosen.k,
                                               chosen.transposed, chosen.rows, chosen.steps, chosen.batch,
-                                              tf32=chosen.tf32, out=chosen.out_dtype))
+                                              tf32=chosen.tf32, out=chosen.out_dtype,
+                                              bias=None if chosen.bias is None else places[chosen.bias]))
                 continue
             if isinstance(chosen, ConvolutionLaunch):
                 image, weight, result = (places[each] for each in (chosen.image, chosen.weight, chosen.result))

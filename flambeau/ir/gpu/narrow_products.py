@@ -2,7 +2,8 @@
 
 The IR widens narrow floats to float32 before a product, which is what the CPU computes with. The tensor cores read
 narrow factors and add in float32: the same products, exactly, in another order of additions, and no widened array in
-memory. A product that is only read after it was rounded to their dtype is a product of that dtype.
+memory. A product that is only read after it was rounded to their dtype is a product of that dtype. A narrow bias is
+widened where it is added.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ def narrow_products(graph: Graph, outputs: Sequence[Value]) -> dict[Value, Value
         elif value.op == "cast" and (product := replacements[value.args[0]]).op == "matmul" and (
                 product.args[0].dtype == value.dtype) and value.dtype in NARROW and uses[value.args[0]] == 1:
             replacements[value] = graph.make("matmul", product.args, None, value.shape, value.dtype)
+        elif value.op == "add" and any(x.op == "matmul" for x in value.args):
+            args = [_widened_where_added(graph, x, replacements) for x in value.args]
+            replacements[value] = value if all(new is x for new, x in zip(args, value.args, strict=True)) else (
+                rebuild(graph, value, args))
         elif any(replacements[x] is not x for x in value.args):
             replacements[value] = rebuild(graph, value, [replacements[x] for x in value.args])
         else:
@@ -59,6 +64,12 @@ def narrow_source(graph: Graph, factor: Value, replacements: dict[Value, Value])
     if factor is base:
         return source
     return None if source.op == "view" else graph.view(source, factor.shape, factor.strides, factor.offset)
+
+
+def _widened_where_added(graph: Graph, x: Value, replacements: dict[Value, Value]) -> Value:
+    """The replacement of an addend of a product: a broadcast bias is widened after it, not by a kernel of its own."""
+    source = None if x is x.base or 0 not in x.strides else narrow_source(graph, x, replacements)
+    return replacements[x] if source is None else graph.cast(source, FLOAT32)
 
 
 def epilogue_of_sums(epilogue: Sequence[Node] | None, a: Spec, output: Spec) -> Sequence[Node] | None:

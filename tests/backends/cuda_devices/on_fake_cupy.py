@@ -34,6 +34,7 @@ _SOLVERS = _as_library("fake_cusolver")
 #: NVIDIA's libraries -> (the module's state) -> what is in their place
 _LIBRARIES: dict[str, Callable[[Any], Any]] = {"cuda": _as_library("fake_driver").fake_driver,
                                                "cublas": _as_library("fake_cublas").fake_cublas,
+                                               "cublasLt": _as_library("fake_cublaslt").fake_cublaslt,
                                                "cufft": _as_library("fake_cufft").fake_cufft,
                                                "cusolver": _SOLVERS.fake_cusolver,
                                                "cudnn": _as_library("fake_cudnn").fake_cudnn}
