@@ -61,7 +61,7 @@ quick: $(VENV)/.has-test
 	$(BIN)/python -m tests.quick --jobs $(JOBS) $(if $(BASE),--base $(BASE)) $(ARGS)
 
 # The tests of GPU kernels on the first GPU, not on the emulator; devices through CuPy, not the module of the tests; then
-# all records. Needs NVIDIA's driver, for CUDA 13 or for CUDA=cuda CUDA 12; another environment: VENV=/path.
+# all records, and random programs beside PyTorch's. Needs NVIDIA's driver, for CUDA 13 or for CUDA=cuda CUDA 12; another environment: VENV=/path.
 CUDA := cuda13
 test-cuda: $(VENV)/.has-test $(VENV)/.has-$(CUDA)
 	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m pytest -q -n $(JOBS) tests/codegen/gpu tests/ir/gpu tests/backends/cuda_devices \
@@ -69,6 +69,7 @@ test-cuda: $(VENV)/.has-test $(VENV)/.has-$(CUDA)
 	for dtype in float32 bfloat16 float64 complex64; do \
 	    FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m tests.backends.cuda_devices.operators $$dtype || exit 1; \
 	done
+	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m tests.random_programs.on_a_device --seeds 0-200 --processes $(JOBS)
 
 # Out-of-bounds and misaligned accesses, races in shared memory, memory that is read before it is written, and barriers.
 sanitize-cuda: $(VENV)/.has-test
