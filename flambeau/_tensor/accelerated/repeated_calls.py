@@ -201,10 +201,10 @@ def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> Recorde
     if any(each.memory.device.index != device for each in arrays):
         return None
     launches: list[tuple[Any, tuple[int, ...]]] = []
+    if seen.last < 0:
+        return _views(seen, arrays[0]) if len(arrays) == 1 and not any(seen.templates) else None
     if seen.several is None and any(op.n_outputs != 1 for op, _, _ in seen.steps):
         return None
-    if seen.last < 0:
-        return _views(seen, arrays[0]) if len(arrays) == 1 and seen.templates[0] is None else None
     for (op, sources, params), template in zip(seen.steps, seen.templates, strict=True):
         operands = [x if slot < 0 else values[slot] for slot, x in sources]
         try:
@@ -265,15 +265,14 @@ def _written(seen: Write, tensors: Sequence[Any], runtime: Any) -> InPlace | Non
 
 
 def _views(seen: Any, array: DeviceArray) -> View | None:
+    if isinstance(seen.several, Tensor):
+        makers = [array_maker(array, seen.several._array)]
+        return None if None in makers else View(tuple(makers), None, False)
     (op, sources, params), = seen.steps
     if len(sources) != 1:
         return None
     with below_autograd():
-        found = kernel_of(op)(array, **params)
-        if seen.several is None:
-            makers = [view_launch([array], kernel_of(op), params)]
-        else:
-            makers = [array_maker(array, each) for each in found]
+        makers = [array_maker(array, each) for each in kernel_of(op)(array, **params)]
     return None if None in makers else View(tuple(makers), seen.several, bool(op.multi_output_view))
 
 

@@ -40,8 +40,8 @@ class _Observer(Interceptor):
 
 def observe_call(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], tensors: list[Tensor]
                  ) -> tuple[Any, Any]:
-    """`observe`, of calls on a device: also of one operator that writes in place (`Write`), or that makes views of an
-    argument (their last slot is -1).
+    """`observe`, of calls on a device: also of one operator that writes in place (`Write`), or of operators that make
+    views of an argument: their last slot is -1, and `several` is the view, or the class of several views.
     """
     with warnings.catch_warnings(record=True) as caught, _Observer() as observer:
         warnings.simplefilter("always")
@@ -112,7 +112,7 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any, views_too: bo
     """What a call consists of; None for one that is not made of operators with one new result each.
 
     Args:
-        views_too: whether an operator that makes a view of an argument is such a call, too, whose last slot is -1.
+        views_too: whether operators that make views of an argument are such a call, too, whose last slot is -1.
     """
     if not found or None in found or (result.__class__ is not Tensor and not isinstance(result, tuple)):
         return None
@@ -156,8 +156,9 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any, views_too: bo
     root = slot
     while root >= len(tensors) and (view := views[root - len(tensors)]) is not None:
         root = view[0]
-    if views_too and len(steps) == 1 and slot == len(tensors) and 0 <= root < len(tensors) and views[0] == (0, False):
-        return _Call(steps, views, templates, -1, arrays, None)
+    if views_too and 0 <= root < len(tensors) <= slot and not any(templates) and all(
+            view is not None and not view[1] for view in views):  # a view of a view of an argument
+        return _Call(steps, views, templates, -1, arrays, result)
     if root < len(tensors) or slot != len(tensors) + len(steps) - 1:  # an argument, or a view of one
         return None
     return _Call(steps, views, templates, slot, arrays, None)

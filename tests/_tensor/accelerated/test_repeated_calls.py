@@ -15,11 +15,15 @@ from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
 
 pytestmark = pytest.mark.skipif(not codegen.available(), reason="llvmlite is not installed, or FLAMBEAU_JIT is 0")
 F: Any = torch.nn.functional
+#: the last of two devices; the only one of a machine with one GPU
+LAST = "cuda:1"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cupy():
+    global LAST
     with cupy_devices(2) as module:
+        LAST = f"cuda:{torch.cuda.device_count() - 1}"
         yield module
 
 
@@ -65,6 +69,21 @@ def test_memory_that_is_not_aligned():
         torch.testing.assert_close((x * 2).cpu(), x.cpu() * 2)
 
 
+def test_views():
+    x = torch.arange(24., device="cuda").view(2, 3, 4)
+    here = x.cpu()
+    for _ in range(4):
+        for view in (lambda a: a[1, 2], lambda a: a[:, 1:], lambda a: a.mT, lambda a: a[0, 0, 0],
+                     lambda a: a.reshape(6, 4), lambda a: a[..., None], lambda a: a.transpose(0, 2)[1],
+                     lambda a: a.split(1)[1], lambda a: a.unbind(1)[2], lambda a: a.expand(5, 2, 3, 4)):
+            y, expected = view(x), view(here)
+            assert (y.shape, y.stride(), y.storage_offset()) == (
+                expected.shape, expected.stride(), expected.storage_offset())
+            assert y._base is x._base or y._base is x
+            assert y.tolist() == expected.tolist()
+    assert repeated_calls.View in known(torch.Tensor.__getitem__, "torch.Tensor.__getitem__")
+
+
 def test_writes():
     x, y = torch.rand(4, 5, device="cuda"), torch.rand(4, 5, device="cuda")
     here = x.cpu()
@@ -88,15 +107,15 @@ def test_factories():
     like = torch.rand(2, 3, device="cuda").t()
     for _ in range(4):
         assert torch.zeros(2, 3, device="cuda").tolist() == [[0, 0, 0], [0, 0, 0]]
-        ones = torch.ones((2,), device="cuda:1", dtype=torch.int64, requires_grad=False)
-        assert (ones.tolist(), ones.device, ones.dtype) == ([1, 1], torch.device("cuda:1"), torch.int64)
+        ones = torch.ones((2,), device=LAST, dtype=torch.int64, requires_grad=False)
+        assert (ones.tolist(), ones.device, ones.dtype) == ([1, 1], torch.device(LAST), torch.int64)
         assert torch.ones_like(like).stride() == like.stride()
         leaf = torch.empty(3, device="cuda", requires_grad=True)
         assert leaf.requires_grad
         assert leaf.is_leaf
         assert torch.zeros(2).device.type == "cpu"
-    with torch.device("cuda:1"):
-        assert torch.zeros(2, 3).device == torch.device("cuda:1")
+    with torch.device(LAST):
+        assert torch.zeros(2, 3).device == torch.device(LAST)
     assert repeated_factories.FACTORIES
 
 
@@ -143,7 +162,7 @@ def test_random_numbers_are_drawn_anew():
 
 def test_streams_and_devices():
     stream = torch.cuda.Stream()
-    for device in ("cuda:0", "cuda:1"):
+    for device in ("cuda:0", LAST):
         x = torch.ones(4, device=device)
         for _ in range(4):
             assert (x + 1).device == x.device
