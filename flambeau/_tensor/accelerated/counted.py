@@ -88,39 +88,35 @@ def _read(array: DeviceArray) -> int:
 # ----- masks -----
 
 
-def _counted(xp: DeviceNamespace, mask: Value) -> list[Value]:
-    rank, number = xp._ranks(mask)
-    return [rank, number]
-
-
 def _true_elements(xp: DeviceNamespace, x: Value) -> list[Value]:
     g = xp.graph
     flat = x if x.ndim else g.reshape(x, (1,))
     wide = g.cast(flat, FLOAT32) if flat.dtype in NARROW else flat
     mask = flat if flat.dtype == BOOL else g.apply("ne", wide, g.constant(0, wide.dtype))
-    return [mask, *_counted(xp, g.copy(mask))]
+    mask = g.copy(mask)
+    return [mask, *xp.counted(mask)]
 
 
-def _places(xp: DeviceNamespace, mask: Value, rank: Value, number: Value) -> list[Value]:
-    return device_kernel("compact", [mask, rank, number], [((mask.size * mask.ndim,), INT64)])
+def _places(xp: DeviceNamespace, mask: Value, sums: Value, number: Value) -> list[Value]:
+    return device_kernel("places", [mask, sums, number], [((mask.size * mask.ndim,), INT64)])
 
 
 def _nonzero(x: DeviceArray, device: int) -> list[DeviceArray]:
     runtime = current_runtime()
     if x.dtype.kind == "c":
         raise Unsupported("complex numbers")
-    mask, rank, number = _run("count_nonzero", _true_elements, [x], device)
+    mask, sums, number = _run("count_nonzero", _true_elements, [x], device)
     count = _read(number)
     if not x.ndim or not count:
         return [runtime.empty(device, (count, x.ndim), INT64)]
     out = runtime.empty(device, (x.ndim, count), INT64)
-    _run("nonzero", _places, [mask, rank, number], device, outputs=[out.reshape(-1)])
+    _run("nonzero", _places, [mask, sums, number], device, outputs=[out.reshape(-1)])
     return [out.transpose(1, 0)]
 
 
-def _selected(xp: DeviceNamespace, x: Value, mask: Value, rank: Value) -> list[Value]:
+def _selected(xp: DeviceNamespace, x: Value, mask: Value, sums: Value) -> list[Value]:
     x = xp.graph.copy(xp.graph.expand(x, mask.shape))
-    return device_kernel("select_true", [x, mask, rank], [((mask.size,), x.dtype)])
+    return device_kernel("select_true", [x, mask, sums], [((mask.size,), x.dtype)])
 
 
 def _masked_select(x: DeviceArray, mask: DeviceArray, device: int) -> list[DeviceArray]:
@@ -130,12 +126,12 @@ def _masked_select(x: DeviceArray, mask: DeviceArray, device: int) -> list[Devic
 
     def counted(xp: DeviceNamespace, given: Value) -> list[Value]:
         whole = xp.graph.copy(xp.graph.reshape(xp.graph.expand(given, shape), shape or (1,)))
-        return [whole, *_counted(xp, whole)]
+        return [whole, *xp.counted(whole)]
 
-    whole, rank, number = _run("count_true", counted, [mask], device, shape)
+    whole, sums, number = _run("count_true", counted, [mask], device, shape)
     out = current_runtime().empty(device, (_read(number),), x.dtype)
     if out.size:
-        _run("masked_select", _selected, [x, whole, rank], device, outputs=[out])
+        _run("masked_select", _selected, [x, whole, sums], device, outputs=[out])
     return [out]
 
 
@@ -143,45 +139,46 @@ def _masked_select(x: DeviceArray, mask: DeviceArray, device: int) -> list[Devic
 
 
 def _runs(xp: DeviceNamespace, flat: Value) -> tuple[Value, Value, Value, Value]:
-    """Of neighbours that are equal: whether each begins a run, the runs before it, their number, and its run."""
+    """Of neighbours that are equal: whether each begins a run, the runs before each tile, their number, its run."""
     g, n = xp.graph, flat.size
     wide = g.cast(flat, FLOAT32) if flat.dtype in NARROW else flat
     first = g.expand(g.constant(True, BOOL), (1,))
     if n > 1:
         first = g.cat([first, g.apply("ne", g.slice(wide, 0, 1, n - 1), g.slice(wide, 0, 0, n - 1))], 0)
     first = g.copy(first)
-    rank, number = xp._ranks(first)
+    sums, number = xp.counted(first)
+    rank, _ = xp._ranks(first)
     run = g.apply("sub", g.apply("add", rank, g.cast(first, INT64)), 1)
-    return first, rank, number, run
+    return first, sums, number, run
 
 
 def _unique_parts(xp: DeviceNamespace, x: Value) -> list[Value]:
     g = xp.graph
     values, order = xp._sorted_rows(g.copy(g.reshape(x, (1, x.size))), False)
     flat = g.reshape(values, (x.size,))
-    first, rank, number, run = _runs(xp, flat)
+    first, sums, number, run = _runs(xp, flat)
     inverse = xp.scattered(run, g.reshape(order, (x.size,)), (x.size,), 0)
-    return [flat, first, rank, number, g.reshape(inverse, x.shape)]
+    return [flat, first, sums, number, g.reshape(inverse, x.shape)]
 
 
 def _consecutive_parts(xp: DeviceNamespace, x: Value) -> list[Value]:
     flat = xp.graph.reshape(x, (x.size,))
-    first, rank, number, run = _runs(xp, flat)
-    return [flat, first, rank, number, xp.graph.reshape(run, x.shape)]
+    first, sums, number, run = _runs(xp, flat)
+    return [flat, first, sums, number, xp.graph.reshape(run, x.shape)]
 
 
-def _of_runs(xp: DeviceNamespace, flat: Value, first: Value, rank: Value, number: Value) -> list[Value]:
+def _of_runs(xp: DeviceNamespace, flat: Value, first: Value, sums: Value, number: Value) -> list[Value]:
     n = flat.size
-    [values] = device_kernel("select_true", [flat, first, rank], [((n,), flat.dtype)])
-    [starts] = device_kernel("compact", [first, rank, number], [((n,), INT64)])
+    [values] = device_kernel("select_true", [flat, first, sums], [((n,), flat.dtype)])
+    [starts] = device_kernel("places", [first, sums, number], [((n,), INT64)])
     return [values, *device_kernel("run_lengths", [starts, number], [((n,), INT64)])]
 
 
 def _unique(x: DeviceArray, device: int, name: str, lowering: Lowering) -> list[DeviceArray]:
-    flat, first, rank, number, inverse = _run(name, lowering, [x], device)
+    flat, first, sums, number, inverse = _run(name, lowering, [x], device)
     count, runtime = _read(number), current_runtime()
     values, counts = (runtime.empty(device, (count,), dtype) for dtype in (x.dtype, INT64))
-    _run("runs", _of_runs, [flat, first, rank, number], device, outputs=[values, counts])
+    _run("runs", _of_runs, [flat, first, sums, number], device, outputs=[values, counts])
     return [values, inverse, counts]
 
 
@@ -206,7 +203,7 @@ def _bincount(x: DeviceArray, weights: DeviceArray | None, minlength: int, devic
         g = xp.graph
         at = g.cast(at, INT64)
         if not given:
-            return [xp.scattered(g.copy(g.expand(g.constant(1, INT64), at.shape)), at, (bins,), 0)]
+            return [xp.counts_of(at, bins)]
         wide = g.cast(given[0], FLOAT32 if given[0].dtype == FLOAT32 else np.dtype(np.float64))
         return [xp.scattered(g.copy(wide), at, (bins,), 0)]
 

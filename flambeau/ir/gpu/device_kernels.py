@@ -10,7 +10,7 @@ import numpy as np
 from ...codegen.gpu import indexing
 from ...codegen.gpu.launches import DeviceLaunch
 from ...codegen.gpu.maps import maps
-from ...codegen.gpu.sorting import prefix, search, segments, sorting
+from ...codegen.gpu.sorting import histogram, prefix, search, segments, sorting
 from ...runtime.launch import Spec
 from ..graph.extern_kernels import ExternKernel
 from ..graph.value import Unsupported, Value
@@ -54,16 +54,20 @@ def _last_writers(outputs: list[Spec], inputs: list[Spec], wraps: bool) -> list[
     return indexing.last_writers(outputs[0], index, table[0] if table else None, wraps)
 
 
+def _count_true(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
+    return prefix.count_true(outputs, inputs[0])
+
+
 def _ranks(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
-    return prefix.ranks(outputs, inputs[0])
+    return prefix.ranks(outputs[0], *inputs)
 
 
-def _compact(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
-    return prefix.compact(outputs[0], *inputs)
+def _places(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
+    return prefix.places(outputs[0], *inputs)
 
 
 def _select_true(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
-    return prefix.expand_selected(outputs[0], *inputs)
+    return prefix.select_true(outputs[0], *inputs)
 
 
 def _run_lengths(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
@@ -87,6 +91,10 @@ def _segments(outputs: list[Spec], inputs: list[Spec], op: str, include: bool) -
     return segments.launches(outputs[0], *inputs, op, include)
 
 
+def _histogram(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:
+    return histogram.launches(outputs[0], inputs[0])
+
+
 def _map(outputs: list[Spec], inputs: list[Spec], function: str, **params: Any) -> list[DeviceLaunch]:
     return maps.launches(function, outputs, inputs, **params)
 
@@ -94,8 +102,9 @@ def _map(outputs: list[Spec], inputs: list[Spec], function: str, **params: Any) 
 #: by the name of an extern kernel, the function that makes its launches
 FAMILIES: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "asserted_take": _asserted_take, "asserted_put": _asserted_put, "assert_range": _assert_range,
-    "last_writers": _last_writers, "ranks": _ranks, "compact": _compact, "select_true": _select_true, "sort": _sort,
-    "first_of_sorted": _first_of_sorted, "search": _search, "map": _map, "segments": _segments, "run_lengths": _run_lengths,
+    "last_writers": _last_writers, "count_true": _count_true, "ranks": _ranks, "places": _places, "select_true": _select_true, "sort": _sort,
+    "first_of_sorted": _first_of_sorted, "search": _search, "map": _map, "segments": _segments,
+    "histogram": _histogram, "run_lengths": _run_lengths,
 }
 
 __all__ = ["FAMILIES", "device_kernel"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flambeau.codegen.gpu.emulation import emulator
-from flambeau.codegen.gpu.sorting import block_sort, prefix, radix_sort, search, segments, sorting
+from flambeau.codegen.gpu.sorting import block_sort, histogram, prefix, radix_sort, search, segments, sorting
 from flambeau.dtypes import BFLOAT16, to_bfloat16
 from flambeau.kernels.histogram import searchsorted
 from flambeau.kernels.sorting import sort
@@ -65,24 +65,25 @@ def test_the_first_elements_of_pieces():
         sorting.select(*(Spec.dense((1, n), np.dtype("f4")) for n in (2000, 2000, 9000)), True)
 
 
-@pytest.mark.parametrize("count", [1, 100, 9000])
-def test_ranks(count):
-    mask, rank, number = RANDOM.random(count) < 0.3, np.empty(count, np.int64), np.empty(1, np.int64)
-    emulator.run_launches(prefix.ranks([Spec.of(rank), Spec.of(number)], Spec.of(mask)), [rank, number, mask])
+@pytest.mark.parametrize("shape", [(1,), (100,), (9000,), (4, 6, 8)])
+def test_what_is_true(shape):
+    mask, x, size = RANDOM.random(shape) < 0.3, RANDOM.random(shape).astype("f4"), int(np.prod(shape))
+    sums, number = np.empty(prefix.tiles_of(size), np.int64), np.empty(1, np.int64)
+    emulator.run_launches(prefix.count_true([Spec.of(sums), Spec.of(number)], Spec.of(mask)), [sums, number, mask])
     assert number[0] == mask.sum()
-    np.testing.assert_array_equal(rank, np.cumsum(mask) - mask)
-    with pytest.raises(TypeError, match="a mask of dtype int64"):
-        prefix.ranks([Spec.of(rank), Spec.of(number)], Spec.of(rank))
-
-
-def test_places_and_elements_of_a_mask():
-    mask, x = RANDOM.random((5, 6, 7)) < 0.3, RANDOM.random((5, 6, 7))
-    rank = (np.cumsum(mask) - mask.reshape(-1)).reshape(mask.shape)
-    places, found, number = np.empty(3 * mask.sum(), np.int64), np.empty(mask.sum()), np.array([mask.sum()])
-    emulator.run_launches(prefix.compact(*map(Spec.of, (places, mask, rank, number))), [places, mask, rank, number])
-    np.testing.assert_array_equal(places.reshape(3, -1).T, np.argwhere(mask))
-    emulator.run_launches(prefix.expand_selected(*map(Spec.of, (found, x, mask, rank))), [found, x, mask, rank])
+    rank, found = np.empty(shape, np.int64), np.empty(mask.sum(), "f4")
+    emulator.run_launches(prefix.ranks(*map(Spec.of, (rank, mask, sums))), [rank, mask, sums])
+    np.testing.assert_array_equal(rank.reshape(-1), np.cumsum(mask) - mask.reshape(-1))
+    places = np.empty(len(shape) * mask.sum(), np.int64)
+    if found.size:
+        operands = [places, mask, sums, number]
+        emulator.run_launches(prefix.places(*map(Spec.of, operands)), operands)
+        operands = [found, x, mask, sums]
+        emulator.run_launches(prefix.select_true(*map(Spec.of, operands)), operands)
+    np.testing.assert_array_equal(places.reshape(len(shape), -1).T, np.argwhere(mask))
     np.testing.assert_array_equal(found, x[mask])
+    with pytest.raises(TypeError, match="a mask of dtype int64"):
+        prefix.ranks(*map(Spec.of, (rank, rank, sums)))
 
 
 def test_lengths_of_runs():
@@ -113,10 +114,11 @@ def test_all_of_them_are_assembled():
             launches += sorting.sort(order, x, x, n == 100)[:5]
         few = [Spec.dense((2, 10), each) for each in (np.dtype(np.int64), dtype)]
         launches += block_sort.launches(*few, x, 10, True)[-1:]
-    mask, rank = Spec.dense((9, 9), np.dtype(bool)), Spec.dense((9, 9), np.dtype(np.int64))
-    number = Spec.dense((1,), rank.dtype)
-    launches += [*prefix.ranks([rank, number], mask), *prefix.compact(rank, mask, rank, number),
-                 *prefix.expand_selected(rank, rank, mask, rank), *prefix.run_lengths(number, number, number),
+    mask, rank = (Spec.dense((16, 16), np.dtype(kind)) for kind in (bool, np.int64))
+    sums, number, flat = (Spec.dense((n,), rank.dtype) for n in (prefix.tiles_of(256), 1, 512))
+    launches += [*prefix.count_true([sums, number], mask), *prefix.ranks(rank, mask, sums),
+                 *prefix.places(flat, mask, sums, number), *prefix.select_true(flat, rank, mask, sums),
+                 *prefix.run_lengths(number, number, number),
                  *search.launches(rank, rank, rank, rank, True)]
     assemble(kernels_of(launches))
 
@@ -136,3 +138,13 @@ def test_reductions_of_segments(op, include):
         first = [initial[place]] if include or not own.size else []
         np.testing.assert_allclose(out[place], function.reduce([*first, *own]))
     assemble(kernels_of(launches))
+
+
+def test_histograms():
+    places, out = RANDOM.integers(-1, 300, 5000), np.empty(299, np.int64)
+    launches = histogram.launches(Spec.of(out), Spec.of(places))
+    emulator.run_launches(launches, [out, places])
+    np.testing.assert_array_equal(out, np.bincount(places + 1, minlength=301)[1:300])
+    assemble(kernels_of(launches))
+    with pytest.raises(ValueError, match="a histogram of 10000 bins"):
+        histogram.launches(Spec.dense((10000,), out.dtype), Spec.of(places))

@@ -6,9 +6,9 @@ from math import prod
 
 from ....runtime.launch import Spec
 from ...scalar.scalar_ir import Node, cast, constant, select
-from ..coordinates import INT32, INT64, count_blocks
+from ..coordinates import INT32, INT64, coordinates, count_blocks
 from ..kernel_ir import WARP, KernelBuilder
-from ..launches import Argument, DeviceLaunch, launch
+from ..launches import VECTOR, Argument, DeviceLaunch, launch
 from ..statements import Buffer
 
 THREADS, ITEMS = 256, 16
@@ -74,84 +74,136 @@ def sum_before_entries(b: KernelBuilder, counts: Buffer, first: Node, entries: i
     return total
 
 
-def ranks(outs: list[Spec], mask: Spec) -> list[DeviceLaunch]:
-    """Launches that count, for each element of a mask in row-major order, the true ones before it.
+class _Tile:
+    """A block's tile of a mask: neighbouring elements for each thread.
 
     Args:
-        outs: the ranks, int64, of the mask's shape, and the number of true elements, (1,) int64. Both dense.
+        b: the kernel's builder.
+        mask: the mask's buffer.
+        size: its number of elements.
+
+    Attributes:
+        places: of a thread's elements.
+        flags: the elements, int32.
+        total: how many of them are true.
+    """
+
+    def __init__(self, b: KernelBuilder, mask: Buffer, size: int) -> None:
+        self.b, self.size = b, size
+        index = INT32 if size < 1 << 30 else INT64
+        first = (cast(b.block, index) * THREADS + cast(b.thread, index)) * ITEMS
+        self.places = [first + i for i in range(ITEMS)]
+        self.flags = [cast(each, INT32) for each in self.load(mask)]
+        self.total = self.flags[0]
+        for each in self.flags[1:]:
+            self.total = self.total + each
+
+    def load(self, buffer: Buffer) -> list[Node]:
+        """A thread's elements of an array, as vectors if there are no others; 0 beyond its end."""
+        width = min(VECTOR // buffer.dtype.itemsize, ITEMS) if self.size % ITEMS == 0 else 1
+        found: list[Node] = []
+        for at in self.places[::width]:
+            found += self.b.load_vector(buffer, at, width, at < self.size)
+        return found
+
+    def ranks(self, sums: Buffer) -> list[Node]:
+        """For each element the true ones before it, given those before each tile."""
+        before, _ = exclusive_sum(self.b, self.total)
+        rank = self.b.load(sums, self.b.block) + cast(before, INT64)
+        found = []
+        for each in self.flags:
+            found.append(rank)
+            rank = rank + cast(each, INT64)
+        return found
+
+
+def tiles_of(size: int) -> int:
+    """The number of tiles of a mask."""
+    return max(count_blocks(size, TILE), 1)
+
+
+def _check(mask: Spec) -> int:
+    if mask.dtype.kind != "b":
+        raise TypeError(f"a mask of dtype {mask.dtype}")
+    return prod(mask.shape)
+
+
+def count_true(outs: list[Spec], mask: Spec) -> list[DeviceLaunch]:
+    """Launches that count the true elements of a mask.
+
+    Args:
+        outs: those before each tile, (tiles_of(size),) int64, and the number of all, (1,) int64.
         mask: bool, dense.
 
     Raises:
         TypeError: a mask of another dtype.
     """
-    if mask.dtype.kind != "b":
-        raise TypeError(f"a mask of dtype {mask.dtype}")
-    size = prod(mask.shape)
-    tiles = max(count_blocks(size, TILE), 1)
-    index = INT32 if size < 1 << 30 else INT64
-    counts = Argument(3, 0, tiles)
-    scratch = tiles * INT64.itemsize
-
-    def items(b: KernelBuilder, buffer: Buffer) -> tuple[list[Node], list[Node]]:
-        """The places of a thread's neighbouring elements, and 1 for those that are true."""
-        thread = (cast(b.block, index) * THREADS + cast(b.thread, index)) * ITEMS
-        places = [thread + i for i in range(ITEMS)]
-        return places, [cast(b.load(buffer, at, at < size), INT32) for at in places]
-
-    def added(values: list[Node]) -> Node:
-        total = values[0]
-        for each in values[1:]:
-            total = total + each
-        return total
-
+    size = _check(mask)
     b = KernelBuilder("count_true", THREADS)
     read, written = b.buffer(mask.dtype), b.buffer(INT64)
-    _, total = exclusive_sum(b, added(items(b, read)[1]))
+    _, total = exclusive_sum(b, _Tile(b, read, size).total)
     b.store(written, b.block, cast(total, INT64), b.thread < 1)
-    work = [launch(b.kernel(), tiles, [Argument(2), counts], scratch)]
-
+    work = [launch(b.kernel(), tiles_of(size), [Argument(2), Argument(0)])]
     b = KernelBuilder("sum_counts", _SCANNING)
     sums, number = b.buffer(INT64), b.buffer(INT64)
-    whole = sum_before_entries(b, sums, constant(0, INT32), tiles)
+    whole = sum_before_entries(b, sums, constant(0, INT32), tiles_of(size))
     b.store(number, 0, whole, b.thread < 1)
-    work.append(launch(b.kernel(), 1, [counts, Argument(1)], scratch))
+    return [*work, launch(b.kernel(), 1, [Argument(0), Argument(1)])]
 
+
+def ranks(out: Spec, mask: Spec, sums: Spec) -> list[DeviceLaunch]:
+    """The launch that writes, for each element of a mask in row-major order, how many true ones are before it.
+
+    Args:
+        out: int64, of the mask's shape, dense.
+        mask, sums: as for `count_true`.
+    """
+    size = _check(mask)
     b = KernelBuilder("ranks", THREADS)
-    read, sums, out = b.buffer(mask.dtype), b.buffer(INT64), b.buffer(INT64)
-    places, values = items(b, read)
-    before, _ = exclusive_sum(b, added(values))
-    rank = b.load(sums, b.block) + cast(before, INT64)
-    for at, each in zip(places, values, strict=True):
-        b.store(out, at, rank, at < size)
-        rank = rank + cast(each, INT64)
-    return [*work, launch(b.kernel(), tiles, [Argument(2), counts, Argument(0)], scratch)]
+    written, read, before = b.buffer(INT64), b.buffer(mask.dtype), b.buffer(INT64)
+    tile = _Tile(b, read, size)
+    for at, rank in zip(tile.places, tile.ranks(before), strict=True):
+        b.store(written, at, rank, at < size)
+    return [launch(b.kernel(), tiles_of(size))]
 
 
-def compact(out: Spec, mask: Spec, rank: Spec, number: Spec) -> list[DeviceLaunch]:
+def places(out: Spec, mask: Spec, sums: Spec, number: Spec) -> list[DeviceLaunch]:
     """The launch that writes the places of true elements, in row-major order: for each dimension all coordinates.
 
     Args:
         out: int64, a vector; of each dimension it has as many coordinates as there are true elements.
-        mask: bool, dense.
-        rank, number: int64, of `ranks`.
+        mask, sums, number: as for `count_true`.
     """
-    from ..coordinates import coordinates
-
-    size = prod(mask.shape)
+    size = _check(mask)
     if not size:
         return []
-    b = KernelBuilder("compact", THREADS)
-    stored, read, places, counted = (b.buffer(each.dtype) for each in (out, mask, rank, number))
-    columns = len(mask.shape)
-    index = INT32 if size * max(columns, 1) < 1 << 30 else INT64
-    linear = cast(b.block, index) * THREADS + cast(b.thread, index)
-    with b.when(linear < size):
-        is_true = b.load(read, linear)
-        row, total = b.load(places, linear), b.load(counted, 0)
-        where = coordinates(linear, [max(n, 1) for n in reversed(mask.shape)])[::-1]
-        for column, each in enumerate(where):
-            b.store(stored, row + total * column, cast(each, INT64), is_true)
-    return [launch(b.kernel(), count_blocks(size, THREADS))]
+    b = KernelBuilder("places", THREADS)
+    stored, read, before, counted = (b.buffer(each.dtype) for each in (out, mask, sums, number))
+    tile = _Tile(b, read, size)
+    total = b.load(counted, 0)
+    for at, flag, rank in zip(tile.places, tile.flags, tile.ranks(before), strict=True):
+        for d, each in enumerate(reversed(coordinates(at, [max(n, 1) for n in reversed(mask.shape)]))):
+            b.store(stored, rank + total * d, cast(each, INT64), flag > 0)
+    return [launch(b.kernel(), tiles_of(size))]
+
+
+def select_true(out: Spec, source: Spec, mask: Spec, sums: Spec) -> list[DeviceLaunch]:
+    """The launch that writes the elements where a mask is true, in row-major order, as a vector.
+
+    Args:
+        out: of at least as many elements as there are true ones.
+        source: of the mask's shape and `out`'s dtype, dense.
+        mask, sums: as for `count_true`.
+    """
+    size = _check(mask)
+    if not size:
+        return []
+    b = KernelBuilder("select_true", THREADS)
+    stored, values, read, before = (b.buffer(each.dtype) for each in (out, source, mask, sums))
+    tile = _Tile(b, read, size)
+    for value, flag, rank in zip(tile.load(values), tile.flags, tile.ranks(before), strict=True):
+        b.store(stored, rank, value, flag > 0)
+    return [launch(b.kernel(), tiles_of(size))]
 
 
 def run_lengths(out: Spec, starts: Spec, number: Spec) -> list[DeviceLaunch]:
@@ -173,26 +225,5 @@ def run_lengths(out: Spec, starts: Spec, number: Spec) -> list[DeviceLaunch]:
     return [launch(b.kernel(), count_blocks(size, THREADS))]
 
 
-def expand_selected(out: Spec, source: Spec, mask: Spec, rank: Spec) -> list[DeviceLaunch]:
-    """The launch that writes the elements where a mask is true, in row-major order, as a vector.
-
-    Args:
-        out: of at least as many elements as there are true ones.
-        source: of the mask's shape and `out`'s dtype, dense.
-        mask, rank: as for `compact`.
-    """
-    size = prod(mask.shape)
-    if not size:
-        return []
-    b = KernelBuilder("select_true", THREADS)
-    stored, values, read, places = (b.buffer(each.dtype) for each in (out, source, mask, rank))
-    index = INT32 if size < 1 << 30 else INT64
-    linear = cast(b.block, index) * THREADS + cast(b.thread, index)
-    with b.when(linear < size):
-        is_true = b.load(read, linear)
-        b.store(stored, b.load(places, linear), b.load(values, linear, is_true), is_true)
-    return [launch(b.kernel(), count_blocks(size, THREADS))]
-
-
-__all__ = ["compact", "exclusive_sum", "expand_selected", "ranks", "run_lengths", "sum_before_entries"]
-
+__all__ = ["count_true", "exclusive_sum", "places", "ranks", "run_lengths", "select_true", "sum_before_entries",
+           "tiles_of"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ....codegen.gpu.sorting import prefix
 from ....dtypes import NARROW
 from ....shapes import broadcast_shapes, wrap_dim
 from ...graph.value import BOOL, FLOAT32, INT64, Unsupported, Value
@@ -346,11 +347,16 @@ class DeviceIndexing(Ranges):
 
     # ----- masks -----
 
+    def counted(self, mask: Value) -> tuple[Value, Value]:
+        """The number of true elements before each tile of a mask that is no view, and the number of all."""
+        sums, number = device_kernel("count_true", [mask], [((prefix.tiles_of(mask.size),), INT64), ((1,), INT64)])
+        return sums, number
+
     def _ranks(self, mask: Value) -> tuple[Value, Value]:
         """For each element the number of true ones before it, and the number of all true ones."""
         dense = self.graph.copy(mask)
-        rank, number = device_kernel("ranks", [dense], [(mask.shape, INT64), ((1,), INT64)])
-        return rank, number
+        sums, number = self.counted(dense)
+        return device_kernel("ranks", [dense, sums], [(mask.shape, INT64)])[0], number
 
     def masked_scatter(self, x: Value, mask: Value, source: Value) -> Value:
         from ...lowering.indexed_kernels import take as gather

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen.gpu.sorting import sorting
+from ....codegen.gpu.sorting import histogram, sorting
 from ....dtypes import NARROW
 from ....shapes import wrap_dim
 from ...graph.value import BOOL, FLOAT32, INT64, Unsupported, Value
@@ -213,10 +213,15 @@ class DeviceOrdering(Ranges):
         else:
             place = rounded(rounded(wide - left) * float(bins))
             place = g.cast(rounded(place / rounded(right - left)), INT64)
-        at = g.select(inside, g.apply("minimum", place, bins - 1), g.constant(0, INT64))
-        ones = g.copy(g.cast(inside, np.dtype(np.int32)))
-        counts = self.scattered(ones, at, (bins,), 0)
-        return g.cast(counts, dtype)
+        at = g.select(inside, g.apply("minimum", place, bins - 1), g.constant(-1, INT64))
+        return g.cast(self.counts_of(at, bins), dtype)
+
+    def counts_of(self, places: Value, bins: int) -> Value:
+        """How often each of the first integers occurs in a vector of int64; negative ones are not counted."""
+        if bins <= histogram.MOST_BINS:
+            return device_kernel("histogram", [self.graph.copy(places)], [((bins,), INT64)])[0]
+        counted = self.graph.cast(self.graph.apply("ge", places, 0), INT64)
+        return self.scattered(self.graph.copy(counted), self.graph.apply("maximum", places, 0), (bins,), 0)
 
 
 __all__ = ["DeviceOrdering"]
