@@ -16,6 +16,7 @@ from ...devices import CPU, META, device
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.op_node import OpNode
 from ...engine.tensor_interface import layer
+from ...modes import active_tracer, special
 from ..overriding import entry_points
 from ..overriding.dispatch import begin_dispatch, end_dispatch, no_dispatch
 from ..tensor import Tensor
@@ -105,6 +106,11 @@ rules: list[Any] = [None]
 
 def rule_of(function: Callable[..., Any], node: Any, g: Any, *rest: Any) -> Any:
     """A derivative rule, whose constants are made on the device of the gradient."""
+    if special[0] and isinstance(node, OpNode) and (tracer := active_tracer.get()) is not None:
+        saved = node.unpack(True) if node.plan.saves_tensors else []
+        results = _run_rule(function, node, g, *rest)
+        tracer.on_rule(node.op, g, saved, results)
+        return results
     if isinstance(node, OpNode) and node.op.name in fused_rules.OPERATORS and not grad_mode.get():
         return _run_rule(fused_rules.run, node, g)
     table = rules[0]

@@ -81,7 +81,7 @@ def gradients(node: OpNode, g: Tensor, unpacked: Sequence[Any]) -> list[Any] | N
         unpacked: its saved values.
     """
     runtime = current_runtime()
-    if runtime.computes_on_host or g._array.__class__ is not DeviceArray or not g._array.size or (
+    if runtime is None or runtime.computes_on_host or g._array.__class__ is not DeviceArray or not g._array.size or (
             special[0] and active_tracer.get() is not None):  # a tracer sees operators
         return None
     if _of_runtime[0] is not runtime:

@@ -41,7 +41,7 @@ _SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.true
 _MAX_PAIRWISE = 4
 
 
-class _StubSource:
+class StubSource:
     """The lines of a generated function, and the objects that they name."""
 
     def __init__(self) -> None:
@@ -65,6 +65,7 @@ class _StubSource:
         return variable
 
     def add(self, depth: int, line: str) -> None:
+        """Add a line."""
         self.lines.append("    " * depth + line)
 
     def add_guard(self, depth: int, *conditions: str) -> None:
@@ -84,11 +85,17 @@ def call_stub(entry: CacheEntry, args: tuple, kwargs: dict[str, Any]) -> Callabl
     return entry.call_stub[0]
 
 
-def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callable[..., Any], str] | None:
-    """Generate the call stub of an entry for calls like one with these positional arguments.
+def emit_checks(stub: StubSource, entry: CacheEntry, arguments: list[Any], active: str) -> list[str] | None:
+    """Emit the beginning of a call stub, up to where all guards hold.
+
+    Args:
+        stub: what the lines are added to.
+        entry: the entry.
+        arguments: positional arguments that its calls have.
+        active: a condition on `special`: no mode is active in which stubs do not apply.
 
     Returns:
-        The function and its source; None for guards on storage offsets, inference tensors, and aliased arguments.
+        The numbers of the arguments that are tensors; None for guards that stubs do not check.
     """
     program = entry.program
     tensor_arguments = [x for x in arguments if isinstance(x, Tensor)]
@@ -96,12 +103,9 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
         return None
     if len({id(owner(x._array)) for x in tensor_arguments}) != len(tensor_arguments):
         return None
-    stub = _StubSource()
-    names = stub.names
-    record = program.template
-    names |= {"record": record, "acquire": program.lock.acquire, "release": program.lock.release, "entry": entry}
+    stub.names["entry"] = entry
     stub.add(0, "def call_compiled(*args):")
-    stub.add_guard(1, "not special[0]", f"len(args) == {len(arguments)}")
+    stub.add_guard(1, active, f"len(args) == {len(arguments)}")
     if arguments:
         stub.add(1, f"{', '.join(f'a{i}' for i in range(len(arguments)))}, = args")
     tensors: list[str] = []
@@ -155,6 +159,22 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
         return None
     if entry.free_arguments:
         _emit_computed_inputs(stub, entry, arguments)
+    return tensors
+
+
+def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callable[..., Any], str] | None:
+    """Generate the call stub of an entry for calls like one with these positional arguments.
+
+    Returns:
+        The function and its source; None for guards on storage offsets, inference tensors, and aliased arguments.
+    """
+    stub = StubSource()
+    tensors = emit_checks(stub, entry, arguments, "not special[0]")
+    if tensors is None:
+        return None
+    program = entry.program
+    names, record = stub.names, program.template
+    names |= {"record": record, "acquire": program.lock.acquire, "release": program.lock.release, "entry": entry}
     stub.add(1, "if not acquire(False):")
     stub.add(2, "return GUARDS_FAILED")
     stub.add(1, "try:")
@@ -196,13 +216,13 @@ def generate_call_stub(entry: CacheEntry, arguments: list[Any]) -> tuple[Callabl
     stub.add(3, "return GUARDS_FAILED")
     stub.add(1, "finally:")
     stub.add(2, "release()")
-    _emit_results(stub, entry, tensors)
+    emit_results(stub, entry, tensors)
     source_text = "\n".join(stub.lines) + "\n"
     exec(compile(source_text, "<compiled call>", "exec"), names)
     return names["call_compiled"], source_text
 
 
-def _emit_computed_inputs(stub: _StubSource, entry: CacheEntry, arguments: list[Any]) -> None:
+def _emit_computed_inputs(stub: StubSource, entry: CacheEntry, arguments: list[Any]) -> None:
     """Compute the inputs that depend on numbers among the arguments; what is rare is left to `computed_inputs`."""
     template = entry.template
     assert template is not None
@@ -237,7 +257,7 @@ def _emit_computed_inputs(stub: _StubSource, entry: CacheEntry, arguments: list[
     stub.add(2, "return GUARDS_FAILED")
 
 
-def _number_source(stub: _StubSource, x: Any, names: list[str]) -> str:
+def _number_source(stub: StubSource, x: Any, names: list[str]) -> str:
     """Return the source of an expression of symbols, which have these names."""
     kind = x.__class__
     if kind is Expression:
@@ -253,7 +273,7 @@ def _number_source(stub: _StubSource, x: Any, names: list[str]) -> str:
     return repr(x) if kind in (int, float) and isfinite(x) else stub.name(x, "value")
 
 
-def _emit_alias_check(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> None:
+def _emit_alias_check(stub: StubSource, entry: CacheEntry, tensors: list[str]) -> None:
     """Guard on the arguments not sharing memory with each other, nor with lifted tensors."""
     if len(tensors) > _MAX_PAIRWISE:
         stub.add_guard(1, f"entry.are_distinct({', '.join(f'x{i}' for i in tensors)})")
@@ -267,7 +287,7 @@ def _emit_alias_check(stub: _StubSource, entry: CacheEntry, tensors: list[str]) 
         stub.add_guard(1, *conditions)
 
 
-def _emit_pin_check(stub: _StubSource, i: int, a: np.ndarray, pin: tuple[Any, Any, int] | None) -> None:
+def _emit_pin_check(stub: StubSource, i: int, a: np.ndarray, pin: tuple[Any, Any, int] | None) -> None:
     """Guard on an argument being the pinned tensor, in the pinned memory."""
     if pin is None:
         return
@@ -279,19 +299,19 @@ def _emit_pin_check(stub: _StubSource, i: int, a: np.ndarray, pin: tuple[Any, An
                         f"and address(x{i}) == {pin[2]}))")
 
 
-def _equal(stub: _StubSource, name: str, x: Any) -> str:
+def _equal(stub: StubSource, name: str, x: Any) -> str:
     """Return the condition that a constant is equal to `x`; 0.0 and -0.0 differ, NaN is equal to itself."""
     if isinstance(x, (float, complex)) and (x != x or x == 0 or isinstance(x, complex)):
         return f"repr({name}) == {repr(x)!r}"
     return f"{name} == {stub.name(x, 'value')}"
 
 
-def _tensor_name(stub: _StubSource, ref: TensorRef, tensors: list[str]) -> str:
+def _tensor_name(stub: StubSource, ref: TensorRef, tensors: list[str]) -> str:
     """Return the variable of a tensor."""
     return f"a{tensors[ref.which]}" if ref.kind == "argument" else stub.name(ref.which, "t")
 
 
-def _emit_guards(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> bool:
+def _emit_guards(stub: StubSource, entry: CacheEntry, tensors: list[str]) -> bool:
     trace = entry.trace
     gradients = [number for number, source in trace.sources.items() if source[0] == "gradient of"]
     for ref in trace.grad_absent:
@@ -331,7 +351,8 @@ def _emit_guards(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> bo
     return True
 
 
-def _emit_results(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> None:
+def emit_results(stub: StubSource, entry: CacheEntry, tensors: list[str]) -> None:
+    """Emit the end of a call stub: writes to tensors' state, and the results of the arrays `o0`, `o1`, ..."""
     trace = entry.trace
     written = []
     for at, times in trace.version_bumps:
@@ -393,4 +414,4 @@ def _emit_results(stub: _StubSource, entry: CacheEntry, tensors: list[str]) -> N
         stub.add(1, f"return unflatten([{', '.join(results)}], {stub.name(trace.tree, 'tree')})")
 
 
-__all__ = ["call_stub", "generate_call_stub"]
+__all__ = ["StubSource", "call_stub", "emit_checks", "emit_results", "generate_call_stub"]

@@ -153,7 +153,10 @@ class CompiledFunction:
             return NotImplemented
         if self._device_calls is None:
             self._device_calls = DeviceCalls(self.function, self.fullgraph)
-        return self._device_calls(args, kwargs, device)
+        result = self._device_calls(args, kwargs, device)
+        if self._device_calls is not None and policy.is_default:
+            self._call_stub = self._device_calls.call_stub or self._call_stub
+        return result
 
     def reset(self) -> None:
         """Drop all programs."""

@@ -1,7 +1,7 @@
 """Calls of a compiled function with tensors on a device: traced twice, then replayed as launches.
 
-Traces, their comparison, guards and the construction of results are those of the CPU. There are no call stubs, no
-programs for several sizes, no parts and no persistent cache: a call that cannot be one program runs eagerly.
+Traces, their comparison, guards, call stubs and the construction of results are those of the CPU. There are no programs
+for several sizes, no parts and no persistent cache: a call that cannot be one program runs eagerly.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class DeviceCalls:
         self._lock = threading.RLock()
         self._runtime: Any = None
         self.num_programs = 0
+        self.call_stub: Callable[..., Any] | None = None  # of the entry that ran last
 
     @property
     def title(self) -> str:
@@ -81,7 +82,8 @@ class DeviceCalls:
         leaves, tree = tree_flatten((args, kwargs))
         if not all(map(is_static_argument, leaves)):
             return self._eagerly(args, kwargs, "an argument that is no tensor, number, string, function or module")
-        key = (device, *signature_of(leaves, tree))
+        key = (device, autocast.is_autocast_enabled("cuda") and autocast.get_autocast_dtype("cuda"),
+               *signature_of(leaves, tree))
         found = self._signatures.get(key)
         if found is None:
             if len(self._signatures) >= _MAX_SIGNATURES:
@@ -91,6 +93,7 @@ class DeviceCalls:
         for entry in found.entries:
             result = entry.run(tensors) if not _is_profiled() else entry.run_profiled(tensors)
             if result is not GUARDS_FAILED:
+                self.call_stub = entry.stub_for(args, kwargs)
                 return result
         if found.reason is not None:
             return self._eagerly(args, kwargs, found.reason)

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from ..._tensor.accelerated.operator_programs import promoted_dtypes
-from ..._tensor.tensor import wrap
+from ..._tensor.tensor import Tensor, wrap
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...dtypes import NARROW
 from ...engine.grad_mode import no_grad
 from ...ir.gpu.lowering.namespace import lower_for_device
 from ...ir.graph.value import FLOAT32, Unsupported, Value
+from ...ops.declare import Op
 from ..tracing import aliasing
 from ..tracing.aliasing import Storage
 from ..tracing.optimizer_updates import UpdateNamespace, ValueCell
 from ..tracing.storage_tracer import LiftedInput
 from ..tracing.symbolic_scalars import concrete
 from ..tracing.tracer import Tracer
-from .narrow_operators import lowered
+from .narrow_operators import Attentions, attention_gradients, lowered
 
 #: what an array of numbers that the function reads from outside is: arrays of the host of more elements are refused
 _MOST_HOST_ELEMENTS = 1
@@ -37,6 +38,7 @@ class DeviceTracer(Tracer):
     def __init__(self, device: int) -> None:
         super().__init__()
         self.device, runtime = device, current_runtime()
+        self._attentions: Attentions = {}
         self._namespace = lower_for_device(
             self.graph, None if runtime.computes_on_host else runtime.assertions.address(device))
 
@@ -107,8 +109,23 @@ class DeviceTracer(Tracer):
 
     def lower(self, op: Any, inputs: Sequence[Any], params: dict[str, Any], outs: Sequence[Any]) -> list[Value]:
         """Return the IR values of an operator's results; narrow products and attention as GPUs compute them."""
-        found = lowered(self.graph, op, inputs, params, self.value_of)
+        found = lowered(self.graph, op, inputs, params, self.value_of, self._attentions)
         return super().lower(op, inputs, params, outs) if found is None else found
+
+    def on_rule(self, op: Op, g: Any, saved: Sequence[Any], results: Sequence[Any]) -> None:
+        """Called when a derivative rule has run: the gradients of flash attention are its own kernels'."""
+        if op.name != "_flash_attention" or self.failure is not None or not isinstance(g, Tensor):
+            return
+        try:
+            operands = tuple([self.value_of(x) for x in saved if isinstance(x, Tensor)])
+            found = self._attentions.get(operands)
+            if found is not None and g._array.shape == found.out.shape and g._array.dtype == found.out.dtype:
+                gradients = attention_gradients(self.graph, operands, self.value_of(g), found)
+                for x, value in zip(results, gradients, strict=False):
+                    if x is not None:
+                        self.bind(x._array, value)
+        except Unsupported as error:
+            self.graph_break(str(error))
 
     def advance_step(self, step: Any) -> Any:
         """Increment a step counter; one in the device's memory, which the host must read, breaks the graph."""

@@ -6,11 +6,11 @@ The tensor cores read narrow factors and add in float32; attention is the flash 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._tensor import Tensor
 from ...dtypes import NARROW
-from ...ir.gpu.attention_products import WIDEST_HEADS, attention_kernel
+from ...ir.gpu.attention_products import WIDEST_HEADS, attention_gradient_kernel, attention_kernel
 from ...ir.graph.value import FLOAT32, Graph, Value
 from ...ops.declare import Op
 
@@ -18,15 +18,41 @@ from ...ops.declare import Op
 _FACTORS = {"mm": 0, "bmm": 0, "linear_nobias": 0, "addmm": 1, "baddbmm": 1}
 
 
-def lowered(graph: Graph, op: Op, inputs: Sequence[Any], params: dict[str, Any], value_of: Callable[[Any], Value]
-            ) -> list[Value] | None:
-    """The values of an operator's results; None for operators and dtypes that are lowered as on the CPU."""
+class Attention(NamedTuple):
+    """Attention that is the flash kernel.
+
+    Attributes:
+        out: the result.
+        sums: the logarithms of the sums of exponentials.
+        scale, causal: of the kernel.
+    """
+
+    out: Value
+    sums: Value
+    scale: float
+    causal: bool
+
+
+#: by the values of query, key and value
+Attentions = dict[tuple[Value, ...], Attention]
+
+
+def lowered(graph: Graph, op: Op, inputs: Sequence[Any], params: dict[str, Any], value_of: Callable[[Any], Value],
+            attentions: Attentions) -> list[Value] | None:
+    """The values of an operator's results; None for operators and dtypes that are lowered as on the CPU.
+
+    Args:
+        graph: the graph.
+        op, inputs, params: the operator and its arguments.
+        value_of: gives the value of a tensor.
+        attentions: gets the attention that the flash kernel computes.
+    """
     tensors = [x for x in inputs if isinstance(x, Tensor)]
     if not tensors or tensors[0]._array.dtype not in NARROW or any(
             x._array.dtype != tensors[0]._array.dtype for x in tensors):
         return None
     if op.name == "_flash_attention":
-        return _attention(graph, inputs, params, value_of)
+        return _attention(graph, inputs, params, value_of, attentions)
     first = _FACTORS.get(op.name)
     if first is None or len(tensors) != first + 2:
         return None
@@ -45,8 +71,8 @@ def lowered(graph: Graph, op: Op, inputs: Sequence[Any], params: dict[str, Any],
     return [graph.cast(result, tensors[0]._array.dtype)]
 
 
-def _attention(graph: Graph, inputs: Sequence[Any], params: dict[str, Any], value_of: Callable[[Any], Value]
-               ) -> list[Value] | None:
+def _attention(graph: Graph, inputs: Sequence[Any], params: dict[str, Any], value_of: Callable[[Any], Value],
+               attentions: Attentions) -> list[Value] | None:
     """Flash attention without a mask; None where the kernel does not apply."""
     query, key, value, *mask = inputs
     shapes = [x._array.shape for x in (query, key, value)]
@@ -54,10 +80,27 @@ def _attention(graph: Graph, inputs: Sequence[Any], params: dict[str, Any], valu
             shapes[1] != shapes[2] or shapes[0][:2] != shapes[1][:2] or shapes[0][3] != shapes[1][3]) or (
             shapes[0][3] > WIDEST_HEADS):
         return None
-    out, _ = graph.extern(attention_kernel(params["scale"], params["is_causal"]),
-                          [value_of(x) for x in (query, key, value)],
-                          [(shapes[0], query._array.dtype), (shapes[0][:3], FLOAT32)])
+    scale, causal = float(params["scale"]), bool(params["is_causal"])
+    operands = tuple([value_of(x) for x in (query, key, value)])
+    out, sums = graph.extern(attention_kernel(scale, causal), list(operands), [
+        (shapes[0], query._array.dtype), (shapes[0][:3], FLOAT32)])
+    attentions[operands] = Attention(out, sums, scale, causal)
     return [out]
 
 
-__all__ = ["lowered"]
+def attention_gradients(graph: Graph, operands: tuple[Value, ...], grad: Value, found: Attention) -> list[Value]:
+    """The gradients of query, key and value.
+
+    Args:
+        graph: the graph.
+        operands: query, key and value.
+        grad: of the result.
+        found: the attention.
+    """
+    products = graph.apply("mul", graph.cast(grad, FLOAT32), graph.cast(found.out, FLOAT32))
+    delta = graph.reduce("sum", products, (3,))
+    return list(graph.extern(attention_gradient_kernel(found.scale, found.causal), [
+        grad, *operands, found.sums, delta], [(x.shape, x.dtype) for x in operands]))
+
+
+__all__ = ["Attention", "Attentions", "attention_gradients", "lowered"]

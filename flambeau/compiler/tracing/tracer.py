@@ -524,6 +524,16 @@ class Tracer(StorageTracer):
             if cell is not None and cell.value is not old:
                 self.write(tensor, cell.value)
 
+    def on_rule(self, op: Op, g: Any, saved: Sequence[Any], results: Sequence[Any]) -> None:
+        """Called when an operator's derivative rule has run on a device's tensors.
+
+        Args:
+            op: the operator.
+            g: the gradient of its result.
+            saved: what its node saved.
+            results: the gradients of its inputs, or None.
+        """
+
     def on_grad_read(self, tensor: Any) -> None:
         """Called when Python reads a tensor's `.grad`."""
         if not self.is_created(tensor):

@@ -32,6 +32,12 @@ def attention_kernel(scale: float, causal: bool) -> ExternKernel:
     return ExternKernel("flash_attention", _on_devices_only, {"scale": float(scale), "causal": bool(causal)})
 
 
+def attention_gradient_kernel(scale: float, causal: bool) -> ExternKernel:
+    """The extern kernel of its gradient: of the result, query, key, value, the logarithms, the sums of gradient times
+    result -> the gradients of query, key and value."""
+    return ExternKernel("flash_attention_gradient", _on_devices_only, {"scale": float(scale), "causal": bool(causal)})
+
+
 def _on_devices_only(outputs: Any, inputs: Any, **params: Any) -> Any:
     raise Unsupported("flash attention has kernels for GPUs only")
 
@@ -131,4 +137,4 @@ def _with_heads(graph: Graph, x: Value) -> Value:
     return x if x.ndim == 4 else graph.reshape(x, (x.shape[0], 1, *x.shape[1:]))
 
 
-__all__ = ["WIDEST_HEADS", "attention_kernel", "attention_products"]
+__all__ = ["WIDEST_HEADS", "attention_gradient_kernel", "attention_kernel", "attention_products"]

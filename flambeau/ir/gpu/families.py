@@ -71,10 +71,15 @@ def _flash_attention(outputs: list[Spec], inputs: list[Spec], scale: float, caus
     return flash.forward(out, lse, query, key, value, scale, causal)
 
 
+def _flash_attention_gradient(outputs: list[Spec], inputs: list[Spec], scale: float, causal: bool
+                              ) -> list[DeviceLaunch]:
+    return flash.backward(outputs, *inputs, scale, causal)
+
+
 _EXTERN: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "take": _take, "put": _put, "max_pool": _max_pool, "max_pool_gradient": _max_pool_gradient, "avg_pool": _avg_pool,
     "avg_pool_gradient": _avg_pool_gradient, "scan": _scan, "philox": _philox,
-    "flash_attention": _flash_attention,
+    "flash_attention": _flash_attention, "flash_attention_gradient": _flash_attention_gradient,
     **device_kernels.FAMILIES,
 }
 

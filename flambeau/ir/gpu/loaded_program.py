@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from itertools import groupby
 from time import perf_counter_ns
@@ -11,6 +12,7 @@ import numpy as np
 
 from ...backends.cuda_devices.array import DeviceArray, device_array
 from ...backends.cuda_devices.convolutions import ConvolutionOperands
+from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ...backends.cuda_devices.runtime import Product
 from ...codegen.gpu.launches import VECTOR
 from ..schedule.program import KernelCallback
@@ -20,7 +22,9 @@ from .library_products import ProductLaunch
 
 #: launches from which on a CUDA graph is worth its capture; graphs that a program keeps
 _FEWEST, _MOST_GRAPHS = 2, 8
-#: instead of a graph: the addresses came once
+#: the most launches of a stub; more are a graph
+_MOST_CALLS = 12
+#: instead of a graph or a stub: there is none yet
 _SEEN = object()
 
 
@@ -47,6 +51,8 @@ class LoadedProgram:
         self.program, self.runtime, self.device, self.name = program, runtime, device, name
         self._graphs: dict[Any, Any] = {}  # by stream and addresses of the table, the latest last
         self._stream: int | None = None
+        self._stub: Any = _SEEN if not runtime.computes_on_host and not program.guards and (
+            0 < len(program.launches) <= _MOST_CALLS) else None
         self._constants = [runtime.constant(np.ascontiguousarray(each), device) for each in program.plan.constants]
         self._overwritten = [program.plan.inputs.index(each.overwrites.attrs) for each in program.schedule.targets
                              if each.overwrites is not None]
@@ -78,6 +84,30 @@ class LoadedProgram:
         else:
             guarded = 0
         self._launch(self.program.launches[guarded:], table, reads, writes, callback)
+        return results
+
+    def run_again(self, inputs: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
+        """`run` of a program without data guards: by a launch stub from the second time on, if it has few launches."""
+        stub = self._stub
+        if stub is not None and self.runtime.current.recording is None:
+            if stub is not _SEEN:
+                found = stub(*inputs)
+                if found is not None:  # which an array that is not aligned as those before gives
+                    return () if found is True else found if len(self.program.plan.output_specs) > 1 else (found,)
+            else:
+                return self._record(inputs)
+        results = self.run(inputs)
+        assert results is not None
+        return results
+
+    def _record(self, inputs: Sequence[DeviceArray]) -> Sequence[DeviceArray]:
+        """Run the program, and make the stub of what it launches."""
+        self._stub = None
+        with LaunchRecording(self.runtime, self.device) as recording:
+            results = self.run(inputs)
+        assert results is not None
+        with contextlib.suppress(Unrecordable):
+            self._stub = recording.launch(inputs, results)
         return results
 
     def _launch(self, launches: Sequence[BoundLaunch], table: Sequence[Any], reads: Sequence[DeviceArray],

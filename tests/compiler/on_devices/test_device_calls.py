@@ -158,6 +158,30 @@ def test_narrow_products_and_attention(causal):
         torch.testing.assert_close(result.cpu(), expected, rtol=3e-2, atol=3e-2)
         for a, b in zip(gradients, found, strict=True):
             torch.testing.assert_close(b.cpu(), a, rtol=6e-2, atol=6e-2)
+        launches = [each.launch for each in entry.backward.program.device_program.launches]
+        assert [each.kernel.family for each in launches if isinstance(each, DeviceLaunch)
+                and each.kernel.family.startswith("attention")] == ["attention_dq", "attention_dkv"]
+
+
+def test_attentions_gradient_within_a_function():
+    def function(q, k, v):
+        heads = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        heads.square().sum().backward()
+        return q.grad, k.grad, v.grad
+
+    with cupy_devices():
+        torch.manual_seed(0)
+        here = [torch.randn(1, 2, 6, 8).to(torch.bfloat16).requires_grad_() for _ in range(3)]
+        expected = function(*here)
+        compiled = torch.compile(function, fullgraph=True)
+        for _ in range(3):
+            there = [x.detach().cuda().requires_grad_() for x in here]
+            found = compiled(*there)
+        for a, b in zip(expected, found, strict=True):
+            torch.testing.assert_close(b.cpu(), a, rtol=6e-2, atol=6e-2)
+        entry, = next(iter(compiled._device_calls._signatures.values())).entries
+        assert sum(each.launch.kernel.family.startswith("attention") for each in entry.program.device_program.launches
+                   if isinstance(each.launch, DeviceLaunch)) == 3
 
 
 @pytest.mark.parametrize("on_cupy", [False, True])
@@ -191,6 +215,20 @@ def test_writes_views_and_branches(device):
             assert torch.equal(a, b.cpu())
             assert a.stride() == b.stride()
     assert programs(compiled) >= 1
+
+
+def test_call_stubs(device):
+    compiled = torch.compile(lambda x, y, n: (x * y + n).relu_())
+    base = torch.arange(9.)
+    for _ in range(2):
+        for x, y in ((base[:8], base[1:]), (base[1:], base[:8]), (base[1:].clone(), base[:8].clone())):
+            for _ in range(4):
+                assert torch.equal(compiled(x.cuda(), y.cuda(), 2).cpu(), x * y + 2)
+                assert torch.equal(compiled(x, y, 2), x * y + 2)
+        whole = base.cuda()
+        for _ in range(4):
+            assert torch.equal(compiled(whole[1:], whole[:8].clone(), 2).cpu(), base[1:] * base[:8] + 2)
+    assert compiled._call_stub is not None
 
 
 def test_calls_without_kernels_run_eagerly(device):
