@@ -152,6 +152,7 @@ class CachingAllocator:
         self._segments: list[_Segment] = []
         self._free: dict[tuple[str, int], list[_Block]] = {}
         self.fraction = 1.0
+        self.is_shared = False  # whether other processes may use the device
         self.kept: Counter[int] = Counter()  # pools of graphs, whose memory stays: replays use it
         self.empty_statistics()
 
@@ -437,12 +438,13 @@ class CachingAllocator:
     def _full(self, size: int) -> str:
         free, total = self._capacity()
         allocated, reserved = self.read("allocated_bytes.all.current"), self.read("reserved_bytes.all.current")
-        limit = f" {readable(int(total * self.fraction))} allowed;" if self.fraction < 1 else ""
+        limit = f"{readable(int(total * self.fraction))} allowed; " if self.fraction < 1 else ""
+        used = "" if self.is_shared else (
+            f"Including non-PyTorch memory, this process has {readable(total - free)} memory in use. ")
         return (f"CUDA out of memory. Tried to allocate {readable(size)}. GPU {self.device.index} has a total capacity "
-                f"of {readable(total)} of which {readable(free)} is free.{limit} Including non-PyTorch memory, this "
-                f"process has {readable(total - free)} memory in use. Of the allocated memory {readable(allocated)} is "
-                f"allocated by PyTorch, and {readable(reserved - allocated)} is reserved by PyTorch but unallocated. "
-                "If reserved but unallocated memory is large try setting "
+                f"of {readable(total)} of which {readable(free)} is free. {used}{limit}Of the allocated memory "
+                f"{readable(allocated)} is allocated by PyTorch, and {readable(reserved - allocated)} is reserved by "
+                "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
                 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for "
                 "Memory Management  (https://pytorch.org/docs/stable/notes/cuda.html#environment-variables)")
 

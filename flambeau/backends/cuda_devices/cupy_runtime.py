@@ -105,6 +105,8 @@ class CupyRuntime(Runtime):
         self._made = 0
         self._properties = [self._read_properties(i) for i in range(self.count)]
         self._kernels = [Kernels(cupy, architecture_of(each.major, each.minor)) for each in self._properties]
+        for each in self.allocators:
+            each.is_shared = True
         self._products = Products(self)
         self._biased_products = BiasedProducts(self, self._products)
         self._addresses: dict[str, int] = {}
