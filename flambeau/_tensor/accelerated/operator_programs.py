@@ -166,8 +166,10 @@ def _is_number(x: Any) -> bool:
 
 
 def _on_device(array: Any, device: int) -> DeviceArray:
-    """An array of the host, of one element, copied to the device."""
-    return array if array.__class__ is DeviceArray else kept_number(array, device)
+    """An array on the device, also one of the host: one element stays there, more are copied for each call."""
+    if array.__class__ is DeviceArray:
+        return array
+    return current_runtime().upload(array, device, blocking=False) if array.ndim else kept_number(array, device)
 
 
 def kept_number(number: np.ndarray, device: int) -> DeviceArray:
@@ -199,8 +201,8 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
     namespace = lower_for_device(graph, current_runtime().assertions.address(device))
     leaves: list[Value] = []
     for number, each in enumerate(arrays):
-        if each.__class__ is not DeviceArray and each.ndim:
-            raise Unsupported("an array of the host")
+        if each.__class__ is not DeviceArray and memory_order(each) is None:
+            raise Unsupported("an array of the host with gaps")
         if not _computes(each.dtype):
             raise Unsupported(f"elements of {each.dtype}")
         leaves.append(input_for_array(graph, each, number))
