@@ -100,7 +100,7 @@ def _vector_size(a: DeviceArray) -> int:
     """The elements that a thread of PyTorch's kernel loads at once."""
     if not is_dense(a):
         return 1
-    size = 16 // a.itemsize if a.itemsize < 4 else 4
+    size = 16 // a.itemsize
     pointer = HANDLERS["torch.Tensor.data_ptr"](None, None, (wrap(a),), {})  # type: ignore[arg-type]
     while size > 1 and (a.size % size or pointer % (size * a.itemsize)):
         size //= 2

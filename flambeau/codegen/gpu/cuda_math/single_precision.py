@@ -1,20 +1,18 @@
 """CUDA's functions of float32, bit for bit: their argument reductions, polynomials and approximate instructions.
 
 The polynomials and the order of the operations are public: compilers write them into the PTX of every program that
-calls `expf`. Where a function has a slow path for huge arguments (sin and cos from 105615), ours is the function of
-the CPU's kernels, which may differ in the last bit.
+calls `expf`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
-from ...scalar.scalar_ir import Node, apply, bitcast, cast, constant, copysign, fma, make, select, trunc
-from .constants import F32, I32, U32, horner, single
+from ...scalar.scalar_ir import Node, apply, bitcast, cast, constant, copysign, fma, select, trunc
+from .constants import F32, F64, I32, I64, U32, U64, horner, single
 
-#: marks an operation as that of the CPU's kernels
-GENERIC = "generic"
 _LOG = (0xBE055027, 0x3E1039F6, 0xBDF8CDCC, 0x3E0F2955, 0xBE2AD8B9, 0x3E4CED0B, 0xBE7FFF22, 0x3EAAAA78, 0xBF000000)
 _LOG1P = (0xBD39BF78, 0x3DD80012, 0xBE0778E0, 0x3E146475, 0xBE2A68DD, 0x3E4CAF9E, 0xBE800042, 0x3EAAAAE6, 0xBF000000)
 _TANH = (0x3C80F082, 0xBD563CAE, 0x3E085941, 0xBEAAA9ED, 0x00000000)
@@ -137,32 +135,59 @@ def _sine_of(r: Node, q: Node) -> Node:
     return select(apply("ne", q & 2, 0), fma(y, _number(-1.0), _number(0.0)), y)
 
 
-def _generic(op: str, x: Node) -> Node:
-    """The function of the CPU's kernels."""
-    return make(op, (x,), F32, GENERIC)
+#: the fraction 2/π in words of 32 bits, after two of zeros
+_TWO_OVER_PI = (0x00000000, 0x00000000, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041)
+
+
+def _reduced_huge(x: Node) -> tuple[Node, Node]:
+    """(r, q) with x = r + q π/2 for |x| from 105615 on, by Payne's and Hanek's method."""
+    bits = bitcast(x, U32)
+    mantissa = cast((bits & 0x007FFFFF) * (1 << 8) | 0x80000000, U64)
+    first = ((bits / (1 << 23)) & 0xFF) - 96  # the first of the bits of 2/π of which the product's 64 bits depend
+    shift = first & 31
+    words = []
+    for k in range(4):
+        word = constant(_TWO_OVER_PI[4 + k], U32)
+        for i in (3, 2, 1):
+            word = select(apply("eq", first / 32, i), constant(_TWO_OVER_PI[i + k], U32), word)
+        words.append(cast(word, U64))
+    factor = cast(bitcast((shift + 127) * (1 << 23), F32), U64)
+    high, middle, low = (cast((one * (1 << 32) | other) * factor / (1 << 32), U32) for one, other in pairwise(words))
+    product = mantissa * cast(middle, U64) + mantissa * cast(low, U64) / (1 << 32)
+    product = product + cast(cast(mantissa, U32) * high, U64) * (1 << 32)
+    above = apply("ne", product & (1 << 61), 0)
+    q = cast(product / (1 << 62), I32) + cast(above, I32)
+    rest = cast(product & ((1 << 62) - 1), I64) - select(above, constant(1 << 62, I64), constant(0, I64))
+    r = cast(cast(rest, F64) * (math.pi / 2 * 2.0**-62), F32)
+    return select(x < 0.0, -r, r), select(x < 0.0, -q, q)
+
+
+def _reduced_any(x: Node) -> tuple[Node, Node]:
+    """(r, q) with x = r + q π/2."""
+    small, huge = _reduced(x), _reduced_huge(x)
+    is_small = _abs(x) < single(0x47CE4780)
+    r, q = (select(is_small, one, other) for one, other in zip(small, huge, strict=True))
+    infinite = apply("not", _abs(x) < math.inf)
+    return select(infinite, x * 0.0, r), q
 
 
 def sin(x: Node) -> Node:
     """Sine."""
-    huge = apply("not", _abs(x) < single(0x47CE4780))
-    return select(huge, _generic("sin", select(huge, x, _number(0.0))), _sine_of(*_reduced(x)))
+    return _sine_of(*_reduced_any(x))
 
 
 def cos(x: Node) -> Node:
     """Cosine."""
-    huge = apply("not", _abs(x) < single(0x47CE4780))
-    r, q = _reduced(x)
-    return select(huge, _generic("cos", select(huge, x, _number(0.0))), _sine_of(r, q + 1))
+    r, q = _reduced_any(x)
+    return _sine_of(r, q + 1)
 
 
 def tan(x: Node) -> Node:
     """Tangent."""
-    huge = apply("not", _abs(x) < single(0x47CE4780))
-    r, q = _reduced(x)
+    r, q = _reduced_any(x)
     square = r * r
     y = fma(horner(square, _TAN), square * r, r)
-    y = select(apply("ne", q & 1, 0), apply("recip_approx", -y), y)
-    return select(huge, _generic("tan", select(huge, x, _number(0.0))), y)
+    return select(apply("ne", q & 1, 0), apply("recip_approx", -y), y)
 
 
 def exp2(x: Node) -> Node:
@@ -379,4 +404,4 @@ FUNCTIONS: dict[str, Callable[..., Node]] = {
         sigmoid, softplus, log_sigmoid, rsqrt)}}
 
 
-__all__ = ["FUNCTIONS", "GENERIC", "fast_exp", "fast_log", "fast_tan"]
+__all__ = ["FUNCTIONS", "fast_exp", "fast_log", "fast_tan"]

@@ -9,10 +9,9 @@ import numpy as np
 from ...scalar.scalar_ir import Node
 from . import double_precision, single_precision
 from .constants import F32, F64
-from .single_precision import GENERIC
 
 _FUNCTIONS: dict[np.dtype, dict[str, Callable[..., Node]]] = {
-    F32: single_precision.FUNCTIONS, F64: {"log": double_precision.log}}
+    F32: single_precision.FUNCTIONS, F64: {"log": double_precision.log, "exp": double_precision.exp}}
 
 
 def function_of(op: str, dtype: np.dtype) -> Callable[..., Node] | None:
@@ -24,4 +23,4 @@ def function_of(op: str, dtype: np.dtype) -> Callable[..., Node] | None:
     return _FUNCTIONS.get(dtype, {}).get(op)
 
 
-__all__ = ["GENERIC", "function_of"]
+__all__ = ["function_of"]

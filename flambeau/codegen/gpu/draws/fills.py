@@ -88,7 +88,8 @@ def _normal(words: list[Node], given: Sequence[Node], dtype: np.dtype) -> list[N
 
 def _log_normal(words: list[Node], given: Sequence[Node], dtype: np.dtype) -> list[Node]:
     """Parameters: mean and standard deviation of the logarithms."""
-    return [apply("exp", z) if dtype == F64 else single_precision.fast_exp(z) for z in _normal(words, given, dtype)]
+    exp = double_precision.exp if dtype == F64 else single_precision.fast_exp
+    return [exp(z) for z in _normal(words, given, dtype)]
 
 
 def _exponential(words: list[Node], given: Sequence[Node], dtype: np.dtype) -> list[Node]:

@@ -27,6 +27,8 @@ THREADS = 256
 BINOMIAL_ELEMENTS, BINOMIAL_THREADS = 8, 128
 #: rates from which on Poisson numbers are made otherwise
 _LARGE_RATE, _HUGE_RATE = 64.0, 4000.0
+#: rounds to the dtype of narrow arrays
+Rounding = Callable[[Node], Node]
 _STIRLING_TAIL = (0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
                   0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287)
 
@@ -153,7 +155,7 @@ def _random_bits(stream: Stream) -> Node:
     return cast(stream.word() & 0xFFFFFF, F32) * 2.0**-24
 
 
-def _inversion(b: KernelBuilder, stream: Stream, count: Node, p: Node) -> Node:
+def _inversion(b: KernelBuilder, stream: Stream, count: Node, p: Node, rounded: Rounding) -> Node:
     """The successes, by waiting times."""
     kind = count.dtype
     failing = apply("log1p", -p) if kind == F64 else single_precision.log1p(-p)
@@ -163,12 +165,12 @@ def _inversion(b: KernelBuilder, stream: Stream, count: Node, p: Node) -> Node:
         total = b.get(waited) + wait
         b.set(waited, total)
         over = total > count
-        b.set(found, select(over, b.get(found), b.get(found) + 1.0))
+        b.set(found, select(over, b.get(found), rounded(b.get(found) + 1.0)))
         b.set(going, ~over)
     return b.get(found)
 
 
-def _rejection(b: KernelBuilder, stream: Stream, count: Node, p: Node) -> Node:
+def _rejection(b: KernelBuilder, stream: Stream, count: Node, p: Node, rounded: Rounding) -> Node:
     """The successes, by transformed rejection; constants are float64, as in ATen."""
     kind = count.dtype
 
@@ -179,50 +181,56 @@ def _rejection(b: KernelBuilder, stream: Stream, count: Node, p: Node) -> Node:
         return cast(value, kind)
 
     one = _number(1.0, count)
-    deviation = sqrt(count * p * (one - p))
+    failing, tried = rounded(one - p), rounded(count + 1.0)
+    deviation = sqrt(rounded(rounded(count * p) * failing))
     width = narrow(fma(wide(2.53), wide(deviation), wide(1.15)))
     a = narrow(fma(wide(0.01), wide(p), fma(wide(0.0248), wide(width), wide(-0.0873))))
-    c = narrow(fma(wide(count), wide(p), wide(0.5)) if kind == F64 else wide(count * p) + 0.5)
+    c = narrow(fma(wide(count), wide(p), wide(0.5)) if kind == F64 else wide(rounded(count * p)) + 0.5)
     accepted = narrow(wide(0.92) - wide(4.2) / wide(width))
-    ratio = p / (one - p)
+    ratio = rounded(p / failing)
     alpha = narrow((wide(2.83) + wide(5.1) / wide(width)) * wide(deviation))
-    m = floor((count + 1.0) * p)
+    m = floor(rounded(tried * p))
     result, going = b.local(_number(0.0, count)), _true(b)
     with b.loop_while(going):
         u = narrow(wide(cast(_random_bits(stream), kind)) - 0.5)
         v = cast(_random_bits(stream), kind)
         us = narrow(wide(0.5) - wide(apply("abs", u)))
-        k = floor(fma(a * 2.0 / us + width, u, c))
+        k = rounded(floor(fma(a * 2.0 / us + width, u, c)))
+        left_over = rounded(count - k)
+        above_left = rounded(left_over + 1.0)
         possible = apply("not", (k < 0.0) | (k > count))
         quick = (wide(us) >= 0.07) & (v <= accepted)
         left = _log(v * alpha / (a / (us * us) + width))
         above = count - m + 1.0
-        first, second = _log((m + 1.0) / (ratio * above)), _log(above / (count - k + 1.0))
-        third = _log(ratio * (count - k + 1.0) / (k + 1.0))
+        first, second = _log((m + 1.0) / (ratio * above)), _log(above / above_left)
+        third = _log(ratio * above_left / rounded(k + 1.0))
         if kind == F64:
-            total = fma(count + 1.0, second, (m + 0.5) * first)
+            total = fma(tried, second, (m + 0.5) * first)
         else:
-            total = fma(wide(m) + 0.5, wide(first), wide((count + 1.0) * second))
+            total = fma(wide(m) + 0.5, wide(first), wide(tried * second))
         total = fma(wide(k) + 0.5, wide(third), total)
         total = total + wide(_stirling_tail(b, m)) + wide(_stirling_tail(b, count - m))
-        total = total - wide(_stirling_tail(b, k)) - wide(_stirling_tail(b, count - k))
+        total = total - wide(_stirling_tail(b, k)) - wide(_stirling_tail(b, left_over))
         b.set(result, k)
         b.set(going, ~(possible & (quick | (left <= narrow(total)))))
     return b.get(result)
 
 
 def _binomial(b: KernelBuilder, stream: Stream, count: Node, p: Node, dtype: np.dtype) -> Node:
+    def rounded(x: Node) -> Node:
+        return cast(cast(x, dtype), F32) if dtype in NARROW else x
+
     swapped = p > 0.5
-    q = select(swapped, cast(constant(1.0, F64) - cast(p, F64), p.dtype), p)
+    q = select(swapped, rounded(cast(constant(1.0, F64) - cast(p, F64), p.dtype)), p)
     result = b.local(_number(0.0, count))
     plain = (count > 0.0) & (p > 0.0) & (p < 1.0)
-    large = count * q >= 10.0
+    large = rounded(count * q) >= 10.0
     with b.when(plain & large):
-        b.set(result, _rejection(b, stream, count, q))
+        b.set(result, _rejection(b, stream, count, q, rounded))
     with b.when(plain & ~large):
-        b.set(result, _inversion(b, stream, count, q))
+        b.set(result, _inversion(b, stream, count, q, rounded))
     drawn = b.get(result)
-    drawn = select(swapped, count - drawn, drawn)
+    drawn = select(swapped, rounded(count - drawn), drawn)
     whole = select(apply("not", p < 1.0) & apply("eq", p, p), count, drawn)
     unknown = apply("ne", p, p)
     empty = (count <= 0.0) | (p <= 0.0)

@@ -12,7 +12,7 @@ from llvmlite import ir
 from ...llvm.lowering import constant, intrinsic, lower_node, memory_type, value_type
 from ...scalar.scalar_ir import BOOL, DEVICE_ONLY, Node
 from .. import fragments
-from ..cuda_math.table import GENERIC, function_of
+from ..cuda_math.table import function_of
 from ..kernel_ir import BLOCK_X, THREAD, WARP, Kernel
 from ..scopes import value_in
 from ..statements import (
@@ -111,7 +111,7 @@ class _Function:
         if node.op in DEVICE_ONLY:
             name = _APPROXIMATIONS[node.op, node.dtype.itemsize]
             return intrinsic(self.builder, f"nvvm.{name}", operands[0].type, operands, [])
-        function = None if node.const == GENERIC else function_of(node.op, node.dtype)
+        function = function_of(node.op, node.dtype)
         if function is not None:
             return self._value(function(*node.args))
         return lower_node(self.builder, node, operands)
