@@ -20,7 +20,7 @@ from ...backends.written_settings import observe_writes
 from ...devices import memory_format
 from ...dtypes import BFLOAT16
 from ...dtypes import dtype as dtype_type
-from ...engine.grad_mode import grad_mode
+from ...engine.grad_mode import grad_mode, inference
 from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
 from ...ops.declare import VIEW, Op
 from ..dispatch.array_kernels import kernel_of
@@ -29,7 +29,7 @@ from ..fastpath.known_views import array_maker, view_launch, view_of
 from ..fastpath.recorded_calls import Filled, RecordedCall
 from ..overriding import entry_points
 from ..parameter import Parameter
-from ..tensor import Tensor, wrap
+from ..tensor import INFERENCE, Tensor, wrap
 from . import operator_programs, products
 from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device, rules
 from .execution import below_autograd
@@ -70,8 +70,9 @@ class CallTable:
     def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call; NotImplemented where the function itself has to run."""
         if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
-                inference_used[0] or determinism[0] or entry_points.innermost[0] is not None):
+                determinism[0] or entry_points.innermost[0] is not None):
             return NotImplemented  # something else than the device is in use
+        inferring = inference_used[0] and inference.get()
         parts: list[Any] = []
         tensors: list[Any] = []
         arrays: list[Any] = []
@@ -116,6 +117,10 @@ class CallTable:
             return NotImplemented
         if known.__class__ is RecordedCall:
             result = known(tensors, arrays)
+            if inferring and result is not None:
+                for x in result if isinstance(result, tuple) else (result,):
+                    if x._base is None:
+                        x._inference, x._counter = True, INFERENCE
             return NotImplemented if result is None else result
         if known.__class__ is FunctionType:  # one launch, and nothing is recorded
             array = known(*arrays)
@@ -126,13 +131,18 @@ class CallTable:
             result._requires_grad = False
             result._output_nr = 0
             result._node = result._grad = result._counter = result._base = result._accumulator = None
+            if inferring:
+                result._inference, result._counter = True, INFERENCE
             return result
         if known.__class__ is InPlace:
             x = tensors[0]
             if bit > 4 and _shares_memory(arrays):
                 return NotImplemented
-            if x._requires_grad or x._inference or known.launch(*[arrays[i] for i in known.slots]) is None:
+            if x._requires_grad or (x._inference and not inferring) or known.launch(
+                    *[arrays[i] for i in known.slots]) is None:
                 return NotImplemented
+            if x._inference:
+                return x
             counter = x._counter
             if counter is None:
                 x._counter = [1]
@@ -142,7 +152,7 @@ class CallTable:
         if known.__class__ is View:
             source = tensors[0]
             if source._view_steps is not None or source._inference:
-                return NotImplemented
+                return NotImplemented if source._view_steps is not None else known.of_inference(arrays[0])
             a = arrays[0]
             if known.several is None:
                 return view_of(source, known.makers[0](a), False)
@@ -193,6 +203,13 @@ class View(NamedTuple):
     several: Any
     multi: bool
 
+    def of_inference(self, array: DeviceArray) -> Any:
+        """The views of an inference tensor, which are inference tensors without a base."""
+        made: list[Any] = [wrap(make(array)) for make in self.makers]
+        for each in made:
+            each._inference, each._counter = True, INFERENCE
+        return made[0] if self.several is None else self.several(made)
+
 
 def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> RecordedCall | View | None:
     """The recorded call of what was observed; None where an operator has no launch of its own."""
@@ -205,6 +222,14 @@ def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> Recorde
         return _views(seen, arrays[0]) if len(arrays) == 1 and not any(seen.templates) else None
     if seen.several is None and any(op.n_outputs != 1 for op, _, _ in seen.steps):
         return None
+    if seen.several is not None and seen.views[0] is not None:
+        (op, _, params), = seen.steps
+        with below_autograd():
+            makers = [array_maker(arrays[0], each) for each in kernel_of(op)(arrays[0], **params)]
+        if None in makers:
+            return None
+        return RecordedCall([(lambda array: tuple([make(array) for make in makers]), (0,))], seen.views, seen.templates,
+                            seen.last, seen.several, len(arrays))
     for (op, sources, params), template in zip(seen.steps, seen.templates, strict=True):
         operands = [x if slot < 0 else values[slot] for slot, x in sources]
         try:
@@ -353,9 +378,10 @@ def _with_own_memory(operands: Sequence[Any], device: int, runtime: Any) -> list
         if each.__class__ is DeviceArray:
             first = found.setdefault(id(each.memory), each)
             if first is not each:
-                copied = runtime.empty(device, each.shape, each.dtype, each.strides)
-                runtime.copy_between(copied, each)
-                each = copied
+                once = each[tuple([slice(1) if not stride else slice(None) for stride in each.strides])]
+                copied = runtime.empty(device, once.shape, each.dtype, once.strides)
+                runtime.copy_between(copied, once)
+                each = np.broadcast_to(copied, each.shape, subok=True)  # strides of 0 as they were
         own.append(each)
     return own
 

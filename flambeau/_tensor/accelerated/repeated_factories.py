@@ -8,11 +8,12 @@ from typing import Any
 from ... import devices, dtypes
 from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ...engine.grad_mode import inference
 from ...modes import active_transforms, determinism, dispatch_in_use, filled_memory, inference_used, special
 from ...ops.declare import REGISTRY
 from ..overriding import entry_points
 from ..parameter import Parameter
-from ..tensor import Tensor, wrap
+from ..tensor import INFERENCE, Tensor, wrap
 from . import operator_programs
 from .calls import called_on_device
 from .execution import below_autograd
@@ -46,8 +47,9 @@ class FactoryTable:
     def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The tensor of a call; NotImplemented where the factory itself has to run."""
         if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
-                inference_used[0] or determinism[0] or filled_memory[0] or entry_points.innermost[0] is not None):
+                determinism[0] or filled_memory[0] or entry_points.innermost[0] is not None):
             return NotImplemented
+        inferring = inference_used[0] and inference.get()
         parts: list[Any] = []
         for x in args:
             if x.__class__ in _TENSORS:
@@ -69,6 +71,8 @@ class FactoryTable:
             result._requires_grad = known[1]
             result._output_nr = 0
             result._node = result._grad = result._counter = result._base = result._accumulator = None
+            if inferring:
+                result._inference, result._counter = True, INFERENCE
             return result
         if known is None:
             if len(self._known) >= _LAYOUTS:

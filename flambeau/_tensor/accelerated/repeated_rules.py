@@ -15,7 +15,7 @@ import numpy as np
 from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ...dtypes import BFLOAT16
-from ...engine.grad_mode import grad_mode
+from ...engine.grad_mode import grad_mode, inference
 from ...engine.saved.saved_tensors import Packed
 from ...errstate import run_in_quiet
 from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
@@ -79,7 +79,7 @@ class RuleTable:
             run_itself: runs it.
         """
         if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
-                inference_used[0] or determinism[0] or entry_points.innermost[0] is not None or grad_mode.get()
+                (inference_used[0] and inference.get()) or determinism[0] or entry_points.innermost[0] is not None or grad_mode.get()
                 or node.extra is not None):
             return run_itself()
         plan = node.plan

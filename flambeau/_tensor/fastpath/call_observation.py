@@ -124,8 +124,12 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any, views_too: bo
         last = op is found[-1][0] and len(found) == 1
         if views_too and last and op.kind == VIEW and isinstance(result, tuple) and inputs[0] is tensors[0] and (
                 list(map(id, result)) == list(map(id, outs)) and all(x._base is not None for x in outs)):
-            return _Call([(op, ((0, None),), params)], [(0, True)], [None if outs[0]._node is None else outs[0]._node],
-                         -1, [x._array for x in tensors], result.__class__)
+            try:
+                template = None if outs[0]._node is None else NodeTemplate(op, inputs, outs, slots)
+            except (Unlike, KeyError):
+                return None
+            return _Call([(op, ((0, None),), params)], [(0, True)], [template], -1 if template is None else len(tensors),
+                         [x._array for x in tensors], result.__class__)
         if op.kind == COMPOSITE or (op.n_outputs != 1 and not last) or op.tensor_list or (
                 not all(map(_is_plain, params.values()))):
             return None
@@ -156,9 +160,10 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any, views_too: bo
     root = slot
     while root >= len(tensors) and (view := views[root - len(tensors)]) is not None:
         root = view[0]
-    if views_too and 0 <= root < len(tensors) <= slot and not any(templates) and all(
-            view is not None and not view[1] for view in views):  # a view of a view of an argument
-        return _Call(steps, views, templates, -1, arrays, result)
+    if views_too and 0 <= root < len(tensors) <= slot and all(view is not None and not view[1] for view in views):
+        if any(templates):
+            return _Call(steps, views, templates, slot, arrays, None)
+        return _Call(steps, views, templates, -1, arrays, result)  # a view of a view of an argument
     if root < len(tensors) or slot != len(tensors) + len(steps) - 1:  # an argument, or a view of one
         return None
     return _Call(steps, views, templates, slot, arrays, None)

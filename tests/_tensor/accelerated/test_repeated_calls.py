@@ -173,6 +173,25 @@ def test_streams_and_devices():
         assert y.tolist() == [3] * 4
 
 
+def test_inference_mode():
+    x = torch.rand(4, 6, device="cuda")
+    here = x.cpu()
+    for _ in range(4):
+        with torch.inference_mode():
+            made = [x.exp(), x.t(), x.exp().view(3, 8), torch.zeros(3, device="cuda"), torch.softmax(x, 1),
+                    *x.exp().split(2), x.exp().mul_(2), torch.nn.functional.layer_norm(x, (6,)), x.max(1)[0]]
+            expected = [here.exp(), here.t(), here.exp().view(3, 8), torch.zeros(3), torch.softmax(here, 1),
+                        *here.exp().split(2), here.exp().mul_(2), torch.nn.functional.layer_norm(here, (6,)),
+                        here.max(1)[0]]
+        for a, b in zip(made, expected, strict=True):
+            assert (a.is_inference(), a._base is None) == (b.is_inference(), b._base is None)
+            torch.testing.assert_close(a.cpu(), b)
+        w = torch.rand(4, 6, device="cuda", requires_grad=True)
+        with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+            w * made[0]
+        (w + made[0]).sum().backward()
+
+
 def test_modes_take_the_functions_themselves():
     x = torch.ones(4, device="cuda")
     for _ in range(3):
@@ -182,3 +201,22 @@ def test_modes_take_the_functions_themselves():
     value, tangent = torch.func.jvp(torch.exp, (x,), (x,))
     torch.testing.assert_close(value, tangent)
     assert torch.func.vmap(torch.exp)(torch.ones(2, 4, device="cuda")).shape == (2, 4)
+
+
+def test_views_are_recorded():
+    x = torch.arange(24., device="cuda").view(2, 3, 4).requires_grad_()
+    here = x.detach().cpu().requires_grad_()
+    for _ in range(4):
+        for view in (lambda a: a.view(6, 4), lambda a: a.transpose(0, 1), lambda a: a[1, 2], lambda a: a.split(2, 2)[1],
+                     lambda a: a.unbind(1)[2], lambda a: a[:, 1:].reshape(2, 8), lambda a: a.expand(2, 2, 3, 4)[1]):
+            y, expected = view(x), view(here)
+            assert y.grad_fn.name() == expected.grad_fn.name()
+            assert (y.output_nr, y._is_view()) == (expected.output_nr, expected._is_view())
+            g, = torch.autograd.grad((y * y).sum(), x)
+            torch.testing.assert_close(g.cpu(), torch.autograd.grad((expected * expected).sum(), here)[0])
+        base, base_here = x * 1, here * 1
+        base.view(6, 4)[1].mul_(3)
+        base_here.view(6, 4)[1].mul_(3)
+        assert base.grad_fn.name() == base_here.grad_fn.name()
+        torch.testing.assert_close(base.detach().cpu(), base_here.detach())
+    assert repeated_calls.RecordedCall in known(torch.Tensor.view, "torch.Tensor.view")
