@@ -26,7 +26,7 @@ from ...ir.graph.inputs import input_for_array, memory_order, view_as_array
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...ir.lowering.namespace import lower_operator
-from ...ops.declare import VIEW, Op
+from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ..dispatch.promotion import promoted_operands, round_params, round_scalar, scalar_operand
 from ..overriding.dispatch import no_dispatch
 from ..shape.inference import Metadata, _unchecked, _unit, infer
@@ -210,8 +210,13 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
     metas, lists = _metadata(op, inputs, params)
     if metas is not None and op.name in convolutions.OPERATORS:
         metas = convolutions.in_memory_format(metas, inputs)
-    values, numbers, narrow = _operands(op, inputs, params, graph, views, len(arrays))
     given = {name: _lowered_param(value, views) for name, value in params.items()}
+    order = _elementwise_order(op, metas, target, given)
+    if order is not None:
+        shape = target.shape if target is not None else metas[0].shape  # type: ignore[index]
+        views = {key: graph.permute(graph.expand(view, shape), order) if view.shape else view
+                 for key, view in views.items()}
+    values, numbers, narrow = _operands(op, inputs, params, graph, views, len(arrays))
     filled: dict[str, list[Any]] = {name: list(given[name]) for name in lists}
     if narrow is not None and op.promoting_params:
         given = round_params(op, given, narrow)
@@ -219,7 +224,8 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
     if narrow is not None:
         results = [graph.cast(v, narrow) if v.dtype == np.float32 else v for v in results]
     if target is not None:
-        return _written(graph, results[0], leaves, target, arrays, numbers, device, op, namespace.effects)
+        return _written(graph, results[0], leaves, target, arrays, numbers, device, op, namespace.effects,
+                        order is not None)
     if metas is None:
         if op.kind == VIEW:
             raise Unsupported(f"a copy by the view operator {op.name}")
@@ -228,7 +234,7 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
         raise Unsupported(f"{len(results)} results instead of {len(metas)}")
     targets, laid_out = [], []
     for value, meta in zip(results, metas, strict=True):
-        one, result = _laid_out(graph, value, meta)
+        one, result = _laid_out(graph, value, meta, order)
         targets.append(one)
         laid_out.append(result)
     saved: list[tuple[str, _Result]] = []
@@ -241,6 +247,23 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
         convolutions=convolution_library(current_runtime(), device)))
     return OperatorProgram(LoadedProgram(program, current_runtime(), device, op.name), list(program.plan.inputs),
                            numbers, laid_out, saved)
+
+
+def _elementwise_order(op: Op, metas: list[Metadata] | None, target: DeviceArray | None, given: dict[str, Any]
+                       ) -> list[int] | None:
+    """The order of dimensions in memory in which an elementwise operator is computed; None for that of the results."""
+    if op.kind != ELEMENTWISE or any(isinstance(each, (Value, list)) for each in given.values()):
+        return None
+    if target is not None:
+        stand_in: np.ndarray = target
+    else:
+        if not metas or metas[0].strides is None or any(each[::2] != metas[0][::2] for each in metas):
+            return None
+        size = metas[0].dtype.itemsize
+        stand_in = np.lib.stride_tricks.as_strided(np.empty(1, metas[0].dtype), metas[0].shape,
+                                                   [s * size for s in metas[0].strides])
+    order = memory_order(stand_in)
+    return None if order is None or order == sorted(order) else order
 
 
 def _computes(dtype: np.dtype) -> bool:
@@ -305,10 +328,18 @@ def _lowered_param(value: Any, views: dict[int, Value]) -> Any:
     return value
 
 
-def _laid_out(graph: InterleavedGraph, value: Value, meta: Metadata) -> tuple[Target, _Result]:
-    """The target of a result: the elements in the order that they have in memory."""
+def _laid_out(graph: InterleavedGraph, value: Value, meta: Metadata, computed: list[int] | None = None
+              ) -> tuple[Target, _Result]:
+    """The target of a result: the elements in the order that they have in memory.
+
+    Args:
+        computed: the order of dimensions that the value has already.
+    """
     if value.dtype != meta.dtype:
         value = graph.cast(value, meta.dtype)
+    if computed is not None:
+        back = [computed.index(d) for d in range(len(computed))]
+        value = graph.permute(value, back)
     if value.shape != meta.shape:
         raise Unsupported(f"a result of shape {value.shape} instead of {meta.shape}")
     size = meta.dtype.itemsize
@@ -334,8 +365,12 @@ def _in_memory(graph: InterleavedGraph, value: Value) -> Value:
 
 
 def _written(graph: InterleavedGraph, value: Value, leaves: list[Value], target: DeviceArray, arrays: list[Any],
-             numbers: list[Any], device: int, op: Op, effects: Sequence[Value]) -> OperatorProgram:
-    """The program that writes a result over the first input."""
+             numbers: list[Any], device: int, op: Op, effects: Sequence[Value], ordered: bool) -> OperatorProgram:
+    """The program that writes a result over the first input.
+
+    Args:
+        ordered: whether the value's dimensions have the order of the target's memory already.
+    """
     order = memory_order(target)
     number = next(i for i, each in enumerate(arrays) if each is target)
     if order is None or any(each is not target and each.__class__ is DeviceArray and each.memory is target.memory
@@ -343,6 +378,8 @@ def _written(graph: InterleavedGraph, value: Value, leaves: list[Value], target:
         raise Unsupported("a target with gaps, or one that shares memory with an operand")
     if value.dtype != target.dtype:
         value = graph.cast(value, target.dtype)
+    if ordered:
+        value = graph.permute(value, [order.index(d) for d in range(len(order))])
     if value.shape != target.shape:
         value = graph.expand(value, target.shape)
     leaf = leaves[number] if target.dtype.kind != "c" else graph.memory_of(leaves[number])
