@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
+from ...dtypes import NARROW
 from ...runtime.symbolic_integers import typical
 from ..graph import view_algebra as algebra
-from ..graph.value import BACKWARD, ELEMENTWISE, Graph, Value, reachable
+from ..graph.value import BACKWARD, ELEMENTWISE, FLOAT32, Graph, Value, reachable
 from ..kernels.families import CPU, KernelFamilies
 from .dependency_order import DependencyOrder
 from .intervals import (
@@ -115,6 +116,7 @@ class Fusion:
         groups: in topological order.
         of: the group of each value.
         stored: the values that are written to memory.
+        widened: by value that is widened by the kernels that read it, the narrow value that is stored instead.
         kernels_before_conditions: the number of leading groups that `first` needs.
     """
 
@@ -137,6 +139,9 @@ class Fusion:
             else:
                 self._assign_group(value)
         self._fuse_epilogues()
+        self.widened: dict[Value, Value] = {}
+        if families.reads_narrow:
+            self._read_narrow()
         self.groups = self._topological_order()
         self.stored = self._stored_values()
 
@@ -405,6 +410,47 @@ class Fusion:
         """The number of arrays of the contraction's size that an epilogue would read and write."""
         read = sum(base is not contraction and base.size == contraction.size for base in reads)
         return read + sum(self._must_be_stored(member, group) for member in (contraction, *members))
+
+    # ----- narrow values -----
+
+    def _read_narrow(self) -> None:
+        """Let kernels read narrow floats instead of what another kernel has widened them to."""
+        for value in [v for v in self.of if v.op == "cast" and v.dtype == FLOAT32 and v.args[0].dtype in NARROW]:
+            group, source = self.of[value], value.args[0].base
+            readers = [each for each in self.readers.get(value, ()) if each.alive and each is not group]
+            if value in self._output_set or source.op == "constant" or not readers or not shows_whole_base(
+                    value.args[0]) or any(self._reads_as_stored(each, value) for each in readers):
+                continue
+            self.widened[value] = source
+            for each in readers:
+                self.readers[value].remove(each)
+                self._replace_read(each, value, source)
+            if not any(arg.base is value for member in group.members for arg in member.args):
+                self._drop(group, value)
+
+    def _reads_as_stored(self, group: FusionGroup, value: Value) -> bool:
+        """Whether a group reads a value otherwise than element by element."""
+        return group.is_opaque or group.size == 1 or (
+            group.contraction is not None and any(arg.base is value for arg in group.contraction.args))
+
+    def _replace_read(self, group: FusionGroup, value: Value, source: Value) -> None:
+        group.reads.discard(value)
+        group.reads.add(source)
+        known = self.readers.setdefault(source, [])
+        if group not in known:
+            known.append(group)
+        if source in self.of:
+            self.order.add_predecessors(group.number, [self.of[source].number])
+
+    def _drop(self, group: FusionGroup, value: Value) -> None:
+        """Remove a member that nothing needs any more, and its group if it was the last."""
+        group.members.remove(value)
+        del self.of[value]
+        needed = {self.widened.get(arg.base, arg.base) for member in group.members for arg in member.args}
+        for base in [each for each in group.reads if each not in needed]:
+            group.reads.discard(base)
+            self.readers[base].remove(group)
+        group.alive = bool(group.members)
 
     # ----- the result -----
 

@@ -93,6 +93,7 @@ class GpuFamilies(KernelFamilies):
         convolutions: the library of convolutions; None: there is none.
     """
 
+    reads_narrow: ClassVar[bool] = True
     elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)

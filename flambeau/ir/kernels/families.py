@@ -21,6 +21,8 @@ from ..graph.value import Value
 class KernelFamilies:
     """The families of the CPU's kernels; other devices override all of them."""
 
+    #: whether kernels that read a widened value read the narrow one and widen it, so that only that is stored
+    reads_narrow: ClassVar[bool] = False
     #: fused expressions: expressions, outputs, inputs
     elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     #: reductions over the same axes: pairs of operation and expression, outputs, inputs, axes

@@ -151,11 +151,13 @@ class GroupExpressions:
     def variable(self, arg: Value, member: Value) -> int:
         """The variable of an argument, adding the input if it is new."""
         strides = self.strides(arg, member)
-        key = (arg.base, strides, arg.offset)
+        narrow = self.fusion.widened.get(arg.base)
+        base, like = (arg.base, arg) if narrow is None else (narrow, narrow)
+        key = (base, strides, arg.offset)
         index = self._index.get(key)
         if index is None:
             index = self._index[key] = len(self.inputs)
-            self.inputs.append((spec_of(arg, self.space, strides), (arg.base, arg.offset * arg.dtype.itemsize)))
+            self.inputs.append((spec_of(like, self.space, strides), (base, arg.offset * like.dtype.itemsize)))
         return index
 
     def node(self, value: Value) -> Node:
@@ -200,6 +202,9 @@ class GroupExpressions:
         if constant is not None:
             return constant
         shift = 1 if self.group.contraction is not None else 0
+        base = self.fusion.widened.get(arg.base)
+        if base is not None:
+            return scalar_ir.cast(scalar_ir.variable(self.variable(arg, member) + shift, base.dtype), arg.dtype)
         return scalar_ir.variable(self.variable(arg, member) + shift, arg.dtype)
 
 
