@@ -11,6 +11,7 @@ from ... import dtypes
 from ...backends import cuda_settings
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
+from ...backends.cuda_devices.cublaslt import adds_bias
 from ...backends.cuda_devices.runtime import Place, Product
 from ...ops.declare import Op
 from ..tensor import Tensor
@@ -62,19 +63,30 @@ def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int) -> A
     runtime = current_runtime()
     result = runtime.empty(device, shape, a.dtype)
     alpha, beta = params.get("alpha", 1), params.get("beta", 1) if first else 0
+    m, n = shape[-2:]
+    if first and len(shape) == 2 and alpha == beta == 1 and _is_vector(tensors[0], n) and adds_bias(
+            a.dtype, m, n, a.shape[-1]):
+        _multiply(a, b, result, 1, 0, tensors[0])
+        return [result]
     if beta:
         runtime.copy_between(result, np.broadcast_to(tensors[0], shape, subok=True))
     _multiply(a, b, result, alpha, beta)
     return [result]
 
 
-def _multiply(a: Any, b: Any, c: DeviceArray, alpha: complex, beta: complex) -> None:
+def _is_vector(bias: np.ndarray, n: int) -> bool:
+    """Whether what is added is a row of n contiguous elements."""
+    return bias.shape == (n,) and (n == 1 or bias.strides[0] == bias.itemsize)
+
+
+def _multiply(a: Any, b: Any, c: DeviceArray, alpha: complex, beta: complex, bias: Any = None) -> None:
     runtime = current_runtime()
     x, y, z = _matrices(a), _matrices(b), _matrices(c)
     runtime.multiply(Product(
         _place(x), _place(y), _place(z), a.dtype, a.shape[-2], b.shape[-1],
         a.shape[-1], (x.transposed, y.transposed), (x.row, y.row, z.row), (x.step, y.step, z.step),
-        a.shape[0] if a.ndim == 3 else 1, alpha, beta, bool(cuda_settings.NAMES["matmul"].allow_tf32)))
+        a.shape[0] if a.ndim == 3 else 1, alpha, beta, bool(cuda_settings.NAMES["matmul"].allow_tf32),
+        bias=None if bias is None else (bias.memory, bias.byte_offset)))
 
 
 def _place(matrices: _Matrices) -> Place:

@@ -193,11 +193,6 @@ class Products:
         weakref.finalize(handle, idle.append, value).atexit = False
         return handle
 
-    def workspace(self, device: int) -> DeviceMemory:
-        """The memory that products on the current stream of a device may use."""
-        stream = self._runtime.current_stream(device)
-        return self._workspace(device, stream, self._runtime.captured.get(stream))
-
     def _workspace(self, device: int, stream: int, captured: Any) -> DeviceMemory:
         """The memory that products of a stream use one after the other; of graphs, those that share a pool."""
         runtime = self._runtime

@@ -1,16 +1,24 @@
-"""Matrix products with a bias on GPUs by cuBLASLt, which adds it before the result is rounded and written."""
+"""Matrix products with a bias on GPUs by cuBLASLt, which adds it before the result is rounded and written.
+
+The address of the bias is part of the description of a product, so each product sets it. Algorithms need no workspace.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...codegen.gpu.launches import VECTOR
 from ...dtypes import BFLOAT16
+from ...runtime import compilation
 from . import libraries
-from .cublas import STATUS, TF32, TYPES, Products
+from .cublas import STATUS, TF32, TYPES
+from .launch_stub import STREAM, Word
 from .runtime import Product
 
 _INT, _WIDE, _POINTER, _ADDRESS, _SIZE = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t
@@ -45,13 +53,40 @@ class _Heuristic(ctypes.Structure):
 class _Plan:
     """How a product is computed: its description, the layouts of its matrices, and the algorithm."""
 
-    __slots__ = ("a", "algorithm", "b", "bias", "c", "description", "one", "workspace", "zero")
+    __slots__ = ("a", "algorithm", "b", "bias", "c", "description")
 
     def __init__(self, description: int, layouts: list[int], heuristic: _Heuristic) -> None:
         self.description, (self.a, self.b, self.c) = description, layouts
-        self.algorithm, self.workspace = heuristic.algorithm, heuristic.workspace
+        self.algorithm = heuristic.algorithm
         self.bias = ctypes.c_uint64()  # from which cuBLASLt reads the address of the bias
-        self.one, self.zero = ctypes.c_float(1), ctypes.c_float(0)
+
+
+#: alpha and beta
+_ONE, _ZERO = ctypes.c_float(1), ctypes.c_float(0)
+#: the fewest elements of a result for each element of a row of the first factor: fewer want the algorithms of cuBLAS
+#: that divide the sums, which need a workspace
+_RATIO = 256
+
+
+def adds_bias(dtype: np.dtype, m: int, n: int, k: int) -> bool:
+    """Whether `BiasedProducts` is for a product of matrices of m x k and k x n elements.
+
+    >>> adds_bias(np.dtype(np.float32), 1024, 1024, 1024), adds_bias(np.dtype(np.float64), 1024, 1024, 1024)
+    (True, False)
+    """
+    return dtype in DTYPES and m * n >= _RATIO * k > 0
+
+
+@cache
+def _store() -> int:
+    """The address of a C function that writes 64 bits, of a description for example, and returns 0."""
+    source = """
+define i32 @store_word(ptr %to, i64 %value) {
+  store i64 %value, ptr %to
+  ret i32 0
+}
+"""
+    return int(compilation.load(source, ("store_word",), lambda: source).address("store_word"))
 
 
 class BiasedProducts:
@@ -59,11 +94,10 @@ class BiasedProducts:
 
     Args:
         runtime: the `CupyRuntime`.
-        products: cuBLAS, whose workspaces serve here, too.
     """
 
-    def __init__(self, runtime: Any, products: Products) -> None:
-        self._runtime, self._products = runtime, products
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
         self._functions: Any = None
         self._lock = threading.Lock()
         self._handles: dict[int, int] = {}  # by device
@@ -80,21 +114,45 @@ class BiasedProducts:
         assert product.batch == 1
         device = product.c[0].device.index
         a, b, c, bias = (self._runtime.address_of(each) for each in (product.a, product.b, product.c, product.bias))
-        workspace = self._products.workspace(device)
-        key = (device, product.dtype, product.out, product.m, product.n, product.k, product.transposed, product.rows,
-               product.tf32, *(each & -each & 255 for each in (a, b, c)))
         stream = self._runtime.stream_address(device, self._runtime.current_stream(device))
+        recording = self._runtime.current.recording
         with self._lock:
-            plan = self._plans.get(key)
-            if plan is None:
-                plan = self._plans[key] = self._planned(product, device, (b, a, c), workspace.nbytes)
+            plan = self._plan(product, device, (b, a, c), False)
             plan.bias.value = bias
             self._call("cublasLtMatmulDescSetAttribute", plan.description, _BIAS_POINTER, ctypes.byref(plan.bias), 8)
-            self._call("cublasLtMatmul", self._handles[device], plan.description, ctypes.byref(plan.one), b, plan.a, a,
-                       plan.b, ctypes.byref(plan.zero), c, plan.c, c, plan.c, plan.algorithm,
-                       self._runtime.address_of((workspace, 0)), plan.workspace, stream)
+            self._call("cublasLtMatmul", self._handles[device], plan.description, ctypes.byref(_ONE), b, plan.a, a,
+                       plan.b, ctypes.byref(_ZERO), c, plan.c, c, plan.c, plan.algorithm, 0, 0, stream)
+            if recording is not None:
+                self._record(recording, product, self._plan(product, device, (b, a, c), True))
 
-    def _planned(self, product: Product, device: int, addresses: tuple[int, int, int], workspace: int) -> _Plan:
+    def _record(self, recording: Any, product: Product, plan: _Plan) -> None:
+        """Note the calls of a product; they are repeated without this lock, under the interpreter's."""
+        assert product.bias is not None
+        at = ctypes.addressof(plan.bias)
+        recording.call(_store(), [at, product.bias])
+        recording.call(libraries.address(self._functions, "cublasLtMatmulDescSetAttribute"), [
+            plan.description, _BIAS_POINTER, at, 8])
+        recording.call(libraries.address(self._functions, "cublasLtMatmul"), [
+            self._handles[product.c[0].device.index], plan.description, ctypes.addressof(_ONE), product.b, plan.a,
+            product.a, plan.b, ctypes.addressof(_ZERO), product.c, plan.c, product.c, plan.c,
+            ctypes.addressof(plan.algorithm), 0, 0, Word(STREAM)])
+
+    def _plan(self, product: Product, device: int, addresses: tuple[int, int, int], recorded: bool) -> _Plan:
+        """The plan of products like this one: another for recordings, which set its bias at any time.
+
+        Args:
+            addresses: of the matrices; a recording serves others that are aligned as well, to 16 bytes at most.
+        """
+        most = VECTOR if recorded else 256
+        alignments = [min(address & -address, most) or most for address in addresses]
+        key = (device, product.dtype, product.out, product.m, product.n, product.k, product.transposed, product.rows,
+               product.tf32, recorded, *alignments)
+        found = self._plans.get(key)
+        if found is None:
+            found = self._plans[key] = self._planned(product, device, alignments)
+        return found
+
+    def _planned(self, product: Product, device: int, alignments: Sequence[int]) -> _Plan:
         """The plan of a product: of the transposed one, since cuBLASLt has matrices column by column."""
         if self._functions is None:
             self._functions = libraries.functions(self._runtime.library("cublasLt"), PROTOTYPES)
@@ -113,10 +171,9 @@ class BiasedProducts:
         layouts = [self._made("cublasLtMatrixLayoutCreate", each, *shape, distance) for each, shape, distance in zip(
             (kind, kind, result), shapes, distances, strict=True)]
         preference = self._made("cublasLtMatmulPreferenceCreate")
-        self._set("cublasLtMatmulPreferenceSetAttribute", preference, _MOST_WORKSPACE, ctypes.c_uint64(workspace))
-        for attribute, address in zip(_ALIGNMENTS, (*addresses, addresses[2]), strict=True):
-            self._set("cublasLtMatmulPreferenceSetAttribute", preference, attribute,
-                      ctypes.c_uint32(min(address & -address, 256) or 256))
+        self._set("cublasLtMatmulPreferenceSetAttribute", preference, _MOST_WORKSPACE, ctypes.c_uint64(0))
+        for attribute, bytes_ in zip(_ALIGNMENTS, (*alignments, alignments[2]), strict=True):
+            self._set("cublasLtMatmulPreferenceSetAttribute", preference, attribute, ctypes.c_uint32(bytes_))
         found, count = _Heuristic(), ctypes.c_int()
         self._call("cublasLtMatmulAlgoGetHeuristic", self._handles[device], description, *layouts, layouts[2],
                    preference, 1, ctypes.byref(found), ctypes.byref(count))
@@ -139,4 +196,4 @@ class BiasedProducts:
             raise RuntimeError(f"CUDA error: {STATUS.get(status, 'unknown error')} when calling `{name}`")
 
 
-__all__ = ["DTYPES", "PROTOTYPES", "BiasedProducts"]
+__all__ = ["DTYPES", "PROTOTYPES", "BiasedProducts", "adds_bias"]

@@ -108,7 +108,7 @@ class CupyRuntime(Runtime):
         for each in self.allocators:
             each.is_shared = True
         self._products = Products(self)
-        self._biased_products = BiasedProducts(self, self._products)
+        self._biased_products = BiasedProducts(self)
         self._addresses: dict[str, int] = {}
         self._contexts: dict[int, int] = {}
         self.captured: dict[int, Capture] = {}  # by stream, the graph that it is captured for
@@ -433,8 +433,6 @@ class CupyRuntime(Runtime):
     def multiply(self, product: Product) -> None:
         """Start matrix products on the current stream, by cuBLAS, or with a bias by cuBLASLt; within `launch`."""
         if product.bias is not None:
-            if self.current.recording is not None:
-                self.current.recording.refuse()
             self._biased_products.multiply(product)
             return
         self._products.multiply(product)

@@ -196,7 +196,9 @@ class _Layout:
 
 
 def _wants_alignment(step: tuple[Any, ...]) -> bool:
-    return step[0] == "kernel" and all((memory.address + offset) % VECTOR == 0 for memory, offset in step[3])
+    places = step[3] if step[0] == "kernel" else [each for each in step[2] if each.__class__ is tuple] if (
+        step[0] == "call") else []
+    return bool(places) and all((memory.address + offset) % VECTOR == 0 for memory, offset in places)
 
 
 def _launcher(runtime: Any, device: int, stub: LaunchStub, sizes: Sequence[int], layout: _Layout, products: bool

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...backends.cuda_devices.cublaslt import adds_bias
 from ...codegen.gpu import elementwise
 from ...codegen.gpu.kernel_ir import substitute
 from ...codegen.gpu.launches import Argument, DeviceLaunch
@@ -17,10 +18,6 @@ from ...runtime.launch import Spec
 
 #: the smallest K from which a product and its epilogue are two kernels: the sums pass through memory
 _DEEP = 128
-#: the fewest elements of a product that the library adds a bias to: others are launched faster without (`launch_stub`)
-_MANY = 1 << 18
-#: dtypes of factors whose product the library may add a bias to
-_WITH_BIAS = (*NARROW, np.dtype(np.float32))
 
 
 class ProductLaunch(NamedTuple):
@@ -69,7 +66,7 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
         not nodes or nodes[0].op == "input" or (
             nodes[0].op == "cast" and nodes[0].args[0].op == "input" and nodes[0].args[0].dtype == sums))
     bias, wide = None, sums
-    if not plain and (found := _biased(nodes, outputs[0], a.dtype, extras)) is not None:
+    if not plain and (found := _biased(nodes, outputs[0], a, extras)) is not None:
         bias, nodes, wide = found
         plain = count == 1 and nodes[0].op == "input" and outputs[0].dtype == wide
     if not plain and (a.shape[-1] < _DEEP or not nodes):
@@ -95,19 +92,20 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
     return made
 
 
-def _biased(nodes: Sequence[Node], output: Spec, dtype: np.dtype, extras: Sequence[Spec]
+def _biased(nodes: Sequence[Node], output: Spec, a: Spec, extras: Sequence[Spec]
             ) -> tuple[int, list[Node], np.dtype] | None:
     """An epilogue that reads nothing but the product with a bias that the library adds, and rounds.
 
     Args:
         nodes: of the epilogue.
         output: the first output.
-        dtype: of the factors.
+        a: the first factor.
 
     Returns:
         the number of the bias among the inputs, the epilogue of the biased product, and the dtype of that; or None.
     """
-    if dtype not in _WITH_BIAS or len(output.shape) != 2 or output.size < _MANY:
+    dtype = a.dtype
+    if len(output.shape) != 2 or not adds_bias(dtype, *output.shape, a.shape[-1]):
         return None
     narrow = dtype in NARROW
     product = scalar_ir.variable(0, np.float32)

@@ -7,7 +7,7 @@ import pytest
 import flambeau as torch
 import flambeau.nn.functional as F
 from flambeau import codegen
-from flambeau.ir.gpu import library_products
+from flambeau.backends.cuda_devices import cublaslt
 from flambeau.ir.gpu.library_products import ProductLaunch
 from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
 
@@ -22,7 +22,7 @@ def launches(compiled):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("sizes", [(8, 136, 16), (7, 131, 5)])
 def test_a_bias_is_added_by_the_library(monkeypatch, dtype, sizes):
-    monkeypatch.setattr(library_products, "_MANY", 1)
+    monkeypatch.setattr(cublaslt, "_RATIO", 1e-9)
     narrow = dtype is not torch.float32
     functions = {F.linear: 1, lambda x, w, b: torch.addmm(b, x, w.t()): 1, lambda x, w, b: F.gelu(F.linear(x, w, b)): 2,
                  lambda x, w, b: F.linear(x, w, b) * b: 2, lambda x, w, b: F.linear(x.t(), w[:, :x.shape[0]], b): 1}
@@ -45,7 +45,7 @@ def test_a_bias_is_added_by_the_library(monkeypatch, dtype, sizes):
 
 
 def test_tf32(monkeypatch):
-    monkeypatch.setattr(library_products, "_MANY", 1)
+    monkeypatch.setattr(cublaslt, "_RATIO", 1e-9)
     with cupy_devices() as cupy, torch.no_grad():
         x, w, b = (torch.ones(*shape, device="cuda") for shape in ((4, 256), (8, 256), (8,)))
         compiled = torch.compile(F.linear)
@@ -59,7 +59,7 @@ def test_tf32(monkeypatch):
 
 
 def test_other_vectors_are_no_bias(monkeypatch):
-    monkeypatch.setattr(library_products, "_MANY", 1)
+    monkeypatch.setattr(cublaslt, "_RATIO", 1e-9)
     with cupy_devices(), torch.no_grad():
         x, w = torch.randn(5, 136, device="cuda"), torch.randn(5, 136, device="cuda")
         for function in (lambda x, w: x @ w.t() + x[:, :1], lambda x, w: x @ w.t() + w[:, 3],
@@ -69,3 +69,22 @@ def test_other_vectors_are_no_bias(monkeypatch):
                 found = compiled(x, w)
             torch.testing.assert_close(found, function(x, w), rtol=1e-4, atol=1e-4)
             assert all(each.bias is None for each in launches(compiled) if isinstance(each, ProductLaunch))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_eager_linear_layers(monkeypatch, dtype):
+    monkeypatch.setattr(cublaslt, "_RATIO", 1e-9)
+    calls: list[int] = []
+    multiply = cublaslt.BiasedProducts.multiply
+    monkeypatch.setattr(cublaslt.BiasedProducts, "multiply", lambda *args: calls.append(1) or multiply(*args))
+    with cupy_devices() as cupy, torch.no_grad():
+        torch.manual_seed(0)
+        w, b = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((16, 32), (16,)))
+        for number in range(8):  # the later ones by a launch stub
+            x = torch.randn(4 * 32 + 1, device="cuda").to(dtype)[number % 2 * (number > 5):][:128].view(4, 32)
+            vector = b * number
+            expected = F.linear(x.cpu(), w.cpu(), vector.cpu())
+            torch.testing.assert_close(F.linear(x, w, vector).cpu(), expected, rtol=2e-2,
+                                       atol=5e-2 if dtype is torch.bfloat16 else 1e-4)
+        assert calls
+        assert cupy.state is None or len(cupy.state.biased) > len(calls)  # the others were a stub's
