@@ -15,12 +15,6 @@ from .matrices import INT32, batched, broadcast, column_major, new_column_major,
 from .namespace import DeviceNamespace, primitive
 
 
-def _info(xp: DeviceNamespace, count: int) -> DeviceArray:
-    made = xp.empty((count,), INT32)
-    xp.fill(made, 0)
-    return made
-
-
 def _transposed(a: DeviceArray) -> DeviceArray:
     return a.swapaxes(-1, -2)
 
@@ -30,7 +24,7 @@ def cholesky(xp: DeviceNamespace, a: DeviceArray, upper: bool = False) -> Any:
     """Cholesky factors and `info`."""
     lead = a.shape[:-2]
     factor = xp.column_major(a)
-    info = _info(xp, len(factor))
+    info = xp.empty((len(factor),), INT32)
     current_runtime().linear_algebra.potrf(factor, upper, info)
     _start(xp, matrices.clear_triangle(len(factor), factor.shape[-1], factor.dtype, not upper), factor)
     return batched(factor, lead), info.reshape(lead)
@@ -44,7 +38,7 @@ def lu_factor(xp: DeviceNamespace, a: DeviceArray, pivot: bool = True) -> Any:
     """Compact LU factors, pivots from 1 on, and `info`."""
     lead, (m, n) = a.shape[:-2], a.shape[-2:]
     factors = xp.column_major(a)
-    info = _info(xp, len(factors))
+    info = xp.empty((len(factors),), INT32)
     pivots = vectors(xp, lead, min(m, n), INT32)
     current_runtime().linear_algebra.getrf(factors, pivots if pivot else None, info)
     if not pivot:

@@ -31,9 +31,7 @@ def inv(xp: DeviceNamespace, a: DeviceArray) -> Any:
     lead, n = a.shape[:-2], a.shape[-1]
     factors, pivots, info = xp.column_major(a), vectors(xp, lead, n, INT32), xp.empty(lead, INT32)
     solver = current_runtime().linear_algebra
-    status = info.reshape(-1)
-    xp.fill(status, 0)
-    solver.getrf(factors, pivots, status)
+    solver.getrf(factors, pivots, info.reshape(-1))
     inverse = _identity(xp, len(factors), n, a.dtype)
     solver.getrs(factors, pivots, inverse, False, False)
     return batched(inverse, lead), info
