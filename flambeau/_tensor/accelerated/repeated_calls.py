@@ -302,7 +302,7 @@ def _views(seen: Any, array: DeviceArray) -> View | None:
 
 
 def recorded_step(op: Op, operands: list[Any], params: dict[str, Any], fills: bool, device: int, runtime: Any) -> Any:
-    """(the launch of an operator, its result), or None."""
+    """(the launch of an operator, its result), or None: a launch of the arrays of operands, then of parameters."""
     if op.kind == VIEW:
         if len(operands) != 1:
             return None
@@ -311,8 +311,11 @@ def recorded_step(op: Op, operands: list[Any], params: dict[str, Any], fills: bo
         if launch is None:
             return None
         return launch, launch(operands[0])
-    operands = _with_own_memory(operands, device, runtime)
-    given = [each for each in operands if isinstance(each, DeviceArray)]
+    held = [name for name, value in params.items() if value.__class__ is DeviceArray]
+    own = _with_own_memory([*operands, *[params[name] for name in held]], device, runtime)
+    given = [each for each in own if isinstance(each, DeviceArray)]
+    operands = own[:len(operands)]
+    params = {**params, **dict(zip(held, own[len(operands):], strict=True))}
     tensors = [wrap(each) if isinstance(each, DeviceArray) else each for each in operands]
     named: dict[str, Any] = {name: [] if fills and value.__class__ is list else value
                              for name, value in params.items()}

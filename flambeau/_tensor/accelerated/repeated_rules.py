@@ -180,6 +180,12 @@ class RuleTable:
                     operands.append(values[slot])
                 else:
                     operands.append(x)
+            for value in params.values():
+                if isinstance(value, (np.ndarray, Tensor)):  # indices, masks: other ones in the next call
+                    slot = slots.get(id(value))
+                    if slot is None:
+                        return None
+                    own.append(slot)
             made = self._step(op, operands, params, False, device, self._runtime)
             if made is None:
                 return None

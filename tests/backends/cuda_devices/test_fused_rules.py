@@ -150,3 +150,14 @@ def test_running_averages_take_one_launch_each(cupy, momentum):
         assert launched(cupy) - before <= 4 or seed < 3  # with the count and the result; earlier calls are observed
     for name in ("running_mean", "running_var", "num_batches_tracked"):
         torch.testing.assert_close(getattr(there, name).cpu(), getattr(here, name))
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "adaptive_max_pool2d"])
+def test_recorded_rules_read_the_indices_of_each_call(cupy, name):
+    for seed in range(5):
+        torch.manual_seed(seed)
+        x = torch.randn(2, 3, 6, 6, requires_grad=True)
+        y = x.detach().cuda().requires_grad_()
+        for each in (x, y):
+            getattr(functional, name)(each, 2).pow(2).sum().backward()
+        torch.testing.assert_close(y.grad.cpu(), x.grad)
