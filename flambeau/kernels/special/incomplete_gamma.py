@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -25,17 +26,18 @@ UNIFORM_ORDERS, UNIFORM_TERMS = 9, 22
 @blockwise
 def gammainc(a: Array, x: Array) -> Array:
     """P(a, x): the integral of ``t^(a-1) exp(-t)`` from 0 to x, over gamma(a)."""
-    return _regularised(a, x, 0)
+    return regularised(a, x, 0)
 
 
 @blockwise
 def gammaincc(a: Array, x: Array) -> Array:
     """Q(a, x): the integral of ``t^(a-1) exp(-t)`` from x on, over gamma(a)."""
-    return _regularised(a, x, 1)
+    return regularised(a, x, 1)
 
 
-def _regularised(a: Array, x: Array, upper: int) -> Array:
-    out = np.full(a.shape, np.nan)
+def regularised(a: Array, x: Array, upper: int) -> Array:
+    """P(a, x), or Q(a, x) if `upper`, of a block of float64."""
+    out = np.full_like(a, np.nan)
     for where, value in (((a == 0) & (x > 0), 1.0), ((a > 0) & (x == 0), 0.0),
                          ((a == np.inf) & (x >= 0) & (x < np.inf), 0.0),
                          ((a >= 0) & (a < np.inf) & (x == np.inf), 1.0)):
@@ -80,6 +82,9 @@ def _density(a: Array, x: Array) -> Array:
 
 def _until_converged(step: Callable[[int, list[Array]], Array], state: list[Array], result: int) -> Array:
     """Iterate `step`, which updates the state in place and returns the converged elements; these are dropped."""
+    first: Any = state[0]
+    if not isinstance(first, np.ndarray):  # a kernel of a GPU loops for itself
+        return first.until_converged(step, state, result)
     out = np.empty_like(state[result])
     active = np.arange(out.size)
     n = 0

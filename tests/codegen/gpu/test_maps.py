@@ -8,7 +8,7 @@ import pytest
 from flambeau.codegen.gpu.emulation import emulator
 from flambeau.codegen.gpu.maps import maps
 from flambeau.dtypes import BFLOAT16
-from flambeau.kernels.special import orthogonal_polynomials
+from flambeau.kernels.special import gammainc, gammaincc, orthogonal_polynomials
 from flambeau.runtime.launch import Spec
 from tests.codegen.gpu.assembling import assemble, kernels_of
 
@@ -72,3 +72,15 @@ def test_all_of_them_are_assembled():
     launches += [each for name in POLYNOMIALS[3::4]
                  for each in maps.launches("polynomial", [spec("f4")], [spec("f4")] * 2, of=name)]
     assemble(kernels_of(launches))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_incomplete_gamma_functions(upper):
+    a, x = 10 ** RANDOM.uniform(-3, 3, (2, 60))
+    a[:5], x[3:8], x[8:20] = (0, 1, np.inf, np.nan, 2), (0, np.inf, np.nan, 3, 0.5), a[8:20] * 1.1
+    [found] = computed("incomplete_gamma", [np.empty_like(a)], [a, x], upper=upper)
+    with np.errstate(all="ignore"):
+        expected = (gammaincc if upper else gammainc)(a, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    spec = Spec.of(a)
+    assemble(kernels_of(maps.launches("incomplete_gamma", [spec], [spec, spec], upper=upper)))

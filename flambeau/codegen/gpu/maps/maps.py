@@ -23,11 +23,23 @@ from ..launches import Argument, DeviceLaunch, launch
 from ..sorting.keys import bits_dtype
 from ..walks import THREADS, Walk, element_strides
 from . import float_bits, integers, polynomials
+from .traced import ScalarOperations, Traced
+
+
+def _incomplete_gamma(b: KernelBuilder, elements: Sequence[Node], upper: bool) -> list[Node]:
+    """The regularised incomplete gamma functions of float64, by the CPU's formulas."""
+    from ....kernels.special import incomplete_gamma
+
+    operations = ScalarOperations(b)
+    a, x = (Traced(each, operations) for each in elements)
+    found: Any = incomplete_gamma.regularised(a, x, int(upper))  # type: ignore[arg-type]
+    return [found.value]
+
 
 #: functions of elements: (builder, elements, ...) -> results
 _OF_ELEMENTS: dict[str, Callable[..., Sequence[Node]]] = {
     "gcd": integers.gcd, "shift_left": integers.shift_left, "shift_right": integers.shift_right,
-    "polynomial": polynomials.polynomial,
+    "polynomial": polynomials.polynomial, "incomplete_gamma": _incomplete_gamma,
 }
 #: functions of elements and their bits: (elements, bits) -> bits, and other results
 _OF_BITS: dict[str, Callable[..., Sequence[Node]]] = {"nextafter": float_bits.nextafter, "frexp": float_bits.frexp}

@@ -1,7 +1,6 @@
 """Special functions over IR values: the formulas of `kernels.special`, traced in float64.
 
-The functions compute with NumPy's interface. Given `Traced` values instead of arrays they build expressions: a piece of
-a piecewise function is computed everywhere, and selected where its mask holds.
+The functions compute with NumPy's interface, which `Traced` values have, too.
 """
 
 from __future__ import annotations
@@ -12,122 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ...graph.value import BOOL, Graph, Unsupported, Value
+from ....codegen.gpu.maps.traced import Traced
+from ...graph.value import Graph, Unsupported, Value
 from ..device_kernels import device_kernel
 
 FLOAT64 = np.dtype(np.float64)
-#: NumPy's functions, and the operations of the IR
-_OPERATIONS = {
-    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "negative": "neg",
-    "absolute": "abs", "fabs": "abs", "minimum": "minimum", "maximum": "maximum", "sqrt": "sqrt", "exp": "exp",
-    "expm1": "expm1", "log": "log", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "arccos": "acos",
-    "floor": "floor", "ceil": "ceil", "rint": "round", "power": "pow", "copysign": "copysign", "remainder": "remainder",
-    "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne",
-    "logical_and": "and", "logical_or": "or", "logical_not": "not", "bitwise_and": "and", "bitwise_or": "or",
-    "invert": "not",
-}
-_COUNT = 1 << 40
-
-
-class Traced(np.lib.mixins.NDArrayOperatorsMixin):
-    """An IR value with the interface of an array, as far as special functions use it.
-
-    Args:
-        value: float64 or bool.
-    """
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Of the elements."""
-        return self.value.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the array."""
-        return self.value.shape
-
-    @property
-    def size(self) -> int:
-        """More than any mask has: no piece is known to hold everywhere."""
-        return _COUNT
-
-    @property
-    def _graph(self) -> Graph:
-        return self.value.graph
-
-    def _of(self, x: Any, dtype: np.dtype) -> Value:
-        if isinstance(x, Traced):
-            return x.value
-        return self._graph.constant(np.asarray(x, dtype)[()], dtype)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
-        name = ufunc.__name__
-        if method != "__call__" or kwargs:
-            raise Unsupported(f"{name} of a special function")
-        g = self._graph
-        if name in ("isnan", "isinf", "isfinite", "signbit"):
-            [x] = (self._of(each, FLOAT64) for each in inputs)
-            if name == "isnan":
-                return Traced(g.apply("ne", x, x))
-            if name == "signbit":
-                return Traced(g.apply("lt", g.apply("copysign", g.constant(1.0, FLOAT64), x), 0.0))
-            return Traced(g.apply("eq" if name == "isinf" else "lt", g.apply("abs", x), np.inf))
-        op = _OPERATIONS.get(name)
-        if op is None:
-            raise Unsupported(f"{name} of a special function")
-        dtype = next(each.dtype for each in inputs if isinstance(each, Traced))
-        result = Traced(g.apply(op, *[self._of(each, dtype) for each in inputs]))
-        if out is not None:
-            out[0].value = result.value
-            return out[0]
-        return result
-
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name, g = function.__name__, self._graph
-        if name == "where":
-            condition, x, y = args
-            return Traced(g.select(condition.value, self._of(x, FLOAT64), self._of(y, FLOAT64)))
-        if name in ("zeros_like", "ones_like", "empty_like", "full_like"):
-            number = args[1] if name == "full_like" else float(name == "ones_like")
-            return Traced(g.expand(g.constant(float(number), FLOAT64), args[0].shape))
-        if name in ("round", "around"):
-            return Traced(g.apply("round", args[0].value))
-        if name == "count_nonzero":
-            return 1
-        if name == "broadcast_arrays":
-            return list(args)
-        raise Unsupported(f"{name} of a special function")
-
-    def copy(self) -> Traced:
-        """An array that is written to for itself."""
-        return Traced(self.value)
-
-    def astype(self, dtype: Any) -> Traced:
-        """Another dtype, or the rounding to it."""
-        return Traced(self._graph.cast(self.value, np.dtype(dtype)))
-
-    def any(self) -> bool:
-        """Whether a piece may hold somewhere."""
-        return True
-
-    def all(self) -> bool:
-        """Whether it is known to hold everywhere."""
-        return False
-
-    def __getitem__(self, mask: Any) -> Traced:
-        if isinstance(mask, Traced) and mask.dtype == BOOL:
-            return self.copy()  # computed everywhere
-        raise Unsupported("an index in a special function")
-
-    def __setitem__(self, mask: Any, value: Any) -> None:
-        if not isinstance(mask, Traced) or mask.dtype != BOOL:
-            raise Unsupported("an index in a special function")
-        self.value = self._graph.select(mask.value, self._of(value, self.dtype), self.value)
-
-
 #: primitives, and the modules of `kernels.special` with their functions
 _MODULES = {
     "bessel": ("i0", "i0e", "i1", "i1e"), "bessel_jy": ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"),
@@ -144,8 +32,9 @@ def _traced(function: Callable[..., Any], values: Sequence[Value], graph: Graph)
     if dtype.kind not in "fV":
         raise Unsupported(f"a special function of {dtype}")
     shape, same = graph.broadcast(values)
-    made = function(*[Traced(graph.expand(graph.cast(each, FLOAT64), shape)) for each in same])
-    return graph.cast(made.value, np.dtype(np.float32) if dtype.kind == "V" or dtype.itemsize < 4 else dtype)
+    made = function(*[Traced(graph.expand(graph.cast(each, FLOAT64), shape), graph) for each in same])
+    value = graph.expand(made.value, shape)
+    return graph.cast(value, np.dtype(np.float32) if dtype.kind == "V" or dtype.itemsize < 4 else dtype)
 
 
 _CHEBYSHEV = tuple(f"chebyshev_polynomial_{kind}" for kind in "tuvw")
@@ -175,6 +64,17 @@ class DeviceSpecial:
         divisor = self.gcd(x, y)
         found = g.apply("mul", g.make("div", (x, divisor), None, shape, x.dtype), y)
         return g.apply("abs", found) if found.dtype.kind == "i" else found
+
+    def _incomplete_gamma(self, a: Any, x: Any, upper: bool) -> Value:
+        a, x = self.graph.operands([a, x])
+        wide = [self.graph.cast(each, FLOAT64) for each in (a, x)]
+        return self.graph.cast(self._map("incomplete_gamma", wide, upper=upper)[0], a.dtype)
+
+    def gammainc(self, a: Any, x: Any) -> Value:
+        return self._incomplete_gamma(a, x, False)
+
+    def gammaincc(self, a: Any, x: Any) -> Value:
+        return self._incomplete_gamma(a, x, True)
 
     def bitwise_left_shift(self, x: Any, y: Any) -> Value:
         return self._map("shift_left", [x, y])[0]
