@@ -30,7 +30,7 @@ from ..fastpath.recorded_calls import Filled, RecordedCall
 from ..overriding import entry_points
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor, wrap
-from . import operator_programs, products
+from . import operator_programs, products, repeated_draws
 from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device, rules
 from .execution import below_autograd
 from .generators import default_generators
@@ -361,6 +361,9 @@ def call_table(runtime: Any) -> Callable[[str], Any]:
             return number_reader(name, runtime)
         if name in FACTORIES:
             return FactoryTable(name, runtime).call
+        draws = repeated_draws.table(name, runtime)
+        if draws is not None:
+            return draws
         if name in HANDLERS or name in RUN_FUNCTIONS or name.endswith(CHANGE_ATTRIBUTES):
             return None
         return run_plainly if name in _METADATA else CallTable(name, runtime).call
@@ -381,7 +384,7 @@ def _with_own_memory(operands: Sequence[Any], device: int, runtime: Any) -> list
         if each.__class__ is DeviceArray:
             first = found.setdefault(id(each.memory), each)
             if first is not each:
-                once = each[tuple([slice(1) if not stride else slice(None) for stride in each.strides])]
+                once = each[(..., *[slice(None if stride else 1) for stride in each.strides])]
                 copied = runtime.empty(device, once.shape, each.dtype, once.strides)
                 runtime.copy_between(copied, once)
                 each = np.broadcast_to(copied, each.shape, subok=True)  # strides of 0 as they were

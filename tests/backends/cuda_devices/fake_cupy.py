@@ -367,9 +367,10 @@ def fake_cupy(kernels: dict[str, Any], count: int = 1, memory: int = 1 << 30, ca
                 else:
                     first, block = state.find(int(value))
                     size = parameter.dtype.itemsize
-                    before = (int(value) - first) % size
-                    data = block[before:]
-                    arguments.append(emulator.View(data[:data.size // size * size].view(parameter.dtype),
+                    if (int(value) - first) % size:
+                        raise OutOfBoundsError(f"kernel {self.kernel.name}: an address of {parameter.dtype} that is no "
+                                               f"multiple of {size}")
+                    arguments.append(emulator.View(block[:block.size // size * size].view(parameter.dtype),
                                                    (int(value) - first) // size))
             if any(each.space == "indirect" for each in _buffers(self.kernel)):
                 arguments = _tables(self.kernel, arguments)

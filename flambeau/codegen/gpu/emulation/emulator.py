@@ -188,6 +188,9 @@ class _Group:
         for array, chosen in arrays:
             memory, origin = array if isinstance(array, View) else (array, 0)
             flat, some = memory.reshape(-1), index[chosen] + origin
+            if width > 1 and origin % width:
+                raise OutOfBoundsError(f"kernel {self.kernel.name}: {width} elements of {buffer} at once, from an "
+                                       f"address that is no multiple of {width * memory.itemsize}")
             self._check_bounds(buffer, some, width, flat.size)
             first = memory.__array_interface__["data"][0]
             self._record("global", first + some * memory.itemsize, width, buffer, lanes[chosen], kind, first)
