@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 
+from ...dtypes import NARROW
 from ...runtime.launch import Spec
 from ..pooling.plan import Windows, transposed
 from ..scalar.scalar_ir import Node, cast, constant, ne, select
@@ -76,9 +77,11 @@ def max_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows]) -> li
     """Each window's maximum, and the index in its plane of the first maximal element; NaN is the greatest.
 
     Raises:
-        TypeError: dtypes other than float32 and float64.
+        TypeError: dtypes other than float16, bfloat16, float32 and float64.
     """
-    _check(x)
+    if x.dtype not in NARROW:
+        _check(x)
+    wide = np.dtype(np.float32) if x.dtype in NARROW else x.dtype
     shape, spatial = outputs[0].shape, x.shape[2:]
     if not prod(shape):
         return []
@@ -91,14 +94,14 @@ def max_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows]) -> li
     steps = [s // x.dtype.itemsize for s in x.strides[2:]]
     with b.when(walk.inside):
         loops = _WindowLoops(b, walk, windows, shape)
-        best, index = b.local(constant(-np.inf, x.dtype)), b.local(constant(0, INT64))
+        best, index = b.local(constant(-np.inf, wide)), b.local(constant(0, INT64))
         first = b.local(constant(True, "bool"))
 
         def body(places: list[Node]) -> None:
             at, flat = walk.at[-1], walk.zero
             for place, step, extent in zip(places, steps, spatial, strict=True):
                 at, flat = at + place * step, flat * extent + place
-            value, before = b.load(source, at), b.get(best)
+            value, before = cast(b.load(source, at), wide), b.get(best)
             better = (value > before) | ne(value, value) | b.get(first)
             b.set(best, select(better, value, before))
             b.set(index, select(better, cast(flat, INT64), b.get(index)))
@@ -106,7 +109,7 @@ def max_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows]) -> li
 
         loops.run(body)
         for buffer, at, local in zip(stored, walk.at, (best, index), strict=False):
-            b.store(buffer, at, b.get(local))
+            b.store(buffer, at, cast(b.get(local), buffer.dtype))
     return [launch(b.kernel(), walk.blocks)]
 
 

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from ...codegen.pooling.plan import Windows, adaptive, regular
+from ...dtypes import NARROW
 from ...kernels.pooling import pool_output_size
 from ...runtime.launch import Launch, Spec
 from ..graph.extern_kernels import ExternKernel
@@ -37,10 +38,11 @@ def _avg_pool_gradient_launches(outputs: list[Spec], inputs: list[Spec], windows
     return pooling.avg_pool_gradient(outputs, inputs[0], windows, divisor)
 
 
-def _planes(x: Value, dims: int) -> Value:
-    """Merge the leading dimensions to (N, C)."""
+def _planes(x: Value, dims: int, narrow: bool = False) -> Value:
+    """Merge the leading dimensions to (N, C); `narrow`: of float16 and bfloat16, too."""
     lead = x.shape[:x.ndim - dims]
-    if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.size:
+    fits = narrow if x.dtype in NARROW else x.dtype.kind == "f"
+    if not fits or not x.size:
         raise Unsupported(f"pooling of {x.dtype}")
     return x if len(lead) == 2 else x.graph.reshape(x, (1, prod(lead), *x.shape[x.ndim - dims:]))
 
@@ -59,9 +61,9 @@ def adaptive_windows(spatial: Sequence[int], sizes: Sequence[int]) -> tuple[Wind
     return tuple(adaptive(n, m) for n, m in zip(spatial, sizes, strict=True))
 
 
-def max_pool(x: Value, windows: tuple[Windows, ...]) -> tuple[Value, Value]:
-    """The maximum of each window, and its flat index in the plane."""
-    planes, sizes = _planes(x, len(windows)), [len(w.starts) for w in windows]
+def max_pool(x: Value, windows: tuple[Windows, ...], narrow: bool = False) -> tuple[Value, Value]:
+    """The maximum of each window, and its flat index in the plane; `narrow`: of float16 and bfloat16, too."""
+    planes, sizes = _planes(x, len(windows), narrow), [len(w.starts) for w in windows]
     shape = (*planes.shape[:2], *sizes)
     kernel = ExternKernel("max_pool", _max_pool_launches, {"windows": windows}, optional=1)
     outputs = x.graph.extern(kernel, [planes], [(shape, x.dtype), (shape, INT64)])
@@ -101,18 +103,22 @@ class PoolingOps:
     """Pooling primitives."""
 
     graph: Graph
+    #: whether maxima of float16 and bfloat16 have kernels
+    pools_narrow = False
 
     def max_pool(self, x: Value, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                  saved: Any) -> Value:
         spatial = x.shape[x.ndim - len(kernel_size):]
         sizes = pool_output_size(spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        values, index = max_pool(x, regular_windows(spatial, sizes, kernel_size, stride, padding, dilation))
+        values, index = max_pool(x, regular_windows(spatial, sizes, kernel_size, stride, padding, dilation),
+                                 self.pools_narrow)
         if saved is not None:
             saved[:] = (index,)
         return values
 
     def adaptive_max_pool(self, x: Value, output_size: Any, saved: Any) -> Value:
-        values, index = max_pool(x, adaptive_windows(x.shape[x.ndim - len(output_size):], output_size))
+        values, index = max_pool(x, adaptive_windows(x.shape[x.ndim - len(output_size):], output_size),
+                                 self.pools_narrow)
         saved[:] = (index,)
         return values
 

@@ -20,6 +20,8 @@ _REPLACED = frozenset(("alias_copy", "narrow_copy", "_basic_index", "_as_strided
 class DeviceNamespace(DeviceComplexNumbers, CopyOps, DeviceElementwise, DeviceReductionsAt, DeviceSpecial, Namespace):
     """`xp` over the values of one graph that becomes a device's program."""
 
+    pools_narrow = True
+
     def declared(self, op: Any) -> Callable[..., Any]:
         """The function that lowers an operator; see `Namespace.declared`."""
         name: str = op.name
