@@ -106,6 +106,10 @@ class Libraries:
         self.column, self.fake, self.name = column, fake, PEERS[column]
         self.device = "cpu" if fake and self.name == "torch" else "cuda"
         self.library = importlib.import_module(self.name)
+        if column == "torch.compile":  # each case is compiled for its own sizes, however many share their code
+            dynamo = importlib.import_module("torch._dynamo")
+            dynamo.config.automatic_dynamic_shapes = False
+            dynamo.config.recompile_limit = dynamo.config.accumulated_recompile_limit = 1000
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

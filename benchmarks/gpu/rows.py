@@ -18,6 +18,8 @@ PEAKS = {"H200": (4.8e12, 67e12, 494e12, 989e12), "H100": (3.35e12, 67e12, 494e1
 PYTORCH = "PyTorch eager"
 HEADS = ["row", *COLUMNS, "PyTorch eager / eager", "best peer / compiled", "roofline: compiled, best peer",
          "GiB: PyTorch, torch.compile, eager, compiled"]
+#: rows that compilers take longest for
+_SLOW = ("gpt", "cnn", "rnn", "mlp-adam", "mlp-sgd", "mlp-tiny")
 #: relative difference of what two libraries compute, from which on it is noted
 _AGREEMENT = 2e-2
 
@@ -38,7 +40,7 @@ def make(libraries: Libraries) -> Callable[[Case], Running]:
 
 def plan(rows: Sequence[str], factors: Sequence[int], columns: Iterable[str]) -> dict[str, list[Case]]:
     """The cases of each column: those of GPT-2 and the larger ones first."""
-    order = sorted(cases(rows, factors), key=lambda case: (case[0] not in GPT2_ROWS, -case[1]))
+    order = sorted(cases(rows, factors), key=lambda case: (case[0] not in GPT2_ROWS, case[0] not in _SLOW, -case[1]))
     return {column: [case for case in order if has(column, case)] for column in columns}
 
 

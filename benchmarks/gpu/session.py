@@ -17,6 +17,8 @@ from typing import Any
 from ..child_process import ROOT, log
 
 Case = tuple[Any, ...]
+#: seconds after the limit that a process gets which has other cases ready
+_GRACE = 15
 #: how often a column's processes may end unexpectedly
 _LOSSES = 4
 
@@ -111,8 +113,10 @@ class Session:
         """Make all cases ready, as far as the time allows; the others are recorded as failed."""
         ending, busy = time.monotonic() + seconds, set(self._all)
         while busy:
+            # one that has other cases gets longer: compilers cannot be interrupted
+            grace = _GRACE if any(each.ready for each in busy) else 3
             try:
-                process, reply = self._replies.get(timeout=max(0.0, ending - time.monotonic()) + 3)
+                process, reply = self._replies.get(timeout=max(0.0, ending - time.monotonic() + grace))
             except queue.Empty:
                 for late in busy:
                     self._lose(late, f"not ready after {seconds:.0f} s", False)
