@@ -27,7 +27,7 @@ from .errors import device_error
 #: operators that a GPU's kernels find errors of elements in, by assertions, and the texts of the host's errors
 _ASSERTING = ("index", "gather", "scatter", "embedding", "nll_loss", "take", "put", "binary_cross_entropy",
               "max_unpool")
-_ASSERTED = re.compile(r"index -?\d+ is out of bounds|[Ii]ndex out of range|is out of bounds|out of range in self|"
+_ASSERTED = re.compile(r"[Ii]ndex out of range|is out of bounds(?! for dimension with size 0)|out of range in self|"
                        r"should be between 0 and 1|out of range: tried to access")
 
 #: a block of memory and an offset in bytes

@@ -65,3 +65,24 @@ def test_sums_at_indices(cupy, dtype):
     assert torch.equal(there.cpu(), here)
     torch.testing.assert_close(x.cuda().index_add(0, index.cuda(), values.cuda()).cpu(), here)
     assert not host_copies.computed
+
+
+def test_an_index_of_a_dimension_without_elements_is_the_hosts_error(cupy):
+    x = torch.empty(10, 0, device="cuda")
+    assert x[[1, 2]].shape == (2, 0)
+    with pytest.raises(IndexError, match="index is out of bounds for dimension with size 0"):
+        x[:, torch.tensor([0, 1], device="cuda")]
+    torch.cuda.synchronize()
+
+
+def test_counts_of_elements_are_all_that_the_host_reads(cupy):
+    x, few = torch.randn(7, 5), torch.tensor([3, 1, 3, 3, 0])
+    for function, given in ((lambda x: x.nonzero(), x > 0), (lambda x: x[x > 0], x), (lambda x: x[x[:, 0] > 0], x),
+                            (lambda x: x.unique(return_inverse=True, return_counts=True), few), (torch.bincount, few),
+                            (lambda x: torch.unique_consecutive(x, return_counts=True), few),
+                            (lambda x: torch.bincount(x, x * 0.5, 9), few)):
+        here, there = function(given), function(given.cuda())
+        for a, b in zip(*([each] if isinstance(each, torch.Tensor) else each for each in (here, there)), strict=True):
+            assert a.stride() == b.stride()
+            torch.testing.assert_close(b.cpu(), a)
+    assert not host_copies.computed
