@@ -1,4 +1,4 @@
-"""`torch.backends.cuda`'s settings of libraries that are absent: they are kept, and where CUDA is needed refused."""
+"""`torch.backends.cuda`'s settings of NVIDIA's libraries: they are kept, and where CUDA is needed refused."""
 
 from __future__ import annotations
 
@@ -181,12 +181,30 @@ class cuFFTPlanCacheAttrContextProp:
         self.setter(instance.device_index, value)
 
 
-def _no_plans(*args: Any) -> NoReturn:
-    raise RuntimeError(_NO_CUFFT)
+def _plans(index: int) -> Any:
+    """The cache of plans of a device.
+
+    Raises:
+        RuntimeError: there are no CUDA devices, or none of this number (PyTorch's texts).
+    """
+    from .cuda_devices import current_runtime
+
+    runtime = current_runtime()
+    if runtime is None:
+        raise RuntimeError(_NO_CUFFT)
+    if not 0 <= index < runtime.count:
+        raise RuntimeError(_wrong_index(index, runtime.count))
+    from .cuda_devices.cufft import plan_cache
+
+    return plan_cache(runtime, index)
+
+
+def _wrong_index(index: int, count: int) -> str:
+    return f"cufft_plan_cache: expected 0 <= device index < {count}, but got device with index {index}"
 
 
 class cuFFTPlanCache:
-    """The plans of Fourier transforms of a GPU: there are none.
+    """The plans of Fourier transforms of a GPU.
 
     Args:
         device_index: the number of the device.
@@ -196,33 +214,51 @@ class cuFFTPlanCache:
         self.device_index = device_index
 
     size = cuFFTPlanCacheAttrContextProp(
-        _no_plans, ".size is a read-only property showing the number of plans currently in the cache. To change the "
-                   "cache capacity, set cufft_plan_cache.max_size.")
-    max_size = cuFFTPlanCacheAttrContextProp(_no_plans, _no_plans)
+        lambda index: len(_plans(index)),
+        ".size is a read-only property showing the number of plans currently in the cache. To change the cache "
+        "capacity, set cufft_plan_cache.max_size.")
+    max_size = cuFFTPlanCacheAttrContextProp(lambda index: _plans(index).max_size,
+                                             lambda index, value: _plans(index).resize(value))
 
     def clear(self) -> None:
         """Forget the plans.
 
         Raises:
-            RuntimeError: always.
+            RuntimeError: there are no CUDA devices (PyTorch's text).
         """
-        _no_plans()
+        _plans(self.device_index).clear()
 
 
 class cuFFTPlanCacheManager:
     """The caches of plans by device; an attribute is that of the current device."""
 
     def __getitem__(self, device: Any) -> cuFFTPlanCache:
-        index = device if isinstance(device, int) else getattr(device, "index", 0) or 0
-        raise RuntimeError(f"cufft_plan_cache: expected 0 <= device index < 0, but got device with index {index}")
+        from .cuda_devices import current_runtime
+
+        runtime = current_runtime()
+        index = device if isinstance(device, int) else getattr(device, "index", None)
+        if index is None:
+            index = 0 if runtime is None else runtime.current_device()
+        count = 0 if runtime is None else runtime.count
+        if not 0 <= index < count:
+            raise RuntimeError(_wrong_index(index, count))
+        return cuFFTPlanCache(index)
+
+    def _current(self) -> cuFFTPlanCache:
+        from .cuda_devices import current_runtime
+
+        runtime = current_runtime()
+        if runtime is None:
+            raise AssertionError("Torch not compiled with CUDA enabled")
+        return self[runtime.current_device()]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        return getattr(self._current(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AssertionError("Torch not compiled with CUDA enabled")
+        setattr(self._current(), name, value)
 
 
 class cuBLASModule(Settings):

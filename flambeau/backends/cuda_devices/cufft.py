@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 from itertools import pairwise
 from math import prod
@@ -19,7 +19,7 @@ import numpy as np
 from .array import DeviceArray
 from .libraries import functions
 
-#: dimensions that one plan transforms, and plans that are kept
+#: dimensions that one plan transforms, and plans of a device that are kept
 MAX_DIMENSIONS, MAX_PLANS = 3, 4096
 _FORWARD, _INVERSE = -1, 1
 _LONGS = c_void_p
@@ -87,6 +87,60 @@ class _Plan(NamedTuple):
     workspace: int
 
 
+class PlanCache:
+    """The plans of a device, by what they transform, the latest last.
+
+    Attributes:
+        max_size: how many are kept.
+        destroy: gives a plan back; None: no plan was made yet.
+    """
+
+    def __init__(self) -> None:
+        self.max_size = MAX_PLANS
+        self.destroy: Callable[[_Plan], None] | None = None
+        self._plans: OrderedDict[Any, _Plan] = OrderedDict()
+        self.lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def take(self, key: Any) -> _Plan | None:
+        """A plan, which is taken out until `keep` puts it back."""
+        return self._plans.pop(key, None)
+
+    def keep(self, key: Any, plan: _Plan) -> None:
+        """Keep a plan, the latest; the oldest ones that are too many are given back."""
+        self._plans[key] = plan
+        self.resize(self.max_size)
+
+    def resize(self, max_size: int) -> None:
+        """Keep at most so many plans.
+
+        Raises:
+            RuntimeError: a negative number (PyTorch's text).
+        """
+        if max_size < 0:
+            raise RuntimeError(f"cuFFT plan cache size must be non-negative, but got {max_size}")
+        with self.lock:
+            self.max_size = max_size
+            while len(self._plans) > max_size:
+                plan = self._plans.popitem(last=False)[1]
+                if self.destroy is not None:
+                    self.destroy(plan)
+
+    def clear(self) -> None:
+        """Give all plans back."""
+        kept = self.max_size
+        self.resize(0)
+        self.max_size = kept
+
+
+def plan_cache(runtime: Any, device: int) -> PlanCache:
+    """The plans of a device of a runtime."""
+    caches: dict[int, PlanCache] = vars(runtime).setdefault("_plan_caches", {})
+    return caches[device] if device in caches else caches.setdefault(device, PlanCache())
+
+
 class FourierTransforms:
     """The transforms of a runtime's devices.
 
@@ -100,8 +154,6 @@ class FourierTransforms:
     def __init__(self, runtime: Any) -> None:
         self._runtime = runtime
         self._functions = functions(runtime.library("cufft"), _PROTOTYPES)
-        self._plans: OrderedDict[Any, _Plan] = OrderedDict()
-        self._lock = threading.Lock()
 
     def execute(self, source: DeviceArray, target: DeviceArray, rank: int, forward: bool) -> None:
         """Start a transform over the last dimensions; within `Runtime.launch`.
@@ -120,16 +172,13 @@ class FourierTransforms:
         signal = source if source.dtype.kind == "f" else target
         sizes, batch = signal.shape[signal.ndim - rank:], prod(signal.shape[:signal.ndim - rank])
         layout = None if source.flags.c_contiguous else layout_of(source, rank)
-        key = device, kind, sizes, batch, layout
+        key = kind, sizes, batch, layout
         if runtime.current.recording is not None:
             runtime.current.recording.refuse()
-        with self._lock:
-            plan = self._plans.pop(key, None)
-            if plan is None:
-                plan = self._made(kind, sizes, batch, layout)
-            self._plans[key] = plan
-            if len(self._plans) > MAX_PLANS:
-                self._check(self._functions.cufftDestroy(self._plans.popitem(last=False)[1].handle))
+        cache = plan_cache(runtime, device)
+        with cache.lock:
+            cache.destroy = self._destroy
+            plan = cache.take(key) or self._made(kind, sizes, batch, layout)
             workspace = runtime.allocate(device, plan.workspace)
             self._check(self._functions.cufftSetStream(plan.handle, runtime.stream_address(
                 device, runtime.current_stream(device))))
@@ -139,6 +188,10 @@ class FourierTransforms:
             if name in ("C2C", "Z2Z"):
                 arguments.append(_FORWARD if forward else _INVERSE)
             self._check(getattr(self._functions, f"cufftExec{name}")(*arguments))
+            cache.keep(key, plan)
+
+    def _destroy(self, plan: _Plan) -> None:
+        self._check(self._functions.cufftDestroy(plan.handle))
 
     def _made(self, kind: int, sizes: Sequence[int], batch: int, layout: Layout | None) -> _Plan:
         handle, workspace = c_int(), c_size_t()
@@ -163,4 +216,4 @@ class FourierTransforms:
             raise RuntimeError(f"cuFFT error: {_STATUS.get(status, status)}")
 
 
-__all__ = ["MAX_DIMENSIONS", "FourierTransforms", "Layout", "layout_of"]
+__all__ = ["MAX_DIMENSIONS", "FourierTransforms", "Layout", "PlanCache", "layout_of", "plan_cache"]

@@ -241,3 +241,23 @@ def test_calls_are_captured(cupy):
             result = function()
         graph.replay()
         torch.testing.assert_close(result, expected)
+
+
+def test_plans_are_kept(cupy):
+    cache = torch.backends.cuda.cufft_plan_cache
+    cache.clear()
+    assert (cache.size, cache.max_size) == (0, 4096)
+    for n in (4, 5, 4, 6):
+        torch.fft.fft(torch.ones(n, dtype=torch.complex64, device="cuda"))
+    assert cache[0].size == cache[torch.device("cuda", 0)].size == 3
+    try:
+        cache.max_size = 1
+        assert cache.size == 1
+        with pytest.raises(RuntimeError, match="cuFFT plan cache size must be non-negative, but got -1"):
+            cache.max_size = -1
+        with pytest.raises(RuntimeError, match="size is a read-only property"):
+            cache.size = 1
+    finally:
+        cache.max_size = 4096
+    with pytest.raises(RuntimeError, match="expected 0 <= device index"):
+        cache[64]
