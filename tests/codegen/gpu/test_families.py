@@ -123,6 +123,17 @@ def test_elementwise_results_and_stages_of_few_long_rows():
             np.testing.assert_allclose(a, b, rtol=2e-5)
 
 
+def test_values_of_rows_that_loops_over_their_elements_read():
+    x, scale = RANDOM.standard_normal((70, 20_000)).astype("f4"), RANDOM.uniform(1, 2, (70, 1)).astype("f4")
+    v, factor, total = (e.variable(i, "float32") for i in range(3))
+    operation = Rows(stages=((("sum", v * factor),),), elementwise=(v * factor - total,), per_row=(total * factor,))
+    outs = [np.empty_like(x), np.empty(70, "f4")]
+    run(rows.launches(operation, specs(outs), specs([x, scale]), 1), outs, [x, scale])
+    sums = (x * scale).sum(1, keepdims=True)
+    np.testing.assert_allclose(outs[0], x * scale - sums, atol=2e-3)
+    np.testing.assert_allclose(outs[1], (sums * scale)[:, 0], atol=2e-3)
+
+
 def test_nan_propagates_and_the_first_extremum_is_found():
     x = np.array([[1.0, np.nan, 3, np.nan], [2, 2, 1, 1]])
     outs = [np.empty(2), np.empty(2, "i8"), np.empty(2, "i8")]

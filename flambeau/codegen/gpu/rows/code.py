@@ -253,6 +253,16 @@ class RowCode:
             stack.pop()
         return self.known[node]
 
+    def load_row_values(self, expressions: Sequence[Node]) -> None:
+        """Load what expressions of elements read of the row, before a loop over the elements whose scope would end."""
+        if self.layout.held:
+            return
+        inputs = len(self.problem.operands) - self.problem.outputs
+        for node in topological_order(expressions):
+            if node.op == "input" and (node.const >= inputs or not any(
+                    self.problem.operands[self.problem.outputs + node.const].inner)):
+                self.row_value(node)
+
     def row_expression(self, expression: Node) -> Node:
         """An expression of the row's values."""
         return substitute(expression, {x: self.row_value(x) for x in topological_order([expression])
@@ -328,6 +338,7 @@ class _Sums:
         code = self.code
         reductions = [Reduction(op, x) for op, x in loop.terms]
         columns = [(i, self.parts[i].reduction.expression, x) for i, x in loop.columns]
+        code.load_row_values(loop.expressions)
 
         def accumulate(add: Callable[..., None]) -> None:
             def body(position: Node, k: int, valid: Node | None) -> None:

@@ -56,6 +56,7 @@ def reduce_pieces(problem: Problem, layout: RowLayout, loop: Loop, known: Sequen
     with code.each_row():
         for variable, buffer in zip(known, results, strict=True):
             code.known[variable] = code.b.load(buffer, code.row, code.active)
+        code.load_row_values(loop.expressions)
 
         def accumulate(add: Callable[..., None]) -> None:
             def body(position: Node, k: int, valid: Node | None) -> None:
