@@ -12,6 +12,7 @@ from typing import Any
 from ..autograd import profiler as autograd_profiler
 from ..autograd.profiler import kineto_available, record_function
 from ..autograd.profiler_util import DeviceType, EventList
+from ..devices import current_cuda
 from . import itt
 
 
@@ -53,13 +54,13 @@ class ProfilerActivity(IntEnum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be profiled.
+    """The activities that can be profiled: the CPU's, and those of GPUs where there are any.
 
     >>> import flambeau as torch
     >>> torch.profiler.supported_activities()
     {<ProfilerActivity.CPU: 0>}
     """
-    return {ProfilerActivity.CPU}
+    return {ProfilerActivity.CPU} if current_cuda() is None else {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -188,7 +189,7 @@ class profile:
         self.activities = supported_activities() if activities is None else set(activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        if ProfilerActivity.CUDA in self.activities:
+        if ProfilerActivity.CUDA in self.activities and current_cuda() is None:
             warnings.warn("CUDA is not available, disabling CUDA profiling", UserWarning, stacklevel=2)
         self.schedule = schedule
         self.on_trace_ready = on_trace_ready

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import flambeau as torch
@@ -34,3 +36,13 @@ def test_without_a_device_kernel_there_are_no_columns():
     with torch.autograd.profiler.profile(use_device="cuda") as prof:
         torch.ones(2) + 1
     assert "CUDA" not in prof.key_averages().table()
+
+
+def test_activities_of_gpus():
+    with warnings.catch_warnings(), torch.testing.fake_cuda():
+        warnings.simplefilter("error")
+        assert torch.profiler.ProfilerActivity.CUDA in torch.profiler.supported_activities()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU,
+                                                torch.profiler.ProfilerActivity.CUDA]) as found:
+            torch.ones(3, device="cuda").exp()
+    assert any(each.device_time_total for each in found.key_averages())
