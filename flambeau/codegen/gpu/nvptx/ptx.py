@@ -1,6 +1,7 @@
 """PTX of kernels, by LLVM's NVPTX target.
 
-No GPU is needed. No operation is contracted or reordered: a kernel rounds as its expressions say.
+No GPU is needed, and later processes find the code in the persistent cache. No operation is contracted or reordered: a
+kernel rounds as its expressions say.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from ....runtime import target
+from ....runtime.cache_store import CODE
 from ..kernel_ir import Kernel
 
 #: the PTX version of the code: CUDA 11.0 and later read it; sm_90 needs 7.8
@@ -66,6 +68,17 @@ def _compile(kernels: tuple[Kernel, ...], architecture: str) -> str:
     import llvmlite.binding as llvm
 
     distinct = {kernel.name: kernel for kernel in kernels}
+    key = CODE.key("ptx", architecture, repr(llvm.llvm_version_info), *[each.text for each in distinct.values()])
+    known = CODE.read(key)
+    if known is None:
+        known = _generated(distinct, architecture).encode()
+        CODE.write(key, known)
+    return known.decode()
+
+
+def _generated(distinct: dict[str, Kernel], architecture: str) -> str:
+    import llvmlite.binding as llvm
+
     machine = _machine(architecture)
     module = llvm.parse_assembly(llvm_ir(list(distinct.values()), architecture))
     module.triple, module.data_layout = _TRIPLE, str(machine.target_data)
