@@ -130,6 +130,23 @@ def test_singular_values(cupy, dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", [REAL, COMPLEX])
+def test_singular_values_where_rotations_do_not_converge(cupy, dtype):
+    if cupy.state is None:  # a GPU's rotations converge
+        return
+    cupy.state.unconverged = 4
+    try:
+        for shape in ((4, 4), (5, 3), (3, 5)):
+            a = torch.randn(*shape, dtype=dtype)
+            for full in (False, True):
+                u, s, vh = (x.cpu() for x in torch.linalg.svd(a.cuda(), full_matrices=full))
+                assert [x.stride() for x in (u, s, vh)] == [x.stride() for x in torch.linalg.svd(a, full_matrices=full)]
+                k = min(shape)
+                torch.testing.assert_close((u[:, :k] * s) @ vh[:k], a, rtol=1e-4, atol=1e-5)
+    finally:
+        cupy.state.unconverged = 0
+
+
+@pytest.mark.parametrize("dtype", [REAL, COMPLEX])
 @pytest.mark.parametrize("lead", [(), (3,)])
 def test_eigenvalues(cupy, dtype, lead):
     a = positive(dtype, *lead, 4, 4)

@@ -56,6 +56,7 @@ def fake_cusolver(state: Any) -> Any:
     """The library; `state` is that of the module of `fake_cupy`."""
     made: list[CFunction] = []
     streams: dict[int, int] = {}
+    state.unconverged = 0  # the `info` of Jacobi methods
 
     def add(prototype: str, function: Any) -> None:
         made.append(c_function(prototype, *_OPAQUE)(function))
@@ -211,7 +212,7 @@ def _add_solver(letter: str, at: _Memory, add: Any, submit: Any) -> None:
         assert jobz == 1
         at.works(work, size)
         singular(not econ, m, n, a, lda, s, u, ldu, v, ldv)
-        at.vector(info, 1, _INT)[...] = 0
+        at.vector(info, 1, _INT)[...] = at.state.unconverged
 
     @function("gesvdjBatched", "cusolverEigMode_t jobz, int m, int n, float *A, int lda, float *S, float *U, int ldu, "
               "float *V, int ldv, float *work, int lwork, int *info, gesvdjInfo_t params, int batchSize")
@@ -226,8 +227,16 @@ def _add_solver(letter: str, at: _Memory, add: Any, submit: Any) -> None:
 
     @function("gesvd", "signed char jobu, signed char jobvt, int m, int n, float *A, int lda, float *S, float *U, int "
               "ldu, float *VT, int ldvt, float *work, int lwork, float *rwork, int *info")
-    def _(*args):
-        raise NotImplementedError
+    def _(jobu, jobvt, m, n, a, lda, s, u, ldu, vt, ldvt, work, size, rest, info):
+        assert m >= n
+        assert jobvt == b"A"
+        at.works(work, size)
+        at.vector(rest, max(n, 1), at.real)[...] = np.nan
+        found = np.linalg.svd(np.array(at.matrix(a, m, n, lda)), full_matrices=jobu == b"A")
+        at.matrix(u, m, m if jobu == b"A" else n, ldu)[...] = found[0]
+        at.vector(s, n, at.real)[...] = found[1]
+        at.matrix(vt, n, n, ldvt)[...] = found[2]
+        at.vector(info, 1, _INT)[...] = 0
 
 
 def lu(at: _Memory, getrf: Any, a: np.ndarray, pivots: int, info: np.ndarray) -> None:
