@@ -1,14 +1,14 @@
 """GPUs through CuPy: memory, copies, streams, events and launches.
 
-CuPy is the interface to CUDA's runtime, its driver and cuBLAS; no array of CuPy's is made. Generated kernels are PTX
-(`codegen.gpu`), loaded as modules. Memory comes from the caching allocator above, not from CuPy's pool.
+CuPy is the interface to CUDA's runtime and its modules; no array of CuPy's is made. NVIDIA's libraries, and the driver
+where CuPy's calls would take too long, are called by ctypes (`libraries`). Generated kernels are PTX (`codegen.gpu`),
+loaded as modules. Memory comes from the caching allocator above, not from CuPy's pool.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -24,6 +24,7 @@ from . import libraries, strided_copies
 from .array import DeviceArray
 from .cublas import Products
 from .cublaslt import BiasedProducts
+from .cuda_objects import DRIVER, Capture, ForeignStream, GpuMemory, Point
 from .cudnn import Cudnn
 from .cufft import FourierTransforms
 from .cupy_kernels import Kernels
@@ -33,58 +34,6 @@ from .runtime import AddressTable, Place, Product, Properties, Runtime
 
 #: CUDA's cudaErrorMemoryAllocation and cudaErrorNotReady, which CuPy does not name
 _OUT_OF_MEMORY, _NOT_READY = 2, 600
-_POINTER, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint
-#: the functions of `cuda.h` that are called, with the types of their parameters
-_DRIVER: dict[str, tuple[Any, ...]] = {
-    "cuLaunchKernel": (_POINTER, *(_NUMBER,) * 7, _POINTER, _POINTER, _POINTER),
-    "cuMemcpyDtoDAsync_v2": (_POINTER, _POINTER, _SIZE, _POINTER),
-    "cuMemcpyDtoH_v2": (_POINTER, _POINTER, _SIZE),
-    "cuMemcpyDtoHAsync_v2": (_POINTER, _POINTER, _SIZE, _POINTER),
-    "cuStreamSynchronize": (_POINTER,),
-    "cuCtxGetCurrent": (_POINTER,), "cuCtxSetCurrent": (_POINTER,),
-    "cuGetErrorString": (ctypes.c_int, _POINTER),
-}
-
-
-class GpuMemory:
-    """Memory of a GPU."""
-
-    __slots__ = ("address", "device", "size")
-
-    def __init__(self, device: int, at: int, size: int) -> None:
-        self.device, self.address, self.size = device, at, size
-
-
-class _ForeignStream:
-    """A stream that another library has made, by CUDA's protocol of streams."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._handle
-
-
-class _Point:
-    """A recorded event."""
-
-    __slots__ = ("device", "event", "seconds")
-
-    def __init__(self, device: int, event: Any) -> None:
-        self.device, self.event, self.seconds = device, event, time.perf_counter()
-
-
-class Capture:
-    """A graph that is being captured.
-
-    Attributes:
-        replayed_on: the stream that alone will replay it; None: any.
-        kept: memory that lives as long as the graph: what its copies read, workspaces.
-    """
-
-    def __init__(self, replayed_on: int | None) -> None:
-        self.replayed_on = replayed_on
-        self.kept: list[Any] = []
 
 
 class CupyRuntime(Runtime):
@@ -315,7 +264,7 @@ class CupyRuntime(Runtime):
             return self.cuda.Stream.null
         found = self._streams.get(stream)
         if found is None:  # the handle of a stream of another library
-            found = self._streams[stream] = self.cuda.Stream.from_external(_ForeignStream(stream))
+            found = self._streams[stream] = self.cuda.Stream.from_external(ForeignStream(stream))
         return found
 
     def new_stream(self, device: int, priority: int) -> int:
@@ -363,23 +312,23 @@ class CupyRuntime(Runtime):
             return not status
         raise self.api.CUDARuntimeError(status)
 
-    def record_event(self, device: int, stream: int) -> _Point:
+    def record_event(self, device: int, stream: int) -> Point:
         """A point in time on a stream."""
         with self._on(device, stream) as its:
-            return _Point(device, its.record(self.cuda.Event()))
+            return Point(device, its.record(self.cuda.Event()))
 
-    def wait_event(self, device: int, stream: int, point: _Point) -> None:
+    def wait_event(self, device: int, stream: int, point: Point) -> None:
         """Let the further launches of a stream wait for a point in time."""
         with self._on(device, stream) as its:
             its.wait_event(point.event)
 
-    def synchronize_event(self, point: _Point) -> None:
+    def synchronize_event(self, point: Point) -> None:
         """Wait for a point in time."""
         with self._on(point.device):
             point.event.synchronize()
         self.meet_error(point.device)
 
-    def has_happened(self, point: _Point) -> bool:
+    def has_happened(self, point: Point) -> bool:
         """Whether a point in time has passed."""
         with self._on(point.device):
             done = self._is_done(self.api.eventQuery(point.event.ptr))
@@ -387,7 +336,7 @@ class CupyRuntime(Runtime):
             self.meet_error(point.device)
         return done
 
-    def elapsed(self, first: _Point, last: _Point) -> float:
+    def elapsed(self, first: Point, last: Point) -> float:
         """The milliseconds between two points in time."""
         with self._on(first.device):
             return float(self.cuda.get_elapsed_time(first.event, last.event))
@@ -451,8 +400,8 @@ class CupyRuntime(Runtime):
 
     @cached_property
     def driver(self) -> Any:
-        """CUDA's driver: the functions of `_DRIVER`."""
-        return libraries.functions(self.library("cuda"), _DRIVER)
+        """CUDA's driver: the functions of `DRIVER`."""
+        return libraries.functions(self.library("cuda"), DRIVER)
 
     def function(self, name: str) -> int:
         """The address of a function of CUDA's driver."""
@@ -535,4 +484,4 @@ def _same_order(a: np.ndarray, b: np.ndarray) -> bool:
     return a.strides == b.strides and is_dense(a)
 
 
-__all__ = ["CupyRuntime", "GpuMemory"]
+__all__ = ["CupyRuntime"]
