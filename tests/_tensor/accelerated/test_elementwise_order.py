@@ -28,7 +28,8 @@ def test_one_kernel_computes_in_the_order_of_memory(cupy, dtype):
             (lambda x: x * 2 + x, (image,)), (lambda x: torch.exp(x), (matrix,)), (torch.mul, (image, row)),
             (torch.add, (matrix, matrix.contiguous())), (lambda x: x.clone().mul_(x), (image,)),
             (lambda x: x.t().clone().t().add_(1), (matrix,)), (lambda x: torch.where(x == 0, x, 1), (image,)),
-            (lambda x, y: x.clone().add_(y, alpha=2), (image, row))):
+            (lambda x, y: x.clone().add_(y, alpha=2), (image, row)),
+            (lambda x: x.to(torch.float16 if not x.is_complex() else torch.complex128), (image,))):
         operator_programs.clear()
         expected, found = function(*args), function(*(each.cuda() for each in args))
         assert found.stride() == expected.stride()
