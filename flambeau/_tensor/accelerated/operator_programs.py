@@ -254,7 +254,9 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
 def _elementwise_order(op: Op, metas: list[Metadata] | None, target: DeviceArray | None, given: dict[str, Any]
                        ) -> list[int] | None:
     """The order of dimensions in memory in which an elementwise operator is computed; None for that of the results."""
-    if (op.kind != ELEMENTWISE and op.name not in _ELEMENT_BY_ELEMENT) or any(isinstance(each, (Value, list)) for each in given.values()):
+    if op.kind != ELEMENTWISE and op.name not in _ELEMENT_BY_ELEMENT:
+        return None
+    if any(isinstance(each, (Value, list)) for each in given.values()):
         return None
     if target is not None:
         stand_in: np.ndarray = target
