@@ -71,3 +71,20 @@ def test_layers_that_make_tensors():
     assert torch.nn.CrossMapLRN2d(2)(torch.ones(1, 3, 2, 2, device="cuda")).is_cuda
     one_hot = torch.vmap(lambda x: torch.nn.functional.one_hot(x, 3))(torch.tensor([1, 2], device="cuda"))
     assert one_hot.tolist() == [[0, 1, 0], [0, 0, 1]]
+
+
+def test_gradients_have_the_layout_of_their_leaves():
+    a = torch.rand(2, 3, 4, 5, device="cuda").to(memory_format=torch.channels_last).requires_grad_()
+    b = torch.rand(2, 3, 4, 5, device="cuda").requires_grad_()
+    for loss in (a.sum() + b.sum(), (a * b).sum()):
+        a.grad = b.grad = None
+        loss.backward()
+        assert (a.grad.stride(), b.grad.stride()) == (a.stride(), b.stride())
+    c = torch.empty_strided((2, 2), (4, 2), device="cuda").fill_(1).requires_grad_()
+    (c * torch.rand(2, 2, device="cuda")).sum().backward()
+    assert c.grad.stride() == (2, 1)
+
+
+def test_a_number_is_among_elements():
+    assert torch.isin(1, torch.arange(3, device="cuda")).item()
+    assert torch.isin(torch.arange(3, device="cuda"), 1).tolist() == [False, True, False]

@@ -69,7 +69,9 @@ def infer(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Metadat
             types = [_rounded(same, narrow)] * len(shapes)
         else:
             types = _result_types(op, values, params, narrow)
-        found = [Metadata(tuple(shape), dtype) for shape, dtype in zip(shapes, types, strict=True)]
+        # a rule may return an input's shape, and that input may be a number
+        found = [Metadata(() if isinstance(shape, (int, float)) else tuple(shape), dtype)
+                 for shape, dtype in zip(shapes, types, strict=True)]
     layout = LAYOUTS.get(name)
     if found is None or layout is None:
         return found

@@ -84,7 +84,9 @@ def _copy_in_layout(g: Any, variable: Any) -> Any:
     a = variable._array
     if isinstance(g._array, SparseArray):
         return g.clone()
-    if g._array.__class__ is not np.ndarray or not is_dense(a):
+    if g._array.__class__ is not np.ndarray and (not isinstance(g._array, np.ndarray) or a.flags.c_contiguous):
+        return g.clone(memory_format=contiguous_format)
+    if not is_dense(a):
         return g.clone(memory_format=contiguous_format)
     return layer.functions.empty_like(variable, dtype=g.dtype).detach().copy_(g)
 
