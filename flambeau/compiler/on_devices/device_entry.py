@@ -11,9 +11,10 @@ from ..._tensor.accelerated.convolutions import convolution_library
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_settings import NAMES
+from ...dtypes import NARROW
 from ...ir.gpu.runtime_program import RuntimeProgram
 from ...ir.graph.target import Target
-from ...ir.graph.value import Graph, Unsupported
+from ...ir.graph.value import Graph, Unsupported, Value
 from ...ir.schedule.program import Program
 from ..execution.backward_graph import BackwardGraph
 from ..execution.cache_entry import EMPTY, CacheEntry
@@ -30,10 +31,29 @@ def _base_of(array: Any) -> Any:
     return array
 
 
+def _memory_of(array: Any, count: int) -> DeviceArray:
+    """So many elements of memory, beginning with an array's first element."""
+    return np.ndarray.__new__(DeviceArray, (count,), array.dtype, _base_of(array), array.byte_offset)
+
+
 class DeviceBackwardGraph(BackwardGraph):
     """The backward program on a device."""
 
     device = 0
+
+    @staticmethod
+    def _partition(gradients: Sequence[Value], of_backward: Sequence[Value]) -> tuple[list[Value], list[Value]]:
+        """The values and inputs that backward reads: narrow ones where the forward part widened them.
+
+        Convolutions and products of the backward part then read narrow arrays, too.
+        """
+        saved, leaves = BackwardGraph._partition(gradients, of_backward)
+        kept: dict[Value, None] = {}
+        read = dict.fromkeys(leaves)
+        for value in saved:
+            source = value.args[0].base if value.op == "cast" and value.args[0].dtype in NARROW else value
+            (read if source.op == "input" else kept)[source] = None
+        return list(kept), list(read)
 
     def dense_cotangents(self, cotangents: Sequence[Any]) -> list[np.ndarray]:
         """Return the cotangents as row-major arrays of the device, zeros for those that are None."""
@@ -117,9 +137,15 @@ class DeviceCacheEntry(CacheEntry):
                      ) -> list[np.ndarray] | None:
         """Return the arrays of graph inputs; those of the host, numbers, are copied when the program runs."""
         sources = self.trace.sources
-        if any(sources[number][0] == "memory of" for number in leaves):
+        spans = {number: sources[number] for number in leaves if sources[number][0] == "memory of"}
+        if not spans:
+            return super().input_arrays(leaves, arguments, computed)
+        found = super().input_arrays([number for number in leaves if number not in spans], arguments, computed)
+        if found is None:
             return None
-        return super().input_arrays(leaves, arguments, computed)
+        rest = iter(found)
+        return [_memory_of(arguments[spans[number][1]]._array, spans[number][2]) if number in spans else next(rest)
+                for number in leaves]
 
     def output_array(self, layout: ArrayLayout, new: Sequence[np.ndarray], arguments: Sequence[Any]) -> np.ndarray:
         """Return the array of a layout: a new array of the program, or a view of an input."""

@@ -129,6 +129,7 @@ class Fusion:
         self.live = reachable(outputs)
         self.readers: dict[Value, list[FusionGroup]] = {}
         self.order = DependencyOrder()
+        self._scalars: FusionGroup | None = None  # the last group of single elements
         for value in self.live:
             if value.op in ("input", "constant", "view"):
                 continue
@@ -190,6 +191,13 @@ class Fusion:
                         break
                 if joined is not None:
                     break
+        if joined is None and self.families.merges_scalars and prod(space) == 1 and value.op != "reduce":
+            group = self._scalars
+            if group is not None and group.alive and group not in candidates and not group.rows and (
+                    group.phase == self.graph.phases.get(value, BACKWARD) and self._try_join(group, value, space)):
+                return
+            self._scalars = self._start_group(value, space)
+            return
         if joined is None:
             self._start_group(value, space)
 

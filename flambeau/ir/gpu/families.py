@@ -94,6 +94,7 @@ class GpuFamilies(KernelFamilies):
     """
 
     reads_narrow: ClassVar[bool] = True
+    merges_scalars: ClassVar[bool] = True
     elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     reduction: ClassVar[Callable[..., list[Any]]] = staticmethod(reduction.launches)
     rows: ClassVar[Callable[..., list[Any]]] = staticmethod(rows.launches)

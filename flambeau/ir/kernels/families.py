@@ -23,6 +23,8 @@ class KernelFamilies:
 
     #: whether kernels that read a widened value read the narrow one and widen it, so that only that is stored
     reads_narrow: ClassVar[bool] = False
+    #: whether expressions of single elements that have nothing in common are one kernel: starting one takes longest
+    merges_scalars: ClassVar[bool] = False
     #: fused expressions: expressions, outputs, inputs
     elementwise: ClassVar[Callable[..., list[Any]]] = staticmethod(elementwise.launches)
     #: reductions over the same axes: pairs of operation and expression, outputs, inputs, axes

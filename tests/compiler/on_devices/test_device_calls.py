@@ -231,6 +231,28 @@ def test_call_stubs(device):
     assert compiled._call_stub is not None
 
 
+def test_arguments_that_share_memory(device):
+    compiled = torch.compile(lambda x, y: x * 2 + y, fullgraph=True)
+    base = torch.arange(8.)
+    for _ in range(4):
+        there = base.cuda()
+        assert torch.equal(compiled(there[:6], there[2:]).cpu(), base[:6] * 2 + base[2:])
+    entry, = next(iter(compiled._device_calls._signatures.values())).entries
+    assert entry.has_run
+
+
+def test_scalars_are_one_kernel():
+    with cupy_devices():
+        compiled = torch.compile(lambda x, y, z: (x.log(), y * 2, z.sin() + y), fullgraph=True)
+        values = [torch.tensor(v) for v in (1.5, 2.5, 3.5)]
+        for _ in range(4):
+            found = compiled(*(x.cuda() for x in values))
+        torch.testing.assert_close([x.cpu() for x in found], [values[0].log(), values[1] * 2,
+                                                              values[2].sin() + values[1]])
+        entry, = next(iter(compiled._device_calls._signatures.values())).entries
+        assert len(entry.program.device_program.launches) == 1
+
+
 def test_calls_without_kernels_run_eagerly(device):
     def function(x):
         return torch.linalg.svdvals(x.diag()) + 1
