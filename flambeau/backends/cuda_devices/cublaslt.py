@@ -117,13 +117,13 @@ class BiasedProducts:
         stream = self._runtime.stream_address(device, self._runtime.current_stream(device))
         recording = self._runtime.current.recording
         with self._lock:
-            plan = self._plan(product, device, (b, a, c), False)
+            plan = self._plan(product, device, (b, a, c, bias), False)
             plan.bias.value = bias
             self._call("cublasLtMatmulDescSetAttribute", plan.description, _BIAS_POINTER, ctypes.byref(plan.bias), 8)
             self._call("cublasLtMatmul", self._handles[device], plan.description, ctypes.byref(_ONE), b, plan.a, a,
                        plan.b, ctypes.byref(_ZERO), c, plan.c, c, plan.c, plan.algorithm, 0, 0, stream)
             if recording is not None:
-                self._record(recording, product, self._plan(product, device, (b, a, c), True))
+                self._record(recording, product, self._plan(product, device, (b, a, c, bias), True))
 
     def _record(self, recording: Any, product: Product, plan: _Plan) -> None:
         """Note the calls of a product; they are repeated without this lock, under the interpreter's."""
@@ -137,11 +137,11 @@ class BiasedProducts:
             product.a, plan.b, ctypes.addressof(_ZERO), product.c, plan.c, product.c, plan.c,
             ctypes.addressof(plan.algorithm), 0, 0, Word(STREAM)])
 
-    def _plan(self, product: Product, device: int, addresses: tuple[int, int, int], recorded: bool) -> _Plan:
+    def _plan(self, product: Product, device: int, addresses: Sequence[int], recorded: bool) -> _Plan:
         """The plan of products like this one: another for recordings, which set its bias at any time.
 
         Args:
-            addresses: of the matrices; a recording serves others that are aligned as well, to 16 bytes at most.
+            addresses: of the matrices and the bias; a recording serves others that are aligned as well, or to 16 bytes.
         """
         most = VECTOR if recorded else 256
         alignments = [min(address & -address, most) or most for address in addresses]
@@ -164,6 +164,8 @@ class BiasedProducts:
         first, second = product.transposed
         for attribute, value in ((_TRANSPOSE_A, int(second)), (_TRANSPOSE_B, int(first)), (_EPILOGUE, _BIAS)):
             self._set("cublasLtMatmulDescSetAttribute", description, attribute, ctypes.c_int32(value))
+        # an address that is aligned as biases are: the search looks at that alone
+        self._set("cublasLtMatmulDescSetAttribute", description, _BIAS_POINTER, ctypes.c_uint64(alignments[3]))
         result = kind if product.out is None else TYPES[product.out][0]
         m, n, k = product.m, product.n, product.k
         shapes = ((k, n) if second else (n, k), (m, k) if first else (k, m), (n, m))
@@ -172,7 +174,7 @@ class BiasedProducts:
             (kind, kind, result), shapes, distances, strict=True)]
         preference = self._made("cublasLtMatmulPreferenceCreate")
         self._set("cublasLtMatmulPreferenceSetAttribute", preference, _MOST_WORKSPACE, ctypes.c_uint64(0))
-        for attribute, bytes_ in zip(_ALIGNMENTS, (*alignments, alignments[2]), strict=True):
+        for attribute, bytes_ in zip(_ALIGNMENTS, (*alignments[:3], alignments[2]), strict=True):
             self._set("cublasLtMatmulPreferenceSetAttribute", preference, attribute, ctypes.c_uint32(bytes_))
         found, count = _Heuristic(), ctypes.c_int()
         self._call("cublasLtMatmulAlgoGetHeuristic", self._handles[device], description, *layouts, layouts[2],

@@ -80,6 +80,8 @@ def fake_cublaslt(state: Any) -> Any:
         wishes = made[preference].attributes
         if made[handle].device != state.device or wanted != 1 or c != d:
             return _UNSUPPORTED
+        its = made[description]
+        its.bias_alignment = its.attributes[8] & -its.attributes[8]  # an address of 0 would say nothing
         words = (ctypes.c_uint64 * 12).from_address(results)  # 96 bytes: the algorithm's 8 words, then the workspace's
         words[:9] = [description, a, b, d, *(wishes[i] for i in (5, 6, 7, 8)), wishes[1]]
         words[9] = 0
@@ -107,6 +109,7 @@ def fake_cublaslt(state: Any) -> Any:
         if first.type != second.type or result.type not in (first.type, 0):
             return _UNSUPPORTED
         bias_at = given[8]
+        assert bias_at % made[description].bias_alignment == 0
         state.biased.append((result.rows, result.columns, made[description].compute))
 
         def matrix(layout, address):
