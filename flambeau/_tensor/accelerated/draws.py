@@ -96,7 +96,7 @@ class NativeDropoutBackward0(Node):
         return (scaled if tensors else scaled._array,)
 
 
-def _vector_size(a: DeviceArray) -> int:
+def vector_size(a: DeviceArray) -> int:
     """The elements that a thread of PyTorch's kernel loads at once."""
     if not is_dense(a):
         return 1
@@ -120,17 +120,23 @@ def dropout(x: Tensor, p: float) -> Tensor:
     if a.dtype.kind != "f" and a.dtype not in NARROW:
         raise NotImplementedError(f"\"fused_dropout\" not implemented for '{x.dtype.scalar_name}'")
     keep = 1 - p
-    vector = _vector_size(a)
+    vector = vector_size(a)
     with no_grad():
         ordered = a if vector > 1 or a.flags.c_contiguous else x.detach().contiguous()._array
         made, mask = sampling.dropped(default_generator(x._device.index), ordered, keep, vector)
         out, kept = wrap(made), wrap(mask)
         if ordered is not a and is_dense(a):
             out = layer.functions.empty_like(x.detach()).copy_(out)
-    return _recorded(x, out, kept, 1 / keep)
+    return recorded(x, out, kept, 1 / keep)
 
 
-def _recorded(x: Tensor, out: Tensor, kept: Tensor, scale: float) -> Tensor:
+def recorded(x: Tensor, out: Tensor, kept: Tensor, scale: float) -> Tensor:
+    """The result of dropout, with its node where a graph is recorded.
+
+    Args:
+        kept: which elements are.
+        scale: by which they are multiplied.
+    """
     if grad_mode.get() and x._requires_grad:
         out._requires_grad, out._node, out._output_nr = True, NativeDropoutBackward0(x, kept, scale), 0
     return out
@@ -152,7 +158,7 @@ def attention_dropout(weights: Tensor, p: float, query: Tensor, value: Tensor) -
         return dropout(weights, p)
     with no_grad():
         made, mask = sampling.attention_weights_dropped(default_generator(weights._device.index), a, p)
-    return _recorded(weights, wrap(made), wrap(mask), 1 / (1 - p))
+    return recorded(weights, wrap(made), wrap(mask), 1 / (1 - p))
 
 
 def generator_of(generator: Any, x: Tensor) -> Any:
@@ -183,4 +189,4 @@ HANDLERS.update({
 })
 handlers.dropout_on_device, handlers.attention_dropout_on_device = dropout, attention_dropout
 
-__all__ = ["NativeDropoutBackward0", "dropout"]
+__all__ = ["NativeDropoutBackward0", "dropout", "recorded", "vector_size"]

@@ -116,7 +116,9 @@ def _factory(name: str = "", draws: bool = False, like: bool = False, fill: floa
             if out._array.shape != made._array.shape:
                 out.resize_(made._array.shape)
             return out.copy_(made)
-        return finished(transfer(made.detach(), target) if target.type == "cuda" else made, requires_grad)
+        if target.type == "cuda" and made._device is not target:
+            made = transfer(made.detach(), target)
+        return finished(made, requires_grad)
 
     return run
 

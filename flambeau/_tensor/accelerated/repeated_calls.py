@@ -30,7 +30,7 @@ from ..fastpath.recorded_calls import Filled, RecordedCall
 from ..overriding import entry_points
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor, wrap
-from . import operator_programs, products
+from . import operator_programs, products, repeated_draws
 from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device, rules
 from .execution import below_autograd
 from .generators import default_generators
@@ -361,6 +361,9 @@ def call_table(runtime: Any) -> Callable[[str], Any]:
             return number_reader(name, runtime)
         if name in FACTORIES:
             return FactoryTable(name, runtime).call
+        draws = repeated_draws.table(name, runtime)
+        if draws is not None:
+            return draws
         if name in HANDLERS or name in RUN_FUNCTIONS or name.endswith(CHANGE_ATTRIBUTES):
             return None
         return run_plainly if name in _METADATA else CallTable(name, runtime).call

@@ -35,6 +35,7 @@ class LaunchRecording:
         self.runtime, self.device, self._keeps = runtime, device, keeps
         self.steps: list[tuple[Any, ...]] = []
         self.refused = False
+        self.stub: LaunchStub | None = None  # of the last `launch`
         self._allocated: list[DeviceMemory] = []
 
     def __enter__(self) -> LaunchRecording:
@@ -116,6 +117,7 @@ class LaunchRecording:
         specs = [ResultSpec(each.shape, each.dtype, each.strides) for each in results]
         aligned = any(_wants_alignment(step) for step in self.steps)
         stub = LaunchStub(calls, specs, bool(layout.scratch) + products, layout.constants, len(operands), aligned)
+        self.stub = stub
         return _launcher(self.runtime, self.device, stub, [each.memory.nbytes for each in results], layout, products)
 
     def _call(self, step: tuple[Any, ...], layout: _Layout) -> Call:

@@ -377,6 +377,12 @@ class LaunchStub:
         self.enter = _maker()(self._block)
 
     @property
+    def table(self) -> np.ndarray:
+        """The calls: for each the function, the number of words, whether it starts a kernel, and each word's fields."""
+        found: np.ndarray = self._references[0][1]
+        return found
+
+    @property
     def status(self) -> int:
         """The code of the last error."""
         return int(self._block[_STATUS])

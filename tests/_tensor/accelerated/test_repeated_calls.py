@@ -8,7 +8,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau._tensor.accelerated import calls, repeated_calls, repeated_factories
+from flambeau._tensor.accelerated import calls, drawing, repeated_calls, repeated_draws, repeated_factories
 from flambeau._tensor.overriding import entry_points
 from tests._tensor.accelerated.repeated import RECORDS, differences
 from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
@@ -220,3 +220,46 @@ def test_views_are_recorded():
         assert base.grad_fn.name() == base_here.grad_fn.name()
         torch.testing.assert_close(base.detach().cpu(), base_here.detach())
     assert repeated_calls.RecordedCall in known(torch.Tensor.view, "torch.Tensor.view")
+
+
+@pytest.mark.parametrize("name", ["rand", "randn", "randint", "normal_", "uniform_", "dropout", "module"])
+def test_random_numbers_enter_launch_stubs(name, monkeypatch):
+    x, y = torch.ones(4, 8, device="cuda", requires_grad=True), torch.empty(5, 6, device="cuda")
+    weight, module = torch.nn.Parameter(torch.empty(3, 3, device="cuda")), torch.nn.Dropout(0.3)
+
+    def uniform() -> torch.Tensor:
+        with torch.no_grad():
+            return weight.uniform_(-1, 1)
+
+    draw = {"rand": lambda: torch.rand(3, 4, device="cuda"), "uniform_": uniform, "normal_": lambda: y.normal_(1, 2),
+            "randn": lambda: torch.randn((2, 3), device="cuda", dtype=torch.float64, requires_grad=True),
+            "randint": lambda: torch.randint(0, 10, (5,), device="cuda"), "module": lambda: module(x),
+            "dropout": lambda: torch.nn.functional.dropout(x, 0.25)}[name]
+
+    def drawn() -> tuple[list, int, bool, bool]:
+        result = draw()
+        return result.tolist(), torch.cuda.default_generators[0].get_offset(), result.requires_grad, (
+            result.grad_fn is not None)
+
+    torch.cuda.manual_seed(-7)
+    with monkeypatch.context() as context:
+        context.setattr(repeated_draws, "is_plain", lambda: False)
+        expected = [drawn() for _ in range(5)]
+    torch.cuda.manual_seed(-7)
+    found = [drawn() for _ in range(3)]
+    with monkeypatch.context() as context:
+        context.setattr(drawing, "taken", None)
+        found += [drawn() for _ in range(2)]
+    assert found == expected
+    if name in ("dropout", "module"):
+        out = draw()
+        out.sum().backward()
+        assert torch.equal(x.grad, out.detach())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = draw()
+    torch.cuda.manual_seed(9)
+    graph.replay()
+    replayed = captured.tolist()
+    torch.cuda.manual_seed(9)
+    assert draw().tolist() == replayed
