@@ -201,6 +201,10 @@ def get_default_dtype() -> dtype:
     return _default
 
 
+#: called when the default dtype is set
+default_observers: list[Callable[[], None]] = []
+
+
 def set_default_dtype(d: dtype) -> None:
     """Set the default dtype.
 
@@ -224,6 +228,8 @@ def set_default_dtype(d: dtype) -> None:
     if d in EIGHT_BITS:
         raise TypeError(f"couldn't find storage object {d.scalar_name}Storage")
     _default = d
+    for function in default_observers:
+        function()
 
 
 def default_complex() -> dtype:

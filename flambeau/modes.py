@@ -16,6 +16,9 @@ determinism = [0]
 #: [the number of active modes that exclude fast paths: dual levels, vmap levels, tracers, profiles, anomaly mode, ...]
 special = [0]
 
+#: [the precision of float32 products: `set_float32_matmul_precision`], and what is called when it changes
+float32_precision = ["highest"]
+float32_precision_observers: list[Any] = []
 #: [whether new memory without values is filled]: `use_deterministic_algorithms`
 filled_memory = [False]
 #: [the number of those that are profiles]; compiled programs are replayed under a profile

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import devices, dtypes
 from .kernels import threads
-from .modes import determinism, filled_memory
+from .modes import determinism, filled_memory, float32_precision, float32_precision_observers
 from .warning_location import always
 
 __all__ = [
@@ -28,7 +28,6 @@ class _State:
     deterministic = False
     fills = True
     warn_only = False
-    precision = "highest"
     device: Any = None
 
 
@@ -203,11 +202,13 @@ def get_float32_matmul_precision() -> str:
     >>> torch.get_float32_matmul_precision()
     'highest'
     """
-    return _State.precision
+    return float32_precision[0]
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Set the minimal precision of float32 matmuls: stored, without effect, since it is always the highest.
+    """Set the minimal precision of float32 matmuls: below the highest, those on GPUs round factors to TF32.
+
+    On the CPU it is always the highest.
 
     Raises:
         RuntimeError: not "highest", "high" or "medium".
@@ -220,7 +221,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"float32_matmul_precision: {precision!r} is none of 'highest', 'high' and 'medium'.")
-    _State.precision = precision
+    float32_precision[0] = precision
+    for function in float32_precision_observers:
+        function()
 
 
 def set_flush_denormal(mode: bool) -> bool:

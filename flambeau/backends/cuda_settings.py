@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from ..modes import float32_precision, float32_precision_observers
 from ..settings import Settings
 from .written_settings import written
 
@@ -262,13 +263,33 @@ class cuFFTPlanCacheManager:
 
 
 class cuBLASModule(Settings):
-    """The settings of matrix products: they are kept, and have no effect."""
+    """The settings of matrix products on GPUs: `allow_tf32`, of which `fp32_precision` is the newer form.
+
+    `set_float32_matmul_precision` sets both, and is set by `allow_tf32`.
+    """
 
     def __init__(self) -> None:
         super().__init__("torch.backends.cuda.matmul", {
             "allow_tf32": False, "allow_fp16_reduced_precision_reduction": True,
             "allow_bf16_reduced_precision_reduction": True, "allow_fp16_accumulation": False,
-            "fp32_precision": "none"}, written)
+            "fp32_precision": "none"}, self._written)
+        if float32_precision[0] != "highest":
+            self._follow()
+        float32_precision_observers.append(self._follow)
+
+    def _follow(self) -> None:
+        """Take over what `set_float32_matmul_precision` has set."""
+        tf32 = float32_precision[0] != "highest"
+        self._values.update(allow_tf32=tf32, fp32_precision="tf32" if tf32 else "ieee")
+        written("allow_tf32", tf32)
+
+    def _written(self, name: str, value: Any) -> None:
+        if name == "allow_tf32":
+            self._values["fp32_precision"] = "tf32" if value else "ieee"
+            float32_precision[0] = "high" if value else "highest"
+        elif name == "fp32_precision":
+            self._values["allow_tf32"] = value == "tf32"
+        written(name, value)
 
 
 #: names of `torch.backends.cuda`

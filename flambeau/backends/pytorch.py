@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from ..devices import current_cuda
+from ..modes import float32_precision, float32_precision_observers
 from ..settings import Settings
 from .attention_kernels import enabled as enabled_kernels
 from .attention_kernels import set_enabled
@@ -146,6 +147,14 @@ mkldnn = _switches(
     {"enabled": False, "deterministic": False, "allow_tf32": True, "fp32_precision": "none"}, is_available=_no)
 vars(mkldnn).update({part: _library(f"mkldnn.{part}", {"fp32_precision": "none"})
                      for part in ("conv", "matmul", "rnn")})
+
+
+def _follow_precision() -> None:
+    """Take over what `set_float32_matmul_precision` has set."""
+    mkldnn.matmul.fp32_precision = {"highest": "ieee", "high": "tf32", "medium": "bf16"}[float32_precision[0]]
+
+
+float32_precision_observers.append(_follow_precision)
 miopen = _switches("miopen", {"immediate": False}, {"immediate": False})
 xnnpack = _library("xnnpack", {"enabled": False})
 generic = _switches("generic", {"fp32_precision": "none"}, {"fp32_precision": "none"})

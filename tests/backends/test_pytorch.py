@@ -25,7 +25,10 @@ def test_switches_are_kept():
     cudnn.load_config(before)
     backends.cuda.matmul.allow_tf32 = True
     assert backends.cuda.matmul.allow_tf32
+    assert backends.cuda.matmul.fp32_precision == "tf32"
     backends.cuda.matmul.allow_tf32 = False
+    assert backends.cuda.matmul.fp32_precision == "ieee"
+    backends.cuda.matmul.fp32_precision = "none"
     backends.cuda.enable_flash_sdp(False)
     assert not backends.cuda.flash_sdp_enabled()
     backends.cuda.enable_flash_sdp(True)

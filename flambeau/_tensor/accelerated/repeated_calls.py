@@ -18,7 +18,7 @@ from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ...backends.written_settings import observe_writes
 from ...devices import memory_format
-from ...dtypes import BFLOAT16
+from ...dtypes import BFLOAT16, default_observers
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import grad_mode, inference
 from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
@@ -77,7 +77,12 @@ class CallTable:
         tensors: list[Any] = []
         arrays: list[Any] = []
         bit, mask, several = 1, 0, self._several
-        for x in (*args, *kwargs.values()) if kwargs else args:
+        values: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
+        if args:
+            first = args[0]
+            if (first.__class__ is list or first.__class__ is tuple) and first and first[0].__class__ in _TENSORS:
+                values = (first.__class__.__name__, len(first), *first, *values[1:])
+        for x in values:
             kind = x.__class__
             if kind in _TENSORS:
                 a = x._array
@@ -411,11 +416,13 @@ def _follow(runtime: Any) -> None:
 
 
 def forget() -> None:
-    """Drop the recorded calls and rules, after a setting that launches depend on was written."""
-    _follow(current_runtime())
+    """Drop the recorded calls and rules, after a setting that launches depend on was written, or the default dtype."""
+    if entry_points.device_calls[0] is not None:
+        _follow(current_runtime())
 
 
 observe(_follow)
 observe_writes(forget)
+default_observers.append(forget)
 
 __all__ = ["CallTable", "call_table", "forget", "recorded_step"]

@@ -137,8 +137,8 @@ class CachingAllocator:
         release: gives memory back.
         capacity: () -> (free bytes, all bytes) of the device.
         stand_in: called with the host's address range of each new block.
-        addressed: whether arrays lie at the device's addresses; blocks that are freed are then used again for allocations
-            of the same size and stream, before they are merged.
+        addressed: whether arrays lie at the device's addresses; blocks that are freed are then used again for
+            allocations of the same size and stream, before they are merged.
     """
 
     def __init__(self, device: Any, malloc: Callable[[int], Any], release: Callable[[Any], None],

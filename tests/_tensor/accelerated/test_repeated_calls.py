@@ -84,6 +84,20 @@ def test_views():
     assert repeated_calls.View in known(torch.Tensor.__getitem__, "torch.Tensor.__getitem__")
 
 
+def test_lists_of_tensors():
+    x, y = torch.rand(2, 3, device="cuda"), torch.rand(2, 3, device="cuda", requires_grad=True)
+    for _ in range(4):
+        for join in (lambda a, b: torch.cat([a, b]), lambda a, b: torch.stack((a, b), 1),
+                     lambda a, b: torch.cat([b, b], 1), lambda a, b: torch.cat([a, a, b], dim=1)):
+            joined, expected = join(x, y), join(x.cpu(), y.detach().cpu())
+            torch.testing.assert_close(joined.detach().cpu(), expected)
+            here = y.detach().cpu().requires_grad_()
+            other = join(x.cpu(), here)
+            torch.testing.assert_close(torch.autograd.grad((joined * joined).sum(), y)[0].cpu(),
+                                       torch.autograd.grad((other * other).sum(), here)[0])
+    assert repeated_calls.RecordedCall in known(torch.cat, "torch.cat")
+
+
 def test_writes():
     x, y = torch.rand(4, 5, device="cuda"), torch.rand(4, 5, device="cuda")
     here = x.cpu()
@@ -263,3 +277,22 @@ def test_random_numbers_enter_launch_stubs(name, monkeypatch):
     replayed = captured.tolist()
     torch.cuda.manual_seed(9)
     assert draw().tolist() == replayed
+
+
+def test_settings_that_launches_depend_on():
+    x = torch.rand(64, 64, device="cuda")
+    n = torch.arange(4, device="cuda")
+    try:
+        for precision, tf32 in (("highest", False), ("high", True), ("highest", False)):
+            torch.set_float32_matmul_precision(precision)
+            assert torch.backends.cuda.matmul.allow_tf32 is tf32
+            for dtype in (torch.float32, torch.float64):
+                torch.set_default_dtype(dtype)
+                for _ in range(3):
+                    assert (n / 2).dtype == dtype
+                    x @ x
+        torch.backends.cuda.matmul.allow_tf32 = True
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.backends.cuda.matmul.allow_tf32 = False
