@@ -150,6 +150,7 @@ def test_compiled_training_steps(cupy, dtype, last):
         found = cupy.state.convolutions[before:]
         assert len(found) >= 10
         assert last in {each[1] for each in found if each[0] == "Forward"}
+        assert {each[2] for each in found} == {str(dtype).partition(".")[2]}
 
 
 def test_settings(cupy):
