@@ -25,8 +25,8 @@ from .launches import VECTOR, Argument, DeviceLaunch, launch
 from .statements import Buffer
 from .walks import THREADS, Walk, element_strides
 
-#: fewest destinations of one index entry for which the ordered scatter is used without being asked for
-ORDERED_WIDTH = 1 << 12
+#: fewest destinations of an index entry, and most entries, for which scatters are ordered without being asked for
+ORDERED_WIDTH, ORDERED_ENTRIES = 1 << 12, 1 << 6
 
 
 def _check(index: Spec) -> None:
@@ -164,7 +164,7 @@ def put(out: Spec, flag: Spec | None, source: Spec, index: Spec, dim: int, op: s
         out, flag, source, index, dim, table, wraps: as in `take`.
         op: "add", or "set", of which the last write wins.
         ordered: whether additions have a fixed order; None: if no atomic addition of the dtype exists, or if enough
-            threads have elements of their own anyway.
+            threads have few elements of their own anyway.
 
     Raises:
         TypeError: an index of another dtype.
@@ -180,7 +180,7 @@ def put(out: Spec, flag: Spec | None, source: Spec, index: Spec, dim: int, op: s
         return work
     atomic = op == "add" and out.dtype.kind in "iuf" and out.dtype.itemsize >= 4
     if ordered is None:
-        ordered = not atomic or source.size // shape[dim] >= ORDERED_WIDTH
+        ordered = not atomic or (shape[dim] <= ORDERED_ENTRIES and source.size // shape[dim] >= ORDERED_WIDTH)
     elif not ordered and not atomic:
         raise TypeError(f"no atomic {op} of {out.dtype}: write ordered=True")
     b = KernelBuilder("put", THREADS)
