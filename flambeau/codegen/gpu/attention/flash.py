@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,9 +50,15 @@ def forward(out: Spec, lse: Spec, query: Spec, key: Spec, value: Spec, scale: fl
         TypeError: other dtypes.
         NotImplementedError: heads wider than 128.
     """
+    return list(_launches(out, lse, query, key, value, scale, causal))
+
+
+@lru_cache(256)
+def _launches(out: Spec, lse: Spec, query: Spec, key: Spec, value: Spec, scale: float, causal: bool
+              ) -> tuple[DeviceLaunch, ...]:
     check(query, [key, value])
     if not out.size:
-        return []
+        return ()
     tiles = -(-query.shape[2] // ROWS)
     blocks = query.shape[0] * query.shape[1] * tiles
     width = vector_width([key, value])
@@ -59,7 +66,7 @@ def forward(out: Spec, lse: Spec, query: Spec, key: Spec, value: Spec, scale: fl
     made = launch(_forward(*specs, tiles, scale, causal, width), blocks)
     if width > 1:
         made = made._replace(unaligned=launch(_forward(*specs, tiles, scale, causal, 1), blocks))
-    return [made]
+    return (made,)
 
 
 def backward(grads: Sequence[Spec], grad: Spec, query: Spec, key: Spec, value: Spec, lse: Spec, delta: Spec,
@@ -73,6 +80,12 @@ def backward(grads: Sequence[Spec], grad: Spec, query: Spec, key: Spec, value: S
         delta: (batch, heads, L), float32: the sum of grad · out over the width.
         scale, causal: of the forward pass.
     """
+    return list(_gradient_launches(tuple(grads), grad, query, key, value, lse, delta, scale, causal))
+
+
+@lru_cache(256)
+def _gradient_launches(grads: tuple[Spec, ...], grad: Spec, query: Spec, key: Spec, value: Spec, lse: Spec,
+                       delta: Spec, scale: float, causal: bool) -> tuple[DeviceLaunch, ...]:
     check(query, [key, value, grad])
     inputs = [grad, query, key, value, lse, delta]
     work = []
@@ -89,7 +102,7 @@ def backward(grads: Sequence[Spec], grad: Spec, query: Spec, key: Spec, value: S
         if width > 1:
             one = one._replace(unaligned=one._replace(kernel=kernel_of(outputs, inputs, tiles, scale, causal, 1)))
         work.append(one)
-    return work
+    return tuple(work)
 
 
 def _shared(b: KernelBuilder, dtype: np.dtype, rows: int, padded: int) -> tuple[Buffer, Buffer]:
