@@ -220,9 +220,10 @@ def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int) -> A
     if op.name not in _OPERATORS:
         return NotImplemented
     arrays: list[Any] = [x._array if isinstance(x, Tensor) else x for x in inputs]
-    if any(each is not None and each.__class__ is not DeviceArray for each in arrays) or any(
-            each is not None and not prod(each.shape) for each in arrays):
+    if any(each is not None and (not isinstance(each, np.ndarray) or not prod(each.shape)) for each in arrays):
         return NotImplemented
+    arrays = [each if each is None or each.__class__ is DeviceArray else current_runtime().upload(
+        np.ascontiguousarray(each), device, blocking=False) for each in arrays]
     try:
         if op.name == "masked_select":
             return _masked_select(arrays[0], arrays[1], device)

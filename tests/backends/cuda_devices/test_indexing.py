@@ -86,3 +86,10 @@ def test_counts_of_elements_are_all_that_the_host_reads(cupy):
             assert a.stride() == b.stride()
             torch.testing.assert_close(b.cpu(), a)
     assert not host_copies.computed
+
+
+def test_indices_along_a_dimension_are_on_the_device(cupy):
+    x, index = torch.ones(2, 3), torch.zeros(2, 1, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match=r"Expected tensor to have cuda:0 Device, but got tensor with cpu Device "
+                                           r"\(while checking arguments for torch.take_along_dim\(\):\)"):
+        torch.take_along_dim(x.cuda(), index, 1)
