@@ -400,8 +400,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
                            f"{indices.dtype.scalar_name}")
     if indices._device is not input._device:
-        raise RuntimeError(f"Expected tensor to have {input.device} Device, but got tensor with {indices.device} Device "
-                           "(while checking arguments for torch.take_along_dim():)")
+        raise RuntimeError(f"Expected tensor to have {input.device} Device, but got tensor with {indices.device} "
+                           "Device (while checking arguments for torch.take_along_dim():)")
     axis = wrap_dim(dim, len(a))
     if not a:
         raise IndexError(f"Dimension specified as {axis} but tensor has no dimensions")
