@@ -14,6 +14,7 @@ from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...dtypes import can_cast, cast, of
 from ...ops.declare import VIEW, Op
+from ..dispatch.apply import _apply_operator
 from ..tensor import Tensor, wrap
 from . import counted, host_copies, operator_programs, products
 from .libraries import dispatch as libraries
@@ -46,11 +47,21 @@ def compute(op: Op, operands: list[Any], params: dict[str, Any], device: int,
         return kernel(operands, params)
     arrays = device_arrays([*operands, *params.values()])
     if op.kind != VIEW and all(each.size for each in arrays):
-        for attempt in (products.run, libraries.run, counted.run, operator_programs.run):
+        for attempt in (products.run, _by_libraries, counted.run, operator_programs.run):
             results = attempt(op, operands, params, device)
             if results is not NotImplemented:
                 return results[0] if op.n_outputs == 1 else results
     return host_copies.on_host(op.name, device, kernel, operands, params, arrays)
+
+
+def _by_libraries(op: Op, operands: list[Any], params: dict[str, Any], device: int) -> Any:
+    return libraries.run(op, operands, params, device, _below)
+
+
+def _below(op: Op, operands: list[Any], params: dict[str, Any], device: int) -> Any:
+    """The results of an operator that another one is computed with."""
+    return compute(op, operands, params, device,
+                   lambda own, given: _apply_operator(op, own, given, None, None, False))
 
 
 def compute_inplace(op: Op, operands: list[Any], params: dict[str, Any], device: int,

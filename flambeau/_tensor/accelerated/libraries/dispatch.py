@@ -11,7 +11,7 @@ from ....ops.declare import Op
 from ...tensor import Tensor
 from ..operator_programs import refusals
 from . import decompositions, factorizations, fourier, least_squares, solutions  # noqa: F401 - they register primitives
-from .namespace import PRIMITIVES, DeviceNamespace
+from .namespace import PRIMITIVES, Compute, DeviceNamespace
 
 #: declarations whose primitives are functions of libraries
 _DECLARATIONS = frozenset((
@@ -23,8 +23,11 @@ _DECLARATIONS = frozenset((
 _DTYPES = "fdFD"
 
 
-def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int) -> Any:
+def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int, compute: Compute) -> Any:
     """The results of an operator, in a list; NotImplemented for other operators and dtypes.
+
+    Args:
+        compute: computes other operators on the device.
 
     Raises:
         RuntimeError, LinAlgError: as the operator does.
@@ -36,7 +39,7 @@ def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int) -> A
     if any(each.__class__ is not DeviceArray or (each.dtype.char not in _DTYPES and (each.dtype.char != "i" or i != 1))
            for i, each in enumerate(arrays)):
         return NotImplemented
-    xp = DeviceNamespace(device)
+    xp = DeviceNamespace(device, compute)
     given = {key: value._array if isinstance(value, Tensor) else value for key, value in params.items()}
     function = PRIMITIVES.get(name)
     try:

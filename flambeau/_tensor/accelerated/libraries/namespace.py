@@ -18,10 +18,11 @@ from ....codegen.gpu import elementwise
 from ....codegen.scalar.scalar_ir import constant, variable
 from ....ops.declare import REGISTRY, VIEW, Op
 from ....runtime.launch import Spec
-from ...dispatch.apply import _apply_operator
 from ...dispatch.array_kernels import kernel_of
 from ...tensor import Tensor, wrap
 
+#: a function of an operator, operands, parameters and the index of a device
+Compute = Callable[[Op, list[Any], dict[str, Any], int], Any]
 #: name of a primitive -> its function of the namespace, arrays and parameters
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
 
@@ -37,10 +38,11 @@ class DeviceNamespace:
 
     Args:
         device: the device's index.
+        compute: the results of an operator, given operands, parameters and the index of the device.
     """
 
-    def __init__(self, device: int) -> None:
-        self.device = device
+    def __init__(self, device: int, compute: Compute) -> None:
+        self.device, self._compute = device, compute
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = PRIMITIVES.get(name)
@@ -57,8 +59,6 @@ class DeviceNamespace:
 
     def _operator(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """An operator by its declaration's name, its parameters by name, or by position after the inputs."""
-        from ..computing import compute
-
         if len(args) > len(op.inputs):
             names = [name for name in op.params if name not in params]
             params = {**params, **dict(zip(names, args[len(op.inputs):], strict=False))}
@@ -66,8 +66,7 @@ class DeviceNamespace:
         if op.kind == VIEW:
             return kernel_of(op)(*args, **params)
         operands = [wrap(each) if each.__class__ is DeviceArray else each for each in args]
-        result = compute(op, operands, params, self.device,
-                         lambda own, given: _apply_operator(op, own, given, None, None, False))
+        result = self._compute(op, operands, params, self.device)
         return tuple(map(_array, result)) if isinstance(result, (list, tuple)) else _array(result)
 
     # ----- memory -----
@@ -132,4 +131,4 @@ def _array(x: Any) -> Any:
     return x._array if isinstance(x, Tensor) else x
 
 
-__all__ = ["PRIMITIVES", "DeviceNamespace", "parts", "primitive"]
+__all__ = ["PRIMITIVES", "Compute", "DeviceNamespace", "parts", "primitive"]
