@@ -355,7 +355,8 @@ def widen(array: np.ndarray) -> np.ndarray:
         if converted is not None:
             return converted
     if d == BFLOAT16:
-        bits = np.asarray(array).view(np.uint16).astype(np.uint32, order=_order(array))
+        whole = array if isinstance(array, np.ndarray) else np.asarray(array)  # a subclass may refuse to be read
+        bits = whole.view(np.uint16).astype(np.uint32, order=_order(array))
         return np.left_shift(bits, 16, out=bits).view(np.float32)
     if d == np.float16:
         return array.astype(np.float32)

@@ -88,3 +88,11 @@ def test_gradients_have_the_layout_of_their_leaves():
 def test_a_number_is_among_elements():
     assert torch.isin(1, torch.arange(3, device="cuda")).item()
     assert torch.isin(torch.arange(3, device="cuda"), 1).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_statistics_that_gradients_are_scaled_by(dtype):
+    norm = torch.nn.BatchNorm1d(2).to("cuda", dtype).eval()
+    x = torch.randn(3, 2, device="cuda", dtype=dtype, requires_grad=True)
+    norm(x).sum().backward()
+    torch.testing.assert_close(x.grad.cpu(), torch.ones(3, 2, dtype=dtype))

@@ -98,8 +98,8 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
                                "forward grad defined")
     statistics: list[Any] = []
     out = apply(REGISTRY["_batch_norm"], [input, weight, bias], {
-        "running_mean": None if running_mean is None or training else dtypes.widen(resolve(running_mean._array)),
-        "running_var": None if running_var is None or training else dtypes.widen(resolve(running_var._array)),
+        "running_mean": None if running_mean is None or training else _widened(running_mean),
+        "running_var": None if running_var is None or training else _widened(running_var),
         "training": training, "eps": eps, "saved": statistics})
     if training and input._array.size:
         _update_running(running_mean, statistics[0], momentum)
@@ -108,6 +108,14 @@ def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runni
             count = prod(shape) // max(shape[1], 1)
             _update_running(running_var, statistics[2], momentum, count / max(count - 1, 1) if count != 1 else np.nan)
     return out, statistics
+
+
+def _widened(x: Tensor) -> np.ndarray:
+    """The array of a tensor, of 32 bits at least."""
+    if x._device.type == "cuda":
+        array: np.ndarray = (x.detach().float() if x.dtype.itemsize < 4 else x)._array
+        return array
+    return dtypes.widen(resolve(x._array))
 
 
 _UNBATCHED_AVERAGES = (

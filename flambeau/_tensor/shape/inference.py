@@ -144,8 +144,11 @@ def _lowered(op: Op, inputs: Sequence[Any], values: list[Any], params: dict[str,
     operands = [graph.input(i, tuple(x._array.shape), substitute if v.dtype == dtype else v.dtype)
                 if isinstance(x, Tensor) else v for i, (x, v) in enumerate(zip(inputs, values, strict=True))]
     lists = {name: list(value) for name, value in params.items() if value.__class__ is list}
+    arrays = {name: graph.input(len(inputs) + i, value.shape, substitute if value.dtype == dtype else value.dtype)
+              for i, (name, value) in enumerate(params.items())  # whose elements the host cannot read
+              if getattr(value, "torch_device", None) is not None}
     try:
-        outs = lower_operator(graph, op, operands, {**params, **lists})
+        outs = lower_operator(graph, op, operands, {**params, **lists, **arrays})
     except Unsupported:
         return None
     for name, extended in lists.items():  # `saved`: what the kernel keeps for the backward pass
