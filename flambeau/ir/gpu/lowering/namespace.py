@@ -7,6 +7,7 @@ from typing import Any
 
 from ...graph.value import Graph
 from ...lowering.namespace import Namespace
+from ..interleaved_graph import InterleavedGraph
 from .complex_numbers import DeviceComplexNumbers
 from .copies import CopyOps
 from .elementwise import DeviceElementwise
@@ -19,6 +20,8 @@ _REPLACED = frozenset(("alias_copy", "narrow_copy", "_basic_index", "_as_strided
 
 class DeviceNamespace(DeviceComplexNumbers, CopyOps, DeviceElementwise, DeviceReductionsAt, DeviceSpecial, Namespace):
     """`xp` over the values of one graph that becomes a device's program."""
+
+    graph: InterleavedGraph  # of compiled functions, which have no complex values, any graph
 
     pools_narrow = True
 
