@@ -26,6 +26,7 @@ from ...ir.graph.inputs import input_for_array, memory_order, view_as_array
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Unsupported, Value
 from ...ir.lowering.namespace import lower_operator
+from ...modes import determinism
 from ...ops.declare import ELEMENTWISE, VIEW, Op
 from ..dispatch.promotion import promoted_operands, round_params, round_scalar, scalar_operand
 from ..overriding.dispatch import no_dispatch
@@ -127,7 +128,7 @@ def run(op: Op, inputs: Sequence[Any], params: dict[str, Any], device: int, targ
         clear()
     arrays: list[Any] = []
     try:
-        key = (id(op), op.name, device, target is not None, dtypes.get_default_dtype(),
+        key = (id(op), op.name, device, target is not None, dtypes.get_default_dtype(), determinism[0],
                tuple([_operand_key(x, arrays) for x in inputs]),
                tuple([(name, _key(value, arrays)) for name, value in params.items()]),
                convolutions.settings() if op.name in convolutions.OPERATORS else None)

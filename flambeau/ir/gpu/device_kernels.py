@@ -38,9 +38,10 @@ def _asserted_take(outputs: list[Spec], inputs: list[Spec], dim: int, wraps: boo
     return indexing.take(outputs[0], None, x, index, dim, table, wraps)
 
 
-def _asserted_put(outputs: list[Spec], inputs: list[Spec], dim: int, op: str, wraps: bool) -> list[DeviceLaunch]:
+def _asserted_put(outputs: list[Spec], inputs: list[Spec], dim: int, op: str, wraps: bool, ordered: bool | None
+                  ) -> list[DeviceLaunch]:
     source, index, table = inputs
-    return indexing.put(outputs[0], None, source, index, dim, op, table=table, wraps=wraps)
+    return indexing.put(outputs[0], None, source, index, dim, op, ordered, table, wraps)
 
 
 def _assert_range(outputs: list[Spec], inputs: list[Spec], count: int, but: int | None) -> list[DeviceLaunch]:
@@ -102,9 +103,9 @@ def _map(outputs: list[Spec], inputs: list[Spec], function: str, **params: Any) 
 #: by the name of an extern kernel, the function that makes its launches
 FAMILIES: dict[str, Callable[..., list[DeviceLaunch]]] = {
     "asserted_take": _asserted_take, "asserted_put": _asserted_put, "assert_range": _assert_range,
-    "last_writers": _last_writers, "count_true": _count_true, "ranks": _ranks, "places": _places, "select_true": _select_true, "sort": _sort,
-    "first_of_sorted": _first_of_sorted, "search": _search, "map": _map, "segments": _segments,
-    "histogram": _histogram, "run_lengths": _run_lengths,
+    "last_writers": _last_writers, "count_true": _count_true, "ranks": _ranks, "places": _places,
+    "select_true": _select_true, "sort": _sort, "first_of_sorted": _first_of_sorted, "search": _search, "map": _map,
+    "segments": _segments, "histogram": _histogram, "run_lengths": _run_lengths,
 }
 
 __all__ = ["FAMILIES", "device_kernel"]

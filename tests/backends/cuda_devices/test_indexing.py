@@ -93,3 +93,16 @@ def test_indices_along_a_dimension_are_on_the_device(cupy):
     with pytest.raises(RuntimeError, match=r"Expected tensor to have cuda:0 Device, but got tensor with cpu Device "
                                            r"\(while checking arguments for torch.take_along_dim\(\):\)"):
         torch.take_along_dim(x.cuda(), index, 1)
+
+
+def test_deterministic_sums_have_the_order_of_the_cpu(cupy):
+    x, index, values = torch.zeros(3, 4), torch.randint(0, 3, (200,)), torch.randn(200, 4)
+    torch.use_deterministic_algorithms(True)
+    try:
+        there = x.cuda().index_add(0, index.cuda(), values.cuda())
+        assert torch.equal(there.cpu(), x.index_add(0, index, values))
+        with pytest.raises(RuntimeError, match="put_ does not have a deterministic implementation"):
+            x.cuda().put_(index.cuda(), values[:, 0].cuda())
+    finally:
+        torch.use_deterministic_algorithms(False)
+    x.cuda().put_(index.cuda(), values[:, 0].cuda())

@@ -256,6 +256,8 @@ class DeviceIndexing(Ranges):
         if index.dtype != INT64 or source.dtype != x.dtype or index.size != source.size or not index.size or (
                 not x.size):
             raise Unsupported("an index or a source of this dtype or shape")
+        if self.deterministic and not accumulate:
+            raise Unsupported("put_, which PyTorch has no deterministic version of")
         flat, places = graph.reshape(x, (x.size,)), graph.reshape(index, (index.size,))
         values = graph.reshape(source, (source.size,))
         if accumulate:

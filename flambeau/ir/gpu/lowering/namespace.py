@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ....modes import determinism
 from ...graph.value import Graph
 from ...lowering.namespace import Namespace
 from ..interleaved_graph import InterleavedGraph
@@ -41,6 +42,7 @@ def lower_for_device(graph: Graph, address: int | None = None) -> DeviceNamespac
         address: where kernels write that an assertion failed; None: graphs have data guards instead.
     """
     made = graph.__dict__["namespace"] = DeviceNamespace(graph)
+    made.deterministic = bool(determinism[0])
     if address is not None:
         made.assert_by(address)
     return made

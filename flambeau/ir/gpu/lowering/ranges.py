@@ -19,10 +19,12 @@ class Ranges(DataGuards):
     Attributes:
         asserted: the value with the address that kernels write to where an index is out of range; None: graphs have
             data guards, as on the CPU.
+        deterministic: whether sums at indices have a fixed order.
         effects: values that assert, and that no result depends on.
     """
 
     asserted: Value | None = None
+    deterministic = False
     effects: Sequence[Value] = ()
 
     def assert_by(self, address: int) -> None:
@@ -70,8 +72,9 @@ class Ranges(DataGuards):
             index = self._from_start(index, shape[dim]) if wraps else index
             self.requires_range(index, shape[dim])
             return (scatter_add if op == "add" else scatter_set)(source, index, shape, dim)
+        ordered = True if self.deterministic and source.dtype.kind not in "biu" else None
         return device_kernel("asserted_put", [source, index, self.asserted], [(shape, source.dtype)], dim=dim, op=op,
-                             wraps=wraps)[0]
+                             wraps=wraps, ordered=ordered)[0]
 
     def _from_start(self, index: Value, count: int) -> Value:
         """Indices of which negative ones count from the end, as int64."""
