@@ -332,6 +332,8 @@ def recorded_step(op: Op, operands: list[Any], params: dict[str, Any], fills: bo
         return None
 
     def compute() -> Any:
+        for name in lists:
+            named[name] = []
         with LaunchRecording(runtime, device) as recording:
             for attempt in (products.run, operator_programs.run):
                 found = attempt(op, tensors, named, device)
@@ -341,6 +343,8 @@ def recorded_step(op: Op, operands: list[Any], params: dict[str, Any], fills: bo
 
     with below_autograd():
         computed = runtime.launch(op.name, device, given, (), compute)
+        if computed is not None and computed[1].refused:  # a new program has copied its constants: now they are there
+            computed = runtime.launch(op.name, device, given, (), compute)
     if computed is None:
         return None
     results, recording = computed
@@ -369,15 +373,15 @@ def call_table(runtime: Any) -> Callable[[str], Any]:
         draws = repeated_draws.table(name, runtime)
         if draws is not None:
             return draws
-        if name in HANDLERS or name in RUN_FUNCTIONS or name.endswith(CHANGE_ATTRIBUTES):
+        if name in HANDLERS or name in RUN_FUNCTIONS:
             return None
-        return run_plainly if name in _METADATA else CallTable(name, runtime).call
+        return run_plainly if name in _METADATA or name.endswith(CHANGE_ATTRIBUTES) else CallTable(name, runtime).call
 
     return make
 
 
 def run_plainly(implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A function of shapes, strides and dtypes, which are where they are for any tensor."""
+    """A function of shapes, strides and dtypes, or an attribute's accessor, which are the same for any tensor."""
     return implementation(*args, **kwargs) if entry_points.in_use[0] == 1 else NotImplemented
 
 

@@ -14,9 +14,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ...runtime.numpy_abi import DATA, readable
 from .allocator import DeviceMemory
 
 ndarray = np.ndarray
+_READABLE = readable()
+_pointer = ctypes.c_void_p.from_address
 _BYTE = np.dtype(np.uint8)
 #: whether NumPy can be told that a reshape must not copy
 _RESHAPES_WITHOUT_COPY = tuple(map(int, np.__version__.split(".")[:2])) >= (2, 1)
@@ -60,6 +63,8 @@ class DeviceArray(ndarray):
         """The distance in bytes of the first element from the beginning of the block."""
         memory = self.memory
         if memory.address:
+            if _READABLE:  # `__array_interface__` makes a dict, and describes a structured dtype
+                return (_pointer(id(self) + DATA).value or 0) - int(memory.address)
             return int(self.__array_interface__["data"][0] - memory.address)
         whole: Any = self
         while isinstance(whole.base, ndarray) or isinstance(getattr(whole.base, "base", None), ndarray):
