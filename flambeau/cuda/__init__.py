@@ -172,6 +172,11 @@ def _follow(runtime: Any) -> None:
                 setattr(module, name, value)
 
 
+def _names_of_device(names: dict[str, Any]) -> dict[str, Any]:
+    """Of the names of a module that is imported only now, those that a present device has replaced here."""
+    return {name: globals()[name] for name in _absent if name in names}
+
+
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import flambeau as torch
@@ -73,3 +76,20 @@ def test_streams():
         assert isinstance(side, torch.Stream)
         torch.cuda.set_stream(side)
         assert torch.cuda.current_stream() == side
+
+
+def test_modules_that_are_imported_where_there_is_a_device():
+    program = """if True:
+        import flambeau as torch
+        with torch.testing.fake_cuda():
+            import flambeau.cuda.memory, flambeau.cuda.random
+            x = torch.ones(1, device="cuda")
+            assert torch.cuda.memory.memory_allocated() == 512
+            assert torch.cuda.memory.mem_get_info()[0] > 0
+            assert torch.cuda.random.get_rng_state().numel() == 16
+        try:
+            torch.cuda.random.get_rng_state()
+        except (RuntimeError, AssertionError):
+            print("refused")"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "refused\n", done.stderr
