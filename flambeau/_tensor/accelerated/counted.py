@@ -38,6 +38,7 @@ class _Loaded(NamedTuple):
 
 
 _programs: OrderedDict[Any, _Loaded | None] = OrderedDict()
+_of_runtime: list[Any] = [None]
 
 
 def _run(name: str, lowering: Lowering, arrays: Sequence[DeviceArray], device: int, key: Any = (),
@@ -53,7 +54,10 @@ def _run(name: str, lowering: Lowering, arrays: Sequence[DeviceArray], device: i
     """
     runtime = current_runtime()
     layouts = tuple([(each.shape, each.strides, each.dtype.str, each.dtype.names) for each in arrays])
-    wanted = id(runtime), name, device, layouts, key
+    if _of_runtime[0] is not runtime:
+        _of_runtime[0] = runtime
+        _programs.clear()
+    wanted = name, device, layouts, key
     if wanted not in _programs:
         try:
             _programs[wanted] = _build(name, lowering, arrays, device)
