@@ -39,6 +39,7 @@ from ..kernels.pointwise import FALLBACK
 from ..schedule.execution_plan import build_execution_plan
 from ..schedule.scheduler import Schedule
 from ..schedule.steps import ExecutionPlan, Step
+from .aligned_products import aligned_products
 from .attention_products import attention_products
 from .families import GpuFamilies
 from .library_convolutions import library_convolutions
@@ -89,6 +90,9 @@ class DeviceProgram:
         families = families or GpuFamilies()
         convolved = library_convolutions(graph, [fused[narrow[each]] for each in outputs], families.convolutions)
         replacements = {each: convolved[fused[narrow[each]]] for each in outputs}
+        if families.library:
+            aligned = aligned_products(graph, list(replacements.values()))
+            replacements = {each: aligned[value] for each, value in replacements.items()}
         self.schedule = Schedule(graph, [each._replace(value=replacements[each.value]) for each in targets],
                                  [(replacements[value], outcome) for value, outcome in conditions],
                                  [replacements[value] for value in effects], families=families)

@@ -22,6 +22,8 @@ from .library_products import ProductLaunch
 
 #: launches from which on a CUDA graph is worth its capture; graphs that a program keeps
 _FEWEST, _MOST_GRAPHS = 2, 8
+#: launches from which on a graph is captured when addresses come for the first time, if others came before
+_MANY = 100
 #: the most launches of a stub; more are a graph
 _MOST_CALLS = 12
 #: instead of a graph or a stub: there is none yet
@@ -127,13 +129,15 @@ class LoadedProgram:
 
     def _launch_graph(self, launches: Sequence[BoundLaunch], table: Sequence[Any], reads: Sequence[DeviceArray],
                       writes: Sequence[DeviceArray]) -> None:
-        """Launch a CUDA graph of the launches, which is captured when the same addresses come a second time."""
+        """Launch a CUDA graph of the launches, captured when addresses come again; of many, when others came before."""
         runtime, device = self.runtime, self.device
         stream = runtime.current_stream(device)
         key = (len(launches), stream, *[
             0 if memory.segment is None else memory.segment.address + memory.offset + offset
             for memory, offset in table])
         graph = self._graphs.pop(key, None)
+        if graph is None and len(launches) >= _MANY and self._graphs:
+            graph = _SEEN  # the capture takes as long as the launches, whose kernels are loaded
         if graph is None:
             graph = _SEEN
             runtime.launch(self.name, device, reads, writes, lambda: self._start(launches, table))
