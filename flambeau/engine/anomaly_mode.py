@@ -17,6 +17,7 @@ from ..backends.elementless_array import ElementlessArray
 from ..backends.sparse_array import SparseArray
 from ..modes import special
 from ..warning_location import user_stacklevel
+from .tensor_interface import layer
 
 _TRACEBACK, _PARENT = "traceback_", "parent_"
 #: the file of `flambeau run`
@@ -163,6 +164,14 @@ def _warn(text: str) -> None:
         print(f"UserWarning: {text}", file=sys.stderr)
 
 
+def _has_nan(g: Any, array: Any) -> bool:
+    if array is None:
+        return False
+    if getattr(array, "torch_device", None) is not None:  # in a device's memory; the host waits
+        return array.dtype.kind in "fcV" and bool(layer.functions.isnan(g.detach()).any())
+    return np.asarray(array).dtype.kind in "fc" and bool(np.isnan(array).any())
+
+
 def check_nan(node: Any, grads: Any) -> None:
     """Check the gradients that a node computed for NaN.
 
@@ -177,7 +186,7 @@ def check_nan(node: Any, grads: Any) -> None:
             array = array.values
         elif isinstance(array, ElementlessArray):
             array.item()  # which raises, as in PyTorch
-        if array is not None and np.asarray(array).dtype.kind in "fc" and np.isnan(array).any():
+        if _has_nan(g, array):
             warn_with_traceback(node)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 

@@ -296,3 +296,20 @@ def test_settings_that_launches_depend_on():
     finally:
         torch.set_default_dtype(torch.float32)
         torch.backends.cuda.matmul.allow_tf32 = False
+
+
+def test_hooks_of_saved_tensors_and_anomaly_mode():
+    x = torch.rand(3, 4, device="cuda", requires_grad=True)
+    for _ in range(3):
+        (x * x).log().sum().backward()
+    packed: list[Any] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        (x * x).exp().sum().backward()
+    assert len(packed) == 3
+    zeros = torch.zeros(3, device="cuda", requires_grad=True)
+    with torch.autograd.set_detect_anomaly(True):
+        (x * x).log().sum().backward()
+        loss = (zeros.log() * 0).sum()
+        with pytest.warns(UserWarning, match="Error detected in LogBackward0"), pytest.raises(
+                RuntimeError, match="Function 'LogBackward0' returned nan values in its 0th output"):
+            loss.backward()
