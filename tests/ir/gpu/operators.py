@@ -19,7 +19,7 @@ import flambeau as torch
 from flambeau.codegen.gpu.emulation import scalar_evaluator
 from flambeau.codegen.gpu.kernel_ir import Kernel
 from flambeau.codegen.scalar import scalar_ir
-from flambeau.dtypes import BFLOAT16, NARROW, to_bfloat16, widen
+from flambeau.dtypes import BFLOAT16, NARROW, cast, to_bfloat16, widen
 from flambeau.ir.gpu.device_program import DeviceProgram
 from flambeau.ir.graph.extern_kernels import ExternKernel
 from flambeau.ir.graph.value import Graph, Unsupported, Value
@@ -125,6 +125,9 @@ def _one(graph: Graph, value: Value, found: dict[Value, Any], inputs: dict[int, 
     if op == "copy":
         return args[0].copy()
     if op == "matmul":
+        if value.dtype in NARROW:  # the sums in float32, rounded once
+            sums = np.matmul(args[0].astype("f4"), args[1].astype("f4"))
+            return widen(cast(sums, value.dtype)).astype(scalar_evaluator.held(value.dtype))
         return np.matmul(args[0], args[1], dtype=value.dtype)
     if op == "convolve":
         return _convolved(value, [np.ascontiguousarray(each) for each in args])
