@@ -96,3 +96,16 @@ def test_statistics_that_gradients_are_scaled_by(dtype):
     x = torch.randn(3, 2, device="cuda", dtype=dtype, requires_grad=True)
     norm(x).sum().backward()
     torch.testing.assert_close(x.grad.cpu(), torch.ones(3, 2, dtype=dtype))
+
+
+@pytest.mark.parametrize("device", ["cuda", "meta"])
+def test_shapes_that_cannot_be_joined(device):
+    a, b, c = torch.ones(3, 2, device=device), torch.ones(3, 3, device=device), torch.ones(3, device=device)
+    with pytest.raises(RuntimeError, match=r"dimension 0\. Expected size 2 but got size 3 for tensor number 1"):
+        torch.cat([a, b])
+    with pytest.raises(RuntimeError, match="Tensors must have same number of dimensions: got 1 and 2"):
+        torch.cat([c, a])
+    with pytest.raises(RuntimeError, match=r"but got \[3, 2\] at entry 0 and \[3, 3\] at entry 1"):
+        torch.stack([a, b])
+    assert torch.cat([c[:0], a]).shape == (3, 2)
+    assert torch.cat([a, b], 1).shape == (3, 5)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
+from ...backends.numpy.joining import check_cat, check_stack
 from ...engine.grad_mode import no_grad
 from ...errstate import IGNORE, reset_state, set_state
 from ...ir.graph.value import Graph, Unsupported
@@ -50,6 +51,9 @@ def infer(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> list[Metadat
     if op.check is not None:
         op.check(*inputs)
     name = op.forward.__name__
+    joined = _JOINING.get(name)
+    if joined is not None:
+        joined([x._array for x in inputs if isinstance(x, Tensor)], **params)
     rule = RULES.get(name)
     fill = 1 if op.kind == ELEMENTWISE else 0
     units = [_unit(x, fill) if isinstance(x, Tensor) else x for x in inputs]
@@ -305,6 +309,9 @@ def _addr(input: Shape, vec1: Shape, vec2: Shape, **params: Any) -> list[Shape]:
 def _addbmm(input: Shape, batch1: Shape, batch2: Shape, **params: Any) -> list[Shape]:
     return [(batch1[1], batch2[2])]
 
+
+#: checks of shapes that lowering leaves to the kernels
+_JOINING: dict[str, Callable[..., Any]] = {"cat": check_cat, "stack": check_stack}
 
 #: name of an operator -> its rule
 RULES: dict[str, Callable[..., list[Shape]]] = {

@@ -58,6 +58,18 @@ def stack_arrays(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
 def _cat(*arrays: Any, dim: int = 0) -> Any:
     if len(arrays) == 1 and arrays[0].__class__ is list:  # the public form
         arrays = tuple(arrays[0])
+    axis, non_empty = check_cat(arrays, dim)
+    if not non_empty:
+        return np.array(arrays[0], copy=True)
+    return concatenate_arrays([a for _, a in non_empty], axis)
+
+
+def check_cat(arrays: Sequence[Any], dim: int = 0) -> tuple[int, list[tuple[int, Any]]]:
+    """The axis that arrays are concatenated along, and those that are, with their positions.
+
+    Raises:
+        ValueError, RuntimeError, IndexError: their shapes do not fit (PyTorch's texts).
+    """
     if not arrays:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, a in enumerate(arrays):
@@ -65,7 +77,7 @@ def _cat(*arrays: Any, dim: int = 0) -> Any:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     non_empty = [(i, a) for i, a in enumerate(arrays) if a.shape != (0,)]  # PyTorch skips empty vectors
     if not non_empty:
-        return np.array(arrays[0], copy=True)
+        return 0, []
     first = non_empty[0][1]
     axis = wrap_dim(dim, first.ndim)
     for i, a in non_empty[1:]:
@@ -75,12 +87,21 @@ def _cat(*arrays: Any, dim: int = 0) -> Any:
             if d != axis and expected != got:
                 raise RuntimeError(f"Sizes of tensors must match except in dimension {axis}. Expected size {expected} "
                                    f"but got size {got} for tensor number {i} in the list.")
-    return concatenate_arrays([a for _, a in non_empty], axis)
+    return axis, non_empty
 
 
 def _stack(*arrays: Any, dim: int = 0) -> Any:
     if len(arrays) == 1 and arrays[0].__class__ is list:
         arrays = tuple(arrays[0])
+    return stack_arrays(arrays, check_stack(arrays, dim))
+
+
+def check_stack(arrays: Sequence[Any], dim: int = 0) -> int:
+    """The axis that arrays are stacked along.
+
+    Raises:
+        RuntimeError, IndexError: their shapes differ, or there is no such axis (PyTorch's texts).
+    """
     if not arrays:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = arrays[0].shape
@@ -89,7 +110,7 @@ def _stack(*arrays: Any, dim: int = 0) -> Any:
         if a.shape != first:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                                f"{list(a.shape)} at entry {i}")
-    return stack_arrays(arrays, axis)
+    return axis
 
 
 def _unbind(x: Any, dim: int = 0) -> Any:
