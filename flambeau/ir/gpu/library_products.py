@@ -66,7 +66,8 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
         not nodes or nodes[0].op == "input" or (
             nodes[0].op == "cast" and nodes[0].args[0].op == "input" and nodes[0].args[0].dtype == sums))
     bias, wide = None, sums
-    if not plain and (found := _biased(nodes, outputs[0], a, extras)) is not None:
+    joined = _is_one_product(outputs[0], a, b)
+    if not plain and (len(a.shape) == 2 or joined) and (found := _biased(nodes, outputs[0], a, extras)) is not None:
         bias, nodes, wide = found
         plain = count == 1 and nodes[0].op == "input" and outputs[0].dtype == wide
     if not plain and (a.shape[-1] < _DEEP or not nodes):
@@ -80,9 +81,13 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
     out, x, y = (each for each in matrices if each is not None)
     if out[0]:
         return None
+    m = a.shape[-2]
+    if joined:
+        m, batch = batch * m, 1
+        x, out = ((False, each.strides[1] // each.dtype.itemsize, 0) for each in (a, target))
     scratch = 0 if plain else target.size * target.dtype.itemsize
     place = count + 2 + len(extras)
-    made: list[Any] = [ProductLaunch(0 if plain else place, count, count + 1, target.dtype, a.dtype, a.shape[-2],
+    made: list[Any] = [ProductLaunch(0 if plain else place, count, count + 1, target.dtype, a.dtype, m,
                                      b.shape[-1], a.shape[-1], (x[0], y[0]), (x[1], y[1], out[1]),
                                      (x[2], y[2], out[2]), batch, tf32, scratch,
                                      bias=None if bias is None else count + 1 + bias)]
@@ -90,6 +95,14 @@ def launches(outputs: Sequence[Spec], a: Spec, b: Spec, extras: Sequence[Spec], 
         operands = [*range(count), place, *range(count + 2, place)]
         made += [_with_operands(each, operands) for each in elementwise.launches(nodes, outputs, [target, *extras])]
     return made
+
+
+def _is_one_product(output: Spec, a: Spec, b: Spec) -> bool:
+    """Whether a batch of products is one of the rows of all matrices with one matrix."""
+    return len(a.shape) == len(b.shape) == len(output.shape) == 3 and b.strides[0] == 0 and all(
+        each.strides[0] == each.shape[1] * each.strides[1] and each.strides[2] == each.dtype.itemsize
+        and each.strides[1] >= each.shape[2] * each.dtype.itemsize for each in (output, a)) and (
+        a.shape[0] == output.shape[0]) and output.size > 0
 
 
 def _biased(nodes: Sequence[Node], output: Spec, a: Spec, extras: Sequence[Spec]
@@ -105,12 +118,13 @@ def _biased(nodes: Sequence[Node], output: Spec, a: Spec, extras: Sequence[Spec]
         the number of the bias among the inputs, the epilogue of the biased product, and the dtype of that; or None.
     """
     dtype = a.dtype
-    if len(output.shape) != 2 or not adds_bias(dtype, *output.shape, a.shape[-1]):
+    if not output.size or not adds_bias(dtype, output.size // output.shape[-1], output.shape[-1], a.shape[-1]):
         return None
     narrow = dtype in NARROW
     product = scalar_ir.variable(0, np.float32)
     for number, extra in enumerate(extras, 1):
-        if extra.dtype != dtype or extra.shape != output.shape or extra.strides != (0, dtype.itemsize):
+        if extra.dtype != dtype or extra.shape != output.shape or extra.strides != (
+                *(0,) * (len(output.shape) - 1), dtype.itemsize):
             continue
         vector = scalar_ir.variable(number, dtype)
         wide = scalar_ir.cast(vector, np.float32) if narrow else vector

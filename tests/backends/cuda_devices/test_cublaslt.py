@@ -44,6 +44,24 @@ def test_a_bias_is_added_by_the_library(monkeypatch, dtype, sizes):
         assert cupy.state is None or {each[2] for each in cupy.state.biased} == {68}
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_batches_with_one_matrix_are_one_product(monkeypatch, dtype):
+    monkeypatch.setattr(cublaslt, "_RATIO", 1e-9)
+    with cupy_devices(), torch.no_grad():
+        torch.manual_seed(0)
+        x, w, b = (torch.randn(*shape, device="cuda").to(dtype) for shape in ((3, 4, 136), (16, 136), (16,)))
+        for function, bias in ((F.linear, True), (lambda x, w, b: x @ w.t(), False),
+                               (lambda x, w, b: F.linear(x.transpose(0, 1), w, b), None)):
+            compiled = torch.compile(function, fullgraph=True)
+            for _ in range(3):
+                found = compiled(x, w, b)
+            expected = function(x.cpu(), w.cpu(), b.cpu())
+            torch.testing.assert_close(found.cpu(), expected, rtol=2e-2 if dtype is torch.bfloat16 else 1e-4, atol=1e-1)
+            products = [each for each in launches(compiled) if isinstance(each, ProductLaunch)]
+            if bias is not None:
+                assert [(each.m, each.batch, each.bias is not None) for each in products] == [(12, 1, bias)]
+
+
 def test_tf32(monkeypatch):
     monkeypatch.setattr(cublaslt, "_RATIO", 1e-9)
     with cupy_devices() as cupy, torch.no_grad():
