@@ -100,13 +100,16 @@ def making_on(on: device | None) -> Iterator[None]:
         devices.ambient[0] = before
 
 
+#: the operator whose rule a tracer replaces by kernels of its own
+_TRACED = "_flash_attention"
 #: [the table of recorded rules (`repeated_rules`)]; None: there is none
 rules: list[Any] = [None]
 
 
 def rule_of(function: Callable[..., Any], node: Any, g: Any, *rest: Any) -> Any:
     """A derivative rule, whose constants are made on the device of the gradient."""
-    if special[0] and isinstance(node, OpNode) and (tracer := active_tracer.get()) is not None:
+    if special[0] and isinstance(node, OpNode) and node.op.name == _TRACED and (
+            tracer := active_tracer.get()) is not None:
         saved = node.unpack(True) if node.plan.saves_tensors else []
         results = _run_rule(function, node, g, *rest)
         tracer.on_rule(node.op, g, saved, results)

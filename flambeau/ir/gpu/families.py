@@ -73,7 +73,8 @@ def _flash_attention(outputs: list[Spec], inputs: list[Spec], scale: float, caus
 
 def _flash_attention_gradient(outputs: list[Spec], inputs: list[Spec], scale: float, causal: bool
                               ) -> list[DeviceLaunch]:
-    return flash.backward(outputs, *inputs, scale, causal)
+    grad, query, key, value, lse, delta = inputs
+    return flash.backward(outputs, grad, query, key, value, lse, delta, scale, causal)
 
 
 _EXTERN: dict[str, Callable[..., list[DeviceLaunch]]] = {
