@@ -352,9 +352,9 @@ class Tensor(TensorBase):
                 "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
                 "break downstream systems that assume they match.")
         if value._device != self._device:
-            what, theirs, own = ("with device type", value._device.type, self._device.type)
+            what, theirs, own = "with device type", value._device.type, self._device.type
             if theirs == own:
-                what, theirs, own = ("located on device with index", value._device.index, self._device.index)
+                what, theirs, own = "located on device with index", str(value._device.index), str(self._device.index)
             raise RuntimeError(f"attempting to assign a gradient {what} '{theirs}' to a tensor {what} '{own}'. "
                                "Please ensure that the gradient and the tensor are on the same device")
         if value._array.shape != self._array.shape:

@@ -92,7 +92,9 @@ def transfer(x: Tensor, to: device, dtype: Any = None, memory_format: Any = None
         out._inference, out._counter = True, INFERENCE
     if forward_levels:
         for level in tangent_levels([x]):
-            set_tangent(out, transfer(tangent_of(x, level), to, dtype, memory_format, blocking), level)
+            tangent = tangent_of(x, level)
+            assert tangent is not None
+            set_tangent(out, transfer(tangent, to, dtype, memory_format, blocking), level)
     return out
 
 
