@@ -61,7 +61,8 @@ quick: $(VENV)/.has-test
 	$(BIN)/python -m tests.quick --jobs $(JOBS) $(if $(BASE),--base $(BASE)) $(ARGS)
 
 # The tests of GPU kernels on the first GPU, not on the emulator; devices through CuPy, not the module of the tests; then
-# all records, and random programs beside PyTorch's. Needs NVIDIA's driver, for CUDA 13 or for CUDA=cuda CUDA 12; another environment: VENV=/path.
+# all records, and random programs beside PyTorch's. Needs NVIDIA's driver, for CUDA 13 or for CUDA=cuda CUDA 12; another
+# environment: VENV=/path.
 CUDA := cuda13
 test-cuda: $(VENV)/.has-test $(VENV)/.has-$(CUDA)
 	FLAMBEAU_TEST_CUDA=1 $(BIN)/python -m pytest -q -n $(JOBS) tests/codegen/gpu tests/ir/gpu tests/backends/cuda_devices \
