@@ -54,8 +54,8 @@ class Product(NamedTuple):
         batch: the number of matrices.
         tf32: whether float32 factors may be rounded to TF32.
         out: the dtype of C: float32 for narrow factors; None: that of the factors.
-        bias: a vector of n elements of the dtype of C, which is added to each row before it is rounded; of one product of
-            float32 or narrow matrices, with alpha and beta 1 and 0.
+        bias: a vector of n elements of the dtype of C, which is added to each row before it is rounded; of one product
+            of float32 or narrow matrices, with alpha and beta 1 and 0.
     """
 
     a: Place
