@@ -230,7 +230,7 @@ def _recorded(seen: Any, arrays: Sequence[DeviceArray], runtime: Any) -> Recorde
     if seen.several is not None and seen.views[0] is not None:
         (op, _, params), = seen.steps
         with below_autograd():
-            makers = [array_maker(arrays[0], each) for each in kernel_of(op)(arrays[0], **params)]
+            makers: Any = [array_maker(arrays[0], each) for each in kernel_of(op)(arrays[0], **params)]
         if None in makers:
             return None
         return RecordedCall([(lambda array: tuple([make(array) for make in makers]), (0,))], seen.views, seen.templates,
@@ -295,6 +295,7 @@ def _written(seen: Write, tensors: Sequence[Any], runtime: Any) -> InPlace | Non
 
 
 def _views(seen: Any, array: DeviceArray) -> View | None:
+    makers: list[Any]
     if isinstance(seen.several, Tensor):
         makers = [array_maker(array, seen.several._array)]
         return None if None in makers else View(tuple(makers), None, False)

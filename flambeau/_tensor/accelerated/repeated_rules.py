@@ -79,7 +79,8 @@ class RuleTable:
             run_itself: runs it.
         """
         if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
-                (inference_used[0] and inference.get()) or determinism[0] or entry_points.innermost[0] is not None or grad_mode.get()
+                (inference_used[0] and inference.get()) or determinism[0] or grad_mode.get()
+                or entry_points.innermost[0] is not None
                 or node.extra is not None):
             return run_itself()
         plan = node.plan
@@ -97,7 +98,7 @@ class RuleTable:
                 a = x._array
                 tensors.append(x)
                 arrays.append(a)
-                parts += (a.dtype.num if a.dtype.num != _VOID else a.dtype is BFLOAT16 or a.dtype, a.shape, a.strides)
+                parts += (_kind(a), a.shape, a.strides)
                 if self._several:
                     parts.append(a.memory.device)
             else:
@@ -108,7 +109,7 @@ class RuleTable:
                 if a.__class__ is DeviceArray:
                     tensors.append(None)
                     arrays.append(a)
-                    parts += (a.dtype.num if a.dtype.num != _VOID else a.dtype is BFLOAT16 or a.dtype, a.shape, a.strides)
+                    parts += (_kind(a), a.shape, a.strides)
                 elif isinstance(a, np.ndarray):
                     if a.size > 1:
                         return run_itself()
@@ -205,6 +206,12 @@ class RuleTable:
             results.append(slot)
             of.append(-1 if slot < 0 else roots[slot])
         return RecordedRule(steps, results, of)
+
+
+def _kind(a: np.ndarray) -> Any:
+    """What tells the array's dtype from others, quickly hashed."""
+    number = a.dtype.num
+    return number if number != _VOID else a.dtype is BFLOAT16 or a.dtype
 
 
 def _gradient(slot: int, root: int, found: Sequence[Any], tensors: Sequence[Any]) -> Tensor:

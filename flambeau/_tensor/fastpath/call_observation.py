@@ -128,8 +128,9 @@ def _call_of(found: list[Any], tensors: list[Tensor], result: Any, views_too: bo
                 template = None if outs[0]._node is None else NodeTemplate(op, inputs, outs, slots)
             except (Unlike, KeyError):
                 return None
-            return _Call([(op, ((0, None),), params)], [(0, True)], [template], -1 if template is None else len(tensors),
-                         [x._array for x in tensors], result.__class__)
+            last_slot = -1 if template is None else len(tensors)
+            return _Call([(op, ((0, None),), params)], [(0, True)], [template], last_slot, [x._array for x in tensors],
+                         result.__class__)
         if op.kind == COMPOSITE or (op.n_outputs != 1 and not last) or op.tensor_list or (
                 not all(map(_is_plain, params.values()))):
             return None

@@ -238,10 +238,10 @@ class RecordedCall:
             return None
         if self.several is not None:
             outs = [_tensor(array) for array in values[self.last]]
-            view = self.views[0]
-            if view is not None:
-                for out in outs:
-                    as_view(out, tensors[view[0]], multi=view[1])
+            of = self.views[0]
+            if of is not None:
+                for each in outs:
+                    as_view(each, tensors[of[0]], multi=of[1])
             if self.templates[0] is not None:
                 self.templates[0].make(nodes, numbers, tensors, outs)
             return self.several(outs)

@@ -89,7 +89,8 @@ def _search(outputs: list[Spec], inputs: list[Spec], right: bool) -> list[Device
 
 
 def _segments(outputs: list[Spec], inputs: list[Spec], op: str, include: bool) -> list[DeviceLaunch]:
-    return segments.launches(outputs[0], *inputs, op, include)
+    initial, keys, order, values = inputs
+    return segments.launches(outputs[0], initial, keys, order, values, op, include)
 
 
 def _histogram(outputs: list[Spec], inputs: list[Spec]) -> list[DeviceLaunch]:

@@ -13,7 +13,8 @@ from typing import Any
 
 #: C's types by value -> size and whether they are floating-point numbers
 _BY_VALUE = {"signed char": (1, False), "int": (4, False), "unsigned int": (4, False), "int32_t": (4, False),
-             "uint32_t": (4, False), "int64_t": (8, False), "uint64_t": (8, False), "long long int": (8, False), "long long": (8, False),
+             "uint32_t": (4, False), "int64_t": (8, False), "uint64_t": (8, False),
+             "long long int": (8, False), "long long": (8, False),
              "size_t": (8, False), "unsigned long long": (8, False), "float": (4, True), "double": (8, True)}
 
 

@@ -51,8 +51,8 @@ def fake_driver(state: Any) -> Any:
         current = SimpleNamespace(ptr=stream)
         return refused(lambda: found((x, y, z), (threads, 1, 1), values, shared, current))
 
-    @c_function("CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream "
-                "hStream)", *_OPAQUE)
+    @c_function("CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, "
+                "CUstream hStream)", *_OPAQUE)
     def copy(target, source, size, stream):
         def work():
             to, of = (state.bytes_at(address, size).ctypes.data for address in (target, source))
@@ -70,8 +70,8 @@ def fake_driver(state: Any) -> Any:
     def copy_to_host(target, source, size):
         return to_host(target, source, size, 0)
 
-    @c_function("CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)",
-                *_OPAQUE)
+    @c_function("CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, "
+                "CUstream hStream)", *_OPAQUE)
     def start_copy_to_host(target, source, size, stream):
         return to_host(target, source, size, stream)
 

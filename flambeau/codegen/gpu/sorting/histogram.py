@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ....runtime.launch import Spec
 from ...scalar.scalar_ir import cast, constant
 from ..coordinates import INT32, INT64, count_blocks
@@ -35,7 +33,7 @@ def launches(out: Spec, places: Spec) -> list[DeviceLaunch]:
     blocks = min(count_blocks(size, 4 * THREADS), MOST_BLOCKS)
     b = KernelBuilder("histogram", THREADS)
     stored, given = b.buffer(out.dtype), b.buffer(places.dtype)
-    counts = b.shared(np.int32, bins)
+    counts = b.shared("int32", bins)
     rounds = count_blocks(bins, THREADS)
     for i in range(rounds):
         at = b.thread + i * THREADS
