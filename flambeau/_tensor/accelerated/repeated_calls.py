@@ -143,8 +143,7 @@ class CallTable:
             x = tensors[0]
             if bit > 4 and _shares_memory(arrays):
                 return NotImplemented
-            if x._requires_grad or (x._inference and not inferring) or known.launch(
-                    *[arrays[i] for i in known.slots]) is None:
+            if (x._inference and not inferring) or known.launch(*[arrays[i] for i in known.slots]) is None:
                 return NotImplemented
             if x._inference:
                 return x

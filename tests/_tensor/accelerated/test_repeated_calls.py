@@ -114,7 +114,9 @@ def test_writes():
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
             leaf.mul_(2)
         with torch.no_grad():
+            before, version = leaf.tolist(), leaf._version
             leaf.mul_(2)
+            assert (leaf.tolist(), leaf._version) == ([2 * each for each in before], version + 1)
 
 
 def test_factories():
