@@ -70,9 +70,7 @@ def _launched(rule: Callable[..., None], tensors: tuple[Any, ...], scalars: tupl
     device = first.memory.device.index
     runtime = current_runtime()
     if _numbers[0] is not traced or _numbers[1] != values or _numbers[2] != (device, runtime):
-        _numbers[:] = traced, values, (device, runtime), [
-            kept_number(np.array(value).astype(dtype), device)
-            for value, dtype in zip(values, traced.runner.scalars, strict=True)]
+        _numbers[:] = traced, values, (device, runtime), _number_arrays(traced, values, device, runtime)
     numbers = _numbers[3]
     key = (id(traced), id(runtime), device, first.shape, *[each.strides for each in arrays])
     known = _recorded.get(key)
@@ -94,6 +92,23 @@ def _launched(rule: Callable[..., None], tensors: tuple[Any, ...], scalars: tupl
     return _started(traced, arrays, numbers, tensors, rule)
 
 
+def _number_arrays(traced: Any, values: tuple[Any, ...], device: int, runtime: Any) -> list[DeviceArray]:
+    """A rule's numbers on a device; those that change from step to step are not kept."""
+    of, before, changing = _of_steps.get(id(traced), (None, (), set()))
+    if of is traced:
+        changing.update(i for i, (x, y) in enumerate(zip(before, values, strict=True)) if x != y)
+    else:  # a new rule
+        changing = set()
+        if len(_of_steps) >= _MOST:
+            _of_steps.clear()
+    _of_steps[id(traced)] = traced, values, changing
+    arrays = [np.array(value).astype(dtype) for value, dtype in zip(values, traced.runner.scalars, strict=True)]
+    return [runtime.upload(each, device, blocking=False) if i in changing and not runtime.captured else
+            kept_number(each, device) for i, each in enumerate(arrays)]
+
+
+#: by a traced rule's identity, the rule, its last numbers, and the places of those that have changed
+_of_steps: dict[int, tuple[Any, tuple[Any, ...], set[int]]] = {}
 #: [a traced rule, its numbers, the device and runtime, these numbers as arrays]: the same for all parameters of a step
 _numbers: list[Any] = [None, None, None, []]
 #: launches of rules, by the rule and layouts: the traced rule where they came once, False where they are not recorded

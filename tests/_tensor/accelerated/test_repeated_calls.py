@@ -315,3 +315,16 @@ def test_hooks_of_saved_tensors_and_anomaly_mode():
         with pytest.warns(UserWarning, match="Error detected in LogBackward0"), pytest.raises(
                 RuntimeError, match="Function 'LogBackward0' returned nan values in its 0th output"):
             loss.backward()
+
+
+def test_memory_does_not_grow():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16)).cuda()
+    optimizer, x = torch.optim.AdamW(model.parameters()), torch.rand(5, 8, device="cuda")
+    found = set()
+    for number in range(12):
+        optimizer.zero_grad()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+        if number > 7:
+            found.add((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()))
+    assert len(found) == 1
