@@ -67,8 +67,14 @@ class CallTable:
         self._known: dict[Any, Any] = {}
         self._find = self._known.get
 
-    def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a call; NotImplemented where the function itself has to run."""
+    def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+             values: Sequence[Any] | None = None) -> Any:
+        """The result of a call; NotImplemented where the function itself has to run.
+
+        Args:
+            values: all arguments, with the tensors of lists in their place; None: there are no such lists, as far as
+                is known.
+        """
         if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
                 determinism[0] or entry_points.innermost[0] is not None):
             return NotImplemented  # something else than the device is in use
@@ -77,11 +83,8 @@ class CallTable:
         tensors: list[Any] = []
         arrays: list[Any] = []
         bit, mask, several = 1, 0, self._several
-        values: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
-        if args:
-            first = args[0]
-            if (first.__class__ is list or first.__class__ is tuple) and first and first[0].__class__ in _TENSORS:
-                values = (first.__class__.__name__, len(first), *first, *values[1:])
+        if values is None:
+            values = (*args, *kwargs.values()) if kwargs else args
         for x in values:
             kind = x.__class__
             if kind in _TENSORS:
@@ -101,6 +104,8 @@ class CallTable:
                 parts += (kind, x)
             elif kind is float:
                 parts.append(x or repr(x))
+            elif (kind is list or kind is tuple) and x and x[0].__class__ in _TENSORS:
+                return self.call(implementation, args, kwargs, _without_lists((*args, *kwargs.values())))
             elif kind is tuple:
                 parts += (kind, x, *map(type, x))
             else:
@@ -192,6 +197,17 @@ class CallTable:
             if recorded is not None:
                 self._known[key] = recorded
         return result
+
+
+def _without_lists(values: Sequence[Any]) -> list[Any]:
+    """The values, with the class, length and elements of lists of tensors in their place."""
+    found: list[Any] = []
+    for x in values:
+        if (x.__class__ is list or x.__class__ is tuple) and x and x[0].__class__ in _TENSORS:
+            found += (x.__class__.__name__, len(x), *x)
+        else:
+            found.append(x)
+    return found
 
 
 class View(NamedTuple):

@@ -21,7 +21,7 @@ from ...errstate import run_in_quiet
 from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
 from ...ops.declare import COMPOSITE, VIEW
 from ..dispatch.interception import Interceptor
-from ..fastpath.known_views import view_of
+from ..fastpath.known_views import array_maker, view_of
 from ..overriding import entry_points
 from ..tensor import Tensor, wrap
 from .generators import default_generators
@@ -187,7 +187,10 @@ class RuleTable:
                     if slot is None:
                         return None
                     own.append(slot)
-            made = self._step(op, operands, params, False, device, self._runtime)
+            if op.kind == VIEW and len(outs) > 1:
+                made = _views(operands[0], [out._array for out in outs])
+            else:
+                made = self._step(op, operands, params, False, device, self._runtime)
             if made is None:
                 return None
             launch, value = made
@@ -206,6 +209,12 @@ class RuleTable:
             results.append(slot)
             of.append(-1 if slot < 0 else roots[slot])
         return RecordedRule(steps, results, of)
+
+
+def _views(array: Any, views: Sequence[Any]) -> Any:
+    """(the function of an array that makes such views, these views); None where there is none."""
+    makers: Any = [array_maker(array, each) for each in views]
+    return None if None in makers else (lambda a: tuple([make(a) for make in makers]), tuple(views))
 
 
 def _kind(a: np.ndarray) -> Any:

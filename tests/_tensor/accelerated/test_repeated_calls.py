@@ -328,3 +328,17 @@ def test_memory_does_not_grow():
         if number > 7:
             found.add((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("layer", ["RNN", "LSTM", "GRU"])
+def test_recurrent_layers(layer):
+    module = getattr(torch.nn, layer)(3, 5, batch_first=True)
+    device_module = getattr(torch.nn, layer)(3, 5, batch_first=True).cuda()
+    device_module.load_state_dict(module.state_dict())
+    for _ in range(5):
+        x = torch.rand(2, 4, 3)
+        for each, given in ((module, x), (device_module, x.cuda())):
+            each.zero_grad()
+            each(given)[0].pow(2).sum().backward()
+        for p, q in zip(module.parameters(), device_module.parameters(), strict=True):
+            torch.testing.assert_close(q.grad.cpu(), p.grad)
