@@ -17,10 +17,10 @@ from . import (  # noqa: F401
     factories,
     generators,
     reads,
-    repeated_calls,
     transfers,
     updates,
 )
+from .recorded import call_table  # noqa: F401
 
 devices.cuda_resolver[0] = resolve
 

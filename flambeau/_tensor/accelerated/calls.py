@@ -102,7 +102,7 @@ def making_on(on: device | None) -> Iterator[None]:
 
 #: the operator whose rule a tracer replaces by kernels of its own
 _TRACED = "_flash_attention"
-#: [the table of recorded rules (`repeated_rules`)]; None: there is none
+#: [the table of recorded rules (`recorded.rule_table`)]; None: there is none
 rules: list[Any] = [None]
 
 

@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends.cuda_devices.array import DeviceArray
-from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
-from ...dtypes import BFLOAT16
-from ...engine.grad_mode import grad_mode, inference
-from ...engine.saved.saved_tensors import Packed
-from ...errstate import run_in_quiet
-from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
-from ...ops.declare import COMPOSITE, VIEW
-from ..dispatch.interception import Interceptor
-from ..fastpath.known_views import array_maker, view_of
-from ..overriding import entry_points
-from ..tensor import Tensor, wrap
-from .generators import default_generators
+from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ....dtypes import BFLOAT16
+from ....engine.grad_mode import grad_mode, inference
+from ....engine.saved.saved_tensors import Packed
+from ....errstate import run_in_quiet
+from ....modes import active_transforms, determinism, dispatch_in_use, inference_used, special
+from ....ops.declare import COMPOSITE, VIEW
+from ...dispatch.interception import Interceptor
+from ...fastpath.known_views import array_maker, view_of
+from ...overriding import entry_points
+from ...tensor import Tensor, wrap
+from ..generators import default_generators
 
 _MOST = 4096
 #: the number of structured dtypes
@@ -63,7 +63,7 @@ class RuleTable:
 
     Args:
         runtime: the runtime.
-        step: makes (launch, result) of an operator, as `repeated_calls.recorded_step`.
+        step: makes (launch, result) of an operator, as `call_table.recorded_step`.
     """
 
     def __init__(self, runtime: Any, step: Callable[..., Any]) -> None:

@@ -13,30 +13,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends.cuda_devices import current_runtime, observe
-from ...backends.cuda_devices.array import DeviceArray
-from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
-from ...backends.written_settings import observe_writes
-from ...devices import memory_format
-from ...dtypes import BFLOAT16, default_observers
-from ...dtypes import dtype as dtype_type
-from ...engine.grad_mode import grad_mode, inference
-from ...modes import active_transforms, determinism, dispatch_in_use, inference_used, special
-from ...ops.declare import VIEW, Op
-from ..dispatch.array_kernels import kernel_of
-from ..fastpath.call_observation import Write, observe_call
-from ..fastpath.known_views import array_maker, view_launch, view_of
-from ..fastpath.recorded_calls import Filled, RecordedCall
-from ..overriding import entry_points
-from ..parameter import Parameter
-from ..tensor import INFERENCE, Tensor, wrap
-from . import operator_programs, products, repeated_draws
-from .calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device, rules
-from .execution import below_autograd
-from .generators import default_generators
+from ....backends.cuda_devices import current_runtime, observe
+from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ....backends.written_settings import observe_writes
+from ....devices import memory_format
+from ....dtypes import BFLOAT16, default_observers
+from ....dtypes import dtype as dtype_type
+from ....engine.grad_mode import grad_mode, inference
+from ....modes import active_transforms, determinism, dispatch_in_use, inference_used, special
+from ....ops.declare import VIEW, Op
+from ...dispatch.array_kernels import kernel_of
+from ...fastpath.call_observation import Write, observe_call
+from ...fastpath.known_views import array_maker, view_launch, view_of
+from ...fastpath.recorded_calls import Filled, RecordedCall
+from ...overriding import entry_points
+from ...parameter import Parameter
+from ...tensor import INFERENCE, Tensor, wrap
+from .. import operator_programs, products
+from ..calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device, rules
+from ..execution import below_autograd
+from ..generators import default_generators
+from . import draw_table
+from .factory_table import FACTORIES, FactoryTable
 from .number_reads import READS, number_reader
-from .repeated_factories import FACTORIES, FactoryTable
-from .repeated_rules import RuleTable
+from .rule_table import RuleTable
 
 new = object.__new__
 _grad_enabled = grad_mode.get
@@ -386,7 +387,7 @@ def call_table(runtime: Any) -> Callable[[str], Any]:
             return number_reader(name, runtime)
         if name in FACTORIES:
             return FactoryTable(name, runtime).call
-        draws = repeated_draws.table(name, runtime)
+        draws = draw_table.table(name, runtime)
         if draws is not None:
             return draws
         if name in HANDLERS or name in RUN_FUNCTIONS:

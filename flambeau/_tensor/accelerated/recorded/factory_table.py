@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ... import devices, dtypes
-from ...backends.cuda_devices.array import DeviceArray
-from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
-from ...engine.grad_mode import inference
-from ...modes import active_transforms, determinism, dispatch_in_use, filled_memory, inference_used, special
-from ...ops.declare import REGISTRY
-from ..overriding import entry_points
-from ..parameter import Parameter
-from ..tensor import INFERENCE, Tensor, wrap
-from . import operator_programs
-from .calls import called_on_device
-from .execution import below_autograd
+from .... import devices, dtypes
+from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ....engine.grad_mode import inference
+from ....modes import active_transforms, determinism, dispatch_in_use, filled_memory, inference_used, special
+from ....ops.declare import REGISTRY
+from ...overriding import entry_points
+from ...parameter import Parameter
+from ...tensor import INFERENCE, Tensor, wrap
+from .. import operator_programs
+from ..calls import called_on_device
+from ..execution import below_autograd
 
 new = object.__new__
 _FILL = REGISTRY["_fill_scalar"]

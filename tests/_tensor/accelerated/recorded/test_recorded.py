@@ -8,7 +8,8 @@ import pytest
 
 import flambeau as torch
 from flambeau import codegen
-from flambeau._tensor.accelerated import calls, drawing, repeated_calls, repeated_draws, repeated_factories
+from flambeau._tensor.accelerated import calls, drawing
+from flambeau._tensor.accelerated.recorded import call_table, draw_table, factory_table
 from flambeau._tensor.overriding import entry_points
 from tests._tensor.accelerated.repeated import RECORDS, differences
 from tests.backends.cuda_devices.on_fake_cupy import cupy_devices
@@ -49,7 +50,7 @@ def test_a_call_is_recorded_by_its_layouts():
         assert z.grad_fn.name() == "MulBackward0"
         g, = torch.autograd.grad(z.sum(), y)
         torch.testing.assert_close(g.cpu(), x.cpu() + number)
-    assert repeated_calls.RecordedCall in known(torch.mul, "torch.mul")
+    assert call_table.RecordedCall in known(torch.mul, "torch.mul")
     with torch.no_grad():
         assert torch.mul(x, y).grad_fn is None
 
@@ -81,7 +82,7 @@ def test_views():
                 expected.shape, expected.stride(), expected.storage_offset())
             assert y._base is x._base or y._base is x
             assert y.tolist() == expected.tolist()
-    assert repeated_calls.View in known(torch.Tensor.__getitem__, "torch.Tensor.__getitem__")
+    assert call_table.View in known(torch.Tensor.__getitem__, "torch.Tensor.__getitem__")
 
 
 def test_lists_of_tensors():
@@ -95,7 +96,7 @@ def test_lists_of_tensors():
             other = join(x.cpu(), here)
             torch.testing.assert_close(torch.autograd.grad((joined * joined).sum(), y)[0].cpu(),
                                        torch.autograd.grad((other * other).sum(), here)[0])
-    assert repeated_calls.RecordedCall in known(torch.cat, "torch.cat")
+    assert call_table.RecordedCall in known(torch.cat, "torch.cat")
 
 
 def test_writes():
@@ -108,7 +109,7 @@ def test_writes():
             write(here, y.cpu())
             torch.testing.assert_close(x.cpu(), here)
             assert x._version == here._version, number
-    assert repeated_calls.InPlace in known(torch.Tensor.mul_, "torch.Tensor.mul_")
+    assert call_table.InPlace in known(torch.Tensor.mul_, "torch.Tensor.mul_")
     leaf = torch.rand(3, device="cuda", requires_grad=True)
     for _ in range(4):
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
@@ -132,7 +133,7 @@ def test_factories():
         assert torch.zeros(2).device.type == "cpu"
     with torch.device(LAST):
         assert torch.zeros(2, 3).device == torch.device(LAST)
-    assert repeated_factories.FACTORIES
+    assert factory_table.FACTORIES
 
 
 def test_gradients_in_memory_of_their_own_are_not_copied():
@@ -235,7 +236,7 @@ def test_views_are_recorded():
         base_here.view(6, 4)[1].mul_(3)
         assert base.grad_fn.name() == base_here.grad_fn.name()
         torch.testing.assert_close(base.detach().cpu(), base_here.detach())
-    assert repeated_calls.RecordedCall in known(torch.Tensor.view, "torch.Tensor.view")
+    assert call_table.RecordedCall in known(torch.Tensor.view, "torch.Tensor.view")
 
 
 @pytest.mark.parametrize("name", ["rand", "randn", "randint", "normal_", "uniform_", "dropout", "module"])
@@ -259,7 +260,7 @@ def test_random_numbers_enter_launch_stubs(name, monkeypatch):
 
     torch.cuda.manual_seed(-7)
     with monkeypatch.context() as context:
-        context.setattr(repeated_draws, "is_plain", lambda: False)
+        context.setattr(draw_table, "is_plain", lambda: False)
         expected = [drawn() for _ in range(5)]
     torch.cuda.manual_seed(-7)
     found = [drawn() for _ in range(3)]

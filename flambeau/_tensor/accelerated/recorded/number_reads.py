@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.cuda_devices.array import DeviceArray
-from ...backends.cuda_devices.errors import device_error
-from ...backends.numpy.memory import address
-from ...modes import dispatch_in_use, special
-from ..overriding import entry_points
-from ..parameter import Parameter
-from ..tensor import Tensor
+from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.errors import device_error
+from ....backends.numpy.memory import address
+from ....modes import dispatch_in_use, special
+from ...overriding import entry_points
+from ...parameter import Parameter
+from ...tensor import Tensor
 
 _TENSORS = frozenset((Tensor, Parameter))
 _BOXES: dict[np.dtype, Any] = {

@@ -10,19 +10,19 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ... import devices, dtypes
-from ...backends.cuda_devices.array import DeviceArray
-from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
-from ...codegen.gpu.statements import Buffer
-from ...engine.grad_mode import grad_mode, inference, no_grad
-from ...kernels.philox import PhiloxEngine
-from ...modes import active_transforms, determinism, dispatch_in_use, filled_memory, inference_used, special
-from ..overriding import entry_points
-from ..parameter import Parameter
-from ..tensor import Tensor, wrap
-from . import draws, sampling
-from .calls import called_on_device
-from .generators import default_generator
+from .... import devices, dtypes
+from ....backends.cuda_devices.array import DeviceArray
+from ....backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
+from ....codegen.gpu.statements import Buffer
+from ....engine.grad_mode import grad_mode, inference, no_grad
+from ....kernels.philox import PhiloxEngine
+from ....modes import active_transforms, determinism, dispatch_in_use, filled_memory, inference_used, special
+from ...overriding import entry_points
+from ...parameter import Parameter
+from ...tensor import Tensor, wrap
+from .. import draws, sampling
+from ..calls import called_on_device
+from ..generators import default_generator
 
 _TENSORS = frozenset((Tensor, Parameter))
 _PLAIN = frozenset((bool, int, float, str, tuple, type(None), dtypes.dtype, devices.device))
