@@ -16,6 +16,7 @@ from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ...engine.nodes.op_node import OpNode
+from ...ir.gpu import flash_attention
 from ...ir.gpu.device_program import DeviceProgram
 from ...ir.gpu.loaded_program import LoadedProgram
 from ...ir.gpu.lowering.namespace import DeviceNamespace
@@ -26,11 +27,12 @@ from ...modes import active_tracer, special
 from ..shape.inference import Metadata
 from ..tensor import Tensor, wrap
 from .execution import launch
-from .operator_programs import MAX_PROGRAMS, OperatorProgram, _as_result, _key, _laid_out
+from .operator_programs import MAX_PROGRAMS, OperatorProgram, _as_result, _key, _laid_out, flash_operands
 
 #: operators whose rules are programs: as operators they would be four launches or more
 OPERATORS = frozenset((
-    "_batch_norm", "_group_norm", "_layer_norm", "addcdiv", "addcmul", "acos", "acosh", "atan2", "binary_cross_entropy",
+    "_batch_norm", "_flash_attention", "_group_norm", "_layer_norm", "addcdiv", "addcmul", "acos", "acosh", "atan2",
+    "binary_cross_entropy",
     "celu", "clamp", "clamp_max", "elu", "erfinv", "gelu", "hardswish", "huber_loss", "mish", "pow", "prelu",
     "soft_margin_loss", "std"))
 #: of these, those whose saved numbers are seldom others in the next call
@@ -168,6 +170,16 @@ def _built(node: OpNode, g: Tensor, unpacked: Sequence[Any], arrays: Sequence[De
             return graph.cast(value, np.dtype(np.float32)) if value.dtype in dtypes.NARROW else value
         return [lowered(each) for each in x] if x.__class__ is list else x
 
+    flash = flash_operands(node.op, unpacked) if len(unpacked) >= 3 else None
+    if flash is not None and g._array.dtype == flash[0].dtype:
+        operands = [views[id(each)] for each in flash]
+        scale, causal = (node.consts[[name for _, name in node.plan.consts].index(each)]
+                         for each in ("scale", "is_causal"))
+        out, sums = flash_attention.attention(graph, operands, float(scale), bool(causal))
+        computed = flash_attention.gradients(graph, operands, views[id(g._array)], out, sums, float(scale),
+                                             bool(causal))
+        wanted = [x if need else None for x, need in zip(computed, node.plan.needs, strict=False)]
+        return _rule_of(graph, node, g, [*wanted, *[None] * (len(node.edges) - 3)], arrays, device)
     values = (lowered(g), namespace, node.plan.needs, *map(lowered, unpacked), *map(lowered, node.consts))
     try:
         results = _results(node, values)
@@ -176,6 +188,16 @@ def _built(node: OpNode, g: Tensor, unpacked: Sequence[Any], arrays: Sequence[De
                        for x, shape in zip(results, fix[0], strict=True)]
     except (AttributeError, TypeError, ValueError, IndexError, RuntimeError) as error:
         raise Unsupported(f"{node.op.name}: {error}") from error
+    return _rule_of(graph, node, g, results, arrays, device)
+
+
+def _rule_of(graph: Graph, node: OpNode, g: Tensor, results: Sequence[Any], arrays: Sequence[DeviceArray], device: int
+             ) -> _Rule:
+    """The program of gradients.
+
+    Args:
+        results: their values; None for those that are not needed.
+    """
     targets, laid_out, places = [], [], []
     for place, value in enumerate(results):
         if value is None:
@@ -200,7 +222,8 @@ def _results(node: OpNode, values: tuple[Any, ...]) -> list[Any]:
     result: list[Any] = [None] * len(node.edges)
     if plan.joint is not None:
         function, pick = plan.joint
-        result[:len(plan.needs)] = function(*pick(values))
+        found = list(function(*pick(values)))
+        result[:len(found)] = found
         return [x if need else None for x, need in zip(result, plan.needs, strict=True)]
     for i, function, pick in plan.steps:
         if plan.needs[i]:

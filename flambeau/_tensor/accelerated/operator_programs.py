@@ -17,6 +17,7 @@ from ... import dtypes
 from ...backends.cuda_devices import current_runtime
 from ...backends.cuda_devices.array import DeviceArray
 from ...engine.grad_mode import no_grad
+from ...ir.gpu import flash_attention
 from ...ir.gpu.device_program import DeviceProgram
 from ...ir.gpu.families import GpuFamilies
 from ...ir.gpu.interleaved_graph import InterleavedGraph
@@ -220,10 +221,18 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
         views = {key: graph.permute(graph.expand(view, shape), order) if view.shape else view
                  for key, view in views.items()}
     values, numbers, narrow = _operands(op, inputs, params, graph, views, len(arrays))
+    flash = flash_operands(op, inputs)
+    if flash is not None:  # whose gradient saves nothing
+        lists = {}
     filled: dict[str, list[Any]] = {name: list(given[name]) for name in lists}
     if narrow is not None and op.promoting_params:
         given = round_params(op, given, narrow)
-    results = lower_operator(graph, op, values, {**given, **filled})
+    if flash is not None:
+        out, _ = flash_attention.attention(graph, [views[id(each)] for each in flash], float(params["scale"]),
+                                           bool(params["is_causal"]))
+        results = [out]
+    else:
+        results = lower_operator(graph, op, values, {**given, **filled})
     if narrow is not None:
         results = [graph.cast(v, narrow) if v.dtype == np.float32 else v for v in results]
     if target is not None:
@@ -250,6 +259,15 @@ def _build(op: Op, inputs: Sequence[Any], params: dict[str, Any], arrays: list[A
         convolutions=convolution_library(current_runtime(), device)))
     return OperatorProgram(LoadedProgram(program, current_runtime(), device, op.name), list(program.plan.inputs),
                            numbers, laid_out, saved)
+
+
+def flash_operands(op: Op, inputs: Sequence[Any]) -> list[DeviceArray] | None:
+    """Query, key and value of attention that the flash kernel computes; None for anything else."""
+    if op.name != "_flash_attention" or any(x is not None for x in inputs[3:]):
+        return None
+    arrays = [x._array for x in inputs[:3]]
+    applies = flash_attention.applies([each.shape for each in arrays], [each.dtype for each in arrays])
+    return arrays if applies else None
 
 
 def _elementwise_order(op: Op, metas: list[Metadata] | None, target: DeviceArray | None, given: dict[str, Any]
@@ -394,4 +412,4 @@ def _written(graph: InterleavedGraph, value: Value, leaves: list[Value], target:
                            list(program.plan.inputs), numbers, [], [])
 
 
-__all__ = ["OperatorProgram", "clear", "kept_number", "promoted_dtypes", "refusals", "run"]
+__all__ = ["OperatorProgram", "clear", "flash_operands", "kept_number", "promoted_dtypes", "refusals", "run"]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..._tensor import Tensor
 from ...dtypes import NARROW
-from ...ir.gpu.attention_products import WIDEST_HEADS, attention_gradient_kernel, attention_kernel
+from ...ir.gpu import flash_attention
 from ...ir.graph.value import FLOAT32, Graph, Value
 from ...ops.declare import Op
 
@@ -75,15 +75,13 @@ def _attention(graph: Graph, inputs: Sequence[Any], params: dict[str, Any], valu
                attentions: Attentions) -> list[Value] | None:
     """Flash attention without a mask; None where the kernel does not apply."""
     query, key, value, *mask = inputs
-    shapes = [x._array.shape for x in (query, key, value)]
-    if any(each is not None for each in mask) or any(len(each) != 4 or not all(each) for each in shapes) or (
-            shapes[1] != shapes[2] or shapes[0][:2] != shapes[1][:2] or shapes[0][3] != shapes[1][3]) or (
-            shapes[0][3] > WIDEST_HEADS):
+    arrays = [x._array for x in (query, key, value)]
+    if any(each is not None for each in mask) or not flash_attention.applies(
+            [each.shape for each in arrays], [each.dtype for each in arrays]):
         return None
     scale, causal = float(params["scale"]), bool(params["is_causal"])
     operands = tuple([value_of(x) for x in (query, key, value)])
-    out, sums = graph.extern(attention_kernel(scale, causal), list(operands), [
-        (shapes[0], query._array.dtype), (shapes[0][:3], FLOAT32)])
+    out, sums = flash_attention.attention(graph, operands, scale, causal)
     attentions[operands] = Attention(out, sums, scale, causal)
     return [out]
 
@@ -97,10 +95,7 @@ def attention_gradients(graph: Graph, operands: tuple[Value, ...], grad: Value, 
         grad: of the result.
         found: the attention.
     """
-    products = graph.apply("mul", graph.cast(grad, FLOAT32), graph.cast(found.out, FLOAT32))
-    delta = graph.reduce("sum", products, (3,))
-    return list(graph.extern(attention_gradient_kernel(found.scale, found.causal), [
-        grad, *operands, found.sums, delta], [(x.shape, x.dtype) for x in operands]))
+    return flash_attention.gradients(graph, operands, grad, found.out, found.sums, found.scale, found.causal)
 
 
 __all__ = ["Attention", "Attentions", "attention_gradients", "lowered"]

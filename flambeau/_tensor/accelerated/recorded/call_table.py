@@ -366,11 +366,18 @@ def recorded_step(op: Op, operands: list[Any], params: dict[str, Any], fills: bo
         return None
     results, recording = computed
     saved = [each for name in lists for each in named[name]]
-    if bool(saved) != fills or any(each.__class__ is not DeviceArray for each in (*results, *saved)):
+    if (saved and not fills) or any(each.__class__ is not DeviceArray for each in (*results, *saved)):
         return None
     inner = recording.launch(given, [*results, *saved])
-    if not saved:
+    if not fills:
         return inner, results[0] if op.n_outputs == 1 else tuple(results)
+    if not saved:  # the rule computes what it needs again
+
+        def fill_nothing(*arrays: DeviceArray) -> Filled | None:
+            found = inner(*arrays)
+            return None if found is None else Filled(found, [])
+
+        return fill_nothing, results[0]
 
     def fill(*arrays: DeviceArray) -> Filled | None:
         found = inner(*arrays)

@@ -343,3 +343,22 @@ def test_recurrent_layers(layer):
             each(given)[0].pow(2).sum().backward()
         for p, q in zip(module.parameters(), device_module.parameters(), strict=True):
             torch.testing.assert_close(q.grad.cpu(), p.grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(dtype, causal, cupy):
+    for number in range(4):
+        x = torch.rand(2, 6, 48).to(dtype)
+        results = []
+        for given in (x.double(), x.cuda()):
+            leaf = given.detach().requires_grad_()
+            q, k, v = (each.view(2, 6, 2, 8).transpose(1, 2) for each in leaf.split(16, -1))
+            out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            results.append((out, *torch.autograd.grad(out.double().pow(2).sum(), leaf)))
+        assert results[1][0].grad_fn.name() == results[0][0].grad_fn.name()
+        tolerance = 1e-5 if dtype is torch.float32 else 2e-2
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(b.detach().cpu().double(), a.detach(), rtol=tolerance, atol=tolerance)
+        if cupy.state is not None and dtype is not torch.float32 and number:
+            assert "attention" in {each[0] for each in cupy.state.launched[-60:]}
