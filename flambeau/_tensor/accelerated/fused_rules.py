@@ -191,7 +191,7 @@ def _built(node: OpNode, g: Tensor, unpacked: Sequence[Any], arrays: Sequence[De
     return _rule_of(graph, node, g, results, arrays, device)
 
 
-def _rule_of(graph: Graph, node: OpNode, g: Tensor, results: Sequence[Any], arrays: Sequence[DeviceArray], device: int
+def _rule_of(graph: Any, node: OpNode, g: Tensor, results: Sequence[Any], arrays: Sequence[DeviceArray], device: int
              ) -> _Rule:
     """The program of gradients.
 
