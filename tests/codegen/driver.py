@@ -45,7 +45,7 @@ def over_arrays(name: str, dtype: np.dtype, lanes: int, fused: bool | None = Non
 
     machine = target.machine()
     compiled = target.optimize(str(module), machine)
-    engine = binding.create_mcjit_compiler(compiled, machine)
+    engine = binding.create_mcjit_compiler(compiled, machine, use_lmm=True)  # sections side by side
     engine.finalize_object()
     _alive.append(engine)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 1), ctypes.c_int64)(
