@@ -97,6 +97,8 @@ def _is_own(g: Any, variable: Any) -> bool:
     A view of memory that nothing else refers to is that, too: the gradient of a transposed weight.
     """
     a = g._array
+    if g.__class__ is not layer.tensor_class or getattr(a, "torch_device", None) is None:
+        return False
     if g._node is not None or g._requires_grad or a.strides != variable._array.strides or (
             sys.getrefcount(a) > _SOLE_REFERENCE + 1):
         return False
