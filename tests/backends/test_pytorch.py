@@ -88,16 +88,23 @@ def test_unknown_attributes_raise():
 
 
 def test_defaults_equal_pytorchs():
-    torch = pytest.importorskip("torch")
-    for path in ("cudnn", "mkldnn", "nnpack", "cuda.matmul", "cudnn.rnn", "mkldnn.matmul"):
-        mine, theirs = backends, torch.backends
-        for part in path.split("."):
-            mine, theirs = getattr(mine, part), getattr(theirs, part)
-        names = [name for name in mine.to_dict() if path != "nnpack"]  # whose switch is a function's
-        assert {name: getattr(theirs, name) for name in names} == {name: getattr(mine, name) for name in names}
-    for name in ("flash", "math", "mem_efficient", "cudnn"):
-        assert getattr(backends.cuda, f"{name}_sdp_enabled")() is getattr(torch.backends.cuda, f"{name}_sdp_enabled")()
-    assert backends.mha.get_fastpath_enabled() is torch.backends.mha.get_fastpath_enabled()
+    pytest.importorskip("torch")
+    program = """if 1:
+        import torch
+        from flambeau import backends
+        for path in ("cudnn", "mkldnn", "nnpack", "cuda.matmul", "cudnn.rnn", "mkldnn.matmul"):
+            mine, theirs = backends, torch.backends
+            for part in path.split("."):
+                mine, theirs = getattr(mine, part), getattr(theirs, part)
+            names = [name for name in mine.to_dict() if path != "nnpack"]  # whose switch is a function's
+            assert {name: getattr(theirs, name) for name in names} == {name: getattr(mine, name) for name in names}
+        for name in ("flash", "math", "mem_efficient", "cudnn"):
+            switch = f"{name}_sdp_enabled"
+            assert getattr(backends.cuda, switch)() is getattr(torch.backends.cuda, switch)()
+        assert backends.mha.get_fastpath_enabled() is torch.backends.mha.get_fastpath_enabled()
+        """
+    # in a process of its own: settings of other tests stay written, as PyTorch's do
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_through_the_torch_alias():

@@ -65,7 +65,7 @@ def blockwise_with_single(single: Callable[..., Array] | None, few: Callable[[fl
 
 
 def _run(function: Callable[..., Array], arrays: tuple[Array, ...]) -> Array:
-    if not isinstance(arrays[0], np.ndarray):  # an expression of a GPU's kernel, in float64
+    if not isinstance(arrays[0], np.ndarray | np.generic):  # an expression of a GPU's kernel, in float64
         return function(*arrays)
     dtype = arrays[0].dtype
     if dtype in dtypes.NARROW:
