@@ -23,8 +23,9 @@ float32_precision_observers: list[Any] = []
 filled_memory = [False]
 #: [the number of those that are profiles]; compiled programs are replayed under a profile
 active_profilers = [0]
-#: [the number of threads in which autocast is on for the CPU]
-active_autocasts = [0]
+#: [the number of types of devices for which autocast is on, over all threads], and [those of them for which it acts on
+#: the next operator]
+enabled_autocasts, active_autocasts = [0], [0]
 #: [the number of those that are traces of functions]
 active_tracers = [0]
 #: [the number of those that are handlers of `__torch_dispatch__`: modes, and live instances of subclasses]

@@ -200,7 +200,8 @@ def call(name: str, implementation: Callable[..., Any], args: tuple[Any, ...], k
     if not state.acts(kind) or kwargs.get("out") is not None:
         return implementation(*args, **kwargs)
     dtype = (target_dtype_on_cuda if kind == "cuda" else target_dtype)(operator_of(name), args, kwargs)
-    if dtype is None and not (_is_primitive(name) and special[0] == active_autocasts[0]):
+    if dtype is None and not (_is_primitive(name) and special[0] == active_autocasts[0] + (
+            kind == "cuda")):
         return implementation(*args, **kwargs)
     with state.excluded():
         if dtype:

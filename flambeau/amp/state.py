@@ -15,7 +15,7 @@ from typing import Any
 from .. import dtypes
 from .._tensor.overriding import entry_points
 from ..devices import device as _device
-from ..modes import active_autocasts, special
+from ..modes import active_autocasts, enabled_autocasts, special
 
 _DEFAULTS = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16, "hpu": dtypes.bfloat16, "ipu": dtypes.float16,
              "maia": dtypes.bfloat16, "mps": dtypes.float16, "mtia": dtypes.float16, "privateuseone": dtypes.float16,
@@ -146,6 +146,7 @@ def set_autocast_enabled(*args: Any) -> None:
     else:
         entry_points.end_use()
     change = 1 if enabled else -1
+    enabled_autocasts[0] += change
     _state.counted += change
     _count(change)
 

@@ -21,7 +21,7 @@ from ....devices import memory_format
 from ....dtypes import BFLOAT16, default_observers
 from ....dtypes import dtype as dtype_type
 from ....engine.grad_mode import grad_mode, inference
-from ....modes import active_transforms, determinism, dispatch_in_use, inference_used, special
+from ....modes import active_transforms, determinism, dispatch_in_use, enabled_autocasts, inference_used, special
 from ....ops.declare import VIEW, Op
 from ...dispatch.array_kernels import kernel_of
 from ...fastpath.call_observation import Write, observe_call
@@ -35,6 +35,7 @@ from ..calls import CHANGE_ATTRIBUTES, HANDLERS, RUN_FUNCTIONS, called_on_device
 from ..execution import below_autograd
 from ..generators import default_generators
 from . import draw_table
+from .conditions import only_devices
 from .factory_table import FACTORIES, FactoryTable
 from .number_reads import READS, number_reader
 from .rule_table import RuleTable
@@ -69,16 +70,20 @@ class CallTable:
         self._find = self._known.get
 
     def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-             values: Sequence[Any] | None = None) -> Any:
+             values: Sequence[Any] | None = None, cast: bool = False) -> Any:
         """The result of a call; NotImplemented where the function itself has to run.
 
         Args:
             values: all arguments, with the tensors of lists in their place; None: there are no such lists, as far as
                 is known.
+            cast: whether autocast, if it is on, has cast the arguments.
         """
         if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
-                determinism[0] or entry_points.innermost[0] is not None):
-            return NotImplemented  # something else than the device is in use
+                determinism[0]):  # something else than the device is in use
+            if not enabled_autocasts[0]:
+                return NotImplemented
+            if not cast:
+                return self._under_autocast(implementation, args, kwargs)
         inferring = inference_used[0] and inference.get()
         parts: list[Any] = []
         tensors: list[Any] = []
@@ -106,7 +111,7 @@ class CallTable:
             elif kind is float:
                 parts.append(x or repr(x))
             elif (kind is list or kind is tuple) and x and x[0].__class__ in _TENSORS:
-                return self.call(implementation, args, kwargs, _without_lists((*args, *kwargs.values())))
+                return self.call(implementation, args, kwargs, _without_lists((*args, *kwargs.values())), cast)
             elif kind is tuple:
                 parts += (kind, x, *map(type, x))
             else:
@@ -175,6 +180,20 @@ class CallTable:
             self._known[key] = _SEEN
             return NotImplemented
         return self._observed(key, implementation, args, kwargs, tensors, arrays)
+
+    def _under_autocast(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same while autocast is on, with the arguments in its dtypes."""
+        if not only_devices() or active_transforms[0] or determinism[0]:
+            return NotImplemented
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if special[0] != 1:  # autocast acts on the functions that this one is composed of
+                return NotImplemented
+            result = self.call(implementation, args, kwargs, None, True)
+            return self._run(implementation, args, kwargs) if result is NotImplemented else result
+
+        call = entry_points.innermost[0]
+        return NotImplemented if call is None else call(self.name, run, args, kwargs)
 
     def _run(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = called_on_device(self.name, implementation, args, kwargs)
@@ -406,7 +425,7 @@ def call_table(runtime: Any) -> Callable[[str], Any]:
 
 def run_plainly(implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of shapes, strides and dtypes, or an attribute's accessor, which are the same for any tensor."""
-    return implementation(*args, **kwargs) if entry_points.in_use[0] == 1 else NotImplemented
+    return implementation(*args, **kwargs) if only_devices() else NotImplemented
 
 
 def _with_own_memory(operands: Sequence[Any], device: int, runtime: Any) -> list[Any]:

@@ -14,15 +14,15 @@ from .... import devices, dtypes
 from ....backends.cuda_devices.array import DeviceArray
 from ....backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ....codegen.gpu.statements import Buffer
-from ....engine.grad_mode import grad_mode, inference, no_grad
+from ....engine.grad_mode import grad_mode, no_grad
 from ....kernels.philox import PhiloxEngine
-from ....modes import active_transforms, determinism, dispatch_in_use, filled_memory, inference_used, special
-from ...overriding import entry_points
+from ....modes import inference_used
 from ...parameter import Parameter
 from ...tensor import Tensor, wrap
 from .. import draws, sampling
 from ..calls import called_on_device
 from ..generators import default_generator
+from .conditions import may_draw
 
 _TENSORS = frozenset((Tensor, Parameter))
 _PLAIN = frozenset((bool, int, float, str, tuple, type(None), dtypes.dtype, devices.device))
@@ -40,13 +40,6 @@ _BEFORE, _CONTEXT = 9, 6
 _SEEN, _NEVER = object(), object()
 #: guards stubs' constants between their being written and the launch
 _lock = threading.Lock()
-
-
-def is_plain() -> bool:
-    """Whether nothing but devices changes what functions do."""
-    return special[0] == 1 and entry_points.in_use[0] == 1 and dispatch_in_use[0] == 1 and not (
-        active_transforms[0] or determinism[0] or filled_memory[0] or (inference_used[0] and inference.get())) and (
-        entry_points.innermost[0] is None)
 
 
 def recorded(runtime: Any, device: int, engine: PhiloxEngine, run: Callable[[], tuple[tuple[DeviceArray, ...],
@@ -135,7 +128,7 @@ class FactoryTable(_Table):
 
     def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The tensor of a call; NotImplemented where the function itself has to run."""
-        key = self._key(args, kwargs) if is_plain() else None
+        key = self._key(args, kwargs) if may_draw() else None
         if key is None:
             return NotImplemented
         key = (devices.ambient[0], self._runtime.current.device, dtypes.get_default_dtype(), *key)
@@ -168,7 +161,7 @@ class FillTable(_Table):
         """The tensor, filled; NotImplemented where the method itself has to run."""
         x: Any = args[0] if args else None
         if x.__class__ not in _TENSORS or x._node is not None or x._base is not None or (
-                x._requires_grad and grad_mode.get()) or (inference_used[0] and x._inference) or not is_plain():
+                x._requires_grad and grad_mode.get()) or (inference_used[0] and x._inference) or not may_draw():
             return NotImplemented
         a: Any = x._array
         rest = self._key(args[1:], kwargs) if a.__class__ is DeviceArray and a.size else None
@@ -206,7 +199,7 @@ class DropoutTable(_Table):
         """The tensor, dropped out; NotImplemented where the function itself has to run."""
         names, defaults = DROPOUT[self._name]
         given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
-        if len(given) != len(names) or len(args) > len(names) or not is_plain():
+        if len(given) != len(names) or len(args) > len(names) or not may_draw():
             return NotImplemented
         x, p, train, *inplace = (given.get(each) for each in names)
         if x.__class__ not in _TENSORS or (inference_used[0] and x._inference):
@@ -253,4 +246,4 @@ def table(name: str, runtime: Any) -> Any:
     return DropoutTable(name, runtime).call if name in DROPOUT else None
 
 
-__all__ = ["DropoutTable", "FactoryTable", "FillTable", "is_plain", "recorded", "table"]
+__all__ = ["DropoutTable", "FactoryTable", "FillTable", "recorded", "table"]

@@ -9,14 +9,14 @@ from .... import devices, dtypes
 from ....backends.cuda_devices.array import DeviceArray
 from ....backends.cuda_devices.launch_recording import LaunchRecording, Unrecordable
 from ....engine.grad_mode import inference
-from ....modes import active_transforms, determinism, dispatch_in_use, filled_memory, inference_used, special
+from ....modes import active_transforms, determinism, filled_memory, inference_used
 from ....ops.declare import REGISTRY
-from ...overriding import entry_points
 from ...parameter import Parameter
 from ...tensor import INFERENCE, Tensor, wrap
 from .. import operator_programs
 from ..calls import called_on_device
 from ..execution import below_autograd
+from .conditions import only_devices
 
 new = object.__new__
 _FILL = REGISTRY["_fill_scalar"]
@@ -46,8 +46,7 @@ class FactoryTable:
 
     def call(self, implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The tensor of a call; NotImplemented where the factory itself has to run."""
-        if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
-                determinism[0] or filled_memory[0] or entry_points.innermost[0] is not None):
+        if not only_devices() or active_transforms[0] or determinism[0] or filled_memory[0]:
             return NotImplemented
         inferring = inference_used[0] and inference.get()
         parts: list[Any] = []

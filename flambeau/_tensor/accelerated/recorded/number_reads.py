@@ -11,10 +11,9 @@ import numpy as np
 from ....backends.cuda_devices.array import DeviceArray
 from ....backends.cuda_devices.errors import device_error
 from ....backends.numpy.memory import address
-from ....modes import dispatch_in_use, special
-from ...overriding import entry_points
 from ...parameter import Parameter
 from ...tensor import Tensor
+from .conditions import only_devices
 
 _TENSORS = frozenset((Tensor, Parameter))
 _BOXES: dict[np.dtype, Any] = {
@@ -35,7 +34,7 @@ def number_reader(name: str, runtime: Any) -> Callable[..., Any]:
     def read(implementation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         x = args[0]
         if len(args) > 1 or kwargs or x.__class__ not in _TENSORS or x._array.__class__ is not DeviceArray or (
-                special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1):
+                not only_devices()):
             return NotImplemented
         a = x._array
         box = _BOXES.get(a.dtype)

@@ -80,7 +80,6 @@ class RuleTable:
         """
         if special[0] != 1 or entry_points.in_use[0] != 1 or dispatch_in_use[0] != 1 or active_transforms[0] or (
                 (inference_used[0] and inference.get()) or determinism[0] or grad_mode.get()
-                or entry_points.innermost[0] is not None
                 or node.extra is not None):
             return run_itself()
         plan = node.plan

@@ -260,7 +260,7 @@ def test_random_numbers_enter_launch_stubs(name, monkeypatch):
 
     torch.cuda.manual_seed(-7)
     with monkeypatch.context() as context:
-        context.setattr(draw_table, "is_plain", lambda: False)
+        context.setattr(draw_table, "may_draw", lambda: False)
         expected = [drawn() for _ in range(5)]
     torch.cuda.manual_seed(-7)
     found = [drawn() for _ in range(3)]
