@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from .stores.store import Store
 
 _NAMED = re.compile(r"rank (\d+)(?!.*rank \d)", re.DOTALL)  # the last one
 _PATIENCE = 0.5  # seconds in which the others find out, too
+_REACH = 1.0  # seconds more in which the store answers, if it can be reached
 
 
 def cause(error: RuntimeError, store: Store, number: int, rank: int, size: int) -> RuntimeError:
@@ -27,10 +29,24 @@ def cause(error: RuntimeError, store: Store, number: int, rank: int, size: int) 
     found = _NAMED.search(str(error))
     if not found or not str(error).startswith(("[gloo] Timed out waiting", "Connection closed")):
         return error
+    chain: list[int] = []
+    # a thread of its own: if the network is gone, the store's client waits for as long as a collective has waited
+    asking = threading.Thread(target=_follow, args=(store, number, rank, size, found[1], chain), daemon=True)
+    asking.start()
+    asking.join(_PATIENCE + _REACH)
+    if asking.is_alive() or len(chain) < 3:
+        return error
+    waits = ", ".join(f"rank {one} waits for rank {other}" for one, other in pairwise(chain[1:]))
+    return type(error)(f"{error} ({waits}: look at rank {chain[-1]} first)")
+
+
+def _follow(store: Store, number: int, rank: int, size: int, named: str, chain: list[int]) -> None:
+    """Fill in who waits for whom, from this process on."""
     try:
         store = store.clone()
-        store.set(f"fault/{number}/{rank}", found[1])
-        chain, end = [rank, int(found[1])], time.monotonic() + _PATIENCE
+        store.set(f"fault/{number}/{rank}", named)
+        chain += [rank, int(named)]
+        end = time.monotonic() + _PATIENCE
         while len(chain) <= size and time.monotonic() < end:
             key = f"fault/{number}/{chain[-1]}"
             if not store.check([key]):
@@ -41,11 +57,7 @@ def cause(error: RuntimeError, store: Store, number: int, rank: int, size: int) 
                 break
             chain.append(following)
     except Exception:  # the store's process may be the one that is gone
-        return error
-    if len(chain) < 3:
-        return error
-    waits = ", ".join(f"rank {one} waits for rank {other}" for one, other in pairwise(chain[1:]))
-    return type(error)(f"{error} ({waits}: look at rank {chain[-1]} first)")
+        chain.clear()
 
 
 __all__ = ["cause"]

@@ -19,12 +19,12 @@ from datetime import timedelta
 from ..stores.store import Store
 from . import meeting
 from .matching import MatchingQueues
-from .transport import Buffer, Deadline, Receipt, Transport, departure, too_late, unequal
+from .transport import Buffer, Deadline, Receipt, Transport, departure, too_late, undelivered, unequal
 
 _HELLO = struct.Struct("<32sI")  # the receiving transport's token, the sender's rank
 _HEADER = struct.Struct("<QQ")  # tag, size
 _BUFFER = 4 << 20  # bytes that the system may hold for one connection
-_CONNECT_TIMEOUT = 300.0
+_LEAST = 0.001  # seconds: a time limit of 0 is that of a socket that never waits
 
 
 def _fill(connection: socket.socket, buffer: Buffer) -> bool:
@@ -250,7 +250,8 @@ class SocketTransport(Transport):
             self._endpoint = _own_endpoint()
             self._endpoint.transports[self._token] = self
             port = self._endpoint.tcp.getsockname()[1]
-            own = "|".join([self._token.decode(), _host_key(), self._endpoint.path, self._own_host(), str(port)])
+            host = self._own_host(store)
+            own = "|".join([self._token.decode(), _host_key(), self._endpoint.path, host, str(port)])
             # afterwards, the store is not needed any more
             self._addresses = meeting.exchange(store, "address", own, rank, size, timeout)
 
@@ -259,8 +260,8 @@ class SocketTransport(Transport):
         return len({address.split("|")[1] for address in self._addresses}) == 1
 
     @staticmethod
-    def _own_host() -> str:
-        """The address at which other machines reach this one, GLOO_SOCKET_IFNAME's where it is set."""
+    def _own_host(store: Store) -> str:
+        """The address at which others reach this machine: GLOO_SOCKET_IFNAME's, or the one that reaches the store."""
         interface = os.environ.get("GLOO_SOCKET_IFNAME")
         if interface:
             import fcntl
@@ -268,13 +269,14 @@ class SocketTransport(Transport):
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                 request = struct.pack("256s", interface.split(",")[0].encode()[:15])
                 return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), 0x8915, request)[20:24])  # SIOCGIFADDR
-        master = os.environ.get("MASTER_ADDR", "")
+        store = getattr(store, "_underlying_non_prefix_store", store)
+        master = getattr(store, "host", "") or os.environ.get("MASTER_ADDR", "")
         with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((master or "10.255.255.255", 1))  # sends nothing: the route decides on the address
             return str(probe.getsockname()[0])
         return "127.0.0.1"
 
-    def _connect(self, peer: int) -> socket.socket:
+    def _connect(self, peer: int, deadline: Deadline) -> socket.socket:
         connection = self._outgoing.get(peer)
         if connection is not None:
             return connection
@@ -283,8 +285,7 @@ class SocketTransport(Transport):
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             connection.connect(path)
         else:
-            connection = socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT)
-            connection.settimeout(None)
+            connection = socket.create_connection((host, int(port)), timeout=max(_LEAST, deadline.left()))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
         connection.sendall(_HELLO.pack(token.encode(), self.rank))
@@ -296,19 +297,29 @@ class SocketTransport(Transport):
             raise ValueError("a process sends no message to itself")
         with self._locks[peer]:
             try:
-                connection = self._connect(peer)
+                connection = self._connect(peer, deadline)
+                connection.settimeout(max(_LEAST, deadline.left()))
                 header = _HEADER.pack(tag, len(buffer))
                 if len(buffer) <= 1 << 16:
                     connection.sendall(header + bytes(buffer))
                 else:
                     connection.sendall(header)
                     connection.sendall(buffer)
+            except TimeoutError:
+                self._give_up(peer)
+                raise RuntimeError(undelivered(deadline, peer)) from None
             except OSError as error:
                 gone = isinstance(error, (BrokenPipeError, ConnectionError, FileNotFoundError))
                 why = self.mailbox.left.get(peer) or (
                     departure(peer) if gone else f"Connection to rank {peer} is lost: {error}")
                 raise RuntimeError(why) from None
         self._count(len(buffer))
+
+    def _give_up(self, peer: int) -> None:
+        """Close a connection in which half a message may be: what follows would be read as the rest of it."""
+        connection = self._outgoing.pop(peer, None)
+        if connection is not None:
+            connection.close()
 
     def expect(self, peer: int | None, tag: int, buffer: Buffer) -> Receipt:
         return self.mailbox.expect(peer, tag, buffer)

@@ -45,6 +45,12 @@ def too_late(deadline: Deadline, peer: int | None) -> str:
             f"from {source}")
 
 
+def undelivered(deadline: Deadline, peer: int) -> str:
+    """The text of the error that a process, or the network, has not taken a message in time."""
+    return (f"[gloo] Timed out waiting {int(deadline.seconds * 1000)}ms for send operation to complete: a message did "
+            f"not reach rank {peer}")
+
+
 def unequal(size: int, rank: int, expected: int) -> str:
     """The text of the error that a message has another size than its receiver expects."""
     return (f"a message of {size} bytes came from rank {rank}, where {expected} were expected: the tensors of the "
@@ -127,4 +133,4 @@ class Transport(ABC):
         receipt.wait(deadline)
 
 
-__all__ = ["Buffer", "Deadline", "Receipt", "Transport", "as_bytes", "departure", "too_late", "unequal"]
+__all__ = ["Buffer", "Deadline", "Receipt", "Transport", "as_bytes", "departure", "too_late", "undelivered", "unequal"]
