@@ -1,7 +1,8 @@
-"""Collectives that return new tensors. Here they have ended when they return: there is nothing to wait for."""
+"""Collectives that return new tensors, which are there when they are first used."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,13 @@ import numpy as np
 from .._tensor import Tensor
 from .._tensor import functions as _functions
 from .._tensor.dispatch.custom_function import Function
+from .._tensor.overriding.dispatch import dispatch_modes
 from .._tensor.tensor import wrap
 from ..c10d.collective_counts import functional
 from ..c10d.process_group import ProcessGroup
 from ..c10d.reduce_op import ReduceOp
 from . import collectives as dist
+from ._async_collective_tensor import AsyncCollectiveTensor, pending, wait_tensor
 from .groups import (
     _find_pg_by_ranks_and_tag,
     _get_group_tag,
@@ -24,18 +27,16 @@ from .groups import (
     get_process_group_ranks,
 )
 
-__all__ = ["AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_tensor",
+__all__ = ["AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single",
+           "all_gather_single_autograd", "all_gather_single_coalesced", "all_gather_tensor",
            "all_gather_tensor_autograd", "all_reduce", "all_reduce_coalesced", "all_to_all_single",
-           "all_to_all_single_autograd", "broadcast", "permute_tensor", "reduce_scatter_tensor",
+           "all_to_all_single_autograd", "broadcast", "permute_tensor", "reduce_scatter_single",
+           "reduce_scatter_single_autograd", "reduce_scatter_single_coalesced", "reduce_scatter_tensor",
            "reduce_scatter_tensor_autograd", "reduce_scatter_tensor_coalesced", "wait_tensor"]
 
 functions: Any = _functions
 _OPS = {"sum": ReduceOp.SUM, "avg": ReduceOp.AVG, "product": ReduceOp.PRODUCT, "min": ReduceOp.MIN, "max": ReduceOp.MAX,
         "band": ReduceOp.BAND, "bor": ReduceOp.BOR, "bxor": ReduceOp.BXOR}
-
-
-class AsyncCollectiveTensor(Tensor):
-    """The type of results that are not there yet in PyTorch; here there are none."""
 
 
 def _op(name: str) -> Any:
@@ -84,17 +85,24 @@ def _expand_group(group: Any, tag: str = "") -> tuple[str, list[int], int]:
     return tag or _get_group_tag(pg), ranks, len(ranks)
 
 
-def wait_tensor(tensor: Tensor) -> Tensor:
-    """Return a tensor once it is there.
+def _started(start: Any, out: Any, *arguments: Any, name: str, group: Any) -> Any:
+    """Start a collective that fills `out`; its result, for whose first use there is a wait.
 
-    Args:
-        tensor: the result of one of these functions.
+    Where a mode looks at operators, it has ended, so that they are those of tensors.
     """
-    return tensor
+    waits = bool(dispatch_modes.get())
+    with functional(name):
+        work = start(out, *arguments, group=group, async_op=not waits)
+    return out if waits else pending(out, work)
+
+
+def _there(tensor: Any) -> Any:
+    """The elements of a tensor, without its history."""
+    return tensor.trigger_wait() if isinstance(tensor, AsyncCollectiveTensor) else tensor.detach()
 
 
 def _copy(tensor: Any) -> Any:
-    return tensor.detach().clone().contiguous()
+    return _there(tensor).clone().contiguous()
 
 
 def broadcast(self: Tensor, src: int, group: Any, tag: str = "") -> Tensor:
@@ -106,26 +114,21 @@ def broadcast(self: Tensor, src: int, group: Any, tag: str = "") -> Tensor:
         group: the processes.
         tag: tells groups of the same ranks apart.
     """
-    out = _copy(self)
-    with functional("broadcast"):
-        dist.broadcast(out, group=_resolve_group(group, tag), group_src=src)
-    return out
+    return _started(functools.partial(dist.broadcast, group_src=src), _copy(self), name="broadcast",
+                    group=_resolve_group(group, tag))
 
 
 class _AllReduce(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, op: str, group: Any) -> Any:
         ctx.op, ctx.group = op, group
-        out = _copy(tensor)
-        with functional("all_reduce"):
-            dist.all_reduce(out, _op(op), group)
-        return out
+        return _started(dist.all_reduce, _copy(tensor), _op(op), name="all_reduce", group=group)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         if ctx.op.lower() != "sum":
             raise RuntimeError(f"all_reduce backward only supports 'sum' reduction, got '{ctx.op.lower()}'")
-        return _AllReduce.apply(grads[0], ctx.op, ctx.group), None, None
+        return wait_tensor(_AllReduce.apply(grads[0], ctx.op, ctx.group)), None, None
 
 
 def all_reduce(self: Tensor, reduceOp: str, group: Any, tag: str = "") -> Tensor:
@@ -141,8 +144,8 @@ def all_reduce(self: Tensor, reduceOp: str, group: Any, tag: str = "") -> Tensor
     >>> from flambeau.distributed import _functional_collectives as collectives
     >>> dist = torch.distributed
     >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    >>> collectives.all_reduce(torch.ones(2), "sum", dist.group.WORLD)
-    tensor([1., 1.])
+    >>> collectives.all_reduce(torch.ones(2), "sum", dist.group.WORLD) * 3
+    tensor([3., 3.])
     >>> dist.destroy_process_group()
     """
     if self.is_meta:  # a result of any group has these sizes
@@ -152,16 +155,14 @@ def all_reduce(self: Tensor, reduceOp: str, group: Any, tag: str = "") -> Tensor
 
 
 def _gathered(tensor: Any, group: ProcessGroup) -> Any:
-    own = tensor.detach().contiguous()
+    own = _there(tensor).contiguous()
     out = own.new_empty((own.shape[0] * group.size(), *own.shape[1:]))
-    with functional("all_gather_into_tensor"):
-        dist.all_gather_into_tensor(out, own, group)
-    return out
+    return _started(dist.all_gather_into_tensor, out, own, name="all_gather_into_tensor", group=group)
 
 
 def _moved(tensor: Any, dim: int, n: int) -> Any:
     """Parts along the first dimension, along another one."""
-    return tensor if dim == 0 else functions.cat(functions.chunk(tensor, n, 0), dim)
+    return tensor if dim == 0 else functions.cat(functions.chunk(wait_tensor(tensor), n, 0), dim)
 
 
 class _AllGather(Function):
@@ -172,7 +173,7 @@ class _AllGather(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return _ReduceScatter.apply(grads[0], "sum", ctx.dim, ctx.group), None, None
+        return wait_tensor(_ReduceScatter.apply(grads[0], "sum", ctx.dim, ctx.group)), None, None
 
 
 class _ReduceScatter(Function):
@@ -180,18 +181,16 @@ class _ReduceScatter(Function):
     def forward(ctx: Any, tensor: Any, op: str, dim: int, group: Any) -> Any:
         ctx.op, ctx.dim, ctx.group = op, dim, group
         n = group.size()
-        own = tensor.detach()
+        own = _there(tensor)
         if own.shape[dim] % n:
             raise AssertionError(f"input dimension {dim} ({own.shape[dim]} must be a multiple of group_size {n})")
         own = (own if dim == 0 else functions.cat(functions.chunk(own, n, dim))).contiguous()
         out = own.new_empty((own.shape[0] // n, *own.shape[1:]))
-        with functional("reduce_scatter_tensor"):
-            dist.reduce_scatter_tensor(out, own, _op(op), group)
-        return out
+        return _started(dist.reduce_scatter_tensor, out, own, _op(op), name="reduce_scatter_tensor", group=group)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return _AllGather.apply(grads[0], ctx.dim, ctx.group), None, None, None
+        return wait_tensor(_AllGather.apply(grads[0], ctx.dim, ctx.group)), None, None, None
 
 
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Any, tag: str = "") -> Tensor:
@@ -251,16 +250,15 @@ class _AllToAll(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Any, output_sizes: Any, input_sizes: Any, group: Any) -> Any:
         ctx.output_sizes, ctx.input_sizes, ctx.group = output_sizes, input_sizes, group
-        own = tensor.detach().contiguous()
+        own = _there(tensor).contiguous()
         length = own.shape[0] if output_sizes is None else sum(output_sizes)
         out = own.new_empty((length, *own.shape[1:]))
-        with functional("all_to_all_single"):
-            dist.all_to_all_single(out, own, output_sizes, input_sizes, group)
-        return out
+        return _started(dist.all_to_all_single, out, own, output_sizes, input_sizes, name="all_to_all_single",
+                        group=group)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return _AllToAll.apply(grads[0], ctx.input_sizes, ctx.output_sizes, ctx.group), None, None, None
+        return wait_tensor(_AllToAll.apply(grads[0], ctx.input_sizes, ctx.output_sizes, ctx.group)), None, None, None
 
 
 def all_to_all_single(self: Tensor, output_split_sizes: Sequence[int] | None, input_split_sizes: Sequence[int] | None,
@@ -308,8 +306,7 @@ def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Any, tag: str = 
     outgoing[src_dst[rank]] = count
     flat = _copy(self).view(-1)
     out = wrap(np.zeros_like(flat._array))
-    with functional("all_to_all_single"):
-        dist.all_to_all_single(out, flat, incoming, outgoing, pg)
+    out = _started(dist.all_to_all_single, out, flat, incoming, outgoing, name="all_to_all_single", group=pg)
     return out.view(self.shape)
 
 
@@ -352,3 +349,10 @@ def reduce_scatter_tensor_coalesced(inputs: list[Tensor], reduceOp: str, scatter
     with functional("reduce_scatter_tensor_coalesced"):
         return [reduce_scatter_tensor(each, reduceOp, dim, group, tag)
                 for each, dim in zip(inputs, scatter_dim, strict=True)]
+
+
+#: PyTorch 2.13's names of these functions
+all_gather_single, all_gather_single_autograd = all_gather_tensor, all_gather_tensor_autograd
+all_gather_single_coalesced = all_gather_into_tensor_coalesced
+reduce_scatter_single, reduce_scatter_single_autograd = reduce_scatter_tensor, reduce_scatter_tensor_autograd
+reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced

@@ -90,9 +90,14 @@ def _overload_named(dotted: str, in_place: bool = False) -> OpOverload:
 def _packet(name: str) -> OpOverloadPacket:
     packet = _packets.get(name)
     if packet is None:
-        packet = _packets[name] = OpOverloadPacket(name)
+        packet = OpOverloadPacket(name)
         for overload in (*aten_overloads(name), *aten_out_overloads(name)):
             packet._overload(overload, aten_schema(name, overload))
+        for each in tuple(_keys_of):
+            declared, _, overload = each.partition(".")
+            if declared == name:
+                packet._overload(overload, aten_schema(name, overload))
+        packet = _packets.setdefault(name, packet)  # another thread sees it whole, or makes its own
     return packet
 
 
@@ -110,11 +115,15 @@ def _overload_names(key: str, op: Op) -> Iterator[str]:
 
 
 def _register_all() -> None:
+    keys: dict[int, str] = {}
+    keys_of: dict[str, list[str]] = {}
     for key, op in REGISTRY.items():
         if op.kind != COMPOSITE:
-            _keys[id(op)] = key
+            keys[id(op)] = key
             for name in _overload_names(key, op):
-                _keys_of.setdefault(name, []).append(key)
+                keys_of.setdefault(name, []).append(key)
+    _keys_of.update(keys_of)
+    _keys.update(keys)  # the last one: other threads ask whether it is empty
 
 
 def overload_of(op: Op, inputs: Sequence[Any] = (), in_place: bool = False, dim: Any = None) -> OpOverload:
@@ -149,11 +158,7 @@ def __getattr__(name: str) -> OpOverloadPacket:
     if known is not None:
         return known
     if aten_overloads(name) or f"{name}.default" in _keys_of:
-        packet = _packet(name)
-        for each in _keys_of:
-            if each.partition(".")[0] == name:
-                _overload_named(each)
-        return packet
+        return _packet(name)
     raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
 
 

@@ -16,6 +16,7 @@ from ..._tensor.pickling import _rebuild_from_type_v2, _rebuild_wrapper_subclass
 from ..._tensor.tensor import wrap
 from ...backends.elementless_array import WrapperArray, without_elements
 from ...engine.grad_mode import grad_mode
+from .._async_collective_tensor import AsyncCollectiveTensor
 from ..collectives import broadcast
 from ..device_mesh import DeviceMesh, _mesh_resources
 from ..placement_types import Placement, Replicate, Shard, _StridedShard
@@ -78,7 +79,7 @@ class DTensor(Tensor):
     >>> dist.destroy_process_group()
     """
 
-    _local_tensor: Tensor
+    _part_or_pending: Tensor
     _spec: DTensorSpec
     _lacks_elements = _has_parts = True
     #: runs operators; `_dispatch` sets it
@@ -102,6 +103,18 @@ class DTensor(Tensor):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
+
+    @property
+    def _local_tensor(self) -> Tensor:
+        """This process's part, once it is there."""
+        local: Tensor = self._part_or_pending
+        if type(local) is AsyncCollectiveTensor:
+            local = self._part_or_pending = local.trigger_wait()
+        return local
+
+    @_local_tensor.setter
+    def _local_tensor(self, part: Tensor) -> None:
+        self._part_or_pending = part
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -139,7 +152,7 @@ class DTensor(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """PyTorch's form, so that each library reads the files of the other."""
-        own = {name: value for name, value in self.__dict__.items() if name not in ("_local_tensor", "_spec")}
+        own = {name: value for name, value in self.__dict__.items() if name not in ("_part_or_pending", "_spec")}
         described = (type(self), self.dtype, tuple(self.shape), tuple(self.stride()), 0, self.layout, self.device,
                      self.requires_grad)
         return _rebuild_from_type_v2, (_rebuild_wrapper_subclass, type(self), described, (
@@ -238,7 +251,7 @@ class DTensor(Tensor):
             grad_placements: how the gradient of the part is placed; default: as the tensor is.
         """
         if not grad_mode.get():
-            return self._local_tensor
+            return self._part_or_pending
         return _ToLocal.apply(
             self, None if grad_placements is None else tuple(grad_placements))
 
@@ -249,7 +262,8 @@ class DTensor(Tensor):
         Args:
             device_mesh: the same mesh.
             placements: one for each dimension of the mesh.
-            async_op: without effect: the collectives have ended when this returns.
+            async_op: return before the collective has ended: what reads the part waits, `to_local` returns an
+                `AsyncCollectiveTensor`. Only of a collective that fills the part itself, the last of the change.
             forward_dtype: the dtype in which parts are sent, and of the result.
             backward_dtype: the dtype in which gradients are sent.
 
@@ -264,7 +278,7 @@ class DTensor(Tensor):
                 raise RuntimeError(f"Can not redistribute from {old} to {new}, redistributing to Partial is for "
                                    "internal use only!")
         return _Redistribute.apply(
-            self, mesh, normalized(placements, len(self._spec.shape)), forward_dtype, backward_dtype)
+            self, mesh, normalized(placements, len(self._spec.shape)), forward_dtype, backward_dtype, async_op)
 
     def full_tensor(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
         """The whole tensor; differentiable.
@@ -311,6 +325,8 @@ class _FromLocal(Function):
 
 def _part(local: Any) -> Any:
     """A tensor of the same memory without history."""
+    if type(local) is AsyncCollectiveTensor:
+        return local.detach()
     with without_handlers():
         return local.detach()
 
@@ -320,7 +336,7 @@ class _ToLocal(Function):
     def forward(ctx: Any, input: Any, grad_placements: Any) -> Any:
         ctx.spec, ctx.grad_placements = input._spec, grad_placements
         ctx.set_materialize_grads(False)
-        return _part(input._local_tensor)
+        return _part(input._part_or_pending)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -336,14 +352,14 @@ class _ToLocal(Function):
 class _Redistribute(Function):
     @staticmethod
     def forward(ctx: Any, input: Any, mesh: DeviceMesh, placements: Any, forward_dtype: Any,
-                backward_dtype: Any) -> Any:
+                backward_dtype: Any, async_op: bool = False) -> Any:
         spec, local = input._spec, input._local_tensor
         ctx.spec, ctx.backward_dtype = spec, backward_dtype
         if forward_dtype is not None and forward_dtype is not local.dtype:
             local = local.to(dtype=forward_dtype)
         moved = spec_of(spec.mesh, spec.placements, spec.shape, spec.stride, local.dtype)
         target = DTensorSpec(mesh, placements, moved.tensor_meta)
-        return DTensor(_part(redistribute_local_tensor(local, moved, target)), target)
+        return DTensor(_part(redistribute_local_tensor(local, moved, target, async_op)), target)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -353,7 +369,7 @@ class _Redistribute(Function):
         if ctx.backward_dtype is not None and grad.dtype is not ctx.backward_dtype:
             grad = grad.to(dtype=ctx.backward_dtype)
         out = grad if grad.placements == placements else _Redistribute.apply(grad, spec.mesh, placements, None, None)
-        return (out if out.dtype is spec.dtype else out.to(dtype=spec.dtype)), None, None, None, None
+        return (out if out.dtype is spec.dtype else out.to(dtype=spec.dtype)), None, None, None, None, None
 
 
 

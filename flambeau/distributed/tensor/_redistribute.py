@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._tensor import functions as _functions
 from ...c10d.collective_counts import functional
+from .._async_collective_tensor import pending
 from ..collectives import all_gather_into_tensor, all_to_all_single
 from ..placement_types import Placement, Replicate
 from ._dtensor_spec import DTensorSpec
@@ -45,13 +46,14 @@ def _differ(a: Placement, b: Placement) -> bool:
     return a != b or type(a) is not type(b)
 
 
-def redistribute_local_tensor(local: Any, current: DTensorSpec, target: DTensorSpec) -> Any:
+def redistribute_local_tensor(local: Any, current: DTensorSpec, target: DTensorSpec, async_op: bool = False) -> Any:
     """This process's part after a change of the placements.
 
     Args:
         local: its part before.
         current: how the tensor is placed.
         target: how it is to be placed, on the same mesh.
+        async_op: whether the last collective may go on; then the part is an `AsyncCollectiveTensor`.
 
     Raises:
         NotImplementedError: the meshes differ.
@@ -63,7 +65,13 @@ def redistribute_local_tensor(local: Any, current: DTensorSpec, target: DTensorS
     if coordinate is None:
         return local
     placements = list(current.placements)
-    for mesh_dim, placement in steps(placements, target.placements):
+    changes = steps(placements, target.placements)
+    for mesh_dim, placement in changes:
+        if async_op and (mesh_dim, placement) == changes[-1] and placement.is_replicate() and is_shard(
+                placements[mesh_dim]):
+            started = _started_gathering(local, current, placements, mesh_dim)
+            if started is not None:
+                return started
         local = _step(local, current, placements, mesh_dim, placement, coordinate)
         placements[mesh_dim] = placement
     return local
@@ -103,6 +111,18 @@ def _step(local: Any, spec: DTensorSpec, placements: list[Placement], mesh_dim: 
     if is_shard(target):
         return part_of(local, target.dim, size, rank)  # type: ignore[attr-defined]
     return summand(target, local, rank, size)  # type: ignore[arg-type]
+
+
+def _started_gathering(local: Any, spec: DTensorSpec, placements: list[Placement], mesh_dim: int) -> Any:
+    """The result of an `all_gather` that goes on; None if its parts have to be put together afterwards."""
+    size, dim = spec.mesh.size(mesh_dim), placements[mesh_dim].dim  # type: ignore[attr-defined]
+    cuts = [each for each in placements if is_shard(each) and each.dim == dim]  # type: ignore[attr-defined]
+    if dim or size == 1 or len(cuts) > 1 or spec.shape[0] % size:
+        return None
+    own = local.detach().contiguous()
+    out = own.new_empty((size * own.shape[0], *own.shape[1:]))
+    with functional("all_gather_into_tensor"):
+        return pending(out, all_gather_into_tensor(out, own, spec.mesh.get_group(mesh_dim), async_op=True))
 
 
 def part_of(whole: Any, dim: int, parts: int, index: int) -> Any:
