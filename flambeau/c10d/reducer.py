@@ -183,6 +183,7 @@ class Reducer:
         self.find_unused, self.views = find_unused_parameters, gradient_as_bucket_view
         self.names = param_to_name_mapping or {}
         self.hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
+        self.after_pass: Callable[[], None] | None = None  # called once the averages of a pass are there
         self.static = False
         self.static_uses: list[int] | None = None  # with a static graph: how often each parameter gets a gradient
         self.uses = [0] * len(self.parameters)
@@ -426,6 +427,8 @@ class Reducer:
             assert bucket.future is not None
             value = bucket.future.wait()
             self._store(bucket, value[0] if isinstance(value, (list, tuple)) else value, used)
+        if self.after_pass is not None:
+            self.after_pass()
 
     def _store(self, bucket: _Bucket, reduced: Any, used: np.ndarray) -> None:
         with no_grad():

@@ -32,11 +32,6 @@ def _rpc_is_available() -> bool:
 
 #: name below `torch.distributed` -> what is in it
 _CONTENTS: dict[str, dict[str, Any]] = {
-    "algorithms._checkpoint": {},
-    "algorithms._checkpoint.checkpoint_wrapper": {
-        "classes": "CheckpointWrapper OffloadWrapper ActivationWrapper",
-        "functions": "apply_activation_checkpointing checkpoint_wrapper offload_wrapper",
-        "enums": {"CheckpointImpl": "REENTRANT NO_REENTRANT"}},
     "autograd": {"classes": "context"},
     "checkpoint.optimizer": {"functions": "load_sharded_optimizer_state_dict"},
     "remote_device": {"classes": "_remote_device"},

@@ -125,6 +125,36 @@ def test_backward_passes_that_are_divided_at_buckets(loss):
         dist.destroy_process_group()
 
 
+def test_optimizers_run_in_divided_backward_passes():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        trained = []
+        for compiled in (False, True):
+            torch.manual_seed(0)
+            layers = [layer for _ in range(4) for layer in (torch.nn.Linear(6, 6), torch.nn.Tanh())]
+            model = torch.nn.Sequential(*layers)
+            call = DistributedDataParallel(torch.compile(model) if compiled else model, bucket_cap_mb=0.0001)
+
+            def update(state, bucket):
+                with torch.no_grad():
+                    for parameter, gradient in zip(bucket.parameters(), bucket.gradients(), strict=True):
+                        parameter.sub_(gradient, alpha=0.1)
+                done = torch.futures.Future()
+                done.set_result(bucket.buffer())
+                return done
+
+            call.register_comm_hook(None, update)
+            for step in range(5):
+                loss = call(torch.linspace(-1, 1, 24).reshape(4, 6) + step).square().sum()
+                loss.backward()
+            assert not compiled or len(parts_of(loss)) > 2
+            trained.append([p.detach().clone() for p in model.parameters()])
+        for eager, ours in zip(*trained, strict=True):
+            assert torch.allclose(eager, ours, atol=1e-5)
+    finally:
+        dist.destroy_process_group()
+
+
 def test_collectives_exchange_in_every_call(tmp_path):
     def body(rank):
         @torch.compile

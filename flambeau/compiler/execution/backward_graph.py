@@ -7,7 +7,7 @@ by the forward program and becomes the node's saved tensors.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -58,6 +58,7 @@ class BackwardGraph:
         self._depends, self.leaf_uses = _dependencies(self.leaves, self.saved, gradients, joint.cotangents)
         self._input_sources = [(kind, i) for kind, values in (
             (_SAVED, self.saved), (_COTANGENT, joint.cotangents), (_LEAF, self.leaves)) for i in range(len(values))]
+        self._tensors: list[Any] = []  # those of `leaves` that are not arguments
         self._partial_programs: dict[frozenset[int], Any] = {}  # by results without a cotangent
         self._divisions: WeakKeyDictionary[GradientBuckets, list[Piece]] = WeakKeyDictionary()
 
@@ -71,8 +72,14 @@ class BackwardGraph:
         """The program, made on first use: passes that are divided need none."""
         return self._compile(self.rebuilt)
 
-    def prepare(self) -> None:
-        """Make the programs that the next pass needs."""
+    def prepare(self, sources: Mapping[int, Any]) -> None:
+        """Make the programs that the next pass needs.
+
+        Args:
+            sources: by number of an input of the forward program, where it comes from, as in `Trace.sources`.
+        """
+        found = [sources.get(leaf.attrs, (None,)) for leaf in self.leaves]
+        self._tensors = [source[1] if source[0] == "tensor" else None for source in found]
         buckets = current_buckets.get()
         if buckets is None:
             self.program  # noqa: B018
@@ -94,7 +101,7 @@ class BackwardGraph:
         found = self._divisions.get(buckets)
         if found is None:
             division = Division(self.joint, self.name, self._depends, self._make_program)
-            found = self._divisions[buckets] = divide(division, buckets, self.saved, self.leaves)
+            found = self._divisions[buckets] = divide(division, buckets, self.saved, self.leaves, self._tensors)
         return found
 
     def _compile(self, rebuilt: dict[Value, Value], missing: frozenset[int] = frozenset()) -> Any:

@@ -141,7 +141,7 @@ class CacheEntry:
     def make_backward(self, joint: Any, name: str, written: Any) -> BackwardGraph:
         """Make the backward program; the arguments are those of `BackwardGraph`."""
         made = BackwardGraph(joint, name, written)
-        made.prepare()
+        made.prepare(self.trace.sources)
         return made
 
     def _pin(self, before: Trace, now: Trace) -> None:

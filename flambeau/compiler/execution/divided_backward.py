@@ -7,7 +7,7 @@ gradients of a piece, and hooks start its reduction, before the next piece runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,14 +127,18 @@ class Piece:
         return results
 
 
-def divide(division: Division, buckets: GradientBuckets, saved: Sequence[Value], leaves: Sequence[Value]
-           ) -> list[Piece]:
+def divide(division: Division, buckets: GradientBuckets, saved: Sequence[Value], leaves: Sequence[Value],
+           read: Sequence[Any] = ()) -> list[Piece]:
     """Divide a backward graph: a piece for each bucket that has gradients.
+
+    A parameter may change as soon as its bucket is reduced, where an optimizer runs in the backward pass. So what reads
+    it is computed before, as in uncompiled code, whoever needs the result.
 
     Args:
         division: what the pieces have in common.
         buckets: the buckets; inputs that are in none are in the last piece.
         saved, leaves: the values that the backward graph reads of the forward graph.
+        read: the tensors of `leaves`; None for those that are arguments.
     """
     joint, depends = division.joint, division.depends
     last = len(joint.inputs)
@@ -149,14 +153,51 @@ def divide(division: Division, buckets: GradientBuckets, saved: Sequence[Value],
     pieces: list[Piece] = []
     home: dict[Value, int] = dict.fromkeys(joint.cotangents, 0)
     places = {value: i for i, value in enumerate(saved)}, {value: i for i, value in enumerate(leaves)}
+    readers = _readers([value for value in joint.gradients if value is not None], depends, {
+        leaf: number for leaf, tensor in zip(leaves, read, strict=False)
+        if tensor is not None and (number := buckets.number_of(tensor)) is not None}, set(saved))
     for bucket in sorted(numbers):
         piece = Piece(division, len(pieces), () if pieces else joint.cotangents)
         pieces.append(piece)
         of_piece = [(-1 if (value := joint.gradients[i]) is None else value.number, i) for i in numbers[bucket]]
         piece.gradients = [i for _, i in sorted(of_piece)]
         roots = [joint.gradients[i] for i in piece.gradients]
+        roots += [value for number in sorted(readers) if number <= bucket for value in readers.pop(number)]
         _assign([value for value in roots if value is not None], piece, pieces, home, depends, places)
     return pieces
+
+
+def _readers(roots: Sequence[Value], depends: dict[Value, frozenset[int]], buckets: dict[Value, int],
+             saved: Collection[Value]) -> dict[int, list[Value]]:
+    """By bucket, the values of a backward graph whose computation reads a parameter of it.
+
+    Args:
+        roots: the gradients.
+        depends: by value of the backward graph, the results whose cotangents it depends on.
+        buckets: the buckets of the values that are parameters.
+        saved: the values that are read from memory, however they were computed.
+    """
+    seen: set[Value] = set()
+    stack = [value.base for value in roots]
+    while stack:
+        value = stack.pop()
+        if value not in seen:
+            seen.add(value)
+            if value not in saved and value not in buckets:
+                stack.extend(arg.base for arg in value.args)
+    found: dict[int, list[Value]] = {}
+    made_of: dict[Value, frozenset[int]] = {}  # the buckets of what a value that no cotangent reaches is made of
+    for value in sorted(seen, key=lambda each: each.number):
+        if value in buckets:
+            made_of[value] = frozenset((buckets[value],))
+        elif value not in saved:
+            read = frozenset().union(*(made_of.get(arg.base, ()) for arg in value.args))
+            if value not in depends:
+                made_of[value] = read
+            else:
+                for number in read:
+                    found.setdefault(number, []).append(value)
+    return found
 
 
 def _assign(roots: Sequence[Value], piece: Piece, pieces: Sequence[Piece], home: dict[Value, int],

@@ -130,7 +130,7 @@ class DeviceCacheEntry(CacheEntry):
         made = DeviceBackwardGraph(joint, name, written, lambda graph, targets: self.make_program(
             graph, targets, [], [], None))
         made.device = self.device
-        made.prepare()
+        made.prepare(self.trace.sources)
         return made
 
     def input_arrays(self, leaves: Sequence[int], arguments: Sequence[Any], computed: Mapping[int, Any] = EMPTY

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...environment.left_out import refusing_class
 from ..names import REASON
 from . import utils
+from .apply_optimizer_in_backward import _apply_optimizer_in_backward, _get_in_backward_optimizers
 from .functional_optimizers import (
     _FunctionalAdadelta,
     _FunctionalAdagrad,
@@ -15,6 +16,7 @@ from .functional_optimizers import (
     _FunctionalRprop,
     _FunctionalSGD,
 )
+from .named_optimizer import _NamedOptimizer
 from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .utils import as_functional_optim
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
@@ -23,4 +25,5 @@ DistributedOptimizer = refusing_class("torch.distributed.optim.DistributedOptimi
 
 __all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer", "_FunctionalAdadelta",
            "_FunctionalAdagrad", "_FunctionalAdam", "_FunctionalAdamW", "_FunctionalAdamax", "_FunctionalRMSprop",
-           "_FunctionalRprop", "_FunctionalSGD", "as_functional_optim", "utils"]
+           "_FunctionalRprop", "_FunctionalSGD", "_NamedOptimizer", "_apply_optimizer_in_backward",
+           "_get_in_backward_optimizers", "as_functional_optim", "utils"]

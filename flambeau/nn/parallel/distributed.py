@@ -112,6 +112,7 @@ class DistributedDataParallel(Module, Joinable):
     """
 
     _active_ddp_module: Any = None
+    _has_started = False
     _error = ""  # what the checks of arguments raised
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0,
@@ -318,7 +319,27 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.expects_reduction = False
         return output
 
+    def _take_over_optimizers(self) -> None:
+        """Let optimizers that run in backward passes wait for the averages (`_apply_optimizer_in_backward`)."""
+        updated: list[Any] = [p for p in self._module_parameters if hasattr(p, "_in_backward_optimizers")]
+        if not updated:
+            return
+        for parameter in updated:
+            for handle in parameter._in_backward_hooks:
+                handle.remove()
+
+        def update() -> None:
+            for parameter in updated:
+                for optimizer in parameter._in_backward_optimizers:
+                    optimizer.step()
+                parameter.grad = None
+
+        self.reducer.after_pass = update
+
     def _before_forward(self) -> None:
+        if not self._has_started:
+            self._has_started = True
+            self._take_over_optimizers()
         work = Join.notify_join_context(self)
         if work is not None and not self._divide_by_initial_world_size:
             work.wait()

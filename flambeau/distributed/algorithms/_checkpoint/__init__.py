@@ -1,0 +1,1 @@
+"""Modules whose activations are recomputed, or kept elsewhere, until the backward pass."""
