@@ -105,6 +105,8 @@ def wrap_dim(dim: int, ndim: int) -> int:
     """
     if dim.__class__ is bool:
         raise TypeError("a dimension must be int, not bool")
+    if 0 <= dim < ndim:
+        return dim
     n = ndim or 1
     if not -n <= dim < n:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
@@ -131,7 +133,7 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
         dims = (dims,)
     if dims and dims[0].__class__ is bool:  # PyTorch looks at the first element only
         raise TypeError("a dimension must be int, not bool")
-    wrapped = tuple(wrap_dim(int(d), ndim) for d in dims)
+    wrapped = tuple([wrap_dim(int(d), ndim) for d in dims])
     if len(set(wrapped)) != len(wrapped):
         repeated = next(d for d in wrapped if wrapped.count(d) > 1)
         raise RuntimeError(f"dim {repeated} appears multiple times in the list of dims")

@@ -114,11 +114,12 @@ def unary(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
     if op.kind != ELEMENTWISE:
         return _both_unary(op, general, kernel_of(op), plan.run, None, general)
     kernel, limit = _compiled_kernel(op)
-    launches = None if isinstance(kernel_of(op), np.ufunc) else Launches()
+    small_kernel = getattr(kernel_of(op), "of_floats", kernel_of(op))
+    launches = None if isinstance(small_kernel, np.ufunc) else Launches()
     large = _both_unary(op, general, kernel, kernel_rule, None, general, launches)
     limited_kernel = LIMITED.get(op.name)
     if limited_kernel is None or kernel_of(op) is not getattr(arrays, op.name):
-        return _both_unary(op, general, kernel_of(op), plan.run, limit, large, launches)
+        return _both_unary(op, general, small_kernel, plan.run, limit, large, launches)
 
     def above_limit(input: Any) -> Any:
         return large(input) if input._array.size > limit[0] else general(input)
@@ -188,7 +189,7 @@ def _unary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], run:
                 r = quietly(kernel, a)
         except RuntimeError:  # the context is entered by another thread, or the array is too large
             return fallback(input) if limit is None else general(input)
-        if type(r) is not ndarray:
+        if r.__class__ is not ndarray:
             r = asarray(r)
         if launch is None and launches is not None:
             launches.consider(dt, (a.shape, a.strides), (a,), r, launch_by, op, [a], {})
@@ -422,7 +423,7 @@ def _binary(op: Op, general: Callable[..., Any], kernel: Callable[..., Any], lim
                 r = quietly(kernel, a, b)
         except (OverflowError, RuntimeError):
             return fall_back(input, other)
-        if type(r) is not ndarray:
+        if r.__class__ is not ndarray:
             r = asarray(r)
         if layouts_seen[0] and (layouts_seen[0] > 1 or not a.flags.c_contiguous) and 1 in r.shape:
             r = in_elementwise_layout(r, (a, b))

@@ -56,6 +56,18 @@ def launch_of(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
     return launch
 
 
+def most_elements(op: Op, most: int) -> int:
+    """The most elements of the input of any launch of an operator, `most` where only the layout decides."""
+    if op.kind == ELEMENTWISE:
+        return most
+    if op.name in ("cumsum", "cumprod"):
+        return min(most, SCANS[0])
+    if op.name in _MAKERS:
+        return most
+    composite = getattr(arrays, _COMPOSITES.get(op.name, op.name), None)
+    return REARRANGING.get(op.name, most if hasattr(composite, "launch") else 0)
+
+
 def filling_launch(op: Op, inputs: Sequence[Any], params: dict[str, Any]) -> Launch:
     """The function of arrays that gives (result, what the list among an operator's parameters gets...); None: none."""
     make = _FILLING.get(op.name)
@@ -207,4 +219,4 @@ _MAKERS: dict[str, Callable[..., Launch]] = {
 
 _FILLING: dict[str, Callable[..., Launch]] = {"_max_pool2d": _max_pool_filling, "_max_pool3d": _max_pool_filling}
 
-__all__ = ["REARRANGING", "elementwise_launch", "filling_launch", "launch_of"]
+__all__ = ["REARRANGING", "elementwise_launch", "filling_launch", "launch_of", "most_elements"]

@@ -39,11 +39,14 @@ class Launches:
 
     Attributes:
         single, double: float32's and float64's, functions of arrays by key; False where NumPy computes the operator.
+        most: the most elements of an input whose launches are looked up; smaller once planning found none for a layout
+            and the operator has none above.
     """
 
-    __slots__ = ("_candidates", "_counts", "double", "single")
+    __slots__ = ("_candidates", "_counts", "double", "most", "single")
 
     def __init__(self) -> None:
+        self.most = MOST
         self.single: dict[Any, Any] = {}
         self.double: dict[Any, Any] = {}
         self._counts: dict[Any, int] = {}
@@ -116,17 +119,27 @@ def launch_by(op: Op, inputs: list[Any], params: dict[str, Any]) -> Any:
     return launch_of(op, inputs, params)
 
 
+def launch_or_limit(launches: Launches, op: Op, inputs: list[Any], params: dict[str, Any]) -> Any:
+    """`launch_by`, which sets `launches.most` where there is no launch."""
+    from .launch_makers import launch_of, most_elements
+
+    launch = launch_of(op, inputs, params)
+    if launch is None:
+        launches.most = most_elements(op, MOST)
+    return launch
+
+
 def consider_with_parameters(launches: Launches, op: Op, key: Hashable, a: ndarray, result: Any,
                              params: dict[str, Any]) -> None:
     """Consider the launch of an operator with one input and parameters."""
     values = {name: params[name] if name in params else op.defaults[name] for name in op.params}
-    launches.consider(a.dtype, key, (a,), result, _with_values, op, a, values)
+    launches.consider(a.dtype, key, (a,), result, _with_values, launches, op, a, values)
 
 
-def _with_values(op: Op, a: ndarray, values: dict[str, Any]) -> Any:
-    launch = launch_by(op, [a], values)
+def _with_values(launches: Launches, op: Op, a: ndarray, values: dict[str, Any]) -> Any:
+    launch = launch_or_limit(launches, op, [a], values)
     return None if launch is None else (launch, tuple(values.values()))
 
 
 __all__ = ["CALLS", "F32", "F64", "LAUNCHED", "LAYOUTS", "MOST", "PROOFS", "SMALL", "SMALL_KERNELS", "Launches",
-           "consider_with_parameters", "launch_by"]
+           "consider_with_parameters", "launch_by", "launch_or_limit"]

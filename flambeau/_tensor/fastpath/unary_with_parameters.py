@@ -32,7 +32,7 @@ from ..return_types import named_result
 from ..tensor import INFERENCE, Tensor, wrap
 from .by_arity import F32, F64, asarray, ndarray, new
 from .levels import beside_levels
-from .repeated_layouts import MOST, SMALL, SMALL_KERNELS, Launches, consider_with_parameters, launch_by
+from .repeated_layouts import MOST, SMALL, SMALL_KERNELS, Launches, consider_with_parameters, launch_or_limit
 from .without_promotion import without_promotion_if_any
 
 _grad_enabled = grad_mode.get
@@ -79,7 +79,7 @@ def positional_parameters(op: Op, kernel: Any = None) -> Callable[..., Any]:
             return _general(op, input, params)
         if (dt is not F32 and dt is not F64) or (special[0] and not beside_levels(input)):
             return _general(op, input, params)
-        if launches is not None and SMALL_KERNELS[0] and dt is F32 and least <= a.size <= MOST:
+        if launches is not None and SMALL_KERNELS[0] and dt is F32 and least <= a.size <= launches.most:
             key = (a.shape, a.strides, *params)
             launch = launches.single.get(key)
             if launch:
@@ -90,7 +90,8 @@ def positional_parameters(op: Op, kernel: Any = None) -> Callable[..., Any]:
                 except RuntimeError:
                     return _general(op, input, params)
                 launches.consider(
-                    dt, key, (a,), asarray(r), launch_by, op, [a], dict(zip(op.params, params, strict=False)))
+                    dt, key, (a,), asarray(r), launch_or_limit, launches, op, [a],
+                    dict(zip(op.params, params, strict=False)))
                 return finish(input, a, r, params, run)
         try:
             if elementwise and LARGE_SEEN[0] and a.size > limit[0]:
@@ -133,7 +134,7 @@ def _result_recorder(op: Op) -> Callable[..., Any]:
 
     def finish(input: Any, a: Any, r: Any, params: tuple[Any, ...], run: Any) -> Any:
         dt = a.dtype
-        if type(r) is not ndarray:
+        if r.__class__ is not ndarray:
             r = asarray(r)
         elif is_row_major and r.ndim > 1 and (1 in r.shape or not r.flags.c_contiguous):
             r = row_major(r)
@@ -274,7 +275,7 @@ def parameter_function(op: Op, _general: Callable[..., Any]) -> Callable[..., An
                 input = args[0]
                 a = input._array
                 dt = a.dtype
-                if (dt is F32 or dt is F64) and a.size <= MOST:
+                if (dt is F32 or dt is F64) and a.size <= launches.most:
                     key: tuple[Any, ...] = (a.shape, a.strides)
                     if len(args) > 1:
                         rest = args[1:]
@@ -355,7 +356,7 @@ def _nondifferentiable(op: Op, kernel: Any) -> Callable[..., Any]:
                 r = kernel(a, *params)
             finally:
                 reset_state(token)
-        return wrap(r if type(r) is ndarray else asarray(r))
+        return wrap(r if r.__class__ is ndarray else asarray(r))
 
     call.__name__ = call.__qualname__ = op.name
     return call
@@ -407,9 +408,9 @@ def values_and_indices(op: Op) -> Callable[..., Any]:
                 r, index = kernel(a, *params)
             finally:
                 reset_state(token)
-        if type(r) is not ndarray:
+        if r.__class__ is not ndarray:
             r = asarray(r)
-        if type(index) is not ndarray:
+        if index.__class__ is not ndarray:
             index = asarray(index)
         values, indices = wrap(r), wrap(index)
         if input._requires_grad and _grad_enabled():

@@ -151,6 +151,9 @@ def _conversion(name: str, dtype: dtype_type) -> Any:
     # by number: hashing a dtype takes longer than the cast of a small array
     most = {source.num: NARROW_CASTS if dtypes.HALF in (source, target) else CASTS
             for source in dtypes.exact_sources(target)}
+    castable = frozenset() if dtype.is_complex else frozenset(
+        np.dtype(char).num for char in "?bBhHiIlLefd" if np.dtype(char) != target)
+    from_bfloat16 = not dtype.is_complex and target != dtypes.BFLOAT16
 
     def call(self: Tensor, *unfit: Any, memory_format: Any = None) -> Tensor:
         if unfit:
@@ -163,7 +166,7 @@ def _conversion(name: str, dtype: dtype_type) -> Any:
             limit = most.get(source.num)
             if limit is not None and a.size <= limit[0]:
                 return _cast(self, a.astype(target))
-            if (source.kind in "biuf" or source is dtypes.BFLOAT16) and source != target and not dtype.is_complex:
+            if source.num in castable or (from_bfloat16 and source is dtypes.BFLOAT16):
                 return _cast(self, dtypes.cast(a, target))
         return _converted(self, dtype, False, memory_format)
 

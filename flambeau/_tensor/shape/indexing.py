@@ -14,13 +14,28 @@ import numpy as np
 
 from ... import dtypes
 from ...backends.bit_views import BitView, bits_used, resolve
-from ...backends.numpy.indexing import check_values_fit, elements_at_mask, fill_at_mask, nonzero_places, put_at
+from ...backends.numpy.indexing import (
+    POSITIONS_FROM,
+    check_values_fit,
+    elements_at_mask,
+    fill_at_mask,
+    nonzero_places,
+    put_at,
+)
 from ...backends.numpy.memory import check_scalar_fits
 from ...backends.sparse_array import SparseAccess, SparseArray
 from ...engine.grad_mode import grad_mode, inference
 from ...engine.tensor_interface import layer
 from ...kernels.memory_format import layouts_seen
-from ...modes import active_tracer, active_tracers, device_memory, dispatch_in_use, forward_levels, special
+from ...modes import (
+    active_tracer,
+    active_tracers,
+    device_memory,
+    dispatch_in_use,
+    forward_levels,
+    inference_used,
+    special,
+)
 from ...ops.declare import REGISTRY
 from ...warning_location import user_stacklevel
 from ..dispatch.apply import apply
@@ -365,11 +380,13 @@ def __getitem__(self: Tensor, key: Any) -> Tensor:
                 return _slice(self, a[key], a.shape, 0, start, end, 1 if step is None else step)
         elif isinstance(key, Tensor) and not (self._requires_grad and grad_mode.get()):
             index = key._array
-            if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not inference.get() and not (
+            if index.ndim and (index.dtype is _INT64 or index.dtype is _BOOL) and not (
+                    inference_used[0] and inference.get()) and not (
                     layouts_seen[0] and not (a.flags.c_contiguous and index.flags.c_contiguous and (
                         1 not in a.shape and 1 not in index.shape))):
                 try:
-                    return wrap(a[index] if index.dtype is _INT64 else elements_at_mask(a, index))
+                    is_by_numpy = index.dtype is _INT64 or a.size < POSITIONS_FROM or index.ndim < a.ndim
+                    return wrap(a[index] if is_by_numpy else elements_at_mask(a, index))
                 except IndexError:
                     pass  # the general path raises PyTorch's error
         if kind is tuple or kind is Tensor:

@@ -396,7 +396,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         inputs[0], inputs[1] = inputs[1], inputs[0]
     shape = tuple(max(1, x._array.size) if not x._array.ndim else x._array.size for x in inputs)
     n = len(shape)
-    grids = [expand(view(x, (1,) * i + (-1 if x._array.size else 0,) + (1,) * (n - 1 - i)), shape)
+    ones = (1,) * n
+    grids = [expand(view(x, *ones[:i], -1 if x._array.size else 0, *ones[i + 1:]), *shape)
              for i, x in enumerate(inputs)]
     if swapped:
         grids[0], grids[1] = grids[1], grids[0]

@@ -14,6 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy import ndarray
 
 from ... import dtypes
 from ...errstate import run_quietly
@@ -271,7 +272,7 @@ def copy(to: np.ndarray, source: Any) -> None:
     is_large = to.size > COPIES[0] or (to.size > PERMUTED_COPIES[0] and is_transposing_copy(to, source))
     kernels = copy_kernels() if is_large else None
     if kernels is None or not kernels.copy(to, source):
-        to[...] = source if source.__class__ is np.ndarray else elements_of(resolve(source))
+        to[...] = source if source.__class__ is ndarray else elements_of(resolve(source))
 
 
 def is_transposing_copy(to: np.ndarray, source: Any) -> bool:

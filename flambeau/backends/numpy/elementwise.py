@@ -123,7 +123,9 @@ def _round_with(ufunc: Any) -> Any:
     def rounded(x: Any) -> Any:
         return np.array(x, copy=True) if x.dtype.kind in "iub" else ufunc(x)
 
-    return rounded
+    function: Any = rounded
+    function.of_floats = ufunc  # what fast paths call
+    return function
 
 
 # ----- division -----

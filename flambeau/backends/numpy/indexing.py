@@ -683,19 +683,19 @@ def nonzero_places(x: Any) -> Any:
     return places
 
 
-_POSITIONS_FROM = 512  # elements from which finding positions first is faster
+POSITIONS_FROM = 512  # elements from which finding positions first is faster
 
 
 def elements_at_mask(x: Any, mask: Any) -> Any:
     """Return `x[mask]`; a mask of the shape of `x` is turned into positions, since NumPy branches at each element."""
-    if x.size >= _POSITIONS_FROM and mask.shape == x.shape and x.flags.c_contiguous and mask.flags.c_contiguous:
+    if x.size >= POSITIONS_FROM and mask.shape == x.shape and x.flags.c_contiguous and mask.flags.c_contiguous:
         return x.reshape(-1).take(mask.reshape(-1).nonzero()[0])
     return x[mask]
 
 
 def fill_at_mask(x: Any, mask: Any, value: Any) -> None:
     """Write a number where a mask is true, in place."""
-    if x.size >= _POSITIONS_FROM and mask.shape == x.shape and x.flags.c_contiguous and mask.flags.c_contiguous:
+    if x.size >= POSITIONS_FROM and mask.shape == x.shape and x.flags.c_contiguous and mask.flags.c_contiguous:
         x.reshape(-1)[mask.reshape(-1).nonzero()[0]] = value
     else:
         x[mask] = value

@@ -30,10 +30,11 @@ def _prod(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> 
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
     d = x.dtype
-    if d is _F32 and dim.__class__ is int and x.size <= REDUCTIONS[0] and -x.ndim <= dim < x.ndim:
-        return _multiply(x, dim, None, None, keepdim)
-    integer = dtype is None and d.kind in "biu"
-    if x.size > REDUCTIONS[0] and (integer or d.kind == "f"):
+    integer = d is not _F32 and dtype is None and d.kind in "biu"
+    if x.size <= REDUCTIONS[0]:
+        if d is _F32 and dim.__class__ is int and -x.ndim <= dim < x.ndim:
+            return _multiply(x, dim, None, None, keepdim)
+    elif integer or d.kind == "f":
         result = reduce_arrays(("prod",), "", (x,), dim, keepdim)
         if result is not None:
             return result[0]

@@ -145,8 +145,11 @@ def _sum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> A
 def _mean(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     if dtype is not None:
         x = dtypes.cast(x, dtype.numpy)
-    total = sum_axes(x, axes_of(dim, x.ndim), keepdim)
-    return total / x.dtype.type(x.size if dim is None else reduced_count(x.shape, dim))
+    if dim is None:
+        return sum_axes(x, None, keepdim) / x.dtype.type(x.size)
+    axes = axes_of(dim, x.ndim)
+    count = prod([x.shape[a] for a in axes]) if axes.__class__ is tuple else reduced_count(x.shape, axes)
+    return sum_axes(x, axes, keepdim) / x.dtype.type(count)
 
 
 def _nansum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:

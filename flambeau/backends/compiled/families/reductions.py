@@ -59,7 +59,7 @@ def reduce_arrays(ops: Sequence[str], of: str, arrays: Sequence[np.ndarray], dim
     """
     x = arrays[0]
     key = None
-    if len(arrays) == 1 and (dim is None or dim.__class__ is int):
+    if len(arrays) == 1 and (dim is None or dim.__class__ is int or dim.__class__ is tuple):
         key = (*ops, of, x.dtype, x.shape, x.strides, dim, keepdim)
         plan = _fast_plans.get(key)
         if plan is not None:
