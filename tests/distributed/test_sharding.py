@@ -95,3 +95,10 @@ def test_released_memory_keeps_its_addresses():
     assert second.tolist() == [3.0, 3.0, 3.0]
     assert view[1, 0] == 5
     assert memory.nbytes == 8024
+
+
+def test_batches_of_matrices_and_images_are_cut():
+    for report in run("batched_tensors", "flambeau", 2):
+        assert not [name for name, (found, expected, _) in report.items() if not same(found, expected)]
+        cut = [name for name, (_, _, placement) in report.items() if name.endswith("first") and placement != "R"]
+        assert len(cut) > 25

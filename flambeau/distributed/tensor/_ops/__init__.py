@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     attention,
+    batched,
     embedding,
     indexing,
     loss,
@@ -17,5 +18,5 @@ from . import (
 )
 from .strategy import OpCall, Rule, Strategy, choose, rule, rule_of
 
-__all__ = ["OpCall", "Rule", "Strategy", "attention", "choose", "embedding", "indexing", "loss", "matrix",
+__all__ = ["OpCall", "Rule", "Strategy", "attention", "batched", "choose", "embedding", "indexing", "loss", "matrix",
            "normalization", "pointwise", "pooling", "random", "reduction", "rule", "rule_of", "view"]

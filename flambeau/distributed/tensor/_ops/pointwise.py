@@ -114,7 +114,8 @@ def filled(call: OpCall, size: int) -> list[Strategy]:
 RULES["_causal_mask"] = RULES["_causal_zero"] = Rule(
     lambda call, size: [call.strategy({0: Shard(d)}, Shard(d)) for d in range(len(call.shape(0)) - 2)])
 
-for _name in ("masked_fill", "_masked_fill_scalar", "_fill_tensor", "_fill_tensor_", "_standard_gamma"):
+for _name in ("masked_fill", "_masked_fill_scalar", "_fill_tensor", "_fill_tensor_", "_standard_gamma",
+              "_shift_and_scale"):
     RULES[_name] = Rule(pointwise)
 
 __all__ = ["broadcast_shards"]

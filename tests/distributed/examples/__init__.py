@@ -1,0 +1,1 @@
+"""The distributed scripts of pytorch/examples, unchanged, under flambeau and PyTorch on CPUs."""

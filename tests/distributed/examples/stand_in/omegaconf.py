@@ -1,0 +1,3 @@
+"""What minGPT-ddp needs of omegaconf."""
+
+DictConfig = dict
