@@ -51,8 +51,8 @@ def compile(
         weights: "inside" the file, or "beside" it in a safetensors file, which may be mapped.
         weight_dtype: in which large float32 weights are stored: None (as they are), "bfloat16", or "int8" with a scale
             per row. They are decoded into memory of the caller once.
-        threads: how many threads a run is planned for; more than 1, for native targets, adds functions that start and
-            stop a pool of threads, which is passed to each run.
+        threads: how many threads a run is planned for; more than 1 adds functions that start and stop a pool of
+            threads, which is passed to each run. The loader of a `.wasm` does that, by workers.
         pack_weights: whether weights inside are stored as kernels read them, a copy for each processor; else each run
             packs them. Default: for targets of one processor, or up to a megabyte.
         progress: called with the stage, how many of its parts are done, and of how many.
@@ -74,14 +74,14 @@ def compile(
     ['count.h', 'count.so'] 8
     """
     path = Path(path)
-    chosen = resolve(_target_name(path, target))
+    chosen = resolve(_target_name(path, target), _checked_threads(threads))
     return build(
         function_source(function, args, name or identifier(path.stem)),
         path,
         chosen,
         progress,
         *_stored(weights, weight_dtype),
-        _checked_threads(threads, path),
+        threads,
         pack_weights,
     )
 
@@ -122,17 +122,15 @@ def compile_program(
     ['input: float', 'output: float']
     """
     path = Path(path)
-    chosen = resolve(_target_name(path, target))
+    chosen = resolve(_target_name(path, target), _checked_threads(threads))
     source = program_source(program, name or identifier(path.stem), sizes, progress)
     stored = _stored(weights, weight_dtype)
-    return build(source, path, chosen, progress, *stored, _checked_threads(threads, path), pack_weights)
+    return build(source, path, chosen, progress, *stored, threads, pack_weights)
 
 
-def _checked_threads(threads: int, path: Path) -> int:
+def _checked_threads(threads: int) -> int:
     if not 1 <= threads <= MAX_THREADS:
         raise ValueError(f"threads= is from 1 to {MAX_THREADS}, not {threads}")
-    if threads > 1 and path.suffix == ".wasm":
-        raise ValueError("a WebAssembly module runs on one thread: threads= is of .so and .o files")
     return threads
 
 

@@ -25,6 +25,7 @@ from .program_ir import Place
 from .size_templates import Template
 from .targets import NAMES, Target
 from .variants import compile_variants
+from .web.memory import SharedMemory, imported_pages, most_bytes
 from .weights import StoredWeights, store
 
 #: bytes of weights up to which several variants of the code have packed copies of their own
@@ -91,6 +92,8 @@ class Report(NamedTuple):
         moved, work = sum(each.bytes for each in self.kernels), sum(each.operations for each in self.kernels)
         at = f" at {sizes} = {', '.join(map(str, [*self.arenas][-1]))}" if sizes else ""
         lines.append(f"{len(self.kernels)} kernels, {work:,} operations, {moved:,} bytes moved{at}")
+        if self.interface.threads > 1:
+            lines.append(f"planned for {self.interface.threads} threads")
         return "\n".join(lines)
 
 
@@ -201,21 +204,25 @@ def build(
     progress("linking", 0, 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     assembly = interface_assembly(interface, target.variants)
-    link(path, target, objects, data, exported_functions(interface), assembly)
+    link(path, target, objects, data, exported_functions(interface, target), assembly)
     progress("linking", 1, 1)
+    arenas = {sizes: max(code.arenas[sizes] for code in codes) for sizes in interface.supported}
     files = [path]
     if target.is_wasm:
-        from .javascript import loader
+        from .web.javascript import loader
 
+        memory = None
+        if target.shares_memory:
+            most = most_bytes(interface, arenas, max(code.tables for code in codes))
+            memory = SharedMemory(imported_pages(path.read_bytes()), most)
         files.append(path.with_suffix(".mjs"))
-        files[-1].write_text(loader(interface, path.name), encoding="utf-8")
+        files[-1].write_text(loader(interface, path.name, memory), encoding="utf-8")
     else:
         files.append(path.with_suffix(".h"))
         files[-1].write_text(header(interface), encoding="utf-8")
     if beside:
         files.append(path.with_suffix(".safetensors"))
         files[-1].write_bytes(weights.file)
-    arenas = {sizes: max(code.arenas[sizes] for code in codes) for sizes in interface.supported}
     held = weights.memory + max(len(code.packed) for code in codes)
     sizes_of_files = {each: each.stat().st_size for each in files}
     return Report(sizes_of_files, interface, held, len(state), arenas, codes[0].kernels)
@@ -265,13 +272,14 @@ def _compiled_with_packed_weights(
         return smaller, _compiled(source, smaller, target, progress, threads, layout, file)
 
 
-def exported_functions(interface: Interface) -> list[str]:
-    """The names of the functions of a C interface."""
+def exported_functions(interface: Interface, target: Target) -> list[str]:
+    """The names of the functions of an interface."""
     names = ["arena_size", "run", "error_text"]
     if interface.passes_weights:
         names += ["weights_size", "weights_init"] if interface.decodes_weights else ["weights_open"]
     if interface.threads > 1:
-        names += ["pool_size", "pool_start", "pool_stop"]
+        names += ["pool_start", "pool_stop"]
+        names += ["pool_work", "pool_failure"] if target.is_wasm else ["pool_size"]
     if interface.state:
         names += ["state_size", "state_init", *(f"set_{each.name}" for each in interface.settings)]
     return [f"{interface.name}_{each}" for each in names]
@@ -365,7 +373,7 @@ def _interface(
         layout.weights.is_parameter,
         bool(layout.weights.segments),
         bool(layout.weights.header),
-        NAMES[target.name],
+        NAMES[target.name] + " and threads" * target.shares_memory,
         threads,
     ), guards
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +18,12 @@ class Extent(NamedTuple):
     size: str | None
     factor: int
     offset: int
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """The extent for some sizes."""
+        if self.size is None:
+            return self.offset
+        return self.factor * math.prod(sizes[name] for name in self.size.split("*")) + self.offset
 
     def __str__(self) -> str:
         if self.size is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from .interface import FIRST_GUARD, STATUSES, Interface
 from .pool_ir import aligned, pool_functions
 from .targets import Variant
+from .web.pool_ir import web_pool_functions
 from .weights import StoredWeights
 from .weights_ir import FILE_ALIGNMENT, weights_functions
 
@@ -124,7 +125,8 @@ def interface_module(
     if weights.is_parameter:
         lines += weights_functions(interface, weights, f"i{pointer_bits}")
     if interface.threads > 1:
-        lines += pool_functions(interface, f"{interface.name}_{variants[-1].name}")
+        functions = web_pool_functions if pointer_bits == 32 else pool_functions
+        lines += functions(interface, f"{interface.name}_{variants[-1].name}")
     return "\n".join(lines) + "\n"
 
 

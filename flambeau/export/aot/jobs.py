@@ -66,6 +66,7 @@ class VariantCode(NamedTuple):
     Attributes:
         objects: object files.
         arenas: by combination of sizes, bytes of the arena.
+        tables: bytes that the table of a plan takes in front of the arena, at most.
         kernels: of the plan for the last sizes.
         packed: weights that were packed ahead of time.
         read: by job, the numbers of the inputs that are read.
@@ -73,6 +74,7 @@ class VariantCode(NamedTuple):
 
     objects: list[bytes]
     arenas: dict[tuple[int, ...], int]
+    tables: int
     kernels: list[KernelReport]
     packed: np.ndarray
     read: list[set[int]]

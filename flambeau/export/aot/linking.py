@@ -47,7 +47,9 @@ _WASM = """\
 _LIBC = ("memcpy", "memmove", "memset", "memcmp")
 _STUB = "\n".join(f"\t.globl {name}\n\t.type {name},%function\n{name}:" for name in (*_LIBC, *LIBC)) + "\n"
 #: bytes of the stack of a WebAssembly module: kernels keep packed panels there
-_WASM_STACK = 1 << 20
+WASM_STACK = 1 << 20
+#: of a module with threads: each instance has a stack pointer of its own, which the loader sets
+_SHARED = ("--shared-memory", "--import-memory", f"--max-memory={1 << 32}", "--export=__stack_pointer")
 
 
 def link(
@@ -84,10 +86,11 @@ def link(
                 "--no-entry",
                 "--gc-sections",
                 "-z",
-                f"stack-size={_WASM_STACK}",
+                f"stack-size={WASM_STACK}",
                 "--stack-first",
                 "--export=__heap_base",
                 "--strip-all",
+                *(_SHARED if target.shares_memory else ()),
                 *(f"--export={each}" for each in exported),
             ]
         elif path.suffix == ".o":
@@ -191,4 +194,4 @@ def _run(command: Sequence[str]) -> None:
         raise ExportError(f"{command[0]} failed with exit status {done.returncode}:\n{done.stderr.strip()}")
 
 
-__all__ = ["link", "zig"]
+__all__ = ["WASM_STACK", "link", "zig"]

@@ -44,10 +44,7 @@ def seconds_of_a_run(report: Report, path: Path) -> float | None:
     for operand in (*api.inputs, *api.outputs):
         count = operand.dtype.itemsize
         for extent in operand.shape:
-            factor = extent.factor if extent.size else 0
-            for name in (extent.size or "").split("*"):
-                factor *= values.get(name, 1)
-            count *= factor + extent.offset
+            count *= extent.value(values)
         arguments.append(reserve(count))
     arena_size = getattr(library, f"{api.name}_arena_size")
     arena_size.restype = ctypes.c_size_t

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...ir.schedule.steps import ExecutionPlan, Step
 from ...runtime.compilation import Library, Symbol, Word
-from ...runtime.launch import ALIGNMENT, Condition
+from ...runtime.launch import ALIGNMENT, Condition, Launch
 from ...runtime.symbolic_integers import SymbolicInteger
 from ...runtime.thread_pool import CALLER_ONLY
 from .kernel_objects import symbol_name
@@ -77,6 +77,15 @@ def arena_bytes(sized: SizedPlan, sizes: tuple[int, ...]) -> int:
     columns = np.stack(arena.sizes.columns)
     place = np.nonzero((columns == np.array(sizes)[:, None]).all(0))[0][0]
     return int(arena.values[place])
+
+
+def table_bytes(sized: SizedPlan) -> int:
+    """The bytes that a plan's table takes at most in front of the arena."""
+    words = 0
+    for step in sized.plan.steps:
+        assert isinstance(step, Step)
+        words += 1 + len(step.pointers) + (len(step.launch.words) if isinstance(step.launch, Launch) else 0)
+    return 8 * words
 
 
 def program_module(
@@ -336,4 +345,4 @@ def _find(name: str, served: Sequence[tuple[int, ...]], rank: int) -> Iterator[s
     yield "  %wide = zext i16 %plan to i64\n  ret i64 %wide\nnone:\n  ret i64 -1\n}"
 
 
-__all__ = ["CONSTANTS", "PACKED", "Place", "SizedPlan", "arena_bytes", "program_module"]
+__all__ = ["CONSTANTS", "PACKED", "Place", "SizedPlan", "arena_bytes", "program_module", "table_bytes"]

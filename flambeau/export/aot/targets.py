@@ -54,6 +54,11 @@ class Target(NamedTuple):
         """Whether the file is a WebAssembly module."""
         return self.triple.startswith("wasm")
 
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the file is a WebAssembly module whose memory several threads may use."""
+        return self.is_wasm and "+atomics" in self.variants[0].host.features.split(",")
+
 
 def _x86(level: int) -> Variant:
     names = {2: _V2, 3: _V3, 4: _V4}[level]
@@ -85,8 +90,12 @@ NAMES = {
 }
 
 
-def resolve(name: str) -> Target:
+def resolve(name: str, threads: int = 1) -> Target:
     """The target of a name.
+
+    Args:
+        name: one of `NAMES`.
+        threads: how many threads a run is planned for: for several, WebAssembly needs atomic instructions.
 
     Raises:
         ValueError: there is no such target.
@@ -107,6 +116,7 @@ def resolve(name: str) -> Target:
         return Target(name, (variant,), "aarch64-linux-gnu")
     if name == "wasm32":
         features = "+bulk-memory,+mutable-globals,+nontrapping-fptoint,+sign-ext,+simd128"
+        features = f"+atomics,{features}" if threads > 1 else features
         return Target(
             name, (_other("simd", "wasm32-unknown-unknown", "generic", features, False),), "wasm32-freestanding"
         )

@@ -21,7 +21,7 @@ from .errors import ExportError
 from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, decode_graph
 from .kernel_objects import kernel_object
 from .prepacking import ConstantInputs, PackedWeights, prepack
-from .program_ir import PACKED, Place, SizedPlan, arena_bytes, program_module
+from .program_ir import PACKED, Place, SizedPlan, arena_bytes, program_module, table_bytes
 from .size_templates import columns_of, evaluated
 
 
@@ -51,7 +51,8 @@ def compile_variant(job: VariantJob) -> VariantCode:
     module = program_module(job.name, plans, job.arena + 1, pointer_bytes, workers)
     objects = [object_emission.emit_object(module, "few"), *kernels]
     arenas = {sizes: arena_bytes(each, sizes) for each in plans for sizes in each.sizes}
-    return VariantCode(objects, arenas, reports, packed.data, read)
+    tables = max(map(table_bytes, plans))
+    return VariantCode(objects, arenas, tables, reports, packed.data, read)
 
 
 def _read(sized: SizedPlan) -> set[int]:

@@ -9,8 +9,8 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.export import Dim, export
 from tests.export.aot.c_program import run
+from tests.export.aot.javascript import NODE, literal, node
 from tests.export.aot.results import agree, eager
-from tests.export.aot.test_wasm import NODE, literal, node
 
 
 def convolutions() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:

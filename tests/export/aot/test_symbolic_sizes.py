@@ -15,8 +15,8 @@ from flambeau.export import Dim, export
 from flambeau.export.aot.size_expressions import SizeFunction
 from flambeau.export.aot.size_templates import templates
 from flambeau.runtime.symbolic_integers import PlannedSizes, SymbolicInteger
+from tests.export.aot.javascript import NODE, node
 from tests.export.aot.results import agree, eager
-from tests.export.aot.test_wasm import NODE, node
 
 
 class Attention(nn.Module):

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
-import json
-import shutil
-import subprocess
-import threading
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,25 +10,9 @@ import pytest
 import flambeau as torch
 from flambeau import nn
 from flambeau.export import Dim, aot, export
+from tests.export.aot.javascript import NODE, literal, node, page
 from tests.export.aot.models import Language, zoo
 from tests.export.aot.results import agree, eager
-
-NODE = [path for path in [shutil.which("node")] if path]
-
-
-def literal(array: np.ndarray) -> str:
-    """A typed array in JavaScript."""
-    kind = {"f4": "Float32Array", "i8": "BigInt64Array"}[array.dtype.str[1:]]
-    suffix = "n" if kind.startswith("Big") else ""
-    return f"new {kind}([{', '.join(repr(each) + suffix for each in array.reshape(-1).tolist())}])"
-
-
-def node(folder: Path, script: str) -> Any:
-    """The result of a script, JSON on its standard output."""
-    (folder / "script.mjs").write_text(script)
-    done = subprocess.run([*NODE, "script.mjs"], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -149,30 +126,13 @@ def test_training_in_node(runtime, tmp_path):
 def test_a_model_in_a_browser(browser, built):
     folder, args, expected = built
     call = ", ".join(literal(x.numpy()) for x in args)
-    page = f"""<!doctype html><body><script type="module">
-      import {{ load }} from "./zoo.mjs";
-      const model = await load();
-      document.body.textContent = JSON.stringify(Object.values(model({call})).map((each) => [...each]));
-      document.body.dataset.ready = "yes";
-    </script></body>"""
-    (folder / "index.html").write_text(page)
-    handler = partial(_QuietHandler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        opened = browser.new_page()
-        faults: list[str] = []
-        opened.on("pageerror", lambda error: faults.append(str(error)))
-        opened.goto(f"http://127.0.0.1:{server.server_port}/index.html")
-        opened.wait_for_function("document.body.dataset.ready")
-        got = json.loads(opened.text_content("body"))
-        opened.close()
-        server.shutdown()
-        thread.join()
-    assert not faults
+    got = page(
+        browser,
+        folder,
+        f"""
+        import {{ load }} from "./zoo.mjs";
+        const model = await load();
+        result = Object.values(model({call})).map((each) => [...each]);
+    """,
+    )
     agree([np.array(x, y.dtype).reshape(y.shape) for x, y in zip(got, expected, strict=True)], expected)
-
-
-class _QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""

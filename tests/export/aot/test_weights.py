@@ -14,8 +14,8 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.export import export
 from flambeau.export.aot.weights import quantize, store
+from tests.export.aot.javascript import NODE, literal, node
 from tests.export.aot.results import agree, eager
-from tests.export.aot.test_wasm import NODE, literal, node
 
 
 def net():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
-from .interface import Extent, Interface, Operand
-from .interface_ir import ALIGNMENT
+from ..interface import Extent, Interface, Operand
+from ..interface_ir import ALIGNMENT
+from .javascript_threads import threads_parts
+from .memory import SharedMemory
 
 _ARRAYS = {
     "float": "Float32Array",
@@ -77,28 +79,25 @@ async function read(source) {
   if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
   return response.arrayBuffer();
 }
-
+$FUNCTIONS
 /**
  * Load the model.
- * @param source a URL, the bytes of the file, or a compiled WebAssembly.Module$WEIGHTS_COMMENT
+ * @param source a URL, the bytes of the file, or a compiled WebAssembly.Module$WEIGHTS_COMMENT$OPTIONS_COMMENT
  */
-export async function load(source = "$FILE"$WEIGHTS_PARAMETER) {
+export async function load(source = "$FILE"$WEIGHTS_PARAMETER$OPTIONS_PARAMETER) {
   const module = source instanceof WebAssembly.Module ? source : await WebAssembly.compile(await read(source));
-  const { exports } = await WebAssembly.instantiate(module, {});
-  const call = (name, ...args) => exports[`$NAME_${name}`](...args);
-  const start = up(exports.__heap_base.value);
   const stateBytes = interface_.state;
-  const weightsStart = start + up(stateBytes);
+$WEIGHTS_FILE$INSTANCE  const weightsStart = start + up(stateBytes);
   let free = weightsStart;
 
   function reserve(bytes) {
-    const missing = bytes - exports.memory.buffer.byteLength;
-    if (missing > 0) exports.memory.grow(Math.ceil(missing / 65536));
+    const missing = bytes - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / 65536));
   }
 
   function check(status) {
     if (status === 0) return;
-    const bytes = new Uint8Array(exports.memory.buffer);
+    const bytes = new Uint8Array(memory.buffer);
     let end = call("error_text", status) >>> 0;
     const first = end;
     while (bytes[end]) end += 1;
@@ -107,7 +106,7 @@ export async function load(source = "$FILE"$WEIGHTS_PARAMETER) {
     throw error;
   }
 
-$WEIGHTS_CODE  function model(...args) {
+$WEIGHTS_CODE$START  function model(...args) {
     const given = args.length > interface_.inputs.length ? args.pop() : {};
     if (args.length !== interface_.inputs.length) {
       throw new TypeError(`$NAME takes ${interface_.inputs.length} arrays, got ${args.length}`);
@@ -134,10 +133,10 @@ $WEIGHTS_CODE  function model(...args) {
       }
     });
     reserve(end + arenaBytes);
-    args.forEach((array, i) => new places[i].array(exports.memory.buffer, places[i].at, array.length).set(array));
+    args.forEach((array, i) => new places[i].array(memory.buffer, places[i].at, array.length).set(array));
     const state = stateBytes ? [start, stateBytes] : [];
-    check(call("run", ...state, $WEIGHTS_ARGUMENT...sizeArguments, ...places.map(({ at }) => at), end, arenaBytes));
-    const copy = ({ array, at, length }) => new array(exports.memory.buffer, at, length).slice();
+    check($RUN...state, $WEIGHTS_ARGUMENT...sizeArguments, ...places.map(({ at }) => at), end, arenaBytes));
+    const copy = ({ array, at, length }) => new array(memory.buffer, at, length).slice();
     interface_.inputs.forEach((operand, i) => { if (operand.written) args[i].set(copy(places[i])); });
     const results = places.slice(args.length).map(copy);
     if (results.length === 1) return results[0];
@@ -145,7 +144,7 @@ $WEIGHTS_CODE  function model(...args) {
   }
 
   model.interface = interface_;
-  if (stateBytes) {
+$MODEL  if (stateBytes) {
     // Begin anew: parameters and the optimizer's state as they were exported.
     model.reset = () => { reserve(free); check(call("state_init", start, stateBytes)); };
     // Set a hyperparameter, or the seed of random numbers.
@@ -154,10 +153,10 @@ $WEIGHTS_CODE  function model(...args) {
     };
     // The bytes of the state, to be kept; assign them to continue later.
     Object.defineProperty(model, "state", {
-      get: () => new Uint8Array(exports.memory.buffer, start, stateBytes).slice(),
+      get: () => new Uint8Array(memory.buffer, start, stateBytes).slice(),
       set: (bytes) => {
         if (bytes.length !== stateBytes) throw new RangeError(`the state has ${stateBytes} bytes, got ${bytes.length}`);
-        new Uint8Array(exports.memory.buffer, start, stateBytes).set(bytes);
+        new Uint8Array(memory.buffer, start, stateBytes).set(bytes);
       },
     });
     model.reset();
@@ -169,16 +168,25 @@ export default load;
 """
 
 
+_OPTIONS_COMMENT = """
+ * @param options { threads }: at most so many threads, default: those of the machine, up to those planned for"""
 _READ_FILE = """\
   const file = new Uint8Array(await read(weightsSource));
+"""
+#: of a module of one thread: instructions of `load` that make the instance
+_INSTANCE = """\
+  const { exports } = await WebAssembly.instantiate(module, {});
+  const { memory } = exports;
+  const call = (name, ...args) => exports[`$NAME_${name}`](...args);
+  const start = up(exports.__heap_base.value);
 """
 _MAPPED = """\
   // The weights are used where their file is in memory.
   const fileBytes = file.byteLength;
   reserve(weightsStart + up(fileBytes) + 64);
-  new Uint8Array(exports.memory.buffer).set(file, weightsStart);
+  new Uint8Array(memory.buffer).set(file, weightsStart);
   check(call("weights_open", weightsStart, fileBytes, weightsStart + up(fileBytes)));
-  const [weights] = new Uint32Array(exports.memory.buffer, weightsStart + up(fileBytes), 1);
+  const [weights] = new Uint32Array(memory.buffer, weightsStart + up(fileBytes), 1);
   free = weightsStart + up(fileBytes);
 
 """
@@ -187,7 +195,7 @@ _DECODED_FILE = """\
   const weightsBytes = call("weights_size");
   free = weightsStart + up(weightsBytes);
   reserve(free + file.byteLength);
-  new Uint8Array(exports.memory.buffer).set(file, free);
+  new Uint8Array(memory.buffer).set(file, free);
   check(call("weights_init", weights, weightsBytes, free, file.byteLength));
 
 """
@@ -207,15 +215,16 @@ def _weights_code(interface: Interface) -> str:
         return ""
     if not interface.weights_file:
         return _DECODED
-    return _READ_FILE + (_DECODED_FILE if interface.decodes_weights else _MAPPED)
+    return _DECODED_FILE if interface.decodes_weights else _MAPPED
 
 
-def loader(interface: Interface, file: str) -> str:
+def loader(interface: Interface, file: str, memory: SharedMemory | None = None) -> str:
     """The loader's text.
 
     Args:
         interface: the C interface of the module.
         file: the module's file name.
+        memory: of a module with threads.
     """
     operands = [*interface.inputs, *interface.outputs]
     described = {
@@ -225,12 +234,21 @@ def loader(interface: Interface, file: str) -> str:
         "state": interface.state,
         "settings": {each.name: each.is_integer for each in interface.settings},
     }
+    parts = {"FUNCTIONS": "", "INSTANCE": _INSTANCE, "START": "", "MODEL": ""}
+    if memory is not None:
+        more, parts = threads_parts(interface, memory)
+        described |= more
     names = ", ".join(each.name for each in interface.inputs)
     result = "output" if len(interface.outputs) == 1 else "{ " + ", ".join(o.name for o in interface.outputs) + " }"
     comments = [f"//   {each.name}: {_array(each)}[{', '.join(map(str, each.shape))}]" for each in operands]
     text, stem = _LOADER, file.removesuffix(".wasm")
     for key, value in (
         ("OPERANDS", "\n".join(comments) + "\n"),
+        *parts.items(),
+        ("RUN", 'call("run", ' if memory is None else "pool.run("),
+        ("OPTIONS_PARAMETER", "" if memory is None else ", options = {}"),
+        ("OPTIONS_COMMENT", "" if memory is None else _OPTIONS_COMMENT),
+        ("WEIGHTS_FILE", _READ_FILE if interface.weights_file else ""),
         ("WEIGHTS_CODE", _weights_code(interface)),
         ("WEIGHTS_ARGUMENT", "weights, " if interface.passes_weights else ""),
         ("WEIGHTS_PARAMETER", f', weightsSource = "{stem}.safetensors"' if interface.weights_file else ""),
