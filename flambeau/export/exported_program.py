@@ -276,7 +276,7 @@ class ExportedProgram:
                 has no maximum, 1 to 8, 16, 32 and 64.
             weights: "inside" the file (the default), or "beside" it in a safetensors file, which may be mapped.
             weight_dtype: in which large float32 weights are stored, "bfloat16" or "int8", to be decoded once.
-            threads: of `.so` and `.o`, how many threads a run is planned for; default: 1.
+            threads: how many threads a run is planned for; default: 1.
             pack_weights: whether weights inside are stored as kernels read them, a copy for each processor. Default:
                 for targets of one processor, or up to a megabyte.
 

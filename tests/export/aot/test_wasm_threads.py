@@ -54,8 +54,10 @@ def test_threads_compute_what_one_computes(runtime, built):
     got = node(
         built,
         f"""
+        import {{ Worker }} from "node:worker_threads";
         import {{ load }} from "./wide.mjs";
         {ROWS}
+        globalThis.Worker = Worker; // as Emscripten's modules leave it
         const one = await load(undefined, {{ threads: 1 }});
         const models = [await load(undefined, {{ threads: 2 }}), await load(undefined, {{ threads: 4 }}), await load()];
         let equal = true;

@@ -14,14 +14,15 @@ from .pool_ir import FAILURE_BYTES
 
 #: functions of the loader's module
 _FUNCTIONS = """
-const inNode = typeof process === "object" && typeof process.versions?.node === "string";
+// Memory is shared with workers in isolated pages, and in Node, which may have been given Worker, too.
+const inPage = globalThis.crossOriginIsolated === true && typeof Worker === "function";
+const inNode = !inPage && typeof process === "object" && typeof process.versions?.node === "string";
 
-// How many threads a model gets: memory is shared in Node and in pages that are cross-origin isolated.
+// How many threads a model gets.
 async function countThreads(wanted) {
   if (wanted !== undefined && !(Number.isInteger(wanted) && wanted >= 1 && wanted <= $MAX_THREADS)) {
     throw new RangeError(`threads is from 1 to $MAX_THREADS, not ${wanted}`);
   }
-  const inPage = globalThis.crossOriginIsolated === true && typeof Worker === "function";
   if (!inPage && !inNode) return 1;
   if (wanted !== undefined) return wanted;
   const processors = inPage ? navigator.hardwareConcurrency : (await import("node:os")).availableParallelism();
@@ -50,7 +51,7 @@ async function join({ module, memory, member, stack }, send) {
 }
 
 async function startWorker(data, workers) {
-  if (inNode && typeof Worker !== "function") {
+  if (inNode) {
     const threads = await import("node:worker_threads");
     const text = `const { parentPort, workerData } = require("node:worker_threads");
       (${join})(workerData, (message) => parentPort.postMessage(message));`;
