@@ -17,7 +17,15 @@ from ..c10d.options import *  # noqa: F403
 from ..c10d.process_group import ProcessGroup
 from ..c10d.reduce_op import ReduceOp
 from ..c10d.reduce_op import premultiplied_sum as _make_nccl_premul_sum
-from ..c10d.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
+from ..c10d.stores import (
+    FileStore,
+    HashStore,
+    PrefixStore,
+    Store,
+    TCPStore,
+    _ControlCollectives,
+    _StoreCollectives,
+)
 from ..c10d.work import Work
 from ..c10d.world import GroupMember, group
 from . import constants, distributed_c10d, rendezvous

@@ -82,6 +82,6 @@ def test_results_of_several_processes():
 def test_distributed_tensors_wait_for_their_parts(group):
     mesh = dist.init_device_mesh("cpu", (1,))
     x = distribute_tensor(torch.arange(4.), mesh, [Shard(0)])
-    y = x.redistribute(placements=[Replicate()], async_op=True)
+    y = x.redistribute(placements=[Replicate()], async_op=True).view(2, 2).view(-1)
     assert isinstance(y, DTensor)
     assert (y + 1).to_local().tolist() == [1, 2, 3, 4]

@@ -100,7 +100,8 @@ class OpDispatcher:
         call, targets, outputs = chosen
         if params is not call.params:
             call = OpCall(op, specs, params, call.outputs, in_place)
-        locals_: list[Any] = [x if target is None else _placed(x, target)
+        pending = op.kind == VIEW  # a view of what a collective still fills does not wait
+        locals_: list[Any] = [x if target is None else _placed(x, target, pending)
                               for x, target in zip(operands, targets, strict=True)]
         run_params = params if found.localize is None else found.localize(call, targets, outputs)
         if mesh.get_coordinate() is None:
@@ -195,10 +196,10 @@ def _mesh_of(func: Any, inputs: Sequence[Any]) -> Any:
     return mesh
 
 
-def _placed(x: DTensor, target: DTensorSpec) -> Tensor:
-    """This process's part of an input under other placements."""
+def _placed(x: DTensor, target: DTensorSpec, pending: bool = False) -> Tensor:
+    """This process's part of an input under other placements; it may be pending, if it is not changed."""
     if x._spec.placements == target.placements:
-        return x._local_tensor
+        return x._part_or_pending if pending else x._local_tensor
     return redistribute_local_tensor(x._local_tensor, x._spec, target)
 
 

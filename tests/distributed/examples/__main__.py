@@ -62,7 +62,7 @@ def run(examples: Path, name: str, library: str, timeout: int) -> tuple[list[lis
         try:
             done = subprocess.run([sys.executable, *launcher, *words], cwd=copy, env=environment, timeout=timeout,
                                   capture_output=True, text=True)
-            said = "" if done.returncode == 0 else "\n".join((done.stdout + done.stderr).splitlines()[-25:])
+            said = "" if done.returncode == 0 else "\n".join((done.stdout + done.stderr).splitlines()[-140:])
         except subprocess.TimeoutExpired:
             said = f"not done after {timeout} s"
         return ([[float(line) for line in each.read_text().split()] for each in sorted(out.iterdir())],

@@ -23,7 +23,7 @@ def main(torch, rank, size):
     mesh = dist.init_device_mesh("cpu", (size,))
     parts = tensor.distribute_tensor(torch.ones(4, 2), mesh, [tensor.Shard(0)]).requires_grad_()
     whole = parts.redistribute(placements=[tensor.Replicate()], async_op=True)
-    local = whole.to_local()
+    local = whole.view(4, 2).to_local()
     report["redistributed"] = [type(local).__name__, local.completed, local.wait().detach().tolist(),
                                (whole + 1).to_local().detach().tolist()]
     (whole * 2).sum().backward()
