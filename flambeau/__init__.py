@@ -88,13 +88,13 @@ _OF_OTHER_BACKENDS = """
     batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats compiled_with_cxx11_abi
     cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu cudnn_convolution_relu
     cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable dequantize fake_quantize_per_channel_affine
-    fake_quantize_per_tensor_affine has_lapack has_mkl has_openmp has_spectral indices_copy int_repr
+    fake_quantize_per_tensor_affine has_lapack has_mkl has_openmp has_spectral int_repr
     miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu
     miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
     mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer
     native_norm per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
     per_tensor_symmetric q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
-    qscheme quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic values_copy
+    qscheme quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic
 """.split()  # noqa: SIM905
 
 #: public name -> the module that defines it, imported on first access
@@ -151,7 +151,7 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "_validate_sparse_bsr_tensor_args", "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args",
     "_validate_sparse_csc_tensor_args", "_validate_sparse_csr_tensor_args", "dsmm", "hsmm", "resize_as_sparse_",
     "saddmm", "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "ccol_indices_copy",
-    "col_indices_copy", "crow_indices_copy", "row_indices_copy",
+    "col_indices_copy", "crow_indices_copy", "indices_copy", "row_indices_copy", "values_copy",
 ), "_tensor.sparse.names"), **dict.fromkeys((
     "_add_relu", "_add_relu_", "_addmm_activation", "_masked_softmax", "_native_multi_head_attention",
     "_transform_bias_rescale_qkv", "_transformer_encoder_layer_fwd"), "nn.functionals.native_attention"),

@@ -41,6 +41,8 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tenso
     ...     torch.frobenius_norm(torch.tensor([3., 4.]), 0)
     tensor(5.)
     """
+    if (not isinstance(dim, int) and any(not isinstance(d, int) for d in dim)) or keepdim.__class__ is not bool:
+        raise TypeError("frobenius_norm(): an argument has a wrong type")  # a guard says which
     _warn_deprecated("frobenius_norm", "linalg.vector_norm(A, 2., dim, keepdim)")
     if not isinstance(dim, int) and len(dim) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
@@ -89,21 +91,19 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 
 def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
                   step: int = 1) -> Tensor:
-    """The view of the size and strides of `src` of the memory that `input` is a slice of.
+    """The view of the size, strides and offset of `src` of the memory that `input` is a slice of.
 
     Args:
-        input: the slice start:end:step of dimension `dim`.
+        input: a slice.
         src: a tensor as the one that was sliced.
+        dim, start, end, step: the slice, which `src` makes unnecessary.
 
     >>> import flambeau as torch
     >>> x = torch.arange(4)
     >>> torch.slice_inverse(x[1:3], x, 0, 1, 3)
     tensor([0, 1, 2, 3])
     """
-    shape, strides = src._array.shape, src.stride()
-    begin = slice(start, end, step).indices(shape[dim])[0]
-    offset = input.storage_offset() - begin * strides[dim]
-    return layer.functions.as_strided(input, shape, strides, offset)
+    return layer.functions.as_strided(input, src._array.shape, src.stride(), src.storage_offset())
 
 
 def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:

@@ -138,6 +138,8 @@ def __getattr__(name: str) -> Any:
         result = getattr(Tensor, name, None)
         if result is not None:
             result = another_function(result, name, name)
+            if name in guards.GUARDED_METHODS:
+                guards.guard(result, "torch", name)  # whose arguments count the tensor
         elif "inplace_function" in getattr(REGISTRY.get(name[:-1]), "expose", ()):
             result = inplace_function(REGISTRY[name[:-1]])
         if result is not None:

@@ -17,11 +17,11 @@ from ..backends.pytorch import cudnn
 _REFUSED = """
     batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats
     batch_norm_gather_stats_with_counts batch_norm_stats cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution
-    cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler indices_copy
+    cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler
     int_repr miopen_batch_norm miopen_convolution miopen_convolution_add_relu miopen_convolution_relu
     miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
     mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d mkldnn_rnn_layer native_norm
-    q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point values_copy
+    q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point
 """.split()  # noqa: SIM905
 
 

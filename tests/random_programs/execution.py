@@ -17,7 +17,8 @@ from .prelude import PRELUDE
 
 # what is PyTorch's alone in a text: memory addresses, and where in its sources a warning is
 _OF_THE_MACHINE = (re.compile(r"(?<=0x)[0-9a-f]+"), re.compile(r" \(Triggered internally at [^)]*\)"),
-                   re.compile(r"\nException raised from .*", re.DOTALL))
+                   re.compile(r"\nException raised from .*", re.DOTALL),
+                   re.compile(r" If you are a Facebook employee.*", re.DOTALL))  # which backends have the operator
 # advice on PyTorch's own speed, and what it says of its own parts
 _OF_PYTORCH = ("gradient layout contract", "torch.jit.script", "performance drop", "is in beta", "ComplexHalf",
                "lower the performance")
@@ -25,7 +26,7 @@ _VERSIONS = re.compile(r"(, which is output \d+ of [\w:]+,)? is at version (\d+)
 
 
 def plain(text: object) -> str:
-    """A message without addresses and lines of source code, and with how many versions apart two are.
+    """A message without addresses, lines of source code and backends, and with how many versions apart two are.
 
     Which operator made what was written to depends, for views, on how long PyTorch's nodes live.
     """

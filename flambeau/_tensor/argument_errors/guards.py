@@ -139,7 +139,8 @@ def _unfit_call(names: tuple[str, str], args: tuple[Any, ...], kwargs: dict[str,
 
 
 #: in-place functions that do not look whether autograd permits a write, or look at something else before
-_UNCHECKED = ("fill_diagonal_", "float_power_", "resize_", "resize_as_")
+_UNCHECKED = ("alpha_dropout_", "dropout_", "feature_alpha_dropout_", "feature_dropout_", "fill_diagonal_",
+              "float_power_", "resize_", "resize_as_")
 
 
 def refused_write(args: Sequence[Any]) -> RuntimeError | None:
@@ -230,7 +231,7 @@ def _refusing_out(general: Any, name: str) -> Any:
 
 
 def refused(name: str, args: Sequence[Any], defaulted: Sequence[tuple[str, Any, Any]] = (),
-            kwargs: Mapping[str, Any] | None = None) -> TypeError | None:
+            kwargs: Mapping[str, Any] | None = None) -> Exception | None:
     """PyTorch's error for a call that a function without a guard refuses; None if the arguments fit a signature.
 
     Args:

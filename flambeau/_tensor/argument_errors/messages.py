@@ -16,7 +16,7 @@ FUNCTION, METHOD = "torch", "Tensor"
 _TENSORS = __name__.partition(".")[0] + "._tensor."
 
 
-def explained(space: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> TypeError | None:
+def explained(space: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:
     """The error of PyTorch's parser for a call; None if its arguments fit a signature, or none is known.
 
     Args:
@@ -37,7 +37,7 @@ def explained(space: str, name: str, args: Sequence[Any], kwargs: dict[str, Any]
         for overload in overloads:  # the first that fits is called: later ones are not looked at
             said = overload.mismatch(args, kwargs)
             if said is None:
-                return None
+                return overload.unconvertible(args, kwargs)
             mismatches.append(said)
     except TypeError as error:
         return error
@@ -76,7 +76,7 @@ def called(names: Sequence[str]) -> tuple[str, str]:
     return space, name
 
 
-def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> TypeError | None:
+def unfit(names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:
     """What a function raises instead of a TypeError: PyTorch's, if the arguments fit no signature, else None.
 
     Args:

@@ -12,10 +12,11 @@ from ..tensor import Tensor
 NO_DERIVATIVE = frozenset((
     "alias_copy", "arange", "as_strided_copy", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "conj_physical", "detach_copy", "diag_embed", "diagonal_copy",
-    "expand_copy", "eye", "fft_fftfreq", "fft_rfftfreq", "floor_divide", "full", "gcd", "heaviside", "lcm",
-    "linspace", "log_softmax", "logspace", "normal", "ones", "permute_copy", "rand", "randint", "randperm", "range",
-    "select_copy", "slice_copy", "softmax", "squeeze_copy", "t_copy", "transpose_copy", "unfold_copy",
-    "unsqueeze_copy", "view_as_complex_copy", "view_as_real_copy", "view_copy", "zeros"))
+    "expand_copy", "eye", "fft_fftfreq", "fft_rfftfreq", "floor_divide", "full", "gcd", "heaviside",
+    "indices_copy", "lcm", "linalg_eigvals", "linspace", "log_softmax", "logspace", "normal", "ones", "permute_copy",
+    "rand", "randint", "randperm", "range", "select_copy", "slice_copy", "softmax", "squeeze_copy", "t_copy",
+    "transpose_copy", "unfold_copy", "unsqueeze_copy", "values_copy", "view_as_complex_copy", "view_as_real_copy",
+    "view_copy", "zeros"))
 #: operators that PyTorch composes of others: the one whose `out=` overload is called
 _CALLED = {
     "hstack": "cat", "vstack": "cat", "dstack": "cat", "column_stack": "cat", "msort": "sort", "diff": "sub",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import dtypes
+from ... import devices, dtypes
 from ..tensor import Tensor
 from .type_names import type_name
 
@@ -149,6 +149,23 @@ class Signature:
                 named -= 1
         return self._unknown(len(args), kwargs) if named > 0 else None
 
+    def unconvertible(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Exception | None:
+        """The error of the first argument that fits its parameter and is no value of it: a number that is too large, or
+        a device that is none. PyTorch converts all arguments before an operator looks at any.
+        """
+        for index, p in enumerate(self.parameters):
+            value = args[index] if index < len(args) else kwargs.get(p.name)
+            if p.kind in ("int64_t", "SymInt", "Device") and value.__class__ is int and not -_LIMIT <= value < _LIMIT:
+                return ValueError("Overflow when unpacking long long")
+            if p.kind == "Scalar" and value.__class__ is int and not -_LIMIT <= value < 2 * _LIMIT:
+                return OverflowError("int too big to convert")
+            if p.kind == "Device" and value is not None:
+                try:
+                    devices.storage_device(value)
+                except (AssertionError, RuntimeError) as error:
+                    return None if isinstance(error, NotImplementedError) else error
+        return None
+
     def _too_many(self, given: int) -> str:
         most, positional = self.most_by_position, self.least
         if positional != most:
@@ -215,6 +232,8 @@ def takes_no_out(name: str) -> bool:
 
 # ----- types of values ----------------------------------------------------------------------------
 
+#: the first integer that 64 bits do not hold
+_LIMIT = 1 << 63
 _SYMBOLIC = frozenset(("SymInt", "SymFloat", "SymBool"))
 _NUMBER = (bool, int, float, complex, np.number, np.bool_)
 
@@ -271,7 +290,7 @@ def _fits_tensors(value: Any, kind: str, index: int) -> bool:
     if not isinstance(value, (tuple, list)):
         return False
     for i, x in enumerate(value):
-        if not (isinstance(x, Tensor) or _overrides(x) or (x is None and kind != "TensorList")):
+        if not (isinstance(x, Tensor) or _overrides(x)):
             raise TypeError(f"expected Tensor as element {i} in argument {index}, but got {type_name(x)}")
     return True
 

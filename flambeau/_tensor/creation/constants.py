@@ -36,6 +36,7 @@ from .from_data import (
     makes_meta,
     parse_sizes,
     refuse_pinned,
+    refuse_sparse,
     tensor,
     to_array,
     wrap_new,
@@ -152,7 +153,7 @@ def zeros(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
             [0., 0., 0.]])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     if layout is not None and layout is not strided:
         _check_layout(layout, out)
         return _sparse(layout, _size_argument(args, size, "zeros"), "zeros", dtype, requires_grad)
@@ -170,10 +171,10 @@ def ones(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type | 
     >>> torch.ones(2)
     tensor([1., 1.])
     """
-    if pin_memory and out is None:
-        refuse_pinned()
     if layout is not None and layout is not strided:
         raise RuntimeError("full(...) is not implemented for sparse layout")
+    if pin_memory and out is None:
+        refuse_pinned(device)
     return _filled(1, _size_argument(args, size, "ones"), "ones", dtype, device, requires_grad, out)
 
 
@@ -190,7 +191,7 @@ def empty(*args: Any, size: Any = _MISSING, out: Any = None, dtype: dtype_type |
     flambeau.Size([2, 3])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     size_args = _size_argument(args, size, "empty")
     if not size_args:
         raise TypeError('empty() missing 1 required positional arguments: "size"')
@@ -240,7 +241,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: dtype_type | None = None, la
     (1, 2)
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
@@ -262,7 +263,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: dtype_type | None 
     (1, 2)
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     size, order = tuple(size), tuple(physical_layout)
     if len(size) != len(order):
         raise RuntimeError("Number of dimensions in the tensor input does not match the length of the physical "
@@ -287,12 +288,12 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: dtype_type | Non
     >>> torch.full((2,), 7)
     tensor([7, 7])
     """
-    if pin_memory and out is None:
-        refuse_pinned()
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
     if layout is not None and layout is not strided:
         raise RuntimeError("full(...) is not implemented for sparse layout")
+    if pin_memory and out is None:
+        refuse_pinned(device)
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
     if size.__class__ is int:
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     if fill_value.__class__ in _NO_NUMBERS:
@@ -353,7 +354,7 @@ def zeros_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     tensor([0, 0])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     return _like(input, 0, dtype, device, requires_grad, memory_format, layout)
 
 
@@ -366,7 +367,7 @@ def ones_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = N
     tensor([1, 1])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     return _like(input, 1, dtype, device, requires_grad, memory_format, layout)
 
 
@@ -379,7 +380,7 @@ def empty_like(input: Tensor, *, dtype: dtype_type | None = None, layout: Any = 
     flambeau.Size([2, 3])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     return _like(input, None, dtype, device, requires_grad, memory_format, layout)
 
 
@@ -393,7 +394,7 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None
     tensor([7., 7.])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     elif fill_value is None:
@@ -409,12 +410,14 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: dtype_type | None = None
 def _new(self: Tensor, size: tuple[Any, ...], named: dict[str, Any], name: str, fill: Any) -> Tensor:
     if "size" in named:
         size = (named.pop("size"),)
+        if not isinstance(size[0], (tuple, list)):
+            raise TypeError(f"{name}(): argument 'size' must be tuple of ints")  # a guard says more
     dtype = named.pop("dtype", None) or self.dtype
     device, requires_grad = _device_for_new(self, named.pop("device", None)), named.pop("requires_grad", False)
     layout = named.pop("layout", None) or self.layout
     if named:
         if named.pop("pin_memory", False):
-            refuse_pinned()
+            refuse_pinned(device, layout)
         for key in named:
             raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
     if layout is not strided:
@@ -501,7 +504,9 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: dtype_type | No
     tensor([7, 7])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
+    if layout is not None:
+        refuse_sparse(layout, "fill_.Scalar")
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     if size.__class__ is int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 import warnings
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ... import config, devices, dtypes
 from ...backends.bit_views import resolve
 from ...backends.elementless_array import without_elements
 from ...backends.numpy.memory import check_scalar_fits, convert_scalar, writable
+from ...backends.sparse_array import not_implemented
+from ...devices import strided
 from ...dtypes import dtype as dtype_type
 from ...engine.grad_mode import inference
 from ...errstate import IGNORE, reset_state, set_state
@@ -373,10 +375,24 @@ def _of_sequences(data: Any, dtype: dtype_type | None) -> np.ndarray:
     return _of_scalars(numbers, set(map(type, numbers)), shape, dtype)
 
 
-def refuse_pinned() -> NoReturn:
-    """Raise PyTorch's error for memory that is to be pinned for a device where none is."""
+def refuse_pinned(device: Any = None, layout: Any = None) -> None:
+    """Raise PyTorch's error for memory that is to be pinned for a device where none is, unless no memory is asked for.
+
+    Args:
+        device, layout: of the tensor that is to be made.
+    """
+    if layout is not None and layout is not strided:
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+    if device is not None and makes_meta(device):
+        return
     raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is "
                        "available on this system.")
+
+
+def refuse_sparse(layout: Any, operator: str) -> None:
+    """Raise PyTorch's error for a sparse tensor that is to be filled by an operator without a kernel for it."""
+    if layout is not None and layout is not strided:
+        raise not_implemented(operator, layout)
 
 
 def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: Any = None, requires_grad: bool = False,
@@ -399,7 +415,7 @@ def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
             [3, 4]])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device)
     if data is NOT_GIVEN:
         raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if isinstance(data, Tensor):
@@ -489,7 +505,7 @@ def scalar_tensor(s: Any, *, dtype: dtype_type | None = None, layout: Any = None
     tensor(2.)
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "scalar_tensor")
     return wrap_new(scalar_array(s, dtype or dtypes.get_default_dtype()), device, requires_grad)

@@ -21,21 +21,22 @@ from ...dtypes import dtype as dtype_type
 from ...errstate import run_in_quiet
 from ...kernels import random as kernels
 from ...kernels.memory_format import empty_in_layout, with_preserved_strides
-from ...modes import active_tracers, device_memory, special
+from ...modes import active_tracers, device_memory, inference, special
 from ...ops.declare import REGISTRY
 from ...shapes import broadcast_shapes
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import type_name
 from ..dispatch.apply import apply
+from ..dispatch.binding import give_shape
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, record_underived
 from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write, warn_of_resize
 from ..meta import is_meta, meta_array, no_meta_kernel, reserved
-from ..tensor import Tensor, wrap
+from ..tensor import INFERENCE, Tensor, wrap
 from ..tracer_notifications import notify_created, notify_overwritten
 from .constants import empty_like, with_flag
-from .from_data import makes_meta, parse_sizes, refuse_pinned, wrap_new
+from .from_data import makes_meta, parse_sizes, refuse_pinned, refuse_sparse, wrap_new
 
 __all__ = ["Generator", "_sample_dirichlet", "_standard_gamma", "bernoulli", "binomial", "default_generator",
            "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "poisson", "rand",
@@ -397,7 +398,23 @@ def _wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_gr
         if array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         tensor._requires_grad = True
+    if inference.get():
+        tensor._inference, tensor._counter = True, INFERENCE
     return tensor
+
+
+def _prepare_out(called: str, out: Tensor, shape: tuple[int, ...], dtype: dtype_type | None) -> None:
+    """Check an `out=` tensor and give it its shape, before numbers are drawn or dtypes refused, as PyTorch does.
+
+    Raises:
+        RuntimeError: it requires grad, or has not the dtype that is asked for.
+    """
+    if called:
+        check_records_nothing(called, (), (out,))
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
+    if not special[0] and out._array.shape != shape and not out._requires_grad:
+        give_shape(out, shape)
 
 
 def _any_meta(*values: Any) -> bool:
@@ -455,8 +472,10 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
     tensor([0.4963, 0.7682])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     shape = _size(size, kwargs, "rand")
+    if layout is not None:
+        refuse_sparse(layout, "uniform_")
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "rand")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
@@ -467,6 +486,8 @@ def rand(*size: Any, generator: Generator | None = None, out: Any = None, dtype:
         if makes_meta(device):
             return wrap_new(reserved(shape, d.numpy), device, requires_grad)
         generator = _generator_on(device, generator)
+    if out is not None:
+        _prepare_out("rand", out, shape, dtype)
     with _lock:
         stream = _sample(kernels.uniform, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "rand")
@@ -486,8 +507,10 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
     tensor([-1.8744, -0.9937])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     shape = _size(size, kwargs, "randn")
+    if layout is not None:
+        refuse_sparse(layout, "normal_")
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randn")
     d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
@@ -500,6 +523,8 @@ def randn(*size: Any, generator: Generator | None = None, out: Any = None, dtype
         generator = _generator_on(device, generator)
     if out is not None and out._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    if out is not None:
+        _prepare_out("", out, shape, dtype)
     with _lock:
         stream = _sample(kernels.normal, generator, _count(shape), d.numpy, 0.0, 1.0)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad)
@@ -527,7 +552,7 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
     tensor([4, 9, 3])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     arguments = list(args)
     size = kwargs.pop("size", None)
     if size is None:
@@ -544,6 +569,8 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
         dtype = dtypes.of_argument(dtype, "randint")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
     shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "randint")
+    if layout is not None:
+        refuse_sparse(layout, "random_.from")
     if special[0] and _in_vmap():
         return _draw_in_vmap(lambda size: randint(low, high, size, generator=generator, dtype=d,
                                                   requires_grad=requires_grad), shape, out)
@@ -551,6 +578,8 @@ def randint(*args: Any, generator: Generator | None = None, out: Any = None, dty
         if makes_meta(device):
             return wrap_new(reserved(shape, d.numpy), device, requires_grad)
         generator = _generator_on(device, generator)
+    if out is not None:
+        _prepare_out("randint", out, shape, dtype)
     with _lock:
         stream = _sample(kernels.randint, generator, _count(shape), _integer(low), _integer(high), d.numpy)
     return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "randint")
@@ -566,9 +595,11 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     tensor([0, 1, 3, 2])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if layout is not None:
+        refuse_sparse(layout, "randperm.generator_out")
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randperm")
     d = dtype or (out.dtype if out is not None else dtypes.int64)
@@ -578,6 +609,8 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
         if makes_meta(device):
             return wrap_new(reserved((n,), d.numpy), device, requires_grad)
         generator = _generator_on(device, generator)
+    if out is not None:
+        _prepare_out("randperm", out, (int(n),), dtype)
     with _lock:
         stream = _sample(kernels.randperm, generator, int(n), d.numpy)
     return _wrap_sample(stream, out, device, requires_grad, "randperm")
@@ -627,6 +660,13 @@ def _sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any,
     return result if is_row_major else with_preserved_strides(result, a)
 
 
+def _check_rank(input: Tensor, memory_format: Any) -> None:
+    """Raise PyTorch's error unless a tensor has as many dimensions as a memory format."""
+    rank = {"channels_last": 4, "channels_last_3d": 5}.get(memory_format.name)
+    if rank is not None and input._array.ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
+
+
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype_type | None = None,
               layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
               memory_format: Any = None) -> Tensor:
@@ -637,7 +677,11 @@ def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: dtype
     flambeau.Size([2, 3])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
+    if layout is not None:
+        refuse_sparse(layout, "empty_strided")
+    if memory_format is not None:
+        _check_rank(input, memory_format)
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "rand_like")
     d = dtype or input.dtype
@@ -662,7 +706,11 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: dtyp
     flambeau.Size([2, 3])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
+    if layout is not None:
+        refuse_sparse(layout, "empty_strided")
+    if memory_format is not None:
+        _check_rank(input, memory_format)
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randn_like")
     d = dtype or input.dtype
@@ -687,11 +735,15 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
     tensor([0., 0.])
     """
     if pin_memory:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     if low is None or high is None:
         low, high = 0, low if high is None else high
         if high is None:
             raise TypeError('randint_like() missing 1 required positional arguments: "high"')
+    if layout is not None:
+        refuse_sparse(layout, "empty_strided")
+    if memory_format is not None:
+        _check_rank(input, memory_format)
     if dtype is not None:
         dtype = dtypes.of_argument(dtype, "randint_like")
     d = dtype or input.dtype
@@ -717,9 +769,11 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
     flambeau.Size([3])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     if size is not None:
         shape = parse_sizes((size,) if isinstance(size, (tuple, list)) else size, "normal")
+        if layout is not None:
+            refuse_sparse(layout, "normal_")
         d = dtype or (out.dtype if out is not None else dtypes.get_default_dtype())
         if special[0] and _in_vmap():
             return _draw_in_vmap(lambda size: normal(mean, std, size, generator=generator, dtype=d,
@@ -728,6 +782,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
             if makes_meta(device):
                 return wrap_new(reserved(shape, d.numpy), device, requires_grad)
             generator = _generator_on(device, generator)
+        if out is not None:
+            _prepare_out("normal", out, shape, dtype)
         with _lock:
             stream = _sample(kernels.normal, generator, _count(shape), d.numpy, float(mean), float(std))
         return _wrap_sample(stream.reshape(shape), out, device, requires_grad, "normal")

@@ -19,7 +19,7 @@ from ..dispatch.write_checks import check_overlap
 from ..shape.copying import resize_
 from ..tensor import Tensor
 from .constants import write_new_out
-from .from_data import refuse_pinned, wrap_new
+from .from_data import refuse_pinned, refuse_sparse, wrap_new
 
 __all__ = ["arange", "eye", "linspace", "logspace", "range"]
 
@@ -137,7 +137,9 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None
     tensor([1, 3, 5])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
+    if layout is not None:
+        refuse_sparse(layout, "arange.start_out")
     if start is None:
         start = 0
     elif end is None:
@@ -182,7 +184,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dt
     tensor([1., 2., 3.])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     for x in (start, end, step):
         if x is not None and not isinstance(x, (int, float, complex, Tensor, np.generic)):
             raise TypeError("range(): arguments must be Number")  # a guard says which
@@ -254,10 +256,12 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: dtype_
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     _check_bounds("linspace", start, end)
     start, end, steps = _item(start), _item(end), _item(steps)
     dtype = _points_dtype(start, end, out, dtype, "linspace", steps)
+    if layout is not None:
+        refuse_sparse(layout, "linspace.out")
     array = dtypes.cast(_linear_points(start, end, steps, dtype, "linspace"), dtype.numpy)
     return _write_points("linspace", array, out, device, requires_grad, dtype)
 
@@ -277,10 +281,12 @@ def logspace(start: Any, end: Any, steps: Any, base: float = 10.0, *, out: Any =
     tensor([  1.,  10., 100.])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
     _check_bounds("logspace", start, end)
     start, end, steps, base = _item(start), _item(end), _item(steps), _item(base)
     dtype = _points_dtype(start, end, out, dtype, "logspace", steps)
+    if layout is not None:
+        refuse_sparse(layout, "logspace.out")
     points = _linear_points(start, end, steps, dtype, "logspace")
     powers = dtypes.cast(np.power(points.dtype.type(base), points), dtype.numpy)
     return _write_points("logspace", powers, out, device, requires_grad, dtype)
@@ -296,7 +302,9 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: dtype_type | No
             [0., 1.]])
     """
     if pin_memory and out is None:
-        refuse_pinned()
+        refuse_pinned(device, layout)
+    if layout is not None:
+        refuse_sparse(layout, "eye.m_out")
     if n < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {n}")
     if m is not None and m < 0:

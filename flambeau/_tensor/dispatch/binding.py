@@ -22,7 +22,8 @@ from ...backends.elementless_array import (
     without_elements,
 )
 from ...backends.numpy.memory import in_memory_of
-from ...backends.sparse_array import has_sparse
+from ...backends.sparse_array import has_sparse, not_implemented
+from ...devices import strided
 from ...kernels.memory_format import layouts_seen, with_preserved_strides
 from ...modes import active_tracers, device_memory, special
 from ...ops.declare import COMPOSITE, ELEMENTWISE, REGISTRY, VIEW, Op
@@ -45,7 +46,7 @@ from .array_kernels import kernel_of
 from .handlers import handlers
 from .inplace import record_underived
 from .promotion import NO_PARAMS, promoted_type
-from .write_checks import check_overlap, prepare_write, warn_of_resize
+from .write_checks import check_overlap, prepare_write, warn_of_real_parts, warn_of_resize
 
 #: NumPy's spellings of arguments, which PyTorch accepts too
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
@@ -276,6 +277,7 @@ def general_function(op: Op) -> Callable[..., Any]:
                 return foreign.call_again(public_function(op), out)
             except TypeError:
                 _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+                _refuse_out_dtype(op, args, kwargs, out)
                 if (reordered := _reordered(op, args, kwargs)) is None:
                     raise
                 return public_function(op)(**reordered, out=out)
@@ -312,6 +314,7 @@ def general_function(op: Op) -> Callable[..., Any]:
         except Exception:  # PyTorch parses all arguments before it looks at any
             if parses:
                 _raise_if_unfit(op, args, kwargs if out is None else {**kwargs, "out": out})
+            _refuse_out_dtype(op, args, kwargs, out)
             raise
 
     call.__name__ = call.__qualname__ = op.name
@@ -321,6 +324,13 @@ def general_function(op: Op) -> Callable[..., Any]:
 
 #: operators of `nn.functional` alone that are its functions
 _OF_NN = frozenset(("gelu", "hardshrink", "softplus", "softshrink"))
+
+
+def _refuse_out_dtype(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
+    """Raise PyTorch's error for the overload of a product with the dtype of its result, which devices alone have."""
+    if op.name in _WITH_OUT_DTYPE and (
+            "out_dtype" in kwargs or any(isinstance(x, dtypes.dtype) for x in args[len(op.inputs):])):
+        raise not_implemented(f"{op.name}.dtype" + "_out" * (out is not None), strided) from None
 
 
 def _takes_no_out(name: str) -> bool:
@@ -352,7 +362,7 @@ def _check_unsupported_out(op: Op, inputs: Sequence[Any], params: dict[str, Any]
         give_shape(out, shape)
 
 
-def _unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> TypeError | None:
+def _unfit(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], suffix: str = "") -> Exception | None:
     """PyTorch's error for arguments that fit no signature; None if they fit one."""
     from ..argument_errors.messages import unfit
 
@@ -413,13 +423,16 @@ _COPIED = frozenset(("quantile", "nanquantile"))
 #: elementwise operators that compute into an `out=` of another dtype without a tensor of the result's
 _RESIZED_ONCE = frozenset(("angle", "bitwise_not", "floor_divide", "isneginf", "isposinf", "logical_and",
                            "logical_not", "logical_or", "logical_xor", "signbit"))
+#: products that have an overload with the dtype of the result, which PyTorch has no kernel for on CPUs
+_WITH_OUT_DTYPE = frozenset(("addmm", "baddbmm", "bmm", "mm"))
 _COMPARISONS = frozenset(("eq", "ge", "gt", "le", "lt", "ne"))
 #: operators that look at the dtype of `out=` before they look at the input's, and at indices
-_DTYPES_FIRST = frozenset(("cummax", "cummin", "gather", "index_reduce", "index_select", "kthvalue", "mode"))
+_DTYPES_FIRST = frozenset(("cummax", "cummin", "gather", "index_reduce", "index_select", "kthvalue", "logcumsumexp",
+                           "mode", "softplus"))
 #: operators that resize `out=` before they look at its dtype
 _RESIZED_FIRST = frozenset((
-    "diagonal_copy", "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "select_copy", "slice_copy",
-    "stack", "std", "sum", "unsqueeze_copy", "var", "vdot"))
+    "alias_copy", "diagonal_copy", "dot", "expand_copy", "mean", "nansum", "permute_copy", "prod", "select_copy",
+    "slice_copy", "stack", "std", "sum", "unsqueeze_copy", "var", "vdot"))
 
 
 def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype | None = None) -> Any:
@@ -470,6 +483,8 @@ def write_out(op: Op, result: Any, out: Any, number: int = 0, computed: np.dtype
                            f"{out.dtype.scalar_name}")
     prepare_write(out)
     a, target = result._array, out._array
+    if computed is not None and computed.kind == "c":
+        warn_of_real_parts(out)
     if device_memory.count and (is_on_accelerator(out) or is_on_accelerator(result)):
         if target.shape != a.shape:
             warn_of_resize(target.shape, a.shape)

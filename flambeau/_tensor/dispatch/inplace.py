@@ -43,7 +43,14 @@ from .interception import intercept, notify_operator, run_with_hooks
 from .profiling import run_in_span
 from .promotion import converted_params, promoted_operands, promoted_type
 from .saved_tensor_packing import pack_inputs
-from .write_checks import check_captured_write, check_no_overlap, check_overlap, check_writable, is_tracked
+from .write_checks import (
+    check_captured_write,
+    check_no_overlap,
+    check_overlap,
+    check_writable,
+    is_tracked,
+    warn_of_real_parts,
+)
 
 #: operators without derivative whose result has the promoted dtype
 _OF_INTEGERS = frozenset(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift",
@@ -101,7 +108,7 @@ def record_underived(name: str, result: Tensor | None, out: Tensor) -> None:
         source.edges, source.edge_outputs or (0,) * len(source.edges), strict=True) if edge is not None]
     edges = edges or [(None, 0)]  # to a view that requires grad since its base does
     node.edges, node.edge_outputs = tuple(edge for edge, _ in edges), tuple(number for _, number in edges)
-    set_history(out, node)
+    rebase_history(out, node)
 
 
 #: operators that PyTorch's autograd does not see: their in-place variants may write to leaves, whose nodes stay
@@ -215,9 +222,12 @@ def check_fits(op: Op, inputs: list[Any], params: dict[str, Any]) -> None:
         result = promoted_type(op, inputs, params)
         if op.promote == "float" and result.category < dtypes.FLOATING:
             result = dtypes.get_default_dtype()
+        if op.name in ("eq", "ne") and result.is_complex:
+            warn_of_real_parts(target)
         if (op.differentiable or op.name in _OF_INTEGERS) and not dtypes.can_cast(result, target.dtype):
             to = dtypes.C_NAMES[target.dtype.name] if op.name.startswith("clamp") else target.dtype.scalar_name
-            raise RuntimeError(f"result type {result.scalar_name} can't be cast to the desired output type {to}")
+            what = "ldexp" if op.name == "ldexp" else f"result type {result.scalar_name}"
+            raise RuntimeError(f"{what} can't be cast to the desired output type {to}")
 
 
 def overwrite(op: Op, inputs: list[Any], params: dict[str, Any], compute: Callable[[], None]) -> Tensor:

@@ -14,12 +14,17 @@ from ...backends.numpy.memory import check_scalar_fits
 from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..tensor import Tensor
+from .array_kernels import kernel_of
 from .complex_half import check_complex_half
 
 ndarray = np.ndarray
 NO_PARAMS: dict[str, Any] = {}
 #: the operators that compute with dtypes of eight bits
 _WITH_EIGHT_BITS = frozenset(("abs", "any", "all", "eq", "isnan", "mul", "ne", "repeat", "where"))
+#: operators that choose their kernel by the dtype before they look at shapes
+_DTYPES_FIRST = frozenset(("unique_consecutive", "unique_dim"))
+#: the largest arrays on which an operator runs a second time to find which error comes first
+_FEW_ELEMENTS = 1 << 16
 _SCALAR_TYPES = frozenset(dtypes.PYTHON_CATEGORY)
 
 
@@ -53,9 +58,33 @@ def check_dtype_supported(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params
     if not isinstance(error, Exception):
         error = error(*inputs, **params)
     if error is not None:
-        if op.kind == ELEMENTWISE and isinstance(error, NotImplementedError):  # which PyTorch's kernel raises
-            functools.reduce(broadcast_shapes, [x._array.shape for x in inputs if isinstance(x, Tensor)])
+        if isinstance(error, NotImplementedError):  # which PyTorch's kernel raises, after all other checks
+            if op.kind == ELEMENTWISE:
+                functools.reduce(broadcast_shapes, [x._array.shape for x in inputs if isinstance(x, Tensor)])
+            elif op.name not in _DTYPES_FIRST:
+                _check_with_another_dtype(op, d, inputs, params)
         raise type(error)(str(error).replace("{}", d.scalar_name))
+
+
+def _check_with_another_dtype(op: Op, d: dtypes.dtype, inputs: Sequence[Any], params: dict[str, Any]) -> None:
+    """Raise the error of a call that is wrong with any dtype: of its shapes, dimensions and numbers.
+
+    The operator runs on arrays of zeros, of the same shapes and of a dtype that it supports.
+    """
+    other = next((t for t in (dtypes.float32, dtypes.int64, dtypes.complex64) if t.name not in op.unsupported_dtypes),
+                 None)
+    if other is None:
+        return
+    arrays = [(np.zeros(x._array.shape, other.numpy) if x.dtype is d else x._array) if isinstance(x, Tensor) else x
+              for x in inputs]
+    if any(not isinstance(x, np.ndarray) or x.__class__ is not np.ndarray or x.size > _FEW_ELEMENTS for x in arrays):
+        return
+    try:
+        with np.errstate(all="ignore"):
+            kernel_of(op)(*arrays, **params)
+    except Exception as error:  # a kernel may fail with any
+        if error.__class__ is RuntimeError or (error.__class__ is IndexError and str(error)[:9] == "Dimension"):
+            raise
 
 
 def promoted_type(op: Op, inputs: Sequence[Any], params: dict[str, Any] = NO_PARAMS) -> dtypes.dtype:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.numpy.memory import address
+from ...dtypes import is_complex
 from ...engine.saved.modified_in_place import operator_of
 from ...engine.saved.saved_tensor_mutation import before_write
 from ...engine.tensor_interface import layer
@@ -162,6 +163,16 @@ def check_no_overlap(a: np.ndarray, *sources: np.ndarray, disjoint: bool = True)
             same = address(a) == address(b) and a.nbytes == b.nbytes and a.strides == b.strides
             if disjoint or not same:
                 raise RuntimeError(_PARTIAL_OVERLAP)
+
+
+COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
+
+
+def warn_of_real_parts(target: Tensor) -> None:
+    """Warn, as PyTorch does, of complex numbers that become real ones where they are written to a tensor."""
+    dtype = target._array.dtype
+    if not is_complex(dtype) and dtype.kind != "b" and target._array.size:
+        warnings.warn(COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
 
 
 def warn_of_resize(before: tuple[int, ...], after: tuple[int, ...]) -> None:

@@ -16,7 +16,7 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.out_arguments import check_records_nothing
 from ..argument_errors.type_names import check_tensors
 from ..dispatch.apply import apply
-from ..dispatch.binding import copy_out, public_function, write_out
+from ..dispatch.binding import copy_out, public_function, resize_out, write_out
 from ..fastpath.repeated_calls import repeated
 from ..shape.reshaping import reshaped
 from ..tensor import Tensor
@@ -50,7 +50,18 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     return layer.functions.mul(column, vec2, out=out)
 
 
-ger = outer
+def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`outer`. With `out=` it is deprecated.
+
+    >>> import flambeau as torch
+    >>> torch.ger(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    if out is not None:
+        warnings.warn("torch.ger is deprecated and will be removed in a future PyTorch release. Use torch.outer "
+                      "instead.", stacklevel=user_stacklevel())
+    return outer(input, vec2, out=out)
 
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -148,8 +159,10 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     view = REGISTRY["_unsafe_view"]
     x = apply(view, [input], {"size": tuple(s for m in a for s in (m, 1))})
     y = apply(view, [other], {"size": tuple(s for m in b for s in (1, m))})
-    product = layer.functions.mul(x, y)
-    result = apply(view, [product], {"size": tuple(m * k for m, k in zip(a, b, strict=True))})
+    size = tuple(m * k for m, k in zip(a, b, strict=True))
+    if out is not None:
+        resize_out(out, size)
+    result = apply(view, [layer.functions.mul(x, y)], {"size": size})
     return result if out is None else write_out(REGISTRY["mul"], result, out)
 
 
@@ -302,6 +315,8 @@ def linalg_matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tens
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{shape[-2]} by {shape[-1]} matrices")
     result = _power(A, n)
+    if out is not None and n > 1:
+        check_records_nothing("matmul", (result,), (out,))
     return result if out is None else write_out(REGISTRY["mm"], result, out)
 
 
@@ -350,12 +365,11 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     tensor([0., 0., 1.])
     """
     if dim is None:
-
-
-        warnings.warn(
-            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
-            "simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
-            "in a future release.", stacklevel=user_stacklevel())
+        if out is None:
+            warnings.warn(
+                "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
+                "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree with "
+                "that of linalg.cross in a future release.", stacklevel=user_stacklevel())
         for i, size in enumerate(_shape(input)):
             if size == 3:
                 dim = i
@@ -394,10 +408,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     for i in range(len(s) - 1):
         if s[i] != t[i]:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {s[i]} and {t[i]}")
-    for k, size, expected in ((1, s[-1], w[1]), (2, t[-1], w[2])):
+    for k, size in ((1, s[-1]), (2, t[-1])):
+        expected = w[wrap_dim(k, len(w))]
         if size != expected:
             raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {size} but expected "
                                f"{expected}")
+    if bias is not None and not _shape(bias):
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if bias is not None and _shape(bias)[0] != w[0]:
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {_shape(bias)[0]} but expected "
                            f"{w[0]}")

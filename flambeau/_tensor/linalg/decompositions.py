@@ -176,6 +176,8 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     """
     if not isinstance(input, Tensor):
         raise TypeError("cholesky(): argument 'input' must be Tensor")  # a guard says more
+    if out is not None:
+        check_records_nothing("cholesky", (input,), (out,))
     warn_once(_CHOLESKY)
     factor, info = apply(REGISTRY["_cholesky"], [input], {"upper": upper})
     failure = _first_failure(info)
@@ -281,7 +283,19 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) ->
         values: Tensor | None = _values_alone(A, lapack.eigvalsh, UPLO)
         if values is not None:
             return values
+    if out is not None:
+        check_records_nothing("_linalg_eigh", (A,), (out,))
+        check_matrices("linalg.eigh", A, square=True)
+        _check_dtype_of_values(A, out)
     return _write_out(apply(REGISTRY["linalg_eigh"], [A], {"UPLO": UPLO})[0], out, "_linalg_eigh")
+
+
+def _check_dtype_of_values(A: Tensor, out: Tensor) -> None:
+    """Check that `out=` has the dtype of real values of a matrix, before anything is computed."""
+    dtype = A.dtype.to_real() if A.dtype.is_complex else A.dtype
+    if A._array.ndim > 1 and isinstance(out, Tensor) and dtype.is_floating_point and out.dtype is not dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {dtypes.C_NAMES[dtype.name]}, but got "
+                           f"{dtypes.C_NAMES[out.dtype.name]} instead")
 
 
 def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -291,11 +305,16 @@ def linalg_eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> torch.linalg.eigvals(torch.tensor([[2.]]))
     tensor([2.+0.j])
     """
-    if not (A._requires_grad and grad_mode.get()):  # else it is that of `linalg.eig`
+    if out is not None:
+        check_records_nothing("linalg_eigvals", (A,), (out,))
+    if out is not None or not (A._requires_grad and grad_mode.get()):  # else it is that of `linalg.eig`
         if out is None and not (A.dtype.is_floating_point or A.dtype.is_complex):
             raise RuntimeError(f"Unknown Complex ScalarType for {A.dtype.scalar_name}")
         check_matrices("linalg.eigvals", A, square=True)
-    return _write_out(apply(REGISTRY["linalg_eig"], [A])[0], out, "linalg_eig", "torch.linalg.eigvals", "eigenvalues")
+    values = apply(REGISTRY["linalg_eig"], [A])[0]
+    if out is not None:
+        values = values.detach()
+    return _write_out(values, out, "linalg_eigvals", "torch.linalg.eigvals", "eigenvalues")
 
 
 def _check_driver(A: Tensor, driver: str | None) -> None:
@@ -323,6 +342,9 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None =
     >>> torch.linalg.svdvals(torch.tensor([[3.], [4.]]))
     tensor([5.])
     """
+    if out is not None:
+        check_records_nothing("_linalg_svd", (A,), (out,))
+        _check_dtype_of_values(A, out)
     _check_driver(A, driver)
     if out is None:
         values: Tensor | None = _values_alone(A, lapack.svdvals)
@@ -404,6 +426,8 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     tensor([[0.5000, 0.0000]])
     """
     kind = A._array.dtype
+    if out is not None and A._array.ndim < 2:
+        wrap_dim(-2, A._array.ndim)
     if A._array.ndim < 2 or kind.kind not in "fc" or kind == dtypes.HALF:
         raise RuntimeError(f"linalg.pinv({A.dtype.scalar_name}{{{list(A._array.shape)}}}): expected a tensor with 2 or "
                            "more dimensions of float, double, cfloat or cdouble types")
@@ -411,6 +435,8 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
         if isinstance(value, Tensor) and value.dtype.is_complex:
             raise RuntimeError(f"torch.linalg.pinv: {name} tensor of complex type is not supported. Got "
                                f"{value.dtype.scalar_name}")
+    if hermitian:
+        check_matrices("linalg.eigh", A, square=True)
     low, rtol_value = _tolerances(A, atol, rcond if rcond is not None else rtol)
     return _write_out(_pseudoinverse(A, low, rtol_value, hermitian), out, "linalg_pinv", "linalg.pinv")
 
@@ -563,8 +589,9 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
             [1, 3]])
     """
     fn = layer.functions
-    if x.dtype is dtypes.bool_:
-        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got Bool")
+    if x.dtype in (dtypes.bool_, dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got "
+                           f"{x.dtype.scalar_name}")
     if not x._array.ndim:
         x = fn.unsqueeze(x, 0)
     n = x._array.shape[-1] if N is None else N
@@ -585,6 +612,8 @@ def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> T
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     shape = A._array.shape
+    if ind > len(shape):
+        raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {len(shape)}")
     rows, columns = shape[:ind], shape[ind:]
     if prod(rows) != prod(columns):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
@@ -607,7 +636,7 @@ def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Tensor | 
         A = fn.permute(A, [*(i for i in range(d) if i not in moved), *moved])
     shape = A._array.shape
     columns = shape[B._array.ndim:]
-    rows = prod(shape[:B._array.ndim])
+    rows = prod(B._array.shape)
     if prod(columns) != rows:
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
                            f"prod(self.shape[:other.ndim]), but got {prod(columns)} != {rows}")

@@ -131,6 +131,16 @@ def _lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any
     return tuple(lu(self, pivot=pivot, get_infos=get_infos))
 
 
+def _check_types(name: str, *args: Any) -> None:
+    """Check the arguments of a deprecated function, tensors before bools, before it warns.
+
+    Raises:
+        TypeError: one has another type; a guard says more.
+    """
+    if not all(isinstance(x, (Tensor, bool)) for x in args):
+        raise TypeError(f"{name}(): an argument has a wrong type")
+
+
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.lu_solve`, with its arguments in another order. Deprecated.
 
@@ -140,6 +150,7 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | Non
     >>> torch.lu_solve(torch.tensor([[4.]]), *torch.linalg.lu_factor(torch.tensor([[2.]])))
     tensor([[2.]])
     """
+    _check_types("lu_solve", b, LU_data, LU_pivots)
     warn_once(_LU_SOLVE)
     return public_function(REGISTRY["linalg_lu_solve"])(LU_data, LU_pivots, b, out=out)
 
@@ -192,9 +203,10 @@ def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool =
     >>> torch.triangular_solve(torch.tensor([[4.]]), torch.tensor([[2.]])).solution
     tensor([[2.]])
     """
-    warn_once(_TRIANGULAR_SOLVE)
+    _check_types("triangular_solve", b, A, upper, transpose, unitriangular)
     result = apply(REGISTRY["_triangular_solve"], [b, A], {"upper": upper, "transpose": transpose,
                                                            "unitriangular": unitriangular})
+    warn_once(_TRIANGULAR_SOLVE)
     return _named("triangular_solve", "_triangular_solve", list(result), out)
 
 

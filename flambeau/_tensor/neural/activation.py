@@ -16,6 +16,7 @@ from ..dispatch.apply import apply
 from ..dispatch.binding import inplace_function, public_function
 from ..dispatch.handlers import handlers
 from ..dispatch.promotion import check_dtype_supported
+from ..dispatch.write_checks import check_writable, is_tracked
 from ..fastpath.repeated_calls import repeated
 from ..meta import is_meta
 from ..tensor import Tensor, wrap
@@ -166,6 +167,7 @@ def rrelu_(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: 
     lower, upper = _bounds(lower, upper)
     op, params = REGISTRY["_rrelu_with_noise"], {"lower": lower, "upper": upper, "training": training}
     check_dtype_supported(op, input.dtype, [input], params)
+    check_writable(input, is_tracked([input]))
     noise = _rrelu_noise(input, lower, upper, training, generator)
     return inplace_function(REGISTRY["_rrelu_with_noise"])(
         input, noise, lower=lower, upper=upper, training=training)

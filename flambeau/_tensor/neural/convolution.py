@@ -51,11 +51,16 @@ def _check_complex(input: Tensor, weight: Tensor) -> None:
         raise RuntimeError(f"Input type (CPU{input.dtype.scalar_name}Type) and weight type ({kind}) should be the same")
 
 
-def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
-    fits = weight._array.dtype == input._array.dtype
-    if bias is not None and bias._array.dtype != input._array.dtype and not transposed:
+def _check_bias_type(input: Tensor, bias: Tensor) -> None:
+    if bias._array.dtype != input._array.dtype:
         raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) "
                            "should be the same")
+
+
+def _check_types(input: Tensor, weight: Tensor, bias: Tensor | None, transposed: bool) -> None:
+    fits = weight._array.dtype == input._array.dtype
+    if bias is not None and not transposed:
+        _check_bias_type(input, bias)
     other = weight if not fits else bias if bias is not None and transposed and weight._array.ndim == 5 else None
     if other is not None and other._array.dtype != input._array.dtype:
         raise RuntimeError(f"expected scalar type {input.dtype.scalar_name} but found {other.dtype.scalar_name}")
@@ -176,6 +181,26 @@ def _convolve(name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor 
     return apply(REGISTRY["_squeeze_dim"], [out], {"dim": 0}) if unbatched else out
 
 
+def _check_in_order(name: str, rank: int, input: Tensor, weight: Tensor, bias: Any, groups: Any, padding: Any) -> None:
+    """What PyTorch looks at first, for a call that has failed.
+
+    Raises:
+        RuntimeError: the bias has another dtype, or the input another number of dimensions; where the padding is
+            a word, also that there are no groups, or that the weight has another number of dimensions.
+    """
+    if isinstance(bias, Tensor):
+        _check_bias_type(input, bias)
+    x, w = input._array.shape, weight._array.shape
+    _check_ranks(name, rank, x, w)
+    if padding.__class__ is str:
+        if groups <= 0:
+            raise RuntimeError("non-positive groups is not supported")
+        if len(w) != rank + 2:
+            x = (1, *x) if len(x) == rank + 1 else x
+            raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight{list(w)}, but got "
+                               f"{len(x)}-dimensional input of size {list(x)} instead")
+
+
 def _pad_same(input: Tensor, weight: Tensor, padding: str, stride: Any, dilation: tuple[int, ...],
               rank: int) -> tuple[Tensor, tuple[int, ...]]:
     """The input, zero-padded on one side where the padding is asymmetric, and the symmetric padding that remains."""
@@ -209,14 +234,16 @@ def _convolution_function(rank: int) -> Any:
              dilation: Any = 1, groups: int = 1) -> Tensor:
         try:
             stride, dilation = _to_tuple(stride, rank, "stride"), _to_tuple(dilation, rank, "dilation")
+            padded, amounts = input, padding
+            if padding.__class__ is str:
+                padded, amounts = _pad_same(input, weight, padding, stride, dilation, rank)
+            return _convolve(name, rank, padded, weight, bias, {
+                "stride": stride, "padding": _to_tuple(amounts, rank, "padding"), "dilation": dilation,
+                "transposed": False, "output_padding": zeros, "groups": groups})
         except RuntimeError:
-            _check_ranks(name, rank, input._array.shape, weight._array.shape)
+            if isinstance(input, Tensor) and isinstance(weight, Tensor):
+                _check_in_order(name, rank, input, weight, bias, groups, padding)
             raise
-        if padding.__class__ is str:
-            input, padding = _pad_same(input, weight, padding, stride, dilation, rank)
-        return _convolve(name, rank, input, weight, bias, {
-            "stride": stride, "padding": _to_tuple(padding, rank, "padding"), "dilation": dilation, "transposed": False,
-            "output_padding": zeros, "groups": groups})
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""The cross-correlation of inputs with {rank} spatial dimension{'s' * (rank > 1)} and kernels.

@@ -332,6 +332,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     tensor([[0.8485, 1.1314]])
     """
     normalized = _normalized(normalized_shape)
+    if len(normalized) > input._array.ndim:
+        raise ValueError(f"Input tensor must have at least {len(normalized)} dimensions, but got {input._array.ndim}")
     _check_normalized(input, normalized, {"weight": weight}, "")
     fn = layer.functions
     x = input

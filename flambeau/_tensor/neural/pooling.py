@@ -409,7 +409,9 @@ def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], 
                    output_size: Any) -> tuple[int, ...]:
     rank = len(kernel)
     shape = x._array.shape[-rank:]
-    default = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(shape, stride, kernel, padding, strict=True))
+    if min(len(shape), len(stride), len(padding)) < rank:
+        raise IndexError("tuple index out of range")
+    default = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(shape, stride, kernel, padding, strict=False))
     if output_size is None:
         return default
     result = tuple(output_size)
@@ -420,14 +422,28 @@ def _unpooled_size(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], 
                          f"length of '{len(result)}'")
     for d, (size, n, s) in enumerate(zip(result, default, stride, strict=True)):
         if not n - s < size < n + s:
-            raise ValueError(f'invalid output_size "{result}" (dim {d} must be between {n - s} and {n + s})')
+            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {n - s} and {n + s})')
     return result
+
+
+def _each(value: Any, rank: int) -> tuple[int, ...]:
+    """A number for each dimension: as many as are given, which nothing checks."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
 
 
 def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
     alert_not_deterministic(f"max_unpooling{rank}d_forward_out")
     if indices._array.dtype.kind != "i" or indices._array.dtype.itemsize != 8:
-        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype.scalar_name}")
+        raise RuntimeError("elements in indices should be type int64" + (
+            f" but got: {indices.dtype.scalar_name}" if rank == 2 else ""))
+    fits = rank < x._array.ndim < rank + 3
+    if len(size) != rank and (fits or rank == 2):
+        raise RuntimeError(f"There should be exactly {('two', 'three')[rank - 2]} elements "
+                           f"({', '.join(('depth', 'height', 'width')[3 - rank:])}) in output_size, but got "
+                           f"{len(size)} elements.")
+    if not fits:
+        raise RuntimeError(f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got a "
+                           f"tensor with {x._array.ndim} dimensions.")
     if x._array.shape != indices._array.shape:
         raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x._array.shape)}) "
                            f"but got indices tensor with shape: {list(indices._array.shape)}")
@@ -447,9 +463,8 @@ def _unpool_function(rank: int) -> Any:
 
     def unpool(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                output_size: Any = None) -> Tensor:
-        kernel = _to_tuple(kernel_size, rank, function, "kernel_size")
-        steps = _strides(stride, kernel, function)
-        pad = _to_tuple(padding, rank, function, "padding")
+        kernel, pad = _each(kernel_size, rank), _each(padding, rank)
+        steps = kernel if stride is None else _each(stride, rank)
         size = _unpooled_size(input, kernel, steps, pad, output_size)
         if rank == 1:
             return _squeezed(_unpool(2, _unsqueezed(input), _unsqueezed(indices), (1, *size)))

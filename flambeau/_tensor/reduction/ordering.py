@@ -18,6 +18,7 @@ from ..fastpath.unary_with_parameters import values_and_indices
 from ..return_types import named_result
 from ..tensor import Tensor, wrap
 from .dims import one_dim
+from .histogram_checks import check_histogram
 
 __all__ = ["bucketize", "histogram", "isin", "kthvalue", "median", "nanmedian", "searchsorted", "sort", "unique",
            "unique_consecutive"]
@@ -79,6 +80,8 @@ def _median(name: str) -> Any:
             if out is not None:
                 raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
             return reduce_all(input)
+        if not isinstance(keepdim, (bool, np.bool_)):
+            raise TypeError(f"{name}(): argument 'keepdim' must be bool")  # a guard says more
         return _write_outputs(op_dim, with_indices(input, one_dim(name, dim), keepdim or keepdims), out, input)
 
     call.__name__ = call.__qualname__ = name
@@ -133,7 +136,15 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    result = apply(REGISTRY["_unique_consecutive"], [input], {"dim": None if dim is None else int(dim)})
+    for name, value in (("return_inverse", return_inverse), ("return_counts", return_counts)):
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"unique_consecutive(): argument '{name}' must be bool, not {type(value).__name__}")
+    if dim is not None:
+        try:
+            dim = one_dim("unique_consecutive", dim)
+        except TypeError:
+            raise TypeError(f"unique_consecutive(): argument 'dim' must be int, not {type(dim).__name__}") from None
+    result = apply(REGISTRY["_unique_consecutive"], [input], {"dim": dim})
     return _select_outputs(result, return_inverse, return_counts)
 
 
@@ -253,18 +264,11 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
     count, edges = (None, bins) if isinstance(bins, Tensor) else (bins, None)
     if count is not None and count <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension 0")
-    for what, other in (("bins", edges), ("weight", weight)):
-        if other is not None and other.dtype is not input.dtype:
-            which = "bins tensors" if what == "bins" else "weight tensor"
-            raise RuntimeError(f"torch.histogramdd: input tensor and {which} should have the same dtype, but got input "
-                               f"with dtype {_c_name(input)} and {what} with dtype {_c_name(other)}")
+    size = input._array.size
+    check_histogram(input, (size, 1), (bins,), range, weight, () if weight is None else (weight._array.size,))
     result = apply(op, [input, edges, weight], {"count": count, "range": range, "density": density})
     result = named_result(op)(result)
     return _write_outputs(op, result, out, input)
-
-
-def _c_name(x: Tensor) -> str:
-    return {"float32": "float", "float64": "double", "int64": "long int"}.get(x.dtype.name, x.dtype.name)
 
 
 METHODS: dict[str, Any] = {name: globals()[name] for name in __all__ if name not in (

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import dtypes
 from ...ops.declare import REGISTRY
+from ..argument_errors.guards import refused
 from ..argument_errors.out_arguments import check_records_nothing
 from ..dispatch.binding import resize_out, write_out
 from ..fastpath.unary_with_parameters import positional_parameters
@@ -26,7 +27,10 @@ def _scan(name: str, converts_before: bool) -> Any:
                 dim = axis
             if dim is _MISSING:
                 raise TypeError(f'{name}() missing 1 required positional arguments: "dim"')
-            dim = one_dim(name, dim)
+            try:
+                dim = one_dim(name, dim)
+            except TypeError as error:
+                raise refused(name, (input, dim), (), {"dtype": dtype, "out": out}) or error from None
         if dtype is None and out is not None and not converts_before:
             dtype = out.dtype
         if dtype is not None:

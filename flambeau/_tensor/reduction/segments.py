@@ -17,6 +17,7 @@ from ..dispatch.binding import write_out
 from ..return_types import result_class
 from ..tensor import Tensor
 from ..tracer_notifications import notify_read
+from .histogram_checks import check_histogram
 
 __all__ = ["hash_tensor", "histogramdd", "segment_reduce"]
 
@@ -108,7 +109,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     return result if out is None else write_out(REGISTRY["_hash_tensor"], result, out)
 
 
-def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
+def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None,
                 density: bool = False) -> Any:
     """The histogram of points of several dimensions, and the edges of the bins of each dimension.
 
@@ -130,16 +131,11 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    if input.dtype.name not in ("float32", "float64"):
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'")
     count = shape[-1]
     bins = [bins] * count if isinstance(bins, int) else list(bins)
-    if len(bins) != count:
-        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    if weight is not None and weight._array.shape != shape[:-1]:
-        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input "
-                           f"tensor excluding its innermost dimension, but got input with shape {list(shape)} and "
-                           f"weight with shape {list(weight._array.shape)}")
+    check_histogram(input, shape, bins, range, weight)
+    if input.dtype.name not in ("float32", "float64"):
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{input.dtype.scalar_name}'")
     notify_read(input, "histogramdd reads its elements")
     points = input._array.reshape(prod(shape[:-1]), count)
     given = all(isinstance(b, Tensor) for b in bins)
@@ -156,13 +152,9 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
 
 
 def _edges(points: np.ndarray, bins: list[int], range: Any) -> list[np.ndarray]:
-    count = len(bins)
     for i, n in enumerate(bins):
         if n <= 0:
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension {i}")
-    if range is not None and len(range) != 2 * count:
-        raise RuntimeError(f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} "
-                           f"elements, but got {len(range)}")
     edges = []
     for i, n in enumerate(bins):
         if range is not None:

@@ -47,12 +47,12 @@ from ..dispatch.bit_resolution import resolved
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
 from ..dispatch.inplace import apply_inplace, overwrite
-from ..dispatch.write_checks import check_overlap, check_writable, is_tracked
+from ..dispatch.write_checks import COMPLEX_TO_REAL, check_overlap, check_writable, is_tracked, warn_of_real_parts
 from ..fastpath.views import copy_function
 from ..meta import NO_DATA, is_meta, lacks_elements, make_meta
 from ..overriding.other_objects import with_other_object
 from ..sparse_methods import implementation as sparse_implementation
-from ..tensor import Tensor, wrap
+from ..tensor import INFERENCE, Tensor, wrap
 from .lazy_clones import share
 
 __all__ = ["clone", "contiguous", "detach_copy", "fill", "resize_as_", "to", "zero_"]
@@ -63,9 +63,6 @@ _clone, _cast = copy_function("clone"), copy_function("_to_copy")
 
 # ----- conversions -------------------------------------------------------------------------
 
-_COMPLEX_TO_REAL = "Casting complex values to real discards the imaginary part"
-
-
 def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format: Any) -> Tensor:
     if dtype is None:
         dtype = self.dtype
@@ -75,7 +72,7 @@ def _converted(self: Tensor, dtype: dtype_type | None, copy: bool, memory_format
                 a.__class__ is np.ndarray and suggested_memory_format(a) == memory_format.name):
             return self
     elif dtypes.is_complex(a.dtype) and not (dtype.is_complex or dtype is dtypes.bool_) and a.size:
-        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
+        warnings.warn(COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
     if dtype is dtypes.complex32:
         warn_of_complex_half()
     if memory_format is None and not special[0] and not (elementless_used[0] and isinstance(a, ElementlessArray)):
@@ -295,7 +292,7 @@ def contiguous(input: Tensor, memory_format: Any = devices.contiguous_format) ->
     return clone(input, memory_format=memory_format)
 
 
-def is_contiguous_(self: Tensor, memory_format: Any = None) -> bool:
+def is_contiguous_(self: Tensor, *, memory_format: Any = None) -> bool:
     """Whether the memory has the given format.
 
     >>> import flambeau as torch
@@ -329,6 +326,8 @@ def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
         result._requires_grad = True
         result._node = NotImplemented("derivative for aten::detach_copy is not implemented", (input,))
+    if inference.get():
+        result._inference, result._counter = True, INFERENCE
     return result
 
 
@@ -373,14 +372,14 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 # ----- in place ----------------------------------------------------------------------------
 
 
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Copy the elements of `src`, broadcast and converted to this tensor's shape and dtype.
+def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `other`, broadcast and converted to this tensor's shape and dtype.
 
     >>> import flambeau as torch
     >>> torch.zeros(2).copy_(torch.tensor([1, 2]))
     tensor([1., 2.])
     """
-    a = self._array
+    a, src = self._array, other
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex, np.generic)):
             from ..creation.from_data import scalar_array
@@ -409,8 +408,8 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         if shape != a.shape:
             raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
     values = src._array
-    if dtypes.is_complex(values.dtype) and not (dtypes.is_complex(a.dtype) or a.dtype.kind == "b") and a.size:
-        warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
+    if dtypes.is_complex(values.dtype):
+        warn_of_real_parts(self)
 
     if values.dtype is a.dtype and not (
             tracked or special[0] or active_transforms[0] or bits_used[0]) and a.__class__ is np.ndarray:
@@ -449,8 +448,8 @@ def fill_(self: Tensor, value: Any) -> Tensor:
         number = resolve(value._array)
         check_writable(self, is_tracked((self, value)))
         check_overlap(a)
-        if dtypes.is_complex(number.dtype) and not (dtypes.is_complex(a.dtype) or a.dtype.kind == "b") and a.size:
-            warnings.warn(_COMPLEX_TO_REAL, UserWarning, stacklevel=user_stacklevel())
+        if dtypes.is_complex(number.dtype):
+            warn_of_real_parts(self)
 
         def compute() -> None:
             a[...] = dtypes.cast(number, a.dtype)
@@ -652,8 +651,8 @@ def _resized(self: Tensor, shape: tuple[int, ...], memory_format: Any) -> Tensor
     return self
 
 
-def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """`resize_` to the shape of `other`.
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """`resize_` to the shape of `the_template`.
 
     Raises:
         RuntimeError: `input` requires grad.
@@ -665,14 +664,14 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
     if input._requires_grad and not inference.get():
         raise RuntimeError("cannot resize variables that require grad")
     if isinstance(input._array, SparseArray):
-        return sparse_implementation("resizing", "resize_as_sparse_")(input, other)
+        return sparse_implementation("resizing", "resize_as_sparse_")(input, the_template)
     if memory_format is devices.preserve_format:
         formats = (devices.channels_last, devices.channels_last_3d)
-        a = other._array
+        a = the_template._array
         memory_format = None if is_contiguous(a, None) else next((f for f in formats if is_contiguous(a, f)), None)
     if special[0] and not isinstance(input._array, np.ndarray):
-        return _resize_batched(input, other._array.shape, memory_format)
-    return _resized(input, other._array.shape, memory_format)
+        return _resize_batched(input, the_template._array.shape, memory_format)
+    return _resized(input, the_template._array.shape, memory_format)
 
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:

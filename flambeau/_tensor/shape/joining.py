@@ -34,7 +34,7 @@ from ..meta import is_meta, meta_array
 from ..parameter import Parameter
 from ..stream_printing import stream_text
 from ..tensor import Tensor, wrap
-from ..tracer_notifications import notify_created, notify_read
+from ..tracer_notifications import notify_read
 from .reshaping import as_ints, expand, reshape, unsqueeze, view
 
 __all__ = ["block_diag", "cartesian_prod", "cat", "chunk", "column_stack", "combinations", "concat",
@@ -153,12 +153,12 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     axis = wrap_dim(dim, len(shape))
     length = shape[axis]
     if isinstance(splits, Tensor):
-        if splits._array.dtype != np.int64 or splits._array.ndim > 1:
-            raise RuntimeError(
-                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
-                f"but got a tensor with {splits._array.ndim} dims" if splits._array.ndim > 1 else
-                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
-                f"{splits.dtype.scalar_name}")
+        if splits._array.dtype != np.int64:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                               f"{splits.dtype.scalar_name}")
+        if splits._array.ndim > 1:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                               f"one-dimensional tensor, but got a tensor with {splits._array.ndim} dims")
         splits = splits.tolist()
     if isinstance(splits, int):
         if splits <= 0:
@@ -378,8 +378,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
                       UserWarning, stacklevel=user_stacklevel())
         indexing = "ij"
-    if indexing not in ("ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     dtype, device = inputs[0]._array.dtype, inputs[0]._device
     for x in inputs:
         if x._array.dtype != dtype:
@@ -387,6 +385,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     for x in inputs:
         if x._device is not device and x.device != inputs[0].device:
             raise RuntimeError("meshgrid expects all tensors to have the same device")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for x in inputs:
         if x._array.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
@@ -522,6 +522,8 @@ def _repeat_interleave(input: Tensor, repeats: Any, dim: int | None, output_size
         if input.dtype not in (dtypes.int64, dtypes.int32):
             raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{input.dtype.scalar_name}'")
         indices = wrap(arrays.repeat_interleave_indices(host_elements(input)))
+        if output_size is not None and output_size != indices._array.size:
+            raise RuntimeError("allocated size does not match required size")
         return indices if input._device is CPU else handlers.transfer(indices, input._device)
     if isinstance(repeats, Tensor):
         repeats = wrap(host_elements(repeats))
@@ -536,6 +538,9 @@ def _repeat_interleave(input: Tensor, repeats: Any, dim: int | None, output_size
             if repeats < 0:
                 raise RuntimeError("Repeats must be non-negative")
             shape = input._array.shape
+            if output_size is not None and output_size != shape[axis] * repeats:
+                raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {shape[axis] * repeats} but got "
+                                   f"{output_size}")
             expanded_input = expand(unsqueeze(input, axis + 1), (*shape[:axis + 1], repeats, *shape[axis + 1:]))
             copied = apply(REGISTRY["clone"], [expanded_input], {"memory_format": contiguous_format})
             return view(copied, (*shape[:axis], shape[axis] * repeats, *shape[axis + 1:]))
@@ -621,6 +626,10 @@ def _triangle(upper: bool) -> Any:
     def call(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None,
              pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
         row, col, offset = index(row), index(col), index(offset)
+        from ..creation.from_data import refuse_pinned, refuse_sparse, wrap_new
+
+        if layout is not None:
+            refuse_sparse(layout, name)
         if row < 0 or col < 0:
             which, n = ("row", row) if row < 0 else ("col", col)
             raise RuntimeError(f"{which} must be non-negative, got{n}")
@@ -628,14 +637,9 @@ def _triangle(upper: bool) -> Any:
         if dtype not in (dtypes.int32, dtypes.int64):
             raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.scalar_name}'")
         if pin_memory:
-            from ..creation.from_data import refuse_pinned
-
-            refuse_pinned()
+            refuse_pinned(device, layout)
         found = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
-        result = np.stack(found).astype(dtype.numpy)
-        if special[0]:
-            notify_created(result)
-        return wrap(result)
+        return wrap_new(np.stack(found).astype(dtype.numpy), device, requires_grad)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"""The row and column indices of the {'upper' if upper else 'lower'} triangle of a matrix, (2, n).

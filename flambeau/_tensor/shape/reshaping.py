@@ -72,11 +72,31 @@ def as_ints(values: Any, name: str, argument: str) -> tuple[int, ...]:
     return tuple(result)
 
 
+def _list_by_name(function: str, argument: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """The list of ints that a method takes by name, as its only argument by position would be.
+
+    Raises:
+        TypeError: it is missing, no list, or not the only argument.
+    """
+    if len(named) == 1 and not args and isinstance(named.get(argument), (tuple, list)):
+        return (named[argument],)
+    from ..argument_errors.messages import METHOD, explained
+
+    raise explained(METHOD, function, args, named) or TypeError(
+        f"{function}(): argument '{argument}' must be tuple of ints")
+
+
 def _int_args(args: tuple[Any, ...], name: str, argument: str) -> tuple[int, ...]:
     """Ints passed separately or as one sequence."""
+    values = args
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
-        args = tuple(args[0])
-    return as_ints(args, name, argument)
+        values = tuple(args[0])
+    try:
+        return as_ints(values, name, argument)
+    except TypeError as error:
+        from ..argument_errors.messages import METHOD, explained
+
+        raise explained(METHOD, name, args, {}) or error from None
 
 
 # ----- shape -----------------------------------------------------------------------------
@@ -108,7 +128,7 @@ def view(self: Tensor, *size: Any, **named: Any) -> Tensor:
     """
     a = self._array
     if named:
-        size = (named["dtype"],) if "dtype" in named else (named["size"],)
+        size = (named["dtype"],) if "dtype" in named else _list_by_name("view", "size", size, named)
     elif size and a.flags.c_contiguous and (1 not in a.shape or is_row_major(a)) and (
             not special[0] or beside_levels(self)):
         try:
@@ -165,7 +185,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     except AttributeError as error:
         return with_other_object(error, reshape, (input, *shape), named)
     if named:
-        shape = (named["shape"],)
+        shape = _list_by_name("reshape", "shape", shape, named)
     elif shape and a.flags.c_contiguous and (1 not in a.shape or is_row_major(a)) and (
             not special[0] or beside_levels(input)):
         try:
@@ -308,7 +328,7 @@ def ravel(input: Tensor) -> Tensor:
 # ----- dimensions of size 1 --------------------------------------------------------------
 
 
-def _unfit_dim(name: str, input: Tensor, dim: Any) -> TypeError:
+def _unfit_dim(name: str, input: Tensor, dim: Any) -> Exception:
     """PyTorch's error for what is no dimension."""
     return refused(name, (input, dim)) or TypeError(
         f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
@@ -441,7 +461,7 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     flambeau.Size([5, 2, 3])
     """
     if named:
-        dims = (named["dims"],)
+        dims = _list_by_name("permute", "dims", dims, named)
     elif not dims:
         raise TypeError('permute() missing 1 required positional arguments: "dims"')
     elif len(dims) > 1 and not special[0] and _INTS.issuperset(map(type, dims)):
@@ -633,7 +653,7 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
     flambeau.Size([2, 3])
     """
     if named:
-        size = (named["size"],)
+        size = _list_by_name("expand", "size", size, named)
     shape = _int_args(size, "expand", "size")
     if special[0] and not beside_levels(self):
         return _expanded(self, size=shape)
@@ -644,14 +664,24 @@ def expand(self: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Te
         return apply(REGISTRY["expand"], [self], {"size": shape})
 
 
-def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """`expand` to a shape.
 
     >>> import flambeau as torch
     >>> torch.broadcast_to(torch.ones(1), (2, 3)).shape
     flambeau.Size([2, 3])
     """
-    return expand(input, *size, **named)
+    if not isinstance(size, (tuple, list)):
+        raise TypeError("broadcast_to(): argument 'size' must be tuple of ints")  # a guard says more
+    return expand(input, size)
+
+
+def _broadcast_to(self: Tensor, *size: Any, **named: Any) -> Tensor:
+    """`torch.broadcast_to`: the method takes sizes one by one, too."""
+    return expand(self, *(_list_by_name("broadcast_to", "size", size, named) if named else size))
+
+
+_broadcast_to.__name__ = _broadcast_to.__qualname__ = "broadcast_to"
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
@@ -752,6 +782,6 @@ METHODS = {
     "sum_to_size": sum_to_size, "view": view, "reshape": reshape, "flatten": flatten, "unflatten": _unflatten_method,
     "ravel": ravel, "squeeze": squeeze, "unsqueeze": unsqueeze, "transpose": transpose, "swapaxes": transpose,
     "swapdims": transpose, "t": t, "permute": permute, "movedim": movedim, "moveaxis": movedim,
-    "adjoint": adjoint, "expand": expand, "broadcast_to": broadcast_to, "T": property(_transposed_property),
+    "adjoint": adjoint, "expand": expand, "broadcast_to": _broadcast_to, "T": property(_transposed_property),
     "mT": property(_matrix_transposed), "H": property(_hermitian), "mH": property(_matrix_hermitian),
 }

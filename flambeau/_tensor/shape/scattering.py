@@ -58,11 +58,21 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     return apply(REGISTRY["select"], [input], {"dim": dim, "index": index})
 
 
+def _check_indices(name: str, target: Tensor, indices: Any) -> None:
+    """Check the kind of indices, and that there are not more of them than dimensions.
+
+    Raises:
+        TypeError: they are no list, or one is None; a guard says more.
+        IndexError: there are too many.
+    """
+    if not isinstance(indices, (tuple, list)) or any(i is None for i in indices):
+        raise TypeError(f"{name}(): argument 'indices' must be tuple of Tensors")
+    if len(indices) > target._array.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {target._array.ndim} (got {len(indices)})")
+
+
 def _indices(indices: Any) -> list[Tensor | None]:
     """A tuple of index tensors, masks converted to index tensors."""
-    if not isinstance(indices, (tuple, list)):
-        raise TypeError("index_put_(): argument 'indices' (position 1) must be tuple of Tensors, not "
-                        f"{type(indices).__name__}")
     result: list[Tensor | None] = []
     for index in indices:
         if index is not None and index._array.dtype in (np.dtype(np.bool_), np.dtype(np.uint8)):
@@ -93,6 +103,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1., 2.]))
     tensor([1., 0., 2.])
     """
+    _check_indices("index_put", input, indices)
     places = _indices(indices)
     if values._array.dtype != input._array.dtype:
         raise_dtype_mismatch(input, places, values)
@@ -106,6 +117,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     >>> torch.zeros(3).index_put_((torch.tensor([1]),), torch.tensor([5.]))
     tensor([0., 5., 0.])
     """
+    _check_indices("index_put_", self, indices)
     return write_at(self, _indices(indices), values, accumulate)
 
 

@@ -64,6 +64,13 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
     """
     if isinstance(input._array, SparseArray):
         return apply(REGISTRY["narrow_copy"], [input], {"dim": dim, "start": start, "length": length})
+    rank = input._array.ndim
+    if dim >= rank > 0:
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could "
+                           "this error message be improved?  If so, please report an enhancement request to PyTorch.)")
+    if length < 0 and rank and -(n := input._array.shape[wrap_dim(dim, rank)]) <= start <= n:
+        start += n if start < 0 else 0
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
     axis, start = _narrow_range(input, dim, start, length)
     return public_function(REGISTRY["narrow_copy"])(input, dim=axis, start=start, length=length, out=out)
 
@@ -328,6 +335,11 @@ def transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return _restride(self, "_transpose_", {"dim0": dim0, "dim1": dim1})
 
 
+def swapaxes_(self: Tensor, axis0: int, axis1: int) -> Tensor:
+    """`swapaxes`, in place: changes the shape and strides of this tensor."""
+    return _restride(self, "_transpose_", {"dim0": axis0, "dim1": axis1})
+
+
 def t_(self: Tensor) -> Tensor:
     """`t`, in place: changes the shape and strides of this tensor."""
     check_writable(self, is_tracked([self]))
@@ -345,6 +357,6 @@ METHODS = {
     "narrow": narrow, "narrow_copy": narrow_copy, "as_strided": as_strided,
     "as_strided_scatter": as_strided_scatter, "size": size, "stride": stride, "dim": _dimensions,
     "ndimension": _dimensions, "numel": _numel, "nelement": _numel, "is_same_size": is_same_size,
-    "squeeze_": squeeze_, "unsqueeze_": unsqueeze_, "transpose_": transpose_, "swapaxes_": transpose_,
+    "squeeze_": squeeze_, "unsqueeze_": unsqueeze_, "transpose_": transpose_, "swapaxes_": swapaxes_,
     "swapdims_": transpose_, "t_": t_, "as_strided_": as_strided_,
 }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ... import dtypes
-from ...devices import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
+from ...backends.sparse_array import not_implemented
+from ...devices import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ...engine.tensor_interface import layer
+from ..argument_errors.messages import FUNCTION, explained
+from ..argument_errors.out_arguments import check_records_nothing
 from ..overriding.other_objects import reports_other_objects
 from ..tensor import Tensor
 from .constructors import validate_coo
@@ -145,6 +148,51 @@ def _convert_indices_from_csr_to_coo(crow_indices: Tensor, col_indices: Tensor, 
     coordinates = np.unravel_index(np.repeat(np.arange(len(lengths)), nnz), batch) if batch else ()
     pair = (columns.ravel(), rows) if transpose else (rows, columns.ravel())
     return make(np.stack((*coordinates, *pair)).astype(np.int32 if out_int32 else np.int64))
+
+
+def _refuse_copy(name: str, of: str, input: Tensor, out: Tensor | None) -> NoReturn:
+    """Raise PyTorch's error for a copy of indices or values of a sparse tensor, for which it has no kernel."""
+    error = explained(FUNCTION, name, (input,), {} if out is None else {"out": out})
+    if error is not None:
+        raise error
+    if out is not None:
+        check_records_nothing(name, (input,), (out,))
+    layout = input.layout
+    if layout is sparse_coo or (layout is not strided and name == "values_copy"):
+        raise not_implemented(name, layout)
+    names = {strided: "Strided", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc", sparse_bsr: "SparseBsr"}
+    raise RuntimeError(f"{name.removesuffix('_copy')} expected sparse {of}tensor layout but got "
+                       f"{names.get(layout, 'SparseBsc')}")
+
+
+def indices_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the indices of a sparse tensor, for which PyTorch has a name and no kernel.
+
+    Raises:
+        NotImplementedError, RuntimeError: always.
+
+    >>> import flambeau as torch
+    >>> torch.indices_copy(torch.ones(1))
+    Traceback (most recent call last):
+        ...
+    RuntimeError: indices expected sparse coordinate tensor layout but got Strided
+    """
+    _refuse_copy("indices_copy", "coordinate ", input, out)
+
+
+def values_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the values of a sparse tensor, for which PyTorch has a name and no kernel.
+
+    Raises:
+        NotImplementedError, RuntimeError: always.
+
+    >>> import flambeau as torch
+    >>> torch.values_copy(torch.ones(1))
+    Traceback (most recent call last):
+        ...
+    RuntimeError: values expected sparse tensor layout but got Strided
+    """
+    _refuse_copy("values_copy", "", input, out)
 
 
 def crow_indices_copy(input: Tensor) -> Tensor:

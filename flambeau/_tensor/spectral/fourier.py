@@ -269,7 +269,7 @@ def _many_c2c(name: str, input: Tensor, s: Any, dim: Any, norm: Any, out: Any, f
     sizes, dims = shape_and_dims(input, s, dim)
     x = resized(promoted(input, True), sizes, dims)
     result = _c2c(x, dims, normalization(norm, forward), forward)
-    return _finish(name, "_fft_c2c", input, result, out)
+    return _finish("fftn", "_fft_c2c", input, result, out)  # of the inverse, too, as PyTorch says
 
 
 def fft_ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *,

@@ -23,18 +23,20 @@ def _positions(name: str, length: Any, periodic: bool, options: dict[str, Any]) 
     """
     if not isinstance(length, int):
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
-    layout = options.pop("layout")
-    dtype = options["dtype"] = dtypes.of_argument(
-        options["dtype"] or dtypes.get_default_dtype(), name)
-    described = (f"TensorOptions(dtype={dtypes.C_NAMES[dtype.name]}, device=cpu, layout=Strided (default), "
-                 "requires_grad=false (default), pinned_memory=false, memory_format=(nullopt))")
+    layout, pinned, by_default = options.pop("layout"), options.pop("pin_memory"), options["dtype"] is None
+    dtype = options["dtype"] = dtypes.of_argument(options["dtype"] or dtypes.get_default_dtype(), name)
+    layout_text = "Strided (default)" if layout is None else "Strided" if layout is strided else "Sparse"
+    described = (f"TensorOptions(dtype={dtypes.C_NAMES[dtype.name]}{' (default)' * by_default}, device=cpu, "
+                 f"layout={layout_text}, requires_grad=false (default), pinned_memory={str(bool(pinned)).lower()}, "
+                 "memory_format=(nullopt))")
+    if layout not in (None, strided):
+        raise RuntimeError(f"{name} is not implemented for sparse types, got: {described}")
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} expects floating point dtypes, got: {described}")
-    if layout not in (None, strided):
-        described = described.replace("Strided (default)", "Sparse")
-        raise RuntimeError(f"{name} is not implemented for sparse types, got: {described}")
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+    if pinned:
+        refuse_pinned(options["device"])
     if dtype.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.scalar_name}'")
     if length < 2:
@@ -71,10 +73,9 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None,
     >>> torch.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    if pin_memory:
-        refuse_pinned()
     return _cosine_window("hann_window", window_length, periodic, 0.5, 0.5,
-                          {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout})
+                          {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout,
+                           "pin_memory": pin_memory})
 
 
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
@@ -90,10 +91,9 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
     >>> torch.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-    if pin_memory:
-        refuse_pinned()
     return _cosine_window("hamming_window", window_length, periodic, alpha, beta,
-                          {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout})
+                          {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout,
+                           "pin_memory": pin_memory})
 
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None,
@@ -108,9 +108,8 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
     >>> torch.bartlett_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    if pin_memory:
-        refuse_pinned()
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout}
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout,
+               "pin_memory": pin_memory}
     window, length = _positions("bartlett_window", window_length, periodic, options)
     if window is not None:
         window = window.mul_(2 / (length - 1))
@@ -130,9 +129,8 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
     >>> torch.blackman_window(4, dtype=torch.float64).abs()
     tensor([0.0000, 0.3400, 1.0000, 0.3400], dtype=flambeau.float64)
     """
-    if pin_memory:
-        refuse_pinned()
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout}
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout,
+               "pin_memory": pin_memory}
     window, length = _positions("blackman_window", window_length, periodic, options)
     if window is not None:
         window = window.mul_(pi / (length - 1))
@@ -154,9 +152,8 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     >>> torch.kaiser_window(4, beta=1.)
     tensor([0.7898, 0.9450, 1.0000, 0.9450])
     """
-    if pin_memory:
-        refuse_pinned()
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout}
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "layout": layout,
+               "pin_memory": pin_memory}
     window, length = _positions("kaiser_window", window_length, periodic, options)
     if window is not None:
         fn, dtype = layer.functions, options["dtype"]

@@ -242,7 +242,7 @@ def slice_bounds(start: int | None, end: int | None, length: int) -> tuple[int, 
 
 def _slice(x: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     if not x.ndim:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     axis = wrap_dim(dim, x.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")

@@ -93,7 +93,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     warn_if_broadcast(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
     input, target = fn.broadcast_tensors(input, target)
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0.0:
         return reduce_loss((input - target).abs(), reduction)
@@ -269,7 +269,10 @@ def bce_with_logits(input: Tensor, target: Tensor, weight: Tensor | None, pos_we
 
     Raises:
         RuntimeError: the target's dtype cannot hold the loss.
+        NotImplementedError: the input has integers.
     """
+    if not (input.dtype.is_floating_point or input.dtype.is_complex):
+        raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{input.dtype.scalar_name}'")
     loss = fn.binary_cross_entropy_with_logits(input, target, weight=weight, pos_weight=pos_weight,
                                                reduction=reduction)
     if loss.dtype is target.dtype:

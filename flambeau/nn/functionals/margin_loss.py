@@ -310,6 +310,9 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    if not isinstance(margin, (int, float)):
+        raise TypeError("multi_margin_loss(): argument 'margin' (position 4) must be Number, not "
+                        f"{type(margin).__name__}")
     return fn._multi_margin_loss(input, target, weight, p=p, margin=margin, reduction=reduction)
 
 

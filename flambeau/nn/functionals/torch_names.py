@@ -18,7 +18,18 @@ __all__ = ["binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedd
            "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss", "native_channel_shuffle",
            "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "triplet_margin_loss"]
 
-_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _reduction(number: int) -> str:
+    """The name of a reduction that is given as a number; all but two numbers stand for none.
+
+    Raises:
+        TypeError: it is no number.
+    """
+    if number.__class__ is not int:
+        raise TypeError("reduction must be int")  # a guard says more
+    return "mean" if number == 1 else "sum" if number == 2 else "none"
+
 
 pixel_shuffle, pixel_unshuffle = resample.pixel_shuffle, resample.pixel_unshuffle
 channel_shuffle = native_channel_shuffle = resample.channel_shuffle
@@ -31,7 +42,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
     >>> torch.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1., 0.]), 2)
     tensor(0.6931)
     """
-    return reduce_loss(loss.kl_div(input, target, reduction="none", log_target=log_target), _REDUCTIONS[reduction])
+    return reduce_loss(loss.kl_div(input, target, reduction="none", log_target=log_target), _reduction(reduction))
 
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
@@ -44,7 +55,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """
     if input.size() != target.size():  # PyTorch computes in the memory of 1 - target
         (1 - target.detach()).mul_(input.detach())
-    return loss.bce_with_logits(input, target, weight, pos_weight, _REDUCTIONS[reduction])
+    return loss.bce_with_logits(input, target, weight, pos_weight, _reduction(reduction))
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
@@ -54,7 +65,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
     >>> torch.poisson_nll_loss(torch.zeros(2), torch.ones(2), True, False, 1e-8, 1)
     tensor(1.)
     """
-    return loss.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction])
+    return loss.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_reduction(reduction))
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
@@ -64,7 +75,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
     >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1., -1.]))
     tensor([0.5000, 0.7500])
     """
-    return margin_loss.hinge_embedding_loss(input, target, margin, reduction=_REDUCTIONS[reduction])
+    return margin_loss.hinge_embedding_loss(input, target, margin, reduction=_reduction(reduction))
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
@@ -78,7 +89,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     if not isinstance(margin, (int, float)):
         raise TypeError("margin_ranking_loss(): argument 'margin' must be float")  # a guard says more
     return reduce_loss(apply(REGISTRY["_add_scalar"], [-target * (input1 - input2)], {
-        "other": float(margin)}).clamp_min(0), _REDUCTIONS[reduction])
+        "other": float(margin)}).clamp_min(0), _reduction(reduction))
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
@@ -89,7 +100,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1])).round()
     tensor([1.])
     """
-    return margin_loss.cosine_embedding_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
+    return margin_loss.cosine_embedding_loss(input1, input2, target, margin, reduction=_reduction(reduction))
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
@@ -100,7 +111,7 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.zeros(1, 2))
     tensor([1.])
     """
-    return margin_loss.triplet_loss(anchor, positive, negative, margin, p, eps, swap, _REDUCTIONS[reduction])
+    return margin_loss.triplet_loss(anchor, positive, negative, margin, p, eps, swap, _reduction(reduction))
 
 
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
@@ -129,13 +140,13 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     tensor([[0.6000, 0.8000],
             [3.0000, 4.0000]])
     """
+    if input.dim() != 2:
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {input.dim()}-dimensional tensor for argument #1 "
+                           "'self' (while checking arguments for embedding_renorm_)")
     if indices.dtype.name not in ("int64", "int32"):
         raise RuntimeError("Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, "
                            f"Int; but got torch.{indices.dtype.scalar_name}Tensor instead (while checking arguments "
                            "for embedding_renorm_)")
-    if input.dim() != 2:
-        raise RuntimeError(f"Expected 2-dimensional tensor, but got {input.dim()}-dimensional tensor for argument #1 "
-                           "'self' (while checking arguments for embedding_renorm_)")
     if indices.numel():
         check_norm_dtype(input)
         if int(indices.max()) >= input.size(0) or int(indices.min()) < -input.size(0):

@@ -186,11 +186,14 @@ linalg_eigh.jvp(_eigh_jvp)
 linalg_eigh.vjp(A=lambda xp, g0, g1, eigenvalues, eigenvectors: _eigh_vjp(xp, g0, g1, eigenvalues, eigenvectors))
 
 
-_NO_COMPLEX = RuntimeError("Unknown Complex ScalarType for {}")
+def _check_eig(A):
+    if not (A.dtype.is_floating_point or A.dtype.is_complex):
+        raise RuntimeError(f"Unknown Complex ScalarType for {A.dtype.scalar_name}")
+    check_matrices("linalg.eig", A, square=True)
 
 
-@op(outputs=("eigenvalues", "eigenvectors"), check=lambda A: check_matrices("linalg.eig", A, square=True),
-    unsupported_dtypes={"bool": _NO_COMPLEX, "integer": _NO_COMPLEX, **not_implemented("linalg_eig_out_cpu", "narrow")},
+@op(outputs=("eigenvalues", "eigenvectors"), check=_check_eig,
+    unsupported_dtypes=not_implemented("linalg_eig_out_cpu", "narrow"),
     holomorphic=False, castable_out=("torch.linalg.eig", "eigenvalues", "eigenvectors"), **LINALG_OPTIONS)
 def linalg_eig(xp, A):
     """The complex eigenvalues and eigenvectors of a square matrix.

@@ -119,9 +119,7 @@ def check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
     if not batch1.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     _check_last_sizes(batch1, batch2)
-    size = (batch1.shape[0], batch1.shape[1], batch2.shape[-1])
-    if len(batch1.shape) == 3 and len(batch2.shape) == 3:
-        _check_expands(input, size)
+    _check_expands(input, (batch1.shape[0], batch1.shape[1], batch2.shape[2]))
     check_bmm(batch1, batch2, "baddbmm")
     if input.dtype is not batch1.dtype:
         raise RuntimeError("Input dtypes must be the same, got: input "
@@ -131,7 +129,10 @@ def check_baddbmm(input: Any, batch1: Any, batch2: Any) -> None:
 
 def check_addbmm(input: Any, batch1: Any, batch2: Any) -> None:
     """Raise PyTorch's error unless the inputs of `addbmm` have the right dimensions, sizes and dtypes."""
+    if not batch1.shape:
+        raise IndexError("Dimension specified as 1 but tensor has no dimensions")
     _check_last_sizes(batch1, batch2)
+    _check_expands(input, (batch1.shape[1], batch2.shape[2]))
     for name, x in (("batch1", batch1), ("batch2", batch2)):
         if len(x.shape) != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
@@ -141,7 +142,6 @@ def check_addbmm(input: Any, batch1: Any, batch2: Any) -> None:
         raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {b} and {c}")
     if m != k:
         raise RuntimeError(f"Incompatible matrix sizes for bmm ({n}x{m} and {k}x{p})")
-    _check_expands(input, (n, p))
     if not input.dtype is batch1.dtype is batch2.dtype:
         x = batch1 if batch1.dtype is not input.dtype else batch2
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: "

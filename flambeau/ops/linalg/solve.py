@@ -227,7 +227,22 @@ _linalg_lstsq.joint_vjp(lambda xp, g0, g1, A, B, solution, rcond: _lstsq_vjp(xp,
 # ----- by a Cholesky factor -------------------------------------------------------------
 
 
-@op(node="CholeskySolveBackward0", holomorphic=False,
+def _check_cholesky_solve(B, L):
+    for name, x in (("b", B), ("u", L)):
+        if len(x.shape) < 2:
+            raise RuntimeError(f"{name} should have at least 2 dimensions, but has {len(x.shape)} dimensions instead")
+    (rows, columns), (n, m) = L.shape[-2:], B.shape[-2:]
+    if rows != columns:
+        raise RuntimeError(f"A must be batches of square matrices, but they are {rows} by {columns} matrices")
+    if n != rows:
+        raise RuntimeError(f"Incompatible matrix sizes for cholesky_solve: each A matrix is {rows} by {columns} but "
+                           f"each b matrix is {n} by {m}")
+    if B.dtype is not L.dtype:
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {B.dtype.scalar_name} and A "
+                           f"of type {L.dtype.scalar_name} instead.")
+
+
+@op(node="CholeskySolveBackward0", holomorphic=False, check=_check_cholesky_solve,
     unsupported_dtypes=not_implemented("cholesky_solve_cpu", *NO_LAPACK), castable_out=("cholesky_solve", "result"))
 def cholesky_solve(xp, B, L, *, upper=False):
     """The solution X of A X = B, with A given by its Cholesky factor L.

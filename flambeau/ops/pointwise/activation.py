@@ -265,7 +265,7 @@ def _mish_vjp(xp, g, input):
 mish.vjp(input=_mish_vjp)
 
 
-@elementwise(expose=_F, unsupported_dtypes=not_implemented("softplus_cpu", *_NOT_REAL_FLOAT))
+@elementwise(expose=_F, exact_out=FOUND_DTYPE, unsupported_dtypes=not_implemented("softplus_cpu", *_NOT_REAL_FLOAT))
 def softplus(xp, input, *, beta=1, threshold=20):
     """log(1 + exp(beta · x)) / beta, and x where beta · x > threshold.
 

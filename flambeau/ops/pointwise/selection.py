@@ -228,7 +228,7 @@ fmin.vjp(input=lambda xp, g, input, other: xp.where(xp.logical_or(input <= other
 
 def _check_lerp(input, end, weight=None):
     for name, x in (("end", end), ("weight", weight)):
-        if x is not None and x.dtype != input.dtype:
+        if x is not None and x.dtype != input.dtype and (name == "end" or x.shape):
             raise RuntimeError(f"expected dtype {dtypes.C_NAMES[input.dtype.name]} for `{name}` but got dtype "
                                f"{dtypes.C_NAMES[x.dtype.name]}")
 

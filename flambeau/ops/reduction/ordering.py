@@ -334,7 +334,9 @@ def histc(xp, input, *, bins=100, min=0, max=0):
 
 
 @op(name="histogram", key="_histogram", node="torch::autograd::NotImplemented", outputs=("hist", "bin_edges"),
-    expose=(), opmath=False, unsupported_dtypes=not_implemented("histogramdd", "bool", "integer", "complex", "narrow"))
+    expose=(), opmath=False, unsupported_dtypes=dict.fromkeys(
+        ("bool", "integer", "complex", "narrow"), lambda input, bins, *_, **__: not_implemented_error(
+            "histogramdd" if bins is None else "histogram_cpu")))
 def histogram(xp, input, bins=None, weight=None, *, count=None, range=None, density=False):
     """A histogram of counts or sums of weights, and the bins' edges."""
     return xp._histogram(input, bins, weight, count, range, density)
