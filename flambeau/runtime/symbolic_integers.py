@@ -173,6 +173,28 @@ for _name in ("add", "sub", "mul", "floordiv", "mod"):
     setattr(SymbolicInteger, f"__r{_name}__", _binary(_name, True))
 
 
+def _chosen(name: str, function: Callable[[Any, Any], Any], plain: Callable[[Any, Any], Any]) -> Any:
+    def choose(x: Any, y: Any) -> Any:
+        if type(x) is not SymbolicInteger:
+            x, y = y, x
+        if type(x) is not SymbolicInteger:
+            return plain(x, y)
+        theirs = y.expression if type(y) is SymbolicInteger else int(y)
+        return _number(x.sizes, function(x.values, _values(y)), (name, x.expression, theirs))
+
+    return choose
+
+
+#: the lesser and the greater of two integers: not a decision, unlike a comparison
+lesser = _chosen("min", np.minimum, min)
+greater = _chosen("max", np.maximum, max)
+
+
+def largest(x: Any) -> int:
+    """A number, or the largest value of a symbolic one."""
+    return int(x.values.max()) if type(x) is SymbolicInteger else int(x)
+
+
 def typical(x: Any) -> Any:
     """A number, or the sample's value of a symbolic one: for estimates."""
     return x.sample if type(x) is SymbolicInteger else x
@@ -183,4 +205,4 @@ def is_symbolic(x: Any) -> bool:
     return type(x) is SymbolicInteger
 
 
-__all__ = ["Expression", "PlannedSizes", "SymbolicInteger", "is_symbolic", "typical"]
+__all__ = ["Expression", "PlannedSizes", "SymbolicInteger", "greater", "is_symbolic", "largest", "lesser", "typical"]

@@ -79,16 +79,19 @@ def choose_blocking(problem: Correlation, channel_bytes: int, itemsize: int, lan
     """
     sizes = problem.grid
     batch = typical(problem.batch)
-    extents = (batch, *sizes)
+    # blocks may be larger than the extents along n, d and h: those of symbolic sizes are chosen for typical ones
+    extents = (batch, typical(sizes[0]), typical(sizes[1]), sizes[2])
     span = [high - low + 1 for high, low in zip(problem.max_offset, problem.min_offset, strict=True)]
     vectors = -(-problem.out_channels // lanes)
 
     def source_bytes(d: int, h: int, w: int) -> int:
-        return prod(map(input_extent, (d, h, w), problem.source_step, span)) * channel_bytes
+        return typical(prod(map(input_extent, (d, h, w), problem.source_step, span)) * channel_bytes)
 
     narrow = min(phase.counts[2] for phase in problem.phases if prod(phase.counts))
     tile = (choose_tile(WIDE, 1, vectors, depthwise) if runs
-            else choose_tile(narrow if narrow < WIDE else WIDE, min(8, prod(extents[:3])), vectors, depthwise))
+            else choose_tile(min(typical(narrow), WIDE), min(8, prod(extents[:3])), vectors, depthwise))
+    if not runs and tile.columns > narrow:  # of symbolic widths, drops those that are narrower
+        raise AssertionError("a tile that is wider than the narrowest row")
     pixel = tile.vectors * lanes * itemsize * prod(problem.target_step)
     row = tile.columns * max(1, BUFFER_BYTES // (pixel * tile.columns))
     min_last = 2 * tile.columns
@@ -175,7 +178,7 @@ def _part(block: list[int], row: int, pixel: int, tile: TileShape) -> Quadruple:
     n, d, h, w = block
     if w > row + 2 * tile.columns:
         return 1, 1, 1, row
-    rows = max(tile.rows, BUFFER_BYTES // (pixel * w))
+    rows = max(tile.rows, BUFFER_BYTES // (pixel * typical(w)))
     if rows < h:
         return 1, 1, tile.rows * (rows // tile.rows), w
     if rows < h * d:
@@ -186,11 +189,11 @@ def _part(block: list[int], row: int, pixel: int, tile: TileShape) -> Quadruple:
 def _rows(extent: int, width: int, rows: int, columns: int) -> int:
     """Approximately `rows` rows, but such that few tiles cover their runs of positions: last tiles are seldom full."""
     def tiles(count: int) -> int:
-        parts, rest = divmod(extent, count)
-        return parts * -(-count * width // columns) + -(-rest * width // columns)
+        parts, rest = divmod(typical(extent), count)
+        return parts * -(-count * typical(width) // columns) + -(-rest * typical(width) // columns)
 
-    return min(range(1, min(extent, MAX_RUN_FACTOR * rows) + 1), key=lambda count: (tiles(count), max(count, rows),
-                                                                                    -count))
+    return min(range(1, min(typical(extent), MAX_RUN_FACTOR * rows) + 1),
+               key=lambda count: (tiles(count), max(count, rows), -count))
 
 
 def _largest_count(extent: int, limit: int, bytes_of: Callable[[int], int]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...runtime import compilation
 from ...runtime.launch import ALIGNMENT, Launch, Spec
-from ...runtime.symbolic_integers import typical
+from ...runtime.symbolic_integers import lesser, typical
 from ..iteration_space import broadcast_strides
 from ..scalar.scalar_ir import Node
 from . import body as chunk_body
@@ -145,13 +145,14 @@ class DirectCorrelation:
     def part(self) -> list[int]:
         """Maximum positions of a part along n, d, h and w."""
         every = zip((typical(self.problem.batch), *self.problem.grid), self.blocking.part, strict=True)
-        return [min(a, b + self.blocking.min_last * (i == 3)) for i, (a, b) in enumerate(every)]
+        return [lesser(a, b + self.blocking.min_last * (i == 3)) for i, (a, b) in enumerate(every)]
 
     def _layout(self) -> None:
         """Choose the strides of the source or its copy, and of the target or the buffer."""
         problem, blocking = self.problem, self.blocking
         d, h, w = blocking.block[1:]
-        self.counts = problem.grid if blocking.pack_per_chunk else (d, h, min(problem.grid[2], w + blocking.min_last))
+        width = lesser(problem.grid[2], w + blocking.min_last)
+        self.counts = problem.grid if blocking.pack_per_chunk else (d, h, width)
         self.copy_bytes = 0
         self.pitches = self.source.outer
         if self.copied:

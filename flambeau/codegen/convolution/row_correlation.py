@@ -107,14 +107,15 @@ class RowCorrelation:
         problem, step = self.problem, self.problem.source_step[1]
         self.copy_width = input_extent(self.width, 1, self.span[2])
         self.pitch = -(-self.copy_width * self.size // 16) * 16
-        rows = max(1, (SOURCE_BYTES // (problem.in_channels * self.pitch) - self.span[1]) // step + 1)
+        pitch, height = typical(self.pitch), typical(self.height)
+        rows = max(1, (SOURCE_BYTES // (problem.in_channels * pitch) - self.span[1]) // step + 1)
         batch = typical(problem.batch)
         wanted = max(1, min(max(CHUNKS, 2 * limits.count()), typical(problem.multiplications) // MIN_CHUNK_WORK))
-        rows = balanced_size(self.height, rows)
-        blocks = -(-self.height // rows)
+        rows = balanced_size(height, rows)
+        blocks = -(-height // rows)
         images = balanced_size(batch, max(1, batch * blocks // wanted))
         if images == 1 and blocks * batch < wanted:
-            rows = balanced_size(self.height, max(1, self.height * batch // wanted))
+            rows = balanced_size(height, max(1, height * batch // wanted))
         self.block, self.images = rows, images
         self.blocks = -(-self.height // rows)
         self.plane = aligned(input_extent(rows, step, self.span[1]) * self.pitch)

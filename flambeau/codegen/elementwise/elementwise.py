@@ -25,6 +25,7 @@ import numpy as np
 
 from ...runtime import compilation, nontemporal_stores, target, thread_pool
 from ...runtime.launch import Launch, Spec
+from ...runtime.symbolic_integers import lesser, typical
 from .. import iteration_space
 from ..llvm.tails import ANY_LENGTH, TailInfo, block_lengths, tail_info
 from ..scalar.scalar_ir import Node, canonical_text, cost, topological_order, variable
@@ -289,8 +290,8 @@ class Kernel:
             block_count, block = -(-inner // TILE_COLUMNS), TILE_COLUMNS
         else:
             block_count, block = iteration_space.blocks(inner, max(self._grain, 1024))
-        row_count, row_block = iteration_space.blocks(rows, max(self._lanes, self._grain // min(block, inner)),
-                                             self._lanes if "t" in steps else 1)
+        rows_of_grain = max(self._lanes, self._grain // typical(lesser(block, inner)))
+        row_count, row_block = iteration_space.blocks(rows, rows_of_grain, self._lanes if "t" in steps else 1)
         if "t" in steps and row_count == 1:
             row_block = -(-rows // self._lanes) * self._lanes
         words = [inner, block, block_count, rows, row_block, rank, *(each[0] for each in dims.strides),

@@ -21,7 +21,7 @@ from ..convolution.correlation import Images, aligned
 from ..convolution.geometry import triple
 from . import code as pooling_code
 from . import max_gradient, row_kernel
-from .plan import POOLING, Windows, adaptive, regular, transposed
+from .plan import POOLING, AnyWindows, Windows, adaptive, regular, transposed
 
 #: maximum bytes of a block's input copy and output buffer
 BLOCK_BYTES = 1 << 17
@@ -33,7 +33,7 @@ CACHE_SIZE = 1024
 _UNIT = Windows((0,), (1,), 1, (1,))
 
 
-def max_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows]) -> list[Launch]:
+def max_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[AnyWindows]) -> list[Launch]:
     """Max pooling: each window's maximum and the flat index in its plane of the first maximal element.
 
     NaN is greater than any number; of several NaNs, the last is chosen.
@@ -83,7 +83,7 @@ def max_pool_gradient(outputs: Sequence[Spec], gy: Spec, indices: Spec) -> list[
     return list(max_gradient.launches(gx, gy, indices))
 
 
-def avg_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows], divisor: int = 0) -> list[Launch]:
+def avg_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[AnyWindows], divisor: int = 0) -> list[Launch]:
     """Average pooling: each window's sum over its divisor, or over `divisor` if that is not 0.
 
     Arguments are those of `max_pool`, with one output.
@@ -91,7 +91,8 @@ def avg_pool(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows], divis
     return list(_launches(pooling_code.MEAN, tuple(outputs), x, tuple(windows), divisor))
 
 
-def avg_pool_gradient(outputs: Sequence[Spec], gy: Spec, windows: Sequence[Windows], divisor: int = 0) -> list[Launch]:
+def avg_pool_gradient(outputs: Sequence[Spec], gy: Spec, windows: Sequence[AnyWindows],
+                      divisor: int = 0) -> list[Launch]:
     """Average pooling's gradient: each window's gradient over its divisor, added to every element in it.
 
     Args:
@@ -105,8 +106,8 @@ def avg_pool_gradient(outputs: Sequence[Spec], gy: Spec, windows: Sequence[Windo
     (gx,) = outputs
     if any(each.step != 1 for each in windows):
         raise ValueError("average pooling of dilated windows has no gradient kernel")
-    if tuple(len(each.starts) for each in windows) != gy.shape[2:]:
-        raise ValueError(f"{[len(each.starts) for each in windows]} windows for gradients of shape {gy.shape}")
+    if tuple(each.number for each in windows) != gy.shape[2:]:
+        raise ValueError(f"{[each.number for each in windows]} windows for gradients of shape {gy.shape}")
     inverse = tuple(transposed(each, length) for each, length in zip(windows, gx.shape[2:], strict=True))
     return list(_launches(pooling_code.MEAN_GRADIENT, tuple(outputs), gy, inverse, divisor))
 
@@ -117,7 +118,7 @@ def clear_cache() -> None:
 
 
 @lru_cache(CACHE_SIZE)
-def _launches(what: str, outputs: tuple[Spec, ...], x: Spec, windows: tuple[Windows, ...],
+def _launches(what: str, outputs: tuple[Spec, ...], x: Spec, windows: tuple[AnyWindows, ...],
               divisor: int) -> tuple[Launch, ...]:
     _check(outputs, x, windows)
     if outputs[0].size == 0:
@@ -132,15 +133,17 @@ def _launches(what: str, outputs: tuple[Spec, ...], x: Spec, windows: tuple[Wind
     return tuple(_Pooling(what, outputs, x, windows, divisor).launches())
 
 
-def _check(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows]) -> None:
+def _check(outputs: Sequence[Spec], x: Spec, windows: Sequence[AnyWindows]) -> None:
     y = outputs[0]
     if x.dtype.kind != "f" or x.dtype.itemsize < 4 or y.dtype != x.dtype:
         raise TypeError(f"pooling kernels are for float32 or float64, not from {x.dtype} to {y.dtype}")
     rank = len(x.shape) - 2
-    if not 1 <= rank <= 3 or len(windows) != rank or y.shape != (*x.shape[:2], *(len(w.starts) for w in windows)):
-        raise ValueError(f"{[len(w.starts) for w in windows]} windows of images of shape {x.shape} for an output of "
+    if not 1 <= rank <= 3 or len(windows) != rank or y.shape != (*x.shape[:2], *(w.number for w in windows)):
+        raise ValueError(f"{[w.number for w in windows]} windows of images of shape {x.shape} for an output of "
                          f"shape {y.shape}: one to three spatial dimensions")
     for each, length in zip(windows, x.shape[2:], strict=True):
+        if not isinstance(each, Windows):
+            continue  # these do not, by construction
         if any(n and not 0 <= start <= start + (n - 1) * each.step < length
                for start, n in zip(each.starts, each.counts, strict=True)):
             raise ValueError(f"windows extend past {length} elements")
@@ -151,7 +154,7 @@ def _check(outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows]) -> None
 class _Pooling:
     """Plans the launches of a pooling."""
 
-    def __init__(self, what: str, outputs: Sequence[Spec], x: Spec, windows: Sequence[Windows],
+    def __init__(self, what: str, outputs: Sequence[Spec], x: Spec, windows: Sequence[AnyWindows],
                  divisor: int) -> None:
         self.what, self.divisor, self.dtype = what, divisor, x.dtype
         self.size = size = x.dtype.itemsize
@@ -183,7 +186,7 @@ class _Pooling:
                 block[axis] = balanced_size(extents[axis], (block[axis] + 1) // 2)
             if block[axis] < extents[axis]:
                 break
-        window = max(1, prod(max(each.counts, default=1) for each in self.windows))
+        window = max(1, typical(prod(each.longest for each in self.windows)))
         min_chunks = min(CHUNKS, -(-prod(extents) * self.channels * window // GRAIN))
         for axis in (0, 1, 2):
             while block[axis] > 1 and groups * prod(

@@ -27,7 +27,7 @@ from ..convolution.plan_fields import Plan
 from ..llvm import kernel_entry
 from ..llvm.loop_nests import I32, POINTER, at, i64, local, loop, smaller
 from ..llvm.lowering import constant, memory_type, splat
-from .plan import Windows
+from .plan import AnyWindows
 
 #: fewest and most elements of a row in a window, bytes of the narrowest vector, and the most rows of a window for which
 #: code is unrolled
@@ -61,25 +61,21 @@ class Inner(NamedTuple):
     length: int
 
 
-def inner_windows(windows: Windows) -> Inner | None:
+def inner_windows(windows: AnyWindows) -> Inner | None:
     """The longest run of windows with the same number of elements, divisor and distance; None where there is none.
 
     >>> from .plan import regular
     >>> inner_windows(regular(9, 5, 3, 2, 1))
     Inner(first=1, end=4, stride=2, length=3)
     """
-    count = max(windows.counts, default=0)
-    full = [i for i, n in enumerate(windows.counts) if n == count]
-    if len(full) < 2 or full[-1] - full[0] + 1 != len(full) or (windows.step != 1 and count > 1):
+    found = windows.uniform
+    if found is None:
         return None
-    first, end = full[0], full[-1] + 1
-    stride = windows.starts[first + 1] - windows.starts[first]
-    regular = all(windows.starts[i] == windows.starts[first] + (i - first) * stride
-                  and windows.divisors[i] == windows.divisors[first] for i in full)
-    return Inner(first, end, stride, count) if regular else None
+    first, end = found
+    return Inner(first, end, windows.starts[first + 1] - windows.starts[first], windows.longest)
 
 
-def fits(windows: Windows, source: Images, output: Images, lanes: int) -> Inner | None:
+def fits(windows: AnyWindows, source: Images, output: Images, lanes: int) -> Inner | None:
     """The inner windows of a row, if pooling by rows is possible and pays."""
     size = source.dtype.itemsize
     if source.w != size or output.w != size:
@@ -93,7 +89,7 @@ def fits(windows: Windows, source: Images, output: Images, lanes: int) -> Inner 
     return inner if inner.end - inner.first >= min(NARROWEST // size, lanes) else None
 
 
-def launches(mean: bool, source: Images, output: Images, windows: tuple[Windows, ...], inner: Inner, batch: int,
+def launches(mean: bool, source: Images, output: Images, windows: tuple[AnyWindows, ...], inner: Inner, batch: int,
              channels: int, divisor: int, grain: int, most_chunks: int) -> list[Launch]:
     """The launch over the pointers of the output and the source.
 
@@ -106,9 +102,9 @@ def launches(mean: bool, source: Images, output: Images, windows: tuple[Windows,
         divisor: of all means; 0: that of each window.
         grain, most_chunks: window elements that are worth a chunk, and the number of chunks aimed at.
     """
-    grid = [len(each.starts) for each in windows]
+    grid = [each.number for each in windows]
     planes, rows = batch * channels, grid[1]
-    work = planes * prod(grid) * prod(max(each.counts, default=1) for each in windows)
+    work = planes * prod(grid) * prod(each.longest for each in windows)
     wanted = max(1, min(most_chunks, -(-typical(work) // grain)))
     planes_chunk = balanced_size(typical(planes), -(-typical(planes) // wanted))
     shared = min(rows, -(-wanted // -(-typical(planes) // planes_chunk))) if planes_chunk == 1 else 1
@@ -118,7 +114,9 @@ def launches(mean: bool, source: Images, output: Images, windows: tuple[Windows,
     count = inner.end - inner.first
     while lanes > count:
         lanes //= 2
-    vectors = _vectors_for(count, lanes)
+    vectors = _vectors_for(typical(count), lanes)
+    while vectors * lanes > count:  # of symbolic sizes
+        vectors -= 1
     lists: list[int] = []
     values: dict[str, compilation.Word] = {
         "planes": planes, "channels": channels, "planes.chunk": planes_chunk, "rows.chunk": rows_chunk,
@@ -132,8 +130,8 @@ def launches(mean: bool, source: Images, output: Images, windows: tuple[Windows,
         for name, entries in (("starts", each.starts), ("counts", each.counts), ("divisors", each.divisors)):
             values[f"{name}.{axis}"] = ROWS.end + len(lists)
             lists += entries
-    tall = max(windows[1].counts)
-    flat = windows[0].counts == (1,)
+    tall = windows[1].longest
+    flat = windows[0].number == 1 and windows[0].longest == 1
     rows_unrolled = tall if flat and tall <= UNROLLED else 0
     code = library(mean, source.dtype, lanes, vectors, inner.stride, inner.length, rows_unrolled)
     return [Launch(code, code.symbol("body"), -(-planes // planes_chunk) * shared, ROWS.plan(values, *lists))]

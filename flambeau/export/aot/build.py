@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from ...runtime import target as compilation_target
 from .capture import Capture, Memory, fallback_kernels
 from .errors import ExportError
 from .header import header
-from .interface import Extent, Interface, Operand, Setting, distinct, identifier
+from .interface import DerivedSize, Extent, Interface, Operand, Setting, distinct, identifier
 from .interface_ir import ALIGNMENT, interface_assembly, interface_module
 from .jobs import KernelReport, SizedJob, VariantCode, VariantJob
 from .linking import link
@@ -48,6 +47,8 @@ class Source(NamedTuple):
         templates: graphs for all combinations.
         input_names, output_names: of the operands.
         input_shapes: of the inputs.
+        output_shapes: of the results.
+        derived: numbers in the shapes of results that follow from the sizes.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Source(NamedTuple):
     input_names: list[str]
     output_names: list[str]
     input_shapes: list[tuple[Extent, ...]]
+    output_shapes: list[tuple[Extent, ...]]
+    derived: list[DerivedSize]
 
 
 class Report(NamedTuple):
@@ -321,7 +324,7 @@ def _sized(
             key = id(memory.array)
             if key in packable.sizes:
                 constants[number] = packable.places[key][1], packable.sizes[key]
-    return SizedJob(template.combinations, template.values, targets, found, inputs, constants)
+    return SizedJob(template.combinations, template.values, targets, found, inputs, constants, template.derived)
 
 
 def _interface(
@@ -332,23 +335,22 @@ def _interface(
         for guard in each.guards:
             guards.setdefault(guard.where, len(guards))
     _, first = source.captures[-1]
-    names = distinct([*source.size_names, *source.input_names, *source.output_names])
-    sizes, rest = names[: len(source.size_names)], names[len(source.size_names) :]
+    numbers = [*source.size_names, *(each.name for each in source.derived)]
+    names = distinct([*numbers, *source.input_names, *source.output_names])
+    sizes, rest = names[: len(source.size_names)], names[len(numbers) :]
     dtypes = {
         position: next(v for v in first.graph.values if v.op == "input" and v.attrs == number).dtype
         for number, position in first.arguments.items()
     }
     written = {first.arguments[number] for number in first.written if number in first.arguments}
-    renamed = dict(zip(source.size_names, sizes, strict=True))
+    renamed = dict(zip(numbers, names, strict=False))
     inputs = [
-        Operand(name, dtypes[i], tuple(e._replace(size=renamed.get(e.size or "")) for e in shape), i in written)
+        Operand(name, dtypes[i], tuple(_renamed(e, renamed) for e in shape), i in written)
         for i, (name, shape) in enumerate(zip(rest, source.input_shapes, strict=False))
     ]
     outputs = [
-        Operand(name, dtype, shape, True)
-        for name, (_, dtype), shape in zip(
-            rest[len(inputs) :], first.results, _result_shapes(source, sizes), strict=True
-        )
+        Operand(name, dtype, tuple(_renamed(e, renamed) for e in shape), True)
+        for name, (_, dtype), shape in zip(rest[len(inputs) :], first.results, source.output_shapes, strict=True)
     ]
     settings = [
         Setting(name, offset, value.item(), value.dtype == np.int64)
@@ -375,47 +377,23 @@ def _interface(
         bool(layout.weights.header),
         NAMES[target.name] + " and threads" * target.shares_memory,
         threads,
+        tuple(
+            DerivedSize(renamed[each.name], tuple(_renamed(e, renamed) for e in each.terms), each.divisor)
+            for each in source.derived
+        ),
     ), guards
+
+
+def _renamed(extent: Extent, names: dict[str, str]) -> Extent:
+    if extent.size is None:
+        return extent
+    return extent._replace(size="*".join(names[each] for each in extent.size.split("*")))
 
 
 def _short(where: str) -> str:
     """A place without its folders, which mean nothing on another machine, and without what would end a comment."""
     file, separator, rest = where.partition(":")
     return (Path(file).name + separator + rest).replace("*/", "* /")
-
-
-def _result_shapes(source: Source, sizes: Sequence[str]) -> list[tuple[Extent, ...]]:
-    """The shapes of results as formulas of the sizes."""
-    shapes = []
-    for i, (shape, _) in enumerate(source.captures[0][1].results):
-        rows = [each.results[i][0] for _, each in source.captures]
-        keys = [key for key, _ in source.captures]
-        shapes.append(
-            tuple(_formula([*zip(keys, (row[d] for row in rows), strict=True)], sizes) for d in range(len(shape)))
-        )
-    return shapes
-
-
-def _formula(observed: list[tuple[tuple[int, ...], int]], names: Sequence[str]) -> Extent:
-    """An extent as a linear formula of a size, or of a product of sizes.
-
-    Raises:
-        ExportError: it is none.
-    """
-    extents = [extent for _, extent in observed]
-    if len(set(extents)) == 1:
-        return Extent(None, 0, extents[0])
-    for count in range(1, len(names) + 1):
-        for chosen in combinations(range(len(names)), count):
-            x = [int(np.prod([key[d] for d in chosen])) for key, _ in observed]
-            low, high = int(np.argmin(x)), int(np.argmax(x))
-            if x[low] == x[high]:
-                continue
-            factor, rest = divmod(extents[high] - extents[low], x[high] - x[low])
-            offset = extents[low] - factor * x[low]
-            if not rest and all(factor * n + offset == extent for n, extent in zip(x, extents, strict=True)):
-                return Extent("*".join(names[d] for d in chosen), factor, offset)
-    raise ExportError(f"an extent of a result is no linear formula of {', '.join(names)}: {extents}")
 
 
 __all__ = ["Progress", "Report", "Source", "build", "exported_functions", "silent"]

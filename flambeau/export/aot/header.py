@@ -54,6 +54,8 @@ def _overview(api: Interface) -> Iterator[str]:
     yield " * number is a pair of its parts, so the last extent is 2. A bool is a byte, 0 or 1."
     for each in (*api.inputs, *api.outputs):
         yield f" *   {_description(each)}"
+    for derived in api.derived:
+        yield f" *   {derived}"
     if api.sizes:
         yield f" *\n * There is code for these sizes ({', '.join(api.sizes)}):"
         for line in _wrapped(_supported(api)):

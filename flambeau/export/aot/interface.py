@@ -32,6 +32,28 @@ class Extent(NamedTuple):
         return text + (f"{self.offset:+d}" if self.offset else "")
 
 
+class DerivedSize(NamedTuple):
+    """A number that follows from the dynamic sizes: a sum of terms, divided and rounded down."""
+
+    name: str
+    terms: tuple[Extent, ...]
+    divisor: int
+
+    def __str__(self) -> str:
+        total = " + ".join(map(str, self.terms)).replace("+ -", "- ")
+        if self.divisor == 1:
+            return f"{self.name} = {total}"
+        return f"{self.name} = ({total}) / {self.divisor}, rounded down"
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """The number for these sizes.
+
+        >>> DerivedSize("rows", (Extent("h", 1, 0), Extent(None, 0, 1)), 2).value({"h": 6})
+        3
+        """
+        return sum(each.value(sizes) for each in self.terms) // self.divisor
+
+
 class Operand(NamedTuple):
     """An array that the caller passes.
 
@@ -91,6 +113,7 @@ class Interface(NamedTuple):
         weights_file: whether they are in a file beside.
         targets: what the code is compiled for, in words.
         threads: how many threads a run is planned for; 1: no pool is passed.
+        derived: numbers that follow from the sizes, in order.
     """
 
     name: str
@@ -107,6 +130,7 @@ class Interface(NamedTuple):
     weights_file: bool
     targets: str
     threads: int = 1
+    derived: tuple[DerivedSize, ...] = ()
 
 
 #: statuses, in order from 0 on: name, text
@@ -175,4 +199,14 @@ def distinct(names: list[str]) -> list[str]:
     return found
 
 
-__all__ = ["FIRST_GUARD", "STATUSES", "Extent", "Interface", "Operand", "Setting", "distinct", "identifier"]
+__all__ = [
+    "FIRST_GUARD",
+    "STATUSES",
+    "DerivedSize",
+    "Extent",
+    "Interface",
+    "Operand",
+    "Setting",
+    "distinct",
+    "identifier",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Value
 from .program_ir import Place
+from .size_constants import SIZED_CONSTANT, restored
+from .size_formulas import SizeFormula
 
 
 class SizedJob(NamedTuple):
@@ -23,6 +25,7 @@ class SizedJob(NamedTuple):
         guards: for each data guard the number of its value, its outcome, and its number among the program's guards.
         inputs: by input number the base and offset of its memory.
         constants: by number of an input that may be packed ahead of time, its offset in the job's weights, and bytes.
+        derived: the formulas of the symbols behind the sizes.
     """
 
     sizes: list[tuple[int, ...]]
@@ -31,6 +34,7 @@ class SizedJob(NamedTuple):
     guards: list[tuple[int, bool, int]]
     inputs: dict[int, Place]
     constants: dict[int, tuple[int, int]]
+    derived: list[SizeFormula]
 
 
 class VariantJob(NamedTuple):
@@ -86,17 +90,22 @@ def encode_graph(graph: Graph) -> list[tuple[str, list[int], Any, tuple[int, ...
 
 
 def decode_graph(
-    job: SizedJob, evaluate: Callable[[Any], Any]
+    job: SizedJob, symbols: Sequence[Any], evaluate: Callable[[Any], Any]
 ) -> tuple[Graph, list[Target], list[tuple[Value, bool]]]:
     """The graph, targets and data guards of a job.
 
     Args:
-        evaluate: gives the value of a structure for some sizes.
+        symbols: the sizes, and what is derived from them.
+        evaluate: gives the value of a structure for these.
     """
     graph = Graph()
+    values: list[Value] = []
     for op, args, attrs, shape, dtype in job.values:
-        graph.restore(op, [graph.values[i] for i in args], evaluate(attrs), evaluate(shape), dtype)
-    values = graph.values
+        if op == SIZED_CONSTANT:
+            values.append(restored(graph, attrs, evaluate(shape), dtype, symbols))
+        else:
+            operands = [values[i] for i in args]
+            values.append(graph.restore(op, operands, evaluate(attrs), evaluate(shape), dtype))
     targets = [
         Target(values[value], None if over is None else values[over], evaluate(region))
         for value, over, region in job.targets

@@ -29,6 +29,8 @@ def seconds_of_a_run(report: Report, path: Path) -> float | None:
     library = ctypes.CDLL(str(path.resolve()))
     sizes = [*report.arenas][-1]
     values = dict(zip(api.sizes, sizes, strict=True))
+    for derived in api.derived:
+        values[derived.name] = derived.value(values)
     arguments: list[object] = []
     kept: list[np.ndarray] = []
 

@@ -40,6 +40,9 @@ class SizeFunction:
         left, right = map(self._value, operands)
         if name in _OPERATIONS:
             return self._name(f"{_OPERATIONS[name]} i64 {left}, {right}")
+        if name in ("min", "max"):
+            is_left = self._name(f"icmp {'slt' if name == 'min' else 'sgt'} i64 {left}, {right}")
+            return self._name(f"select i1 {is_left}, i64 {left}, i64 {right}")
         # Python rounds quotients down: a remainder has the sign of the divisor
         rest = self._name(f"srem i64 {left}, {right}")
         signs = self._name(f"xor i64 {rest}, {right}")

@@ -18,8 +18,10 @@ from ..graph_signature import OutputKind
 from .build import Progress, Source, silent
 from .capture import Capture, capture, capture_stable, line_of
 from .errors import ExportError
-from .interface import Extent
+from .interface import DerivedSize, Extent
 from .jobs import encode_graph
+from .result_shapes import result_shapes
+from .size_formulas import Combination, MissingCombination
 from .size_templates import Template, templates
 
 #: the largest size of a dimension without a maximum, or with a distant one, for which there is code by default
@@ -90,6 +92,7 @@ def program_source(
 
     with torch.no_grad():
         graphs, captures = templates(combinations, captured)
+        results, derived = _results(roots, combinations, captures, captured)
     progress("tracing", len(combinations), len(combinations))
     shapes = [
         tuple(
@@ -99,11 +102,25 @@ def program_source(
         for i in tensors
     ]
     outputs = [spec for spec in program.graph_signature.output_specs if spec.kind == OutputKind.USER_OUTPUT]
-    results = len(captures[0][1].results)
-    names = ["output"] if results == 1 else [f"output{i}" for i in range(results)]
+    names = ["output"] if len(results) == 1 else [f"output{i}" for i in range(len(results))]
     if not results and outputs:
         raise ExportError("the program returns no tensor")
-    return Source(name, tuple(roots), captures, graphs, [str(inputs[i]) for i in tensors], names, shapes)
+    arguments = [str(inputs[i]) for i in tensors]
+    return Source(name, tuple(roots), captures, graphs, arguments, names, shapes, results, derived)
+
+
+def _results(
+    names: Sequence[str],
+    combinations: Sequence[Combination],
+    captures: list[tuple[Combination, Capture]],
+    captured: Callable[[Combination], Capture],
+) -> tuple[list[tuple[Extent, ...]], list[DerivedSize]]:
+    """The shapes of results; more combinations are captured until they are known."""
+    while True:
+        try:
+            return result_shapes(names, combinations, captures)
+        except MissingCombination as missing:
+            captures.append((missing.combination, captured(missing.combination)))
 
 
 def function_source(function: Callable[..., Any], args: tuple[Any, ...], name: str) -> Source:
@@ -123,8 +140,10 @@ def function_source(function: Callable[..., Any], args: tuple[Any, ...], name: s
     results = len(found.results)
     outputs = ["output"] if results == 1 else [f"output{i}" for i in range(results)]
     shapes = [tuple(Extent(None, 0, n) for n in x.shape) for x in leaves]
-    graph = Template([()], found, encode_graph(found.graph), [t.region for t in found.targets])
-    return Source(name, (), [((), found)], [graph], _argument_names(function, args, len(leaves)), outputs, shapes)
+    graph = Template([()], found, encode_graph(found.graph), [t.region for t in found.targets], [])
+    given = _argument_names(function, args, len(leaves))
+    made = [tuple(Extent(None, 0, n) for n in shape) for shape, _ in found.results]
+    return Source(name, (), [((), found)], [graph], given, outputs, shapes, made, [])
 
 
 def _argument_names(function: Callable[..., Any], args: tuple[Any, ...], count: int) -> list[str]:

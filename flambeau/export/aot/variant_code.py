@@ -22,6 +22,7 @@ from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, decode_graph
 from .kernel_objects import kernel_object
 from .prepacking import ConstantInputs, PackedWeights, prepack
 from .program_ir import PACKED, Place, SizedPlan, arena_bytes, program_module, table_bytes
+from .size_formulas import extended
 from .size_templates import columns_of, evaluated
 
 
@@ -92,7 +93,8 @@ def _plan(
     weights: np.ndarray,
     packed: PackedWeights,
 ) -> tuple[SizedPlan, list[KernelReport]]:
-    graph, targets, guards = decode_graph(sized, lambda x: evaluated(x, symbols))
+    symbols = extended(symbols, sized.derived)
+    graph, targets, guards = decode_graph(sized, symbols, lambda x: evaluated(x, symbols))
     schedule = Schedule(graph, targets, guards, families=ConstantInputs(frozenset(sized.constants)))
     numbers = [guard[2] for guard, (value, _) in zip(sized.guards, guards, strict=True) if value.base.op != "constant"]
     plan = build_execution_plan(schedule)

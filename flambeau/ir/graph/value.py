@@ -261,14 +261,17 @@ class Graph:
         finally:
             self._interned, self._apart = self._apart, self._interned
 
-    def restore(self, op: str, args: Sequence[Value], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        """Append the next value of a serialized graph."""
+    def restore(self, op: str, args: Sequence[Value], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        """Append the next value of a serialized graph, and return it."""
         value = self.make(op, tuple(args), attrs, shape, dtype)
         if op == "constant":
             _, _, bits = attrs
             self._arrays[value] = np.frombuffer(bits, dtype).reshape(shape) if bits else np.empty(shape, dtype)
         elif op == "getitem":
-            self.extern_outputs.setdefault(args[0], []).append(value)
+            outputs = self.extern_outputs.setdefault(args[0], [])
+            if value not in outputs:
+                outputs.append(value)
+        return value
 
     # ----- inputs and constants -----
 

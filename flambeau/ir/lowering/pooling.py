@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ...codegen.pooling.plan import Windows, adaptive, regular
+from ...codegen.pooling.plan import AdaptiveWindows, AnyWindows, RegularWindows
 from ...dtypes import NARROW
 from ...kernels.pooling import pool_output_size
 from ...runtime.launch import Launch, Spec
@@ -49,21 +49,21 @@ def _planes(x: Value, dims: int, narrow: bool = False) -> Value:
 
 def regular_windows(spatial: Sequence[int], sizes: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
                padding: Sequence[int], dilation: Sequence[int] | None = None,
-               padded: bool = True) -> tuple[Windows, ...]:
+               padded: bool = True) -> tuple[AnyWindows, ...]:
     """The regular windows along each dimension."""
     steps = dilation or (1,) * len(sizes)
-    return tuple(regular(n, m, k, s, p, d, padded)
+    return tuple(RegularWindows(n, m, k, s, p, d, padded)
                  for n, m, k, s, p, d in zip(spatial, sizes, kernel, stride, padding, steps, strict=True))
 
 
-def adaptive_windows(spatial: Sequence[int], sizes: Sequence[int]) -> tuple[Windows, ...]:
+def adaptive_windows(spatial: Sequence[int], sizes: Sequence[int]) -> tuple[AnyWindows, ...]:
     """The windows of adaptive pooling along each dimension."""
-    return tuple(adaptive(n, m) for n, m in zip(spatial, sizes, strict=True))
+    return tuple(AdaptiveWindows(n, m) for n, m in zip(spatial, sizes, strict=True))
 
 
-def max_pool(x: Value, windows: tuple[Windows, ...], narrow: bool = False) -> tuple[Value, Value]:
+def max_pool(x: Value, windows: tuple[AnyWindows, ...], narrow: bool = False) -> tuple[Value, Value]:
     """The maximum of each window, and its flat index in the plane; `narrow`: of float16 and bfloat16, too."""
-    planes, sizes = _planes(x, len(windows), narrow), [len(w.starts) for w in windows]
+    planes, sizes = _planes(x, len(windows), narrow), [w.number for w in windows]
     shape = (*planes.shape[:2], *sizes)
     kernel = ExternKernel("max_pool", _max_pool_launches, {"windows": windows}, optional=1)
     outputs = x.graph.extern(kernel, [planes], [(shape, x.dtype), (shape, INT64)])
@@ -83,15 +83,15 @@ def max_pool_gradient(g: Value, index: Value, spatial: Sequence[int]) -> Value:
     return g.graph.reshape(result, (*g.shape[:g.ndim - dims], *spatial))
 
 
-def avg_pool(x: Value, windows: tuple[Windows, ...], divisor: int = 0) -> Value:
+def avg_pool(x: Value, windows: tuple[AnyWindows, ...], divisor: int = 0) -> Value:
     """The mean of each window."""
-    planes, sizes = _planes(x, len(windows)), [len(w.starts) for w in windows]
+    planes, sizes = _planes(x, len(windows)), [w.number for w in windows]
     kernel = ExternKernel("avg_pool", _avg_pool_launches, {"windows": windows, "divisor": divisor})
     [result] = x.graph.extern(kernel, [planes], [((*planes.shape[:2], *sizes), x.dtype)])
     return x.graph.reshape(result, (*x.shape[:x.ndim - len(windows)], *sizes))
 
 
-def avg_pool_gradient(g: Value, spatial: Sequence[int], windows: tuple[Windows, ...], divisor: int = 0) -> Value:
+def avg_pool_gradient(g: Value, spatial: Sequence[int], windows: tuple[AnyWindows, ...], divisor: int = 0) -> Value:
     """The gradient of `avg_pool`."""
     planes = _planes(g, len(windows))
     kernel = ExternKernel("avg_pool_gradient", _avg_pool_gradient_launches, {"windows": windows, "divisor": divisor})

@@ -7,9 +7,11 @@ arena, where values with disjoint live ranges share bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 
+from ...runtime.symbolic_integers import greater
 from ..fusion.groups import Fusion
 from ..fusion.intervals import shows_whole_base
 from ..graph import view_algebra as algebra
@@ -224,7 +226,7 @@ class Schedule:
                 root, _ = self._root(value)
                 if root not in locations and root not in live_ranges:
                     live_ranges[root] = LiveRange(step, last[root], root.size * root.dtype.itemsize)
-            scratch = max((each.scratch for each in kernel.launches), default=0)
+            scratch = reduce(greater, (each.scratch for each in kernel.launches), 0)
             if scratch:
                 live_ranges[step] = LiveRange(step, step, scratch)
         self.live_ranges = live_ranges

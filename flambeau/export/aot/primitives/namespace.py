@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ....ir.graph.complex_graph import ComplexGraph
+from ....ir.graph.value import Value
 from .distances import Distances
 from .fourier import Fourier
 from .grid_sampling import GridSampling
@@ -26,11 +29,21 @@ class AheadOfTimeNamespace(
         return super().declared(op)
 
 
-def new_graph() -> ComplexGraph:
+class CapturedGraph(ComplexGraph):
+    """A graph whose constants are all different values, so that sizes for which some are equal have the same graph."""
+
+    def make(self, op: str, args: tuple[Value, ...], attrs: Any, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        """As `Graph.make`."""
+        if op == "constant":
+            self._interned.pop((op, args, attrs, shape, dtype), None)
+        return super().make(op, args, attrs, shape, dtype)
+
+
+def new_graph() -> CapturedGraph:
     """A graph into which operators are traced over this namespace."""
-    graph = ComplexGraph()
+    graph = CapturedGraph()
     graph.__dict__["namespace"] = AheadOfTimeNamespace(graph)
     return graph
 
 
-__all__ = ["AheadOfTimeNamespace", "new_graph"]
+__all__ = ["AheadOfTimeNamespace", "CapturedGraph", "new_graph"]

@@ -65,6 +65,9 @@ function infer(inputs, given) {
       throw new RangeError(`the size ${name} does not follow from the inputs: pass { ${name}: ... } last`);
     }
   }
+  for (const { name, terms, divisor } of interface_.derived) {
+    sizes[name] = Math.floor(terms.reduce((sum, each) => sum + extent(each, sizes), 0) / divisor);
+  }
   return sizes;
 }
 
@@ -229,6 +232,7 @@ def loader(interface: Interface, file: str, memory: SharedMemory | None = None) 
     operands = [*interface.inputs, *interface.outputs]
     described = {
         "sizes": interface.sizes,
+        "derived": [each._asdict() | {"terms": [*map(_extent, each.terms)]} for each in interface.derived],
         "inputs": [_described(each) for each in interface.inputs],
         "outputs": [_described(each) for each in interface.outputs],
         "state": interface.state,
@@ -241,6 +245,7 @@ def loader(interface: Interface, file: str, memory: SharedMemory | None = None) 
     names = ", ".join(each.name for each in interface.inputs)
     result = "output" if len(interface.outputs) == 1 else "{ " + ", ".join(o.name for o in interface.outputs) + " }"
     comments = [f"//   {each.name}: {_array(each)}[{', '.join(map(str, each.shape))}]" for each in operands]
+    comments += [f"//   {each}" for each in interface.derived]
     text, stem = _LOADER, file.removesuffix(".wasm")
     for key, value in (
         ("OPERANDS", "\n".join(comments) + "\n"),
