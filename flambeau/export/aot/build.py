@@ -21,7 +21,7 @@ from .interface_ir import ALIGNMENT, interface_assembly, interface_module
 from .jobs import KernelReport, SizedJob, VariantCode, VariantJob
 from .linking import link
 from .program_ir import Place
-from .size_templates import Template
+from .sizes.templates import Template
 from .targets import NAMES, Target
 from .variants import compile_variants
 from .web.memory import SharedMemory, imported_pages, most_bytes

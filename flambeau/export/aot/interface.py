@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -131,6 +131,13 @@ class Interface(NamedTuple):
     targets: str
     threads: int = 1
     derived: tuple[DerivedSize, ...] = ()
+
+    def numbers(self, sizes: Sequence[int]) -> dict[str, int]:
+        """The dynamic sizes, and what is derived from them, by name."""
+        found = dict(zip(self.sizes, sizes, strict=True))
+        for each in self.derived:
+            found[each.name] = each.value(found)
+        return found
 
 
 #: statuses, in order from 0 on: name, text

@@ -10,8 +10,8 @@ import numpy as np
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph, Value
 from .program_ir import Place
-from .size_constants import SIZED_CONSTANT, restored
-from .size_formulas import SizeFormula
+from .sizes.constants import SIZED_CONSTANT, restored
+from .sizes.formulas import SizeFormula
 
 
 class SizedJob(NamedTuple):

@@ -28,9 +28,7 @@ def seconds_of_a_run(report: Report, path: Path) -> float | None:
     api = report.interface
     library = ctypes.CDLL(str(path.resolve()))
     sizes = [*report.arenas][-1]
-    values = dict(zip(api.sizes, sizes, strict=True))
-    for derived in api.derived:
-        values[derived.name] = derived.value(values)
+    values = api.numbers(sizes)
     arguments: list[object] = []
     kept: list[np.ndarray] = []
 

@@ -25,7 +25,7 @@ from ...runtime.launch import ALIGNMENT, Condition, Launch
 from ...runtime.symbolic_integers import SymbolicInteger
 from ...runtime.thread_pool import CALLER_ONLY
 from .kernel_objects import symbol_name
-from .size_expressions import arena_function, fill_function
+from .sizes.expressions import arena_function, fill_function
 
 #: (index of a base, or CONSTANTS; offset in bytes)
 Place = tuple[int, int]

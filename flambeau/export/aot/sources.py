@@ -20,9 +20,9 @@ from .capture import Capture, capture, capture_stable, line_of
 from .errors import ExportError
 from .interface import DerivedSize, Extent
 from .jobs import encode_graph
-from .result_shapes import result_shapes
-from .size_formulas import Combination, MissingCombination
-from .size_templates import Template, templates
+from .sizes.formulas import Combination, MissingCombination
+from .sizes.result_shapes import result_shapes
+from .sizes.templates import Template, templates
 
 #: the largest size of a dimension without a maximum, or with a distant one, for which there is code by default
 DEFAULT_MAXIMUM = 64

@@ -22,8 +22,8 @@ from .jobs import KernelReport, SizedJob, VariantCode, VariantJob, decode_graph
 from .kernel_objects import kernel_object
 from .prepacking import ConstantInputs, PackedWeights, prepack
 from .program_ir import PACKED, Place, SizedPlan, arena_bytes, program_module, table_bytes
-from .size_formulas import extended
-from .size_templates import columns_of, evaluated
+from .sizes.formulas import extended
+from .sizes.templates import columns_of, evaluated
 
 
 def compile_variant(job: VariantJob) -> VariantCode:

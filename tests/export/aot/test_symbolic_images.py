@@ -13,7 +13,7 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.codegen.pooling.plan import AdaptiveWindows, RegularWindows
 from flambeau.export import Dim, export
-from flambeau.export.aot.size_formulas import (
+from flambeau.export.aot.sizes.formulas import (
     FormulaSearch,
     MissingCombination,
     Product,

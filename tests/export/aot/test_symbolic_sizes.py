@@ -12,8 +12,8 @@ import pytest
 import flambeau as torch
 from flambeau import nn
 from flambeau.export import Dim, export
-from flambeau.export.aot.size_expressions import SizeFunction
-from flambeau.export.aot.size_templates import templates
+from flambeau.export.aot.sizes.expressions import SizeFunction
+from flambeau.export.aot.sizes.templates import templates
 from flambeau.runtime.symbolic_integers import PlannedSizes, SymbolicInteger
 from tests.export.aot.javascript import NODE, node
 from tests.export.aot.results import agree, eager

@@ -60,7 +60,7 @@ def most_bytes(interface: Interface, arenas: Mapping[tuple[int, ...], int], tabl
     """
     operands = [*interface.inputs, *interface.outputs]
     return max(
-        sum(_up(_bytes(each, dict(zip(interface.sizes, sizes, strict=True)))) for each in operands) + arena
+        sum(_up(_bytes(each, interface.numbers(sizes))) for each in operands) + arena
         for sizes, arena in arenas.items()
     ) + (_up(tables) + 2 * ALIGNMENT)
 

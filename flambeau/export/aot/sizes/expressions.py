@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ...runtime.symbolic_integers import Expression, SymbolicInteger
+from ....runtime.symbolic_integers import Expression, SymbolicInteger
 
 _OPERATIONS = {"add": "add", "sub": "sub", "mul": "mul"}
 

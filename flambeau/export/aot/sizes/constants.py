@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.symbolic.formulas import NotSymbolic
-from ...ir.graph import view_algebra as algebra
-from ...ir.graph.value import Graph, Value
-from ...runtime.symbolic_integers import SymbolicInteger, is_symbolic
-from .size_formulas import Combination, FormulaSearch, SizeFormula, evaluate
+from ....compiler.symbolic.formulas import NotSymbolic
+from ....ir.graph import view_algebra as algebra
+from ....ir.graph.value import Graph, Value
+from ....runtime.symbolic_integers import SymbolicInteger, is_symbolic
+from .formulas import Combination, FormulaSearch, SizeFormula, evaluate
 
 #: the operation of such a value in a job
 SIZED_CONSTANT = "sized constant"

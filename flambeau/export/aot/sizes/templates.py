@@ -1,7 +1,7 @@
 """Templates: one graph for many combinations of sizes, from captures for a few of them.
 
-The captures must agree in all but numbers and constants, each number must be a formula of the sizes (`size_formulas`),
-and each constant one of the forms in `size_constants`. The first captures have sizes that are distinct primes where the
+The captures must agree in all but numbers and constants, each number must be a formula of the sizes (`formulas`),
+and each constant one of the forms in `constants`. The first captures have sizes that are distinct primes where the
 range has some, so that different formulas differ; the ends of the range are among the others. Arrays of extent 1
 broadcast, so sizes of 1 have templates of their own, and so have sizes for which an array inside becomes that small.
 """
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.symbolic.formulas import NotSymbolic
-from ...ir.graph.extern_kernels import ExternKernel
-from .capture import Capture
-from .errors import ExportError
-from .jobs import encode_graph
-from .size_constants import SIZED_CONSTANT, sized_constant
-from .size_formulas import Combination, FormulaSearch, MissingCombination, SizeFormula, evaluate
+from ....compiler.symbolic.formulas import NotSymbolic
+from ....ir.graph.extern_kernels import ExternKernel
+from ..capture import Capture
+from ..errors import ExportError
+from ..jobs import encode_graph
+from .constants import SIZED_CONSTANT, sized_constant
+from .formulas import Combination, FormulaSearch, MissingCombination, SizeFormula, evaluate
 
 #: fewest combinations for which a template is tried: for fewer there is a capture of each
 FEWEST = 6
@@ -327,7 +327,7 @@ def evaluated(x: Any, symbols: Sequence[Any]) -> Any:
     """A structure with the values of its formulas for symbols, which may be symbolic integers.
 
     >>> from fractions import Fraction
-    >>> from flambeau.export.aot.size_formulas import Product
+    >>> from flambeau.export.aot.sizes.formulas import Product
     >>> evaluated((3, SizeFormula((Product(Fraction(1, 2), (0,)), Product(Fraction(1), ())))), [6])
     (3, 4)
     """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import lcm
 
-from ...compiler.symbolic.formulas import NotSymbolic
-from .capture import Capture
-from .errors import ExportError
-from .interface import DerivedSize, Extent
-from .size_formulas import Combination, FormulaSearch, Product, SizeFormula
+from ....compiler.symbolic.formulas import NotSymbolic
+from ..capture import Capture
+from ..errors import ExportError
+from ..interface import DerivedSize, Extent
+from .formulas import Combination, FormulaSearch, Product, SizeFormula
 
 
 def result_shapes(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...compiler.symbolic.formulas import NotSymbolic
+from ....compiler.symbolic.formulas import NotSymbolic
 
 Combination = tuple[int, ...]
 Column = tuple[int, ...]
