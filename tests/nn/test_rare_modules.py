@@ -110,6 +110,9 @@ def test_embedding_bag(options):
             mode = ("sum", "mean", "max").index(bags.mode)
             results += lib.embedding_bag(bags.weight, index, offsets, bags.scale_grad_by_freq, mode, False, None,
                                          bags.include_last_offset, bags.padding_idx)
+        frozen = lib.embedding_bag(bags.weight.detach(), index, lib.tensor([0, 3, 7]), False, mode, False, None,
+                                   bags.include_last_offset)
+        results += frozen[:3]
         if bags.mode == "sum":
             factors = lib.arange(7, dtype=bags.weight.dtype, requires_grad=True)
             out = bags(index, lib.tensor([0, 3, 7]), factors)

@@ -96,7 +96,8 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         frequencies = None if frequencies is None else frequencies[kept]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[wrap(kept)]
     sizes = np.bincount(bags, minlength=count)
-    bag_sizes = sizes.astype(kind) if mode != _SUM else np.zeros(count if is_fast else offsets._array.size, kind)
+    bag_sizes = sizes.astype(kind) if mode != _SUM else np.zeros(
+        _sum_sizes(weight, offsets, count, is_fast), kind)
     if mode == _MAX:
         positions = _argmax_per_bag(dtypes.widen(host_elements(weight)), index, bags, count)
         result = apply(REGISTRY["_embedding_bag_max"], [weight], {"positions": positions})
@@ -113,12 +114,17 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     return result, bag_of_index, wrap(bag_sizes), wrap(bag_sizes.copy())
 
 
+def _sum_sizes(weight: Tensor, offsets: Tensor, count: int, is_fast: bool) -> int:
+    """How many sizes of bags sums return: PyTorch's kernel for weights without gradients has one for each offset."""
+    return count if is_fast and weight.requires_grad else offsets.shape[0]
+
+
 def _without_elements(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, include_last_offset: bool,
                       keeps_all: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`embedding_bag` on fake tensors: its results are as large as those of bags that take all indices."""
-    count, last = offsets.shape[0] - include_last_offset, offsets.shape[0]
+    count = offsets.shape[0] - include_last_offset
     is_fast = mode != _MAX and keeps_all and weight.dtype in _FAST_DTYPES
-    sizes = count if mode != _SUM or is_fast else last
+    sizes = count if mode != _SUM else _sum_sizes(weight, offsets, count, is_fast)
     maxima = (count, weight.shape[1]) if mode == _MAX else (sizes,)
     return (weight.new_empty((count, weight.shape[1])),
             indices.new_empty((0 if is_fast and mode == _SUM else indices.shape[0],)), indices.new_empty((sizes,)),
@@ -179,8 +185,8 @@ def _traced(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, per_sam
         "inverse_sizes": None if divisors is None else divisors.reciprocal()._array})
     kind = dtypes.promote_types(indices.dtype, offsets.dtype)
     bag_of_index = (bags[:0] if is_fast and mode == _SUM else bags).to(kind)
-    bag_sizes = sizes.to(kind) if mode == _MEAN else (
-        fn.zeros(starts.numel() if is_fast else offsets.numel(), dtype=kind))
+    bag_sizes = sizes.to(kind) if mode == _MEAN else fn.zeros(
+        _sum_sizes(weight, offsets, starts.numel(), is_fast), dtype=kind)
     return result, bag_of_index, bag_sizes, bag_sizes.clone()
 
 
