@@ -121,8 +121,8 @@ NAMESPACES = (
 
 #: what a group of the page `torch` holds -> prefixes of the modules that define its functions
 GROUPS = {
-    "Tensors and types": ("flambeau", "flambeau.dtypes", "flambeau.devices", "flambeau._tensor.memory",
-                          "flambeau._tensor.attributes", "flambeau._tensor.pickling"),
+    "Tensors and types": ("flambeau", "flambeau.dtypes", "flambeau.devices", "flambeau._tensor.memory.access",
+                          "flambeau._tensor.methods.attributes", "flambeau._tensor.memory.pickling"),
     "Creation": ("flambeau._tensor.creation",),
     "Random numbers": ("flambeau._tensor.creation.random", "flambeau.random"),
     "Pointwise operators": ("flambeau.ops.pointwise", "flambeau._tensor.pointwise"),

@@ -111,7 +111,7 @@ _DEFINED_IN = {"PyTorchFileReader": "serialization.file_reader", "StorageBase": 
     "TupleType", "Type",
 ), "environment.script_types"),
                  "thread_safe_generator": "random",
-                 "_debug_has_internal_overlap": "_tensor.storage", "Storage": "storage",
+                 "_debug_has_internal_overlap": "_tensor.memory.storage", "Storage": "storage",
                  "autocast": "amp",
                  "_amp_foreach_non_finite_check_and_unscale_": "amp.grad_scaler",
                  "_amp_update_scale_": "amp.grad_scaler", **dict.fromkeys((

@@ -25,7 +25,7 @@ IN_PYTORCH = {
     "_tensor.dispatch.batched_tensor": "_C._functorch", "_tensor.dispatch.custom_function": "autograd.function",
     "_tensor.dispatch.custom_node": "autograd.function", "_tensor.dispatch.dual_tensors": "autograd.forward_ad",
     "_tensor.linalg.decompositions": "_C", "_tensor.overriding.protocol": "_C", "_tensor.parameter": "nn.parameter",
-    "_tensor.pickling": "_utils", "_tensor.reductions": "multiprocessing.reductions",
+    "_tensor.memory.pickling": "_utils", "_tensor.memory.reductions": "multiprocessing.reductions",
     "_tensor.return_types": "return_types",
     "ops.schemas.Argument": "", "ops.schemas.FunctionSchema": "", "testing.file_check": "",
     "accelerators.accelerator": "accelerator", "accelerators.cpu": "cpu", "accelerators.mtia": "mtia",

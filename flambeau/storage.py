@@ -7,7 +7,7 @@ from typing import Any
 from . import dtypes
 from ._tensor import Tensor
 from ._tensor.creation.from_data import asarray
-from ._tensor.storage import TypedStorage, UntypedStorage, check_storage_arguments, storage_name
+from ._tensor.memory.storage import TypedStorage, UntypedStorage, check_storage_arguments, storage_name
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 

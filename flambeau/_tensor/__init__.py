@@ -6,8 +6,9 @@ from typing import Any
 
 from .. import devices
 from ..engine.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from . import functions, methods
+from . import functions
 from .dispatch import batching_rules, vmap_gradients  # noqa: F401
+from .methods import installation  # noqa: F401
 from .overriding import dispatched, dispatched_factories, dispatched_out, overload_calls  # noqa: F401
 from .parameter import Parameter
 from .tensor import Tensor
@@ -22,5 +23,4 @@ def _resolve_cuda(device: devices.device) -> Any:
 
 devices.cuda_resolver[0] = _resolve_cuda
 
-__all__ = ["Parameter", "Tensor", "enable_grad", "functions", "is_grad_enabled", "methods", "no_grad",
-           "set_grad_enabled"]
+__all__ = ["Parameter", "Tensor", "enable_grad", "functions", "is_grad_enabled", "no_grad", "set_grad_enabled"]

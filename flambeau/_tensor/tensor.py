@@ -41,7 +41,7 @@ from ..warning_location import user_stacklevel
 from .overriding.dispatch import handles
 from .overriding.entry_points import note_instance
 from .overriding.protocol import DISABLED, set_plain
-from .untracked_views import update_requires_grad
+from .views.untracked import update_requires_grad
 
 _NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "

@@ -12,8 +12,8 @@ from typing import Any
 from .. import devices, dtypes
 from .._tensor import Tensor, functions
 from .._tensor.dispatch.batched_tensor import BatchedTensor, make_batched
+from .._tensor.memory.storage import StorageBase
 from .._tensor.shape.lazy_clones import identity, is_lazy
-from .._tensor.storage import StorageBase
 from ..amp import state as autocast_state
 from ..amp.state import _is_any_autocast_enabled
 from ..amp.state import is_autocast_available as _is_autocast_available

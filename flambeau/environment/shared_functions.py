@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import config, dtypes
-from .._tensor import Tensor, functions, pickling
+from .._tensor import Tensor, functions
+from .._tensor.memory import pickling
 from ..accelerators.absent import device_index
 from ..exception_wrapper import ExceptionWrapper, KeyErrorMessage
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import IO, TypeAlias
 
 from .._tensor import Tensor
-from .._tensor.storage import UntypedStorage as Storage
+from .._tensor.memory.storage import UntypedStorage as Storage
 from ..devices import device as _device
 from ..devices import layout as _layout
 from ..dtypes import dtype as _dtype

@@ -217,7 +217,7 @@ FUNCTIONS: dict[str, str] = {
         frobenius_norm get_device init_num_threads is_distributed is_vulkan_available native_dropout nuclear_norm
         slice_inverse view_as_complex_copy view_as_real_copy view_copy
     """,
-    "attributes": "is_inference",
+    "methods.attributes": "is_inference",
     "creation.constants": """
         empty empty_like empty_permuted empty_strided full full_like ones ones_like zeros zeros_like
     """,
@@ -232,7 +232,7 @@ FUNCTIONS: dict[str, str] = {
         BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor HalfTensor BFloat16Tensor FloatTensor
         DoubleTensor ComplexFloatTensor ComplexDoubleTensor
     """,
-    "dlpack": "from_dlpack to_dlpack",
+    "memory.dlpack": "from_dlpack to_dlpack",
     "linalg.contractions": """
         bilinear chain_matmul cross ger inner kron linalg_matmul linalg_matrix_power linalg_multi_dot linalg_vecdot
         matrix_power outer tensordot
@@ -253,7 +253,7 @@ FUNCTIONS: dict[str, str] = {
     "linalg.matmul": "matmul mm spmm",
     "linalg.norms": "cosine_similarity linalg_matrix_norm linalg_norm linalg_vector_norm norm pairwise_distance",
     "linalg.removed": "eig lstsq matrix_rank solve symeig",
-    "memory": "detach is_complex is_floating_point is_nonzero is_signed is_tensor result_type",
+    "memory.access": "detach is_complex is_floating_point is_nonzero is_signed is_tensor result_type",
     "neural.activation": "prelu relu6 rrelu rrelu_ selu selu_",
     "neural.convolution": """
         conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d folded unfolded
@@ -322,15 +322,15 @@ METHODS: dict[str, str] = {
         true_divide_ remainder pow pow_ square square_ float_power float_power_ round round_ polygamma polygamma_
         mvlgamma mvlgamma_
     """,
-    "attributes": "",
-    "autograd_methods": """
+    "methods.attributes": "",
+    "methods.autograd": """
         backward retain_grad register_hook register_post_accumulate_grad_hook requires_grad_ detach_
     """,
     "pointwise.comparison": "equal isclose allclose isposinf isneginf signbit",
     "pointwise.complex": "conj _conj is_conj is_neg resolve_conj resolve_neg",
     "creation.constants": "new_zeros new_ones new_empty new_empty_strided new_full new_tensor new",
     "linalg.contractions": "outer ger inner kron matrix_power cross",
-    "dlpack": "",
+    "memory.dlpack": "",
     "shape.copying": """
         float double half bfloat16 int long short char byte bool chalf cfloat cdouble to type type_as contiguous
         is_contiguous cpu cuda clone copy_ fill_ zero_ fill_diagonal_ resize_ resize_as_ set_ _lazy_clone
@@ -342,7 +342,7 @@ METHODS: dict[str, str] = {
     "shape.joining": """
         split chunk unsafe_chunk tensor_split hsplit vsplit dsplit tile repeat_interleave diag diagflat
     """,
-    "memory": """
+    "memory.access": """
         detach item numpy tolist is_complex is_floating_point is_nonzero is_signed as_subclass is_distributed
         element_size record_stream get_device
     """,
@@ -353,8 +353,8 @@ METHODS: dict[str, str] = {
     "creation.random": """
         uniform_ normal_ random_ bernoulli_ bernoulli exponential_ geometric_ cauchy_ log_normal_ multinomial
     """,
-    "pickling": "",
-    "reductions": "",
+    "memory.pickling": "",
+    "memory.reductions": "",
     "reduction.reductions": """
         all amax amin aminmax any argmax argmin logsumexp max mean min nanmean nansum prod std sum var
     """,
@@ -369,24 +369,24 @@ METHODS: dict[str, str] = {
         moveaxis adjoint expand broadcast_to
     """,
     "printing": "",
-    "sharing": "share_memory_ is_shared pin_memory is_pinned",
-    "sparse_methods": """
+    "memory.sharing": "share_memory_ is_shared pin_memory is_pinned",
+    "methods.sparse": """
         to_dense _to_dense to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc _to_sparse
         _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc coalesce is_coalesced indices values sparse_dim
         dense_dim crow_indices col_indices ccol_indices row_indices sparse_mask sparse_resize_ sparse_resize_and_clear_
         resize_as_sparse_ smm sspaddmm _indices _values _nnz _dimI _dimV _coalesced_ _sparse_mask_projection
     """,
-    "storage": "_typed_storage untyped_storage storage storage_type storage_offset data_ptr is_set_to",
+    "memory.storage": "_typed_storage untyped_storage storage storage_type storage_offset data_ptr is_set_to",
     "spectral.stft": "stft istft",
     "shape.strides": """
         narrow narrow_copy as_strided as_strided_scatter size stride dim ndimension numel nelement is_same_size squeeze_
         unsqueeze_ transpose_ swapaxes_ swapdims_ t_ as_strided_
     """,
-    "view_history": "",
-    "legacy_methods": """
+    "views.history": "",
+    "methods.legacy": """
         reinforce resize resize_as module_load dim_order const_data_ptr _fix_weakref to_padded_tensor xpu ipu mtia
     """,
-    "python_callbacks": "apply_ map_ map2_",
+    "methods.python_callbacks": "apply_ map_ map2_",
     "linalg.removed": "eig lstsq solve symeig",
     "reduction.segments": "hash_tensor",
     "aten_functions": "slice_inverse",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from .._tensor import Parameter, Tensor
-from .._tensor.reductions import (
+from .._tensor.memory.reductions import (
     StorageWeakRef,
     init_reductions,
     rebuild_storage_empty,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .._tensor import pickling
-from .._tensor.storage import TypedStorage, UntypedStorage
+from .._tensor.memory import pickling
+from .._tensor.memory.storage import TypedStorage, UntypedStorage
 from ..config import module_of
 from ..warning_location import user_stacklevel
 from .archive import read_fully

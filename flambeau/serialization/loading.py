@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .._tensor.pickling import check_sparse_tensors, unchecked
-from .._tensor.storage import TypedStorage, UntypedStorage
+from .._tensor.memory.pickling import check_sparse_tensors, unchecked
+from .._tensor.memory.storage import TypedStorage, UntypedStorage
 from ..warning_location import user_stacklevel
 from . import options, safe_globals, weights_unpickler
 from .archive import ArchiveReader

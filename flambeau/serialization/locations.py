@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .._tensor.storage import UntypedStorage
+from .._tensor.memory.storage import UntypedStorage
 from ..devices import check, cuda, current_cuda, device
 
 MAP_LOCATION: TypeAlias = Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None

@@ -15,18 +15,18 @@ from typing import Any
 from .. import config, dtypes
 from .._tensor import Tensor, functions
 from .._tensor.creation.typed_constructors import TYPES
-from .._tensor.storage import storage_name
+from .._tensor.memory.storage import storage_name
 from ..devices import layout
 
 _PACKAGE = __name__.partition(".")[0]
 
 #: module in PyTorch -> module in flambeau with its contents, where they differ
 _MODULE_IN_FLAMBEAU = {
-    "_C": "_tensor.creation.random", "_C._nn": "nn.functional", "_tensor": "_tensor.pickling",
-    "_utils": "_tensor.pickling",
+    "_C": "_tensor.creation.random", "_C._nn": "nn.functional", "_tensor": "_tensor.memory.pickling",
+    "_utils": "_tensor.memory.pickling",
     "autograd.grad_mode": "engine.grad_mode",
     "return_types": "_tensor.return_types",
-    "tensor": "_tensor.pickling",  # name of `_tensor` before 1.8
+    "tensor": "_tensor.memory.pickling",  # name of `_tensor` before 1.8
 }
 #: public modules whose functions are written with the public module's name
 _PUBLIC = ("nn.functional", "nn.init", "linalg", "special", "autograd")

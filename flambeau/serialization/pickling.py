@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .._tensor.storage import TypedStorage, UntypedStorage
+from .._tensor.memory.storage import TypedStorage, UntypedStorage
 from ..backends.numpy.memory import owner
 from ..devices import layout, memory_format
 from . import names

@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import Any
 
 from .. import dtypes
-from .._tensor import Parameter, Tensor, pickling
+from .._tensor import Parameter, Tensor
 from .._tensor.creation.typed_constructors import TYPES
-from .._tensor.storage import TypedStorage, UntypedStorage, storage_name
+from .._tensor.memory import pickling
+from .._tensor.memory.storage import TypedStorage, UntypedStorage, storage_name
 from ..devices import device
 from ..shapes import Size
 from . import names

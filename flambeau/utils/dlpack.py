@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from .._tensor.dlpack import from_dlpack, to_dlpack
+from .._tensor.memory.dlpack import from_dlpack, to_dlpack
 
 
 class DLDeviceType(enum.IntEnum):

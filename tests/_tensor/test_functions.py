@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flambeau._tensor import methods
+from flambeau import _tensor
 from flambeau.lazy_modules import FUNCTIONS
 
 
@@ -29,10 +29,11 @@ def test_each_function_is_defined_by_one_family():
 
 def test_each_method_is_defined_by_one_family():
     found = defaultdict(dict)
-    for path in Path(methods.__file__).parent.rglob("*.py"):
+    package = Path(_tensor.__file__).parent
+    for path in package.rglob("*.py"):
         if path.stem == "__init__":
             continue
-        module = ".".join(("flambeau._tensor", *path.relative_to(Path(methods.__file__).parent).with_suffix("").parts))
+        module = ".".join(("flambeau._tensor", *path.relative_to(package).with_suffix("").parts))
         for name, method in getattr(import_module(module), "METHODS", {}).items():
             if not isinstance(method, str):  # the table of the lazy ones
                 found[name][id(method)] = module

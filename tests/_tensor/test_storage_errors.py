@@ -30,7 +30,7 @@ def test_errors(call):
     for module in (torch, flambeau):
         with pytest.raises((RuntimeError, TypeError)) as error:
             call(module)
-        text = str(error.value).replace("flambeau._tensor.storage", "torch.storage").replace("flambeau", "torch")
+        text = str(error.value).replace("flambeau._tensor.memory.storage", "torch.storage").replace("flambeau", "torch")
         found.append((error.type, text))
     assert found[0] == found[1]
 

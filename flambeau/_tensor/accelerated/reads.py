@@ -13,7 +13,7 @@ from ...devices import CPU, device
 from ...engine.grad_mode import inference
 from ...modes import active_tracer, special
 from ..dispatch.handlers import handlers, host_elements
-from ..memory import TRANSIENT
+from ..memory.access import TRANSIENT
 from ..meta import reserved
 from ..tensor import INFERENCE, Tensor, wrap
 from . import pinned

@@ -24,8 +24,8 @@ from ...warning_location import user_stacklevel
 from ..argument_errors.guards import NOT_GIVEN
 from ..dispatch.complex_half import warn_of_complex_half
 from ..dispatch.handlers import handlers
+from ..memory.storage import TypedStorage, UntypedStorage, attach_storage
 from ..meta import is_meta, make_meta, mark_meta, reserved_like
-from ..storage import TypedStorage, UntypedStorage, attach_storage
 from ..tensor import INFERENCE, Tensor, set_requires_grad, wrap
 from ..tracer_notifications import notify_created
 
@@ -438,7 +438,7 @@ def tensor(data: Any = NOT_GIVEN, *, dtype: dtype_type | None = None, device: An
 
 def _of_dlpack(data: Any) -> Tensor:
     """A tensor on the memory of an object with the method `__dlpack__`."""
-    from ..dlpack import from_dlpack
+    from ..memory.dlpack import from_dlpack
 
     return from_dlpack(data)
 

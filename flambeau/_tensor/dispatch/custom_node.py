@@ -31,7 +31,7 @@ from ...modes import device_memory, special
 from ...warning_location import user_stacklevel
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
-from ..view_history import wrap_output
+from ..views.history import wrap_output
 from .handlers import handlers
 
 #: shape and dtype of an output; None where it is no tensor

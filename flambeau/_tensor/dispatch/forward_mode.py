@@ -18,7 +18,7 @@ from ...modes import dispatch_in_use, forward_levels, inference, level_count, sp
 from ...modes import forward_mode as forward_enabled
 from ...ops.declare import ELEMENTWISE, LINEAR, VIEW, Op
 from ..tensor import Tensor, set_requires_grad, slots_of, wrap
-from ..view_geometry import Geometry
+from ..views.geometry import Geometry
 from .apply import apply
 from .handlers import handlers
 

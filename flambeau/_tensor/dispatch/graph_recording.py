@@ -19,9 +19,9 @@ from ...engine.rules.inlined_rules import full_rule, plan_of
 from ...modes import active_tracer, special
 from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import ELEMENTWISE, REGISTRY, VIEW, Op
-from ..dtype_views import view_steps_to
 from ..tensor import INFERENCE, Tensor, wrap
-from ..untracked_views import register_view
+from ..views.dtype_views import view_steps_to
+from ..views.untracked import register_view
 from .complex_half import warn_of_complex_half
 from .gradient_edge import gradient_edge
 from .promotion import result_type, scalar_operand

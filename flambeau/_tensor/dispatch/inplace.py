@@ -29,9 +29,9 @@ from ...ops.declare import ELEMENTWISE, Op
 from ...shapes import broadcast_shapes
 from ..shape.lazy_clones import write as write_lazily
 from ..tensor import Tensor, wrap
-from ..untracked_views import update_requires_grad
-from ..view_geometry import Geometry
-from ..view_history import CopySlices, retain_new_history
+from ..views.geometry import Geometry
+from ..views.history import CopySlices, retain_new_history
+from ..views.untracked import update_requires_grad
 from .apply import run_compiled_kernel
 from .array_kernels import kernel_of
 from .bit_resolution import resolved_inputs

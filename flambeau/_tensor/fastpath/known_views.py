@@ -15,7 +15,7 @@ from ...engine.grad_mode import grad_mode, inference
 from ...modes import active_transforms, special
 from ..parameter import Parameter
 from ..tensor import INFERENCE, Tensor
-from ..untracked_views import register_view
+from ..views.untracked import register_view
 
 ndarray = np.ndarray
 #: past the checks of arrays in a device's memory

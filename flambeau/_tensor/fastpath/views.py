@@ -20,9 +20,9 @@ from ...ops.backward_plan import BackwardPlan
 from ...ops.declare import REGISTRY, Op
 from ..dispatch.gradient_edge import gradient_edge
 from ..dispatch.graph_recording import record_unary
-from ..dtype_views import view_steps_to
 from ..tensor import INFERENCE, Tensor, wrap
-from ..untracked_views import register_view
+from ..views.dtype_views import view_steps_to
+from ..views.untracked import register_view
 
 new, reference = object.__new__, weakref.ref
 _enabled, _inferring = grad_mode.get, inference.get

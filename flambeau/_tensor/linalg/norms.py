@@ -23,8 +23,8 @@ from ..dispatch.promotion import result_type
 from ..fastpath.by_arity import F32, F64
 from ..fastpath.repeated_calls import repeated
 from ..fastpath.unary_with_parameters import positional_parameters
+from ..methods.sparse import implementation as sparse_implementation
 from ..reduction.dims import dims
-from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor
 
 _COMPLEX_ORDER = "linalg.{}_norm: Expected a non-complex scalar as the order of norm."

@@ -13,7 +13,7 @@ from ...ops.declare import REGISTRY
 from ..dispatch.apply import apply
 from ..dispatch.handlers import host_elements
 from ..meta import is_meta, lacks_elements, make_meta, meta_array
-from ..sparse_methods import implementation as sparse_implementation
+from ..methods.sparse import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
 from .layers import raise_dtype_error

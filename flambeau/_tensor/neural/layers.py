@@ -25,7 +25,7 @@ from ..dispatch.batched_tensor import active_levels
 from ..dispatch.handlers import handlers
 from ..fastpath.repeated_calls import repeated
 from ..linalg.matmul import matmul
-from ..sparse_methods import implementation as sparse_implementation
+from ..methods.sparse import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_created
 

@@ -50,8 +50,8 @@ from ..dispatch.inplace import apply_inplace, overwrite
 from ..dispatch.write_checks import COMPLEX_TO_REAL, check_overlap, check_writable, is_tracked, warn_of_real_parts
 from ..fastpath.views import copy_function
 from ..meta import NO_DATA, is_meta, lacks_elements, make_meta
+from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.other_objects import with_other_object
-from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import INFERENCE, Tensor, wrap
 from .lazy_clones import share
 
@@ -723,7 +723,7 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
         if size is None:
             self._array = memory_of(source._array)
             return self
-        from ..storage import untyped_storage
+        from ..memory.storage import untyped_storage
 
         strides = tuple(stride) if stride is not None else contiguous_strides(size)
         _grow(self, stride is not None, untyped_storage(source), tuple(size), strides, storage_offset)
@@ -733,7 +733,7 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
     if given is not self.dtype:
         raise RuntimeError(f"Expected a Storage of type {dtypes.C_NAMES[self.dtype.name]} or an UntypedStorage, but "
                            f"got type {given.scalar_name} for argument 1 'storage'")
-    from ..storage import attach_storage
+    from ..memory.storage import attach_storage
 
     storage, itemsize = source.untyped(), self._array.dtype.itemsize
     shape = (storage.nbytes() // itemsize,) if size is None else tuple(size)
@@ -750,7 +750,7 @@ def _show_memory(self: Tensor, source: Any, storage_offset: int, size: Any, stri
 def _grow(self: Tensor, strided: bool, storage: Any, shape: tuple[int, ...], strides: tuple[int, ...],
           offset: int) -> None:
     """Resize a storage that a tensor is to be on to what it needs, if it gets another shape, or is `strided`."""
-    from ..sharing import resize_storage
+    from ..memory.sharing import resize_storage
 
     itemsize = self._array.itemsize
     if shape == self._array.shape and not (strided and strides != element_strides(self._array)):

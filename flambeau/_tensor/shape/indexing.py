@@ -47,8 +47,8 @@ from ..dispatch.write_checks import check_history, check_no_overlap, check_writa
 from ..fastpath.repeated_calls import repeated
 from ..fastpath.views import ViewStep, plan_with_constants, view_chain, view_function
 from ..meta import is_meta, lacks_elements
+from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.dispatch import is_on_accelerator
-from ..sparse_methods import implementation as sparse_implementation
 from ..tensor import Tensor, wrap
 from ..tracer_notifications import notify_read
 from .copying import copy_, fill_

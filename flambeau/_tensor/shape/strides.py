@@ -19,11 +19,11 @@ from ..dispatch.inplace import set_history
 from ..dispatch.interception import notify_operator
 from ..dispatch.write_checks import check_writable, is_tracked
 from ..fastpath.known_views import known_views
+from ..memory.storage import storage_offset as storage_offset_of
+from ..methods.sparse import implementation as sparse_implementation
 from ..overriding.other_objects import with_other_object
-from ..sparse_methods import implementation as sparse_implementation
-from ..storage import storage_offset as storage_offset_of
 from ..tensor import Tensor, wrap
-from ..view_geometry import Geometry
+from ..views.geometry import Geometry
 from .reshaping import as_ints
 
 __all__ = ["as_strided", "as_strided_copy", "as_strided_scatter", "is_same_size", "narrow", "narrow_copy",

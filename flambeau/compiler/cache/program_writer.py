@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._tensor import Tensor
 from ..._tensor.creation.random import default_generator
-from ..._tensor.view_geometry import Geometry
+from ..._tensor.views.geometry import Geometry
 from ...ir.graph.extern_kernels import ExternKernel, FallbackKernel
 from ...ir.graph.value import Value
 from ...kernels.random import Engine

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from ..._tensor import Tensor
 from ..._tensor import functions as _functions
 from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.memory.pickling import _rebuild_from_type_v2, _rebuild_wrapper_subclass
 from ..._tensor.meta import mark_meta, reserved
 from ..._tensor.overriding.dispatch import without_handlers
 from ..._tensor.overriding.protocol import DISABLED
-from ..._tensor.pickling import _rebuild_from_type_v2, _rebuild_wrapper_subclass
 from ..._tensor.tensor import wrap
 from ...backends.elementless_array import WrapperArray, without_elements
 from ...engine.grad_mode import grad_mode

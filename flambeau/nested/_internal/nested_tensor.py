@@ -17,8 +17,8 @@ from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.dispatch.custom_function import Function
 from ..._tensor.dispatch.custom_node import FunctionNode
+from ..._tensor.memory.pickling import _rebuild_from_type_v2
 from ..._tensor.meta import reserved
-from ..._tensor.pickling import _rebuild_from_type_v2
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode
 from ...engine.nodes.node import NodeType

@@ -16,9 +16,9 @@ from ... import devices, dtypes
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
 from ..._tensor.dispatch.custom_function import Function
+from ..._tensor.memory.pickling import _rebuild_nested_tensor
 from ..._tensor.meta import reserved
 from ..._tensor.overriding.protocol import SUBCLASSES_DISABLED, disabled
-from ..._tensor.pickling import _rebuild_nested_tensor
 from ..._tensor.printing import tensor_str
 from ..._tensor.tensor import wrap
 from ...engine.grad_mode import grad_mode

@@ -1,7 +1,7 @@
 """Gather, scatter and replacement of a strided view's elements in its base.
 
 In-place writes through views, and views that are regenerated after such writes, are differentiated by these. A geometry
-(`_tensor/view_geometry.py`) describes the view's position in its base.
+(`_tensor/views/geometry.py`) describes the view's position in its base.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class CopyOps:
         piece = self.graph.reshape(self.graph.cast(source, x.dtype), tuple(shape))
         return self.graph.assemble(x.shape, x, [piece], [(tuple(strides), offset)])
 
-    # ----- views by a geometry (`_tensor.view_geometry`) -----
+    # ----- views by a geometry (`_tensor.views.geometry`) -----
 
     def _window(self, geometry: Any) -> tuple[tuple[int, ...], tuple[int, ...], int] | None:
         """Shape, strides and offset, in elements, of a view within its dense base; None where it is no such view."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from .... import dtypes
 from ...._tensor.creation.from_data import as_tensor, tensor
+from ...._tensor.memory.sharing import new_shared_tensor
 from ...._tensor.shape.joining import stack_into_new
-from ...._tensor.sharing import new_shared_tensor
 from ...._tensor.tensor import Tensor
 from .containers import is_namedtuple, rebuild_mapping, rebuild_sequence
 

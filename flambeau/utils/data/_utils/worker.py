@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from ...._tensor.reductions import Kept
+from ...._tensor.memory.reductions import Kept
 from ....exception_wrapper import ExceptionWrapper
 from ....random import worker_info as _asked_by_generators
 from . import IS_WINDOWS, MP_STATUS_CHECK_INTERVAL, fetch, signal_handling

@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..backends.bit_views import BitView, bits_of, resolve
-from ..backends.elementless_array import ElementlessArray
-from ..backends.numpy.memory import address, owner, view_memory
-from ..backends.sparse_array import LAYOUT_NAMES, SparseArray
-from ..engine.tensor_interface import layer
-from ..modes import active_tracer, grad_mode, inference, lazy_storages, special
-from ..warning_location import user_stacklevel
-from .dispatch.batched_tensor import BatchedTensor, detach_batched
-from .dispatch.promotion import result_type as promoted_type
-from .meta import NO_DATA, is_meta
-from .overriding.dispatch import is_wrapper
-from .overriding.other_objects import with_other_object
-from .overriding.protocol import OVERRIDES, kind_of
-from .shape.lazy_clones import make_writable
-from .tensor import INFERENCE, Tensor, slots_of, wrap
-from .tracer_notifications import notify_read
+from ... import dtypes
+from ...backends.bit_views import BitView, bits_of, resolve
+from ...backends.elementless_array import ElementlessArray
+from ...backends.numpy.memory import address, owner, view_memory
+from ...backends.sparse_array import LAYOUT_NAMES, SparseArray
+from ...engine.tensor_interface import layer
+from ...modes import active_tracer, grad_mode, inference, lazy_storages, special
+from ...warning_location import user_stacklevel
+from ..dispatch.batched_tensor import BatchedTensor, detach_batched
+from ..dispatch.promotion import result_type as promoted_type
+from ..meta import NO_DATA, is_meta
+from ..overriding.dispatch import is_wrapper
+from ..overriding.other_objects import with_other_object
+from ..overriding.protocol import OVERRIDES, kind_of
+from ..shape.lazy_clones import make_writable
+from ..tensor import INFERENCE, Tensor, slots_of, wrap
+from ..tracer_notifications import notify_read
 
 __all__ = ["detach", "is_complex", "is_floating_point", "is_nonzero", "is_signed", "is_tensor",
            "result_type"]

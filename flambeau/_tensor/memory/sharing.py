@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.bit_views import resolve
-from ..backends.numpy.memory import address, owner
-from ..devices import META
-from ..modes import active_tracer, lazy_storages, special
-from ..warning_location import user_stacklevel
-from .meta import reserved
-from .shape.lazy_clones import bytes_of, make_writable, move_objects, moved_view
+from ...backends.bit_views import resolve
+from ...backends.numpy.memory import address, owner
+from ...devices import META
+from ...modes import active_tracer, lazy_storages, special
+from ...warning_location import user_stacklevel
+from ..meta import reserved
+from ..shape.lazy_clones import bytes_of, make_writable, move_objects, moved_view
+from ..tensor import Tensor, wrap
 from .storage import TypedStorage, UntypedStorage, _check_not_batched
-from .tensor import Tensor, wrap
 
 # ----- moving ------------------------------------------------------------------------------
 
 
 def is_shared_array(array: np.ndarray) -> bool:
     """Whether an array is in shared memory."""
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     return shared_memory.mapping_of(owner(array)) is not None
 
@@ -50,7 +50,7 @@ def _move(old: np.ndarray, to_move: Any, alone: bool = False, named: bool | None
     Args:
         named: whether the shared memory has a name; default: as the sharing strategy demands.
     """
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     new = shared_memory.create(old.nbytes, shared_memory.get_strategy() == "file_system" if named is None else named)
     if old.nbytes:
@@ -93,7 +93,7 @@ def share_storage(storage: UntypedStorage, named: bool | None = None) -> Any:
     Raises:
         RuntimeError: the storage is on meta (PyTorch's text).
     """
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     if storage.device is META:
         raise RuntimeError(f"_share_{'filename' if named else 'fd'}_: only available on CPU")
@@ -108,7 +108,7 @@ def share_storage(storage: UntypedStorage, named: bool | None = None) -> Any:
 
 def new_shared_storage(size: int) -> UntypedStorage:
     """A storage of `size` bytes in shared memory."""
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     return UntypedStorage._on(shared_memory.create(size, named=shared_memory.get_strategy() == "file_system"))
 
@@ -228,7 +228,7 @@ def _typed_new_shared(self: TypedStorage, size: int, *, device: Any = None) -> T
 
 def _refuse_to_pin(device: Any) -> None:
     if device is not None:
-        from .. import devices
+        from ... import devices
 
         kind = devices.device(device).type
         if kind == "cpu":

@@ -13,17 +13,17 @@ import threading
 import weakref
 from typing import Any
 
-from .. import dtypes
-from ..backends.bit_views import bits_of, toggle
-from ..backends.numpy.memory import address, element_strides, owner
-from ..backends.sparse_array import SparseArray
+from ... import dtypes
+from ...backends.bit_views import bits_of, toggle
+from ...backends.numpy.memory import address, element_strides, owner
+from ...backends.sparse_array import SparseArray
+from ..methods.sparse import implementation as sparse_implementation
+from ..parameter import Parameter
+from ..tensor import Tensor
 from . import pickling
-from .memory import _warn_of_hooks
-from .parameter import Parameter
+from .access import _warn_of_hooks
 from .sharing import share_storage, share_tensor
-from .sparse_methods import implementation as sparse_implementation
 from .storage import TypedStorage, UntypedStorage
-from .tensor import Tensor
 
 #: `cdata` of the references that were made -> the owner of the memory, while it lives
 _owners: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -116,7 +116,7 @@ def rebuild_tensor(cls: type, storage: Any, metadata: tuple[Any, ...]) -> Any:
 
 def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
     """The call that opens the shared memory of a storage in another process."""
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     share_storage(storage)
     memory_owner = owner(storage._memory)
@@ -144,7 +144,7 @@ def reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
 
 def rebuild_storage_fd(cls: type[UntypedStorage], df: Any, size: int) -> UntypedStorage:
     """The storage of a file descriptor that another process sent."""
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     fd = df.detach()
     try:
@@ -156,7 +156,7 @@ def rebuild_storage_fd(cls: type[UntypedStorage], df: Any, size: int) -> Untyped
 def rebuild_storage_in_process(cls: type[UntypedStorage], pid: int, fd: int, file: tuple[int, int],
                                size: int) -> UntypedStorage:
     """The storage of a file that the sender keeps open."""
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     return cls._on(shared_memory.open_in_process(pid, fd, file, size))
 
@@ -197,7 +197,7 @@ def _received(data: Any, end: bool) -> Any:
 def rebuild_storage_filename(cls: type[UntypedStorage], manager: bytes, handle: bytes, size: int,
                              dtype: Any = None) -> Any:
     """The storage of a named shared memory object; with `dtype`, `size` is in elements."""
-    from ..runtime import shared_memory
+    from ...runtime import shared_memory
 
     memory = shared_memory.open_name(handle.decode(), size if dtype is None else size * dtype.itemsize)
     mapping = shared_memory.mapping_of(memory)

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.api import backward as run_engine
-from ..engine.engine import run_backward
-from ..engine.nodes.hooks import HookDict, RemovableHandle
-from ..engine.nodes.leaf_hooks import LeafHooks
-from ..engine.saved.version_counters import DETACHED, DetachedCounter
-from ..modes import active_transforms, dispatch_in_use, inference, transform_stack
-from .overriding.other_objects import with_other_object
-from .tensor import Tensor, wrap
-from .untracked_views import update_requires_grad
+from ...engine.api import backward as run_engine
+from ...engine.engine import run_backward
+from ...engine.nodes.hooks import HookDict, RemovableHandle
+from ...engine.nodes.leaf_hooks import LeafHooks
+from ...engine.saved.version_counters import DETACHED, DetachedCounter
+from ...modes import active_transforms, dispatch_in_use, inference, transform_stack
+from ..overriding.other_objects import with_other_object
+from ..tensor import Tensor, wrap
+from ..views.untracked import update_requires_grad
 
 _INSIDE_TRANSFORM = (
     "You are attempting to call Tensor.{} inside of a function being transformed by a functorch transform. This is "

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ..backends.sparse_array import CooArray, SparseArray
-from ..devices import sparse_csr, strided
-from .tensor import Tensor
+from ...backends.sparse_array import CooArray, SparseArray
+from ...devices import sparse_csr, strided
+from ..tensor import Tensor
 
 
 def implementation(module: str, name: str) -> Any:
     """A function of a module of `sparse`."""
-    return getattr(importlib.import_module(f"{__package__}.sparse.{module}"), name)
+    return getattr(importlib.import_module(f"..sparse.{module}", __package__), name)
 
 
 def _deferred(module: str, name: str, doc: str, attribute: str | None = None) -> Any:

@@ -11,18 +11,18 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from .. import config, devices, dtypes
-from ..backends.elementless_array import ElementlessArray
-from ..backends.numpy.memory import address, owner
-from ..devices import CPU, META
-from ..kernels.memory_format import is_dense
-from ..modes import active_tracer, device_memory, lazy_storages, special
-from ..warning_location import user_stacklevel
-from .dispatch.handlers import handlers, host_elements
-from .meta import NO_DATA, lacks_elements, reserved
-from .overriding.dispatch import is_wrapper
-from .shape.lazy_clones import HOLDERS, identity, is_lazy, make_writable
-from .tensor import Tensor, wrap
+from ... import config, devices, dtypes
+from ...backends.elementless_array import ElementlessArray
+from ...backends.numpy.memory import address, owner
+from ...devices import CPU, META
+from ...kernels.memory_format import is_dense
+from ...modes import active_tracer, device_memory, lazy_storages, special
+from ...warning_location import user_stacklevel
+from ..dispatch.handlers import handlers, host_elements
+from ..meta import NO_DATA, lacks_elements, reserved
+from ..overriding.dispatch import is_wrapper
+from ..shape.lazy_clones import HOLDERS, identity, is_lazy, make_writable
+from ..tensor import Tensor, wrap
 
 
 class _Storage:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import float32
-from ..engine.saved.saved_tensor_mutation import before_write
-from .creation.from_data import tensor
-from .tensor import Tensor
-from .tracer_notifications import notify_read
+from ...dtypes import float32
+from ...engine.saved.saved_tensor_mutation import before_write
+from ..creation.from_data import tensor
+from ..tensor import Tensor
+from ..tracer_notifications import notify_read
 
 
 def _check(name: str, self: Tensor, function: Any) -> None:

@@ -8,36 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..modes import active_tracer, is_grad_enabled, special
-from ..ops.declare import ELEMENTWISE, REGISTRY
-from ..warning_location import warn_once
-from . import (
-    attributes,
-    dlpack,
-    functions,
-    legacy_methods,
-    memory,
-    pickling,
-    printing,
-    sparse_methods,
-    view_history,
-)
-from . import reductions as process_reductions
-from .creation import from_data
-from .dispatch.apply import apply
-from .dispatch.binding import public_function
-from .dispatch.handlers import host_elements
-from .dispatch.inplace import inplace_fast_path
-from .overriding.default_handler import run_and_convert
-from .overriding.dispatch import DISABLED_DISPATCH
-from .overriding.entry_points import another_function, register_namespace
-from .overriding.lazy_methods import install_lazy_methods, resolve_all
-from .overriding.protocol import OVERRIDES, kind_of
-from .pointwise import arithmetic, complex
-from .shape import indexing, reshaping
-from .tensor import Tensor, TensorBase
-from .tracer_notifications import notify_read
+from ... import dtypes
+from ...modes import active_tracer, is_grad_enabled, special
+from ...ops.declare import ELEMENTWISE, REGISTRY
+from ...warning_location import warn_once
+from .. import functions, printing
+from ..creation import from_data
+from ..dispatch.apply import apply
+from ..dispatch.binding import public_function
+from ..dispatch.handlers import host_elements
+from ..dispatch.inplace import inplace_fast_path
+from ..memory import access as memory
+from ..memory import dlpack, pickling
+from ..memory import reductions as process_reductions
+from ..overriding.default_handler import run_and_convert
+from ..overriding.dispatch import DISABLED_DISPATCH
+from ..overriding.entry_points import another_function, register_namespace
+from ..overriding.lazy_methods import install_lazy_methods, resolve_all
+from ..overriding.protocol import OVERRIDES, kind_of
+from ..pointwise import arithmetic, complex
+from ..shape import indexing, reshaping
+from ..tensor import Tensor, TensorBase
+from ..tracer_notifications import notify_read
+from ..views import history as view_history
+from . import attributes
+from . import legacy as legacy_methods
+from . import sparse as sparse_methods
 
 #: modules of `lazy_modules.METHODS` that also have special methods or properties
 _SPECIAL = (attributes, complex, dlpack, from_data, indexing, legacy_methods, memory, pickling, printing,

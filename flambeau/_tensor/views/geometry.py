@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..backends.bit_views import bits_of
-from ..backends.numpy.memory import address, owner, view_memory
-from ..dtypes import is_complex
-from ..shapes import contiguous_strides
+from ...backends.bit_views import bits_of
+from ...backends.numpy.memory import address, owner, view_memory
+from ...dtypes import is_complex
+from ...shapes import contiguous_strides
 
 
 class Geometry:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any, NoReturn
 
-from .. import dtypes
-from ..engine.nodes.leaf_hooks import LeafHooks
-from ..warning_location import user_stacklevel
-from .tensor import Tensor
+from ... import dtypes
+from ...engine.nodes.leaf_hooks import LeafHooks
+from ...warning_location import user_stacklevel
+from ..tensor import Tensor
 
 
 def _undeletable(message: str) -> Any:

@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.bit_views import apply_bits
-from ..dtypes import is_complex
-from ..engine.nodes.hooks import NodeExtra
-from ..engine.nodes.node import FREED_MESSAGE, Node, next_number
-from ..engine.nodes.op_node import OpNode, public_node
-from ..engine.rules.inlined_rules import plan_of
-from ..engine.tensor_interface import layer
-from ..ops.declare import REGISTRY
-from .dispatch.gradient_edge import gradient_edge
-from .dispatch.graph_recording import record_unary
-from .dispatch.write_checks import raise_view_error
+from ...backends.bit_views import apply_bits
+from ...dtypes import is_complex
+from ...engine.nodes.hooks import NodeExtra
+from ...engine.nodes.node import FREED_MESSAGE, Node, next_number
+from ...engine.nodes.op_node import OpNode, public_node
+from ...engine.rules.inlined_rules import plan_of
+from ...engine.tensor_interface import layer
+from ...ops.declare import REGISTRY
+from ..dispatch.gradient_edge import gradient_edge
+from ..dispatch.graph_recording import record_unary
+from ..dispatch.write_checks import raise_view_error
+from ..tensor import Tensor, wrap
 from .dtype_views import replay_view
-from .tensor import Tensor, wrap
-from .view_geometry import Geometry
+from .geometry import Geometry
 
 
 def regenerate_grad_fn(view: Tensor) -> None:

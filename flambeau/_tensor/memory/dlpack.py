@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..backends.bit_views import bits_of, memory_of
-from ..backends.sparse_array import SparseArray
-from ..devices import storage_device
-from ..modes import lazy_storages, special
-from .dispatch.batched_tensor import BatchedTensor
-from .memory import detach
-from .meta import lacks_elements
-from .shape.lazy_clones import make_writable
-from .tensor import Tensor, wrap
-from .tracer_notifications import notify_read
+from ... import dtypes
+from ...backends.bit_views import bits_of, memory_of
+from ...backends.sparse_array import SparseArray
+from ...devices import storage_device
+from ...modes import lazy_storages, special
+from ..dispatch.batched_tensor import BatchedTensor
+from ..meta import lacks_elements
+from ..shape.lazy_clones import make_writable
+from ..tensor import Tensor, wrap
+from ..tracer_notifications import notify_read
+from .access import detach
 
 __all__ = ["from_dlpack", "to_dlpack"]
 

@@ -6,12 +6,12 @@ import warnings
 from math import prod
 from typing import Any
 
-from ..backends.numpy.memory import address
-from ..devices import strided
-from ..engine.tensor_interface import layer
-from ..warning_location import user_stacklevel
-from .shape.reshaping import reshaped
-from .tensor import Tensor
+from ...backends.numpy.memory import address
+from ...devices import strided
+from ...engine.tensor_interface import layer
+from ...warning_location import user_stacklevel
+from ..shape.reshaping import reshaped
+from ..tensor import Tensor
 
 _MTIA = ("Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` "
          "in your python src file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.bit_views import bits_of
-from ..backends.numpy.memory import address, element_strides, owner
-from ..dtypes import is_complex
-from ..engine.grad_mode import grad_mode
-from ..engine.nodes.node import Node
-from ..engine.tensor_interface import layer
+from ...backends.bit_views import bits_of
+from ...backends.numpy.memory import address, element_strides, owner
+from ...dtypes import is_complex
+from ...engine.grad_mode import grad_mode
+from ...engine.nodes.node import Node
+from ...engine.tensor_interface import layer
 
 #: for each view of the chain, its array; the operator that changed the dtype or a bit
 Steps = tuple[np.ndarray | str, ...]

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
-from ..backends.bit_views import bits_of, memory_of, toggle
-from ..backends.numpy.memory import address, element_strides, owner
-from ..backends.sparse_array import SparseArray
-from ..devices import META
-from ..exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
-from ..exception_wrapper import KeyErrorMessage as KeyErrorMessage
-from ..modes import device_memory
-from ..shapes import contiguous_strides
-from .memory import TRANSIENT, _check_has_storage, _warn_of_hooks
-from .meta import is_meta, mark_meta, meta_array
-from .parameter import Parameter
-from .sparse_methods import implementation as sparse_implementation
+from ... import dtypes
+from ...backends.bit_views import bits_of, memory_of, toggle
+from ...backends.numpy.memory import address, element_strides, owner
+from ...backends.sparse_array import SparseArray
+from ...devices import META
+from ...exception_wrapper import ExceptionWrapper as ExceptionWrapper  # PyTorch's `_utils` has them
+from ...exception_wrapper import KeyErrorMessage as KeyErrorMessage
+from ...modes import device_memory
+from ...shapes import contiguous_strides
+from ..meta import is_meta, mark_meta, meta_array
+from ..methods.sparse import implementation as sparse_implementation
+from ..parameter import Parameter
+from ..tensor import Tensor, wrap
+from .access import TRANSIENT, _check_has_storage, _warn_of_hooks
 from .storage import TypedStorage, UntypedStorage
-from .tensor import Tensor, wrap
 
 # ----- writing -------------------------------------------------------------------------------
 
