@@ -66,6 +66,36 @@ def test_every_height_and_width(built):
             agree([y], expected)
 
 
+class Pyramid(nn.Module):
+    """Images of a half, a quarter and an eighth, where the smallest sizes become one pixel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.ModuleList(nn.Conv2d(n, 4, 3, 2, 1) for n in (3, 4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = []
+        for each in self.down:
+            x = F.relu(each(x))
+            found.append(x)
+        return found[1] + F.interpolate(found[2], size=found[1].shape[-2:])
+
+
+def test_sizes_for_which_images_become_one_pixel(tmp_path):
+    torch.manual_seed(1)
+    module = Pyramid().eval()
+    shapes = ({2: Dim("h", min=8, max=12), 3: Dim("w", min=8, max=12)},)
+    export(module, (torch.randn(1, 3, 11, 9),), dynamic_shapes=shapes).save(tmp_path / "net.so", target="native")
+    library = Library(tmp_path / "net.so")
+    for h in range(8, 13):
+        for w in range(8, 13):
+            x = torch.randn(1, 3, h, w)
+            expected = eager(module, (x,))
+            y = np.zeros_like(expected[0])
+            assert library((h, w), x.numpy(), y) == 0
+            agree([y], expected)
+
+
 def test_hostile_calls_are_statuses(built):
     import ctypes
 

@@ -205,12 +205,13 @@ def _primes(group: Sequence[Combination]) -> list[Combination]:
 def _probes(group: Sequence[Combination]) -> list[Combination]:
     """The combinations that are captured: some of distinct primes, corners, and some between."""
     columns = _columns(group)
-    corners = product(*[dict.fromkeys((column[0], column[-1])) for column in columns])
-    apart = [_apart(corner, columns) for corner in corners]
-    middle = _apart(tuple(column[len(column) // 2] for column in columns), columns)
+    # the corners themselves, too: what differs for small or large sizes differs there
+    corners = [*product(*[dict.fromkeys((column[0], column[-1])) for column in columns])]
+    middle = tuple(column[len(column) // 2] for column in columns)
+    apart = [*corners, middle, *(_apart(each, columns) for each in (*corners, middle))]
     between = [group[len(group) * k // 97 % len(group)] for k in (13, 29, 47, 61, 83)[: 2 + CHECKS]]
     known = set(group)
-    chosen = dict.fromkeys([*_primes(group), *apart, middle, *(_apart(each, columns) for each in between)])
+    chosen = dict.fromkeys([*_primes(group), *apart, *(_apart(each, columns) for each in between)])
     return [sizes for sizes in chosen if sizes in known]
 
 
