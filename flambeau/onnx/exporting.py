@@ -65,9 +65,10 @@ def export(model: Any, args: tuple[Any, ...] = (), f: str | os.PathLike[str] | N
         export_params: whether weights are in the file.
         keep_initializers_as_inputs: whether weights are inputs too.
         dynamo: False returns None, as the older exporter does; the file is the same.
-        verbose: accepted, without effect; as are `report`, `optimize`, `profile`, `dump_exported_program`,
-            `artifacts_dir`, `training`, `operator_export_type`, `do_constant_folding`, `custom_opsets`,
-            `export_modules_as_functions` and `autograd_inlining`.
+        optimize: accepted, without effect: call `ONNXProgram.optimize`.
+        verbose: accepted, without effect; as are `report`, `profile`, `dump_exported_program`, `artifacts_dir`,
+            `training`, `operator_export_type`, `do_constant_folding`, `custom_opsets`, `export_modules_as_functions`
+            and `autograd_inlining`.
 
     Returns:
         The program; None where `dynamo` is false.

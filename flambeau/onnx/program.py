@@ -11,6 +11,7 @@ import flambeau as torch
 
 from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
 from ..utils._pytree import tree_flatten
+from .errors import OnnxExporterError
 
 __all__ = ["ONNXProgram"]
 
@@ -51,7 +52,33 @@ class ONNXProgram:
         return f"ONNXProgram(\n    model=\n{onnx.printer.to_text(self.model)}\n)"
 
     def optimize(self) -> None:
-        """Nothing: operators without use are left out when the model is made."""
+        """Fold constants, merge equal nodes, cancel pairs of transpositions and reshapes: by `onnxscript.optimizer`.
+
+        Small weights that only constants are combined with are folded too: `apply_weights` finds them no more.
+
+        Raises:
+            OnnxExporterError: the package `onnxscript` is missing.
+
+        >>> import flambeau as torch
+        >>> class Twice(torch.nn.Module):
+        ...     def forward(self, x):
+        ...         return x.sin() + x.sin() * (torch.ones(2) * 3)
+        >>> program = torch.onnx.export(Twice(), (torch.ones(2),))
+        >>> [node.op_type for node in program.model.graph.node]
+        ['Sin', 'Sin', 'Expand', 'Mul', 'Mul', 'Add']
+        >>> program.optimize()
+        >>> [node.op_type for node in program.model.graph.node]
+        ['Sin', 'Mul', 'Add']
+        """
+        import onnx
+
+        try:
+            from onnxscript import optimizer
+        except ImportError as error:
+            raise OnnxExporterError("optimize() needs the package `onnxscript`: pip install flambeau[onnx]") from error
+        model = optimizer.optimize(self.model)
+        onnx.checker.check_model(model, full_check=model.ByteSize() < 1 << 30)
+        self.model, self._session = model, None
 
     def save(self, destination: str | os.PathLike[str], *, include_initializers: bool = True,
              keep_initializers_as_inputs: bool = False, external_data: bool | None = None) -> None:

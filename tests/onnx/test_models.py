@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 import flambeau as torch
+from flambeau.onnx import verification
 from flambeau.onnx.errors import OnnxExporterError, UnsupportedOperatorError
 from flambeau.utils._pytree import tree_leaves
 from tests.export.programs import PROGRAMS
@@ -198,3 +200,46 @@ def test_versions_are_checked():
         torch.onnx.export(torch.nn.ReLU(), (torch.ones(1),), opset_version=9)
     assert issubclass(UnsupportedOperatorError, OnnxExporterError)
     assert not torch.onnx.is_in_onnx_export()
+
+
+class Repeats(torch.nn.Module):
+    """Equal nodes, constants that are computed, transpositions that cancel."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        doubled = self.linear(x) + self.linear(x) * (torch.ones(4) * 2 + torch.arange(4))
+        return doubled.view(x.shape[0], 2, 2), x.transpose(0, 1).transpose(0, 1) + 1
+
+
+def test_optimize():
+    torch.manual_seed(0)
+    module = Repeats()
+    program = torch.onnx.export(module, (torch.rand(3, 4),), dynamic_shapes=({0: batch},))
+    before = [node.op_type for node in program.model.graph.node]
+    names = [each.name for each in program.model.graph.output]
+    x = torch.rand(5, 4)
+    agree(program(x), module(x))
+    program.optimize()
+    after = [node.op_type for node in program.model.graph.node]
+    assert before.count("Gemm") == 2
+    assert after.count("Gemm") == 1
+    assert "Transpose" not in after
+    assert "Expand" not in after
+    assert [each.name for each in program.model.graph.output] == names
+    agree(program(x), module(x))  # by a session of the new model
+    module.linear.weight.data.fill_(0.5)
+    program.apply_weights(module.state_dict())
+    agree(program(x), module(x))
+    found = verification.verify_onnx_program(program, (x,), compare_intermediates=True)
+    assert len(found) > 2
+    assert all(each.max_abs_diff < 1e-4 for each in found)
+
+
+def test_optimize_without_onnxscript(monkeypatch):
+    program = torch.onnx.export(torch.nn.ReLU(), (torch.ones(2),))
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(OnnxExporterError, match="onnxscript"):
+        program.optimize()
