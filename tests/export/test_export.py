@@ -79,11 +79,20 @@ def module_of(forward: Any, **attributes: Any) -> Any:
 b, s = torch.export.Dim("b"), torch.export.Dim("s", max=64)
 
 
+def _unpooled(x, dims):
+    pool, unpool = (getattr(torch.nn.functional, f"max_{kind}{dims}d") for kind in ("pool", "unpool"))
+    return unpool(*pool(x, 2, return_indices=True), 2, output_size=x.shape[-dims:])
+
+
 @pytest.mark.parametrize(("forward", "shape", "sizes", "further"), [
     (lambda m, x: x.reshape(x.shape[0] * 2, -1), (4, 6), {0: b}, (9, 6)),
     (lambda m, x: x[: x.shape[0] // 2] * x.shape[0], (4, 6), {0: b}, (7, 6)),
     (lambda m, x: x[1:] + x[:-1], (4, 6), {0: b}, (9, 6)),
     (lambda m, x: torch.nn.functional.max_pool1d(x[None], 2), (4, 6), {0: b, 1: s}, (3, 11)),
+    (lambda m, x: torch.nn.functional.max_pool1d(x[None], 2, return_indices=True), (4, 6), {0: b, 1: s}, (3, 11)),
+    (lambda m, x: _unpooled(x, 1), (4, 6), {0: b, 1: s}, (3, 12)),
+    (lambda m, x: _unpooled(x[:, None].repeat(1, 4, 1), 2), (4, 6), {0: b, 1: s}, (3, 12)),
+    (lambda m, x: _unpooled(x[:, None, None].repeat(1, 4, 2, 1), 3), (4, 6), {0: b, 1: s}, (3, 12)),
     (lambda m, x: x.repeat(2, 1).chunk(2), (4, 6), {0: b}, (5, 6)),
     (lambda m, x: x / x.size(0) + torch.arange(x.shape[1], device=x.device), (4, 6), {0: b, 1: s}, (3, 9)),
     (lambda m, x: x.expand(3, *x.shape).flatten(0, 1).softmax(-1), (4, 6), {0: b}, (5, 6)),
@@ -145,7 +154,6 @@ def test_decisions_by_a_dynamic_size_are_refused_with_their_line(forward):
     (lambda m, x: x * x.sum().item(), GuardOnDataDependentSymNode),
     (lambda m, x: x[x > 0], UserError),
     (lambda m, x: x.nonzero(), UserError),
-    (lambda m, x: torch.nn.functional.max_unpool1d(x[None], x[None].long(), 2), UserError),
 ])
 def test_decisions_by_data_are_refused_with_their_line(forward, kind):
     with pytest.raises(kind, match=r"(?s)aten\.\w+.*test_export\.py\", line \d+, in <lambda>"):

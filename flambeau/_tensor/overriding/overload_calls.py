@@ -314,7 +314,23 @@ def _sparse_mm_reduce_impl(self: Tensor, other: Tensor, reduce: str) -> Any:
     return sparse_mm(self, other, reduce), layer.functions.empty(0, dtype=dtypes.int64)
 
 
+def _max_unpool(rank: int) -> Callable[..., Any]:
+    """Unpooling to a given size, of which the public function knows only how far it may be from the smallest one."""
+    def run(self: Tensor, indices: Tensor, output_size: Any, stride: Any = 1, padding: Any = 0) -> Tensor:
+        sizes = self.shape[-rank:]
+        if len(output_size) != rank or len(sizes) != rank:
+            raise RuntimeError(f"There should be exactly {('two', 'three')[rank - 2]} elements "
+                               f"({', '.join(('depth', 'height', 'width')[3 - rank:])}) in output_size, but got "
+                               f"{len(output_size)} elements.")
+        windows = [size - n + 1 for size, n in zip(output_size, sizes, strict=True)]
+        result: Tensor = getattr(layer.functions, f"max_unpool{rank}d")(self, indices, windows, 1)
+        return result
+
+    return run
+
+
 _by_hand: dict[str, Callable[..., Any]] = {
+    "aten.max_unpool2d.default": _max_unpool(2), "aten.max_unpool3d.default": _max_unpool(3),
     "aten._sparse_mm_reduce_impl.default": _sparse_mm_reduce_impl,
     "aten.index.Tensor": _index, "aten.index_put_.default": _index_put_, "aten._to_copy.default": _to_copy,
     "aten._softmax.default": _softmax, "aten._log_softmax.default": _log_softmax, "aten.slice.Tensor": _slice,

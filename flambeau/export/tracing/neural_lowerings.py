@@ -154,17 +154,16 @@ def _functional_only(lowering: Lowering, otherwise: str) -> Lowering:
     return lower
 
 
-def _max_pool(name: str, dims: int) -> Lowering:
+def _max_pool(name: str, dims: int, with_indices: bool = False) -> Lowering:
     def lower(builder: Any, func: Any, args: Any, kwargs: Any) -> Any:
         given = bound("input kernel_size stride padding dilation ceil_mode return_indices", {
-            "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": False}, args, kwargs)
-        if given["return_indices"]:
-            return NotImplemented
+            "stride": None, "padding": 0, "dilation": 1, "ceil_mode": False, "return_indices": with_indices}, args,
+            kwargs)
         window, stride, padding, dilation = (_tuple(given[key], dims) for key in (
             "kernel_size", "stride", "padding", "dilation"))
-        return call(builder, overload(name), (given["input"], window, [] if stride is None else stride,
-                                              _unless(padding, 0), _unless(dilation, 1), given["ceil_mode"]), {},
-                    func, args, kwargs)
+        which = overload(f"{name}_with_indices" if given["return_indices"] else name)
+        return call(builder, which, (given["input"], window, [] if stride is None else stride, _unless(padding, 0),
+                                     _unless(dilation, 1), given["ceil_mode"]), {}, func, args, kwargs)
 
     return lower
 
@@ -203,6 +202,25 @@ def _adaptive_pool(name: str, dims: int) -> Lowering:
             return call(builder, overload(name), (given["input"], size), {}, func, args, kwargs)
         pair = call(builder, overload(name), (given["input"], size), {}, func, (given["input"], size, True), {})
         return pair if given["return_indices"] else pair[0]
+
+    return lower
+
+
+def _max_unpool(dims: int) -> Lowering:
+    def lower(builder: Any, func: Any, args: Any, kwargs: Any) -> Any:
+        given = bound("input indices kernel_size stride padding output_size", {
+            "stride": None, "padding": 0, "output_size": None}, args, kwargs)
+        x, indices, size = given["input"], given["indices"], given["output_size"]
+        window, padding = _tuple(given["kernel_size"], dims), _tuple(given["padding"], dims)
+        stride = _tuple(given["stride"], dims) or window
+        size = list(size)[-dims:] if size is not None else [
+            (n - 1) * step + length - 2 * pad for n, step, length, pad in zip(
+                x.shape[-dims:], stride, window, padding, strict=True)]
+        if dims == 1:
+            x, indices = emit(builder, "unsqueeze", x, -2), emit(builder, "unsqueeze", indices, -2)
+            return emit(builder, "squeeze.dim", emit(builder, "max_unpool2d", x, indices, [1, *size]), -2)
+        extra = (stride, padding) if dims == 3 else ()
+        return emit(builder, f"max_unpool{dims}d", x, indices, size, *extra)
 
     return lower
 
@@ -308,10 +326,13 @@ NEURAL: dict[str, Lowering] = {
     "elu": _activation("elu", "alpha", alpha=1.0), "selu": _activation("selu"),
     "hardtanh": _activation("hardtanh", "min_val max_val", min_val=-1.0, max_val=1.0), "gelu": _gelu,
     "max_pool1d": _max_pool("max_pool1d", 1), "max_pool2d": _max_pool("max_pool2d", 2),
-    "max_pool3d": _max_pool("max_pool3d", 3), "avg_pool1d": _avg_pool("avg_pool1d", 1),
+    "max_pool3d": _max_pool("max_pool3d", 3),
+    **{f"max_pool{d}d_with_indices": _max_pool(f"max_pool{d}d", d, True) for d in (1, 2, 3)},
+    "avg_pool1d": _avg_pool("avg_pool1d", 1),
     "avg_pool2d": _avg_pool("avg_pool2d", 2), "avg_pool3d": _avg_pool("avg_pool3d", 3),
     **{f"adaptive_{kind}_pool{d}d": _adaptive_pool(f"adaptive_{kind}_pool{d}d", d)
        for kind in ("avg", "max") for d in (1, 2, 3)},
+    **{f"max_unpool{d}d": _max_unpool(d) for d in (1, 2, 3)},
     "interpolate": _interpolate, "pad": _pad, **{f"conv{d}d": _conv(f"conv{d}d") for d in (1, 2, 3)},
     **{f"conv_transpose{d}d": _conv_transpose(f"conv_transpose{d}d") for d in (1, 2, 3)}, "kl_div": _kl_div,
 }

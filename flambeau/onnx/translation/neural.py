@@ -72,14 +72,41 @@ def _general_convolution(c: Converter, x: Any, weight: Any, bias: Any, stride: A
 def _max_pool(dims: int, indices: bool) -> Any:
     def run(c: Converter, x: Any, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
             ceil_mode: bool = False) -> Any:
-        if indices and c.node.users and any(user.args[1] == 1 for user in c.node.users):
-            raise c.fail("indices of maxima")
         name, batched = _spatial(c, x, dims)
         window = _wide(kernel, dims)
-        out = c.op("MaxPool", name, kernel_shape=window, strides=_wide(stride, dims) if stride else window, pads=_wide(
-            padding, dims) * 2, dilations=_wide(dilation, dims), ceil_mode=int(ceil_mode))
-        out = _unbatched(c, out, batched)
-        return [out, None] if indices else out
+        wanted = indices and any(user.args[1] == 1 and user.users for user in c.node.users)
+        found = c.op("MaxPool", name, outputs=1 + wanted, kernel_shape=window, strides=_wide(
+            stride, dims) if stride else window, pads=_wide(padding, dims) * 2, dilations=_wide(dilation, dims),
+            ceil_mode=int(ceil_mode))
+        out = _unbatched(c, found[0] if wanted else found, batched)
+        if not wanted:
+            return [out, None] if indices else out
+        # ONNX counts positions in the whole input, PyTorch those in the plane
+        index = c.op("Mod", found[1], _elements(c, x, dims))
+        return [out, _unbatched(c, index, batched)]
+
+    return run
+
+
+def _elements(c: Converter, x: Any, dims: int) -> str:
+    """The number of elements of a plane, the last `dims` dimensions."""
+    sizes: str = c.op("Slice", c.sizes(x), c.const([-dims]), c.const([np.iinfo(np.int64).max]))
+    product: str = c.op("ReduceProd", sizes, keepdims=1)
+    return product
+
+
+def _max_unpool(dims: int) -> Any:
+    def run(c: Converter, x: Any, indices: Any, size: Any, stride: Any = (), padding: Any = ()) -> Any:
+        rows = c.const([-1])
+        lead = c.op("Slice", c.sizes(x), c.const([0]), c.const([-dims]))
+        planes = c.op("Concat", rows, _elements(c, x, dims), axis=0)
+        extents = c.ints(size)
+        count = c.op("ReduceProd", lead, keepdims=1)
+        zeros = c.op("Expand", c.const(0, c.dtype(x)), c.op(
+            "Concat", count, c.op("ReduceProd", extents, keepdims=1), axis=0))
+        found = c.op("ScatterElements", zeros, c.op("Reshape", c.x(indices), planes), c.op(
+            "Reshape", c.x(x), planes), axis=1)
+        return c.op("Reshape", found, c.op("Concat", lead, extents, axis=0))
 
     return run
 
@@ -125,8 +152,9 @@ for _dims in (1, 2, 3):
     translates(f"aten.avg_pool{_dims}d.default")(_avg_pool(_dims))
     translates(f"aten.adaptive_avg_pool{_dims}d.default")(_adaptive_pool(_dims, "Average"))
     translates(f"aten.adaptive_max_pool{_dims}d.default")(_adaptive_pool(_dims, "Max"))
+    translates(f"aten.max_pool{_dims}d_with_indices.default")(_max_pool(_dims, True))
     if _dims > 1:
-        translates(f"aten.max_pool{_dims}d_with_indices.default")(_max_pool(_dims, True))
+        translates(f"aten.max_unpool{_dims}d.default")(_max_unpool(_dims))
 
 
 # ----- normalizations -----
