@@ -36,7 +36,16 @@ def test_the_page_works_from_disk(browser, page):
       correct(7);
       return [right, predict()];
     }""")
+    opened.evaluate("window.digitsPage.show(window.digitsPage.samples[8])")
+    opened.click("#reset")
+    pad = opened.query_selector("#pad").bounding_box()
+    opened.mouse.move(pad["x"] + 0.5 * pad["width"], pad["y"] + 0.3 * pad["height"])
+    opened.mouse.down()  # the first stroke replaces the example
+    opened.mouse.move(pad["x"] + 0.5 * pad["width"], pad["y"] + 0.7 * pad["height"], steps=8)
+    opened.mouse.up()
+    drawn = opened.evaluate("document.body.dataset.prediction")
     opened.close()
     assert not faults
     assert right >= 7
+    assert drawn == "1"
     assert corrected == 7
