@@ -59,8 +59,8 @@ PROGRAMS = [
     "result = derivatives(F.fractional_max_pool2d(p, 3, (3, 4)), p, second=False)",
     "result = derivatives(F.fractional_max_pool3d(q, 2, (3, 4, 2)), q, second=False)",
     "result = F.fractional_max_pool2d(p, (2, 3), output_ratio=(0.5, 0.5), return_indices=True)",
-    "values, indices = F.fractional_max_pool2d(p.detach().to('meta'), 2, 3, return_indices=True); "
-    "result = str(indices.device), indices.dtype, indices.shape",
+    ("values, indices = F.fractional_max_pool2d(p.detach().to('meta'), 2, 3, return_indices=True); "
+    "result = str(indices.device), indices.dtype, indices.shape"),
     "result = F.fractional_max_pool3d(q[0], 2, output_ratio=0.5, return_indices=True)",
     "result = F.fractional_max_pool2d(p[0], 2, 3), torch.rand(1)",
     "result = nn.FractionalMaxPool2d(2, output_size=3, return_indices=True)(p)",
