@@ -93,6 +93,9 @@ def _unpooled(x, dims):
     (lambda m, x: _unpooled(x, 1), (4, 6), {0: b, 1: s}, (3, 12)),
     (lambda m, x: _unpooled(x[:, None].repeat(1, 4, 1), 2), (4, 6), {0: b, 1: s}, (3, 12)),
     (lambda m, x: _unpooled(x[:, None, None].repeat(1, 4, 2, 1), 3), (4, 6), {0: b, 1: s}, (3, 12)),
+    (lambda m, x: torch.nn.functional.adaptive_max_pool1d(x[None], 2, return_indices=True), (4, 6), {0: b}, (5, 6)),
+    (lambda m, x: torch.nn.functional.fractional_max_pool2d(
+        x[None, None], 2, output_size=2, return_indices=True, _random_samples=x[:1, :2][None]), (4, 6), {0: b}, (5, 6)),
     (lambda m, x: x.repeat(2, 1).chunk(2), (4, 6), {0: b}, (5, 6)),
     (lambda m, x: x / x.size(0) + torch.arange(x.shape[1], device=x.device), (4, 6), {0: b, 1: s}, (3, 9)),
     (lambda m, x: x.expand(3, *x.shape).flatten(0, 1).softmax(-1), (4, 6), {0: b}, (5, 6)),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import flambeau
+from flambeau._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 Program = Callable[[Any, Any, Any, Callable[[Callable[[], Any]], None]], None]
 
@@ -141,3 +142,25 @@ def test_passes_take_modes_of_fake_tensors() -> None:
     result = ShapeProp(gm, fake_mode=FakeTensorMode()).propagate(flambeau.ones(4, 2))
     assert repr(result).startswith("FakeTensor")
     assert last.meta["tensor_meta"].shape == (4, 3)
+
+
+POOLING = {
+    "max_pool1d": ((2, 3, 8), (2,)), "max_pool2d": ((2, 3, 8, 8), (2,)), "max_pool3d": ((2, 3, 4, 4, 4), (2,)),
+    "adaptive_max_pool1d": ((2, 3, 8), (2,)), "adaptive_max_pool2d": ((2, 3, 8, 8), (2,)),
+    "adaptive_max_pool3d": ((2, 3, 4, 4, 4), (2,)), "fractional_max_pool2d": ((2, 3, 8, 8), (2, 3)),
+    "fractional_max_pool3d": ((2, 3, 8, 8, 8), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", POOLING)
+def test_indices_of_maxima_are_fake(name):
+    shape, options = POOLING[name]
+    function = getattr(flambeau.nn.functional, name)
+    expected = function(flambeau.rand(shape), *options, return_indices=True)
+    with FakeTensorMode():
+        found = function(flambeau.rand(shape), *options, return_indices=True)
+        pair = function(flambeau.rand(shape, requires_grad=True), *options, return_indices=True)
+        pair[0].sum().backward()
+    for fake, real in zip(found, expected, strict=True):
+        assert isinstance(fake, FakeTensor)
+        assert (fake.shape, fake.dtype, fake.device) == (real.shape, real.dtype, real.device)

@@ -134,6 +134,8 @@ def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
 
 def _indices(values: Any, saved: list[Any]) -> Tensor:
     """The indices of the maxima, batched like the values."""
+    if len(saved) > 1:  # of a handler
+        return saved[1]
     if isinstance(values._array, np.ndarray):
         found = wrap(saved[0].reshape(values._array.shape))
         if inference.get():

@@ -10,14 +10,15 @@ from ... import dtypes
 from ...engine.grad_mode import no_grad
 from ...engine.tensor_interface import layer
 from ...ops.aten import declarations_of
-from ...ops.declare import COMPOSITE, VIEW, Op
+from ...ops.declare import COMPOSITE, REGISTRY, VIEW, Op
 from ...ops.overloads import OpOverload, OpOverloadPacket, runner
 from ...ops.schemas import FunctionSchema, copies_to_out
 from ..dispatch.apply import apply
 from ..dispatch.inplace import apply_inplace
 from ..dispatch.write_checks import warn_of_resize
-from ..tensor import Tensor
-from .aten_arguments import asked, declared, operator_call, output_positions
+from ..meta import lacks_elements
+from ..tensor import Tensor, wrap
+from .aten_arguments import asked, aten_overload, declared, operator_call, output_positions
 from .entry_points import in_use
 from .protocol import ALL_DISABLED, ENABLED, ask_handlers, disabled, function_modes, overloaded_in_call
 
@@ -90,7 +91,7 @@ def _run(overload: OpOverload, schema: FunctionSchema, bound: dict[str, Any]) ->
             asked.set(None)
             if in_place:
                 return apply_inplace(pending[1], *found)
-            return _all_outputs(pending[1], overload, apply(pending[1], *found))
+            return _all_outputs(pending[1], overload, apply(pending[1], *found), found[1])
     declared_first = name.startswith("_") or name.rstrip("_") in _DECLARED_FIRST or public is None
     if declared_first:
         for op in sorted(declarations_of(overload), key=lambda op: op.kind != VIEW):  # others of the name copy
@@ -100,7 +101,7 @@ def _run(overload: OpOverload, schema: FunctionSchema, bound: dict[str, Any]) ->
             if found is not None and _accepts(op, found[0]):
                 if in_place:
                     return apply_inplace(op, *found)
-                return _all_outputs(op, overload, apply(op, *found))
+                return _all_outputs(op, overload, apply(op, *found), found[1])
     if public is None:
         raise NotImplementedError(f"flambeau has no implementation of {overload.name()}")
     positional = [bound.get(a.name, a.default_value) for a in schema.arguments if not a.kwarg_only]
@@ -175,8 +176,11 @@ def _write(value: Tensor, out: Tensor) -> None:
         out.copy_(value)
 
 
-def _all_outputs(op: Op, overload: OpOverload, result: Any) -> Any:
-    """An operator's outputs as those of an overload; those that only the overload has are empty tensors."""
+def _all_outputs(op: Op, overload: OpOverload, result: Any, params: dict[str, Any]) -> Any:
+    """An operator's outputs as those of an overload; those that only the overload has are empty tensors.
+
+    Indices of maxima are what max pooling stores in its list `saved`.
+    """
     if isinstance(result, list) and not op.tensor_list:
         result = tuple(result)
     positions = output_positions(op, overload)
@@ -186,6 +190,10 @@ def _all_outputs(op: Op, overload: OpOverload, result: Any) -> Any:
     every: list[Any] = [None] * len(overload._schema.returns)
     for i, out in zip(positions, outs, strict=True):
         every[i] = out
+    if "max_pool" in op.name and params.get("saved"):
+        values = outs[0]
+        every[1] = values.new_empty(values.shape, dtype=dtypes.int64) if lacks_elements(values) else wrap(
+            params["saved"][0].reshape(values.shape))
     return tuple(layer.functions.empty(0) if out is None else out for out in every)
 
 
@@ -329,7 +337,24 @@ def _max_unpool(rank: int) -> Callable[..., Any]:
     return run
 
 
+def _fractional_max_pool(rank: int) -> Callable[..., Any]:
+    """Fractional pooling with given samples, which the public function draws."""
+    name = f"fractional_max_pool{rank}d"
+
+    def run(self: Tensor, kernel_size: Any, output_size: Any, random_samples: Tensor) -> Any:
+        op = REGISTRY[f"_{name}"]
+        params: dict[str, Any] = {"kernel_size": tuple(kernel_size), "output_size": tuple(output_size), "saved": []}
+        values = apply(op, [self, random_samples], params)
+        if len(params["saved"]) > 1:  # of a handler
+            return values, params["saved"][1]
+        return _all_outputs(op, aten_overload(name, "default"), values, params)
+
+    return run
+
+
 _by_hand: dict[str, Callable[..., Any]] = {
+    "aten.fractional_max_pool2d.default": _fractional_max_pool(2),
+    "aten.fractional_max_pool3d.default": _fractional_max_pool(3),
     "aten.max_unpool2d.default": _max_unpool(2), "aten.max_unpool3d.default": _max_unpool(3),
     "aten._sparse_mm_reduce_impl.default": _sparse_mm_reduce_impl,
     "aten.index.Tensor": _index, "aten.index_put_.default": _index_put_, "aten._to_copy.default": _to_copy,

@@ -97,6 +97,8 @@ def _pool(rank: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         _check(rank, input, kernel, output, _random_samples)
         saved: list[Any] = []
         values = getattr(fn, "_" + name)(input, _random_samples, kernel_size=kernel, output_size=output, saved=saved)
+        if len(saved) > 1:  # of a handler
+            return values, saved[1]
         if lacks_elements(values):
             return values, values.new_empty(values.shape, dtype=int64)
         return values, wrap(saved[0])
