@@ -6,6 +6,7 @@ and outside it, in-place forms too. The plans are looked at as well: they have t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ pytestmark = [
     pytest.mark.slow, pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("nothing_is_stored")]
 
 #: samples of a record that are tried
-SAMPLES = 4
+SAMPLES = int(os.environ.get("FLAMBEAU_SAMPLES", "3"))
 _BOOL = "its result is one of Python's"
 _SIZES = "the size of the result depends on a tensor's numbers"
 #: records of which a sample is not compiled, and why: this list may only become shorter

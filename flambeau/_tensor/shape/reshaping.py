@@ -677,7 +677,12 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 
 def _broadcast_to(self: Tensor, *size: Any, **named: Any) -> Tensor:
-    """`torch.broadcast_to`: the method takes sizes one by one, too."""
+    """`torch.broadcast_to`: the method takes sizes one by one, too.
+
+    >>> import flambeau as torch
+    >>> torch.ones(1).broadcast_to(2, 3).shape
+    flambeau.Size([2, 3])
+    """
     return expand(self, *(_list_by_name("broadcast_to", "size", size, named) if named else size))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 import numpy as np
@@ -17,7 +18,8 @@ DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 #: relative to the largest of a result: sums of narrow numbers round in another order
 TOLERANCE = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float32: 1e-5, torch.complex64: 1e-5}
 #: samples of a record in the dtypes that programs use most, and in each other one
-SAMPLES, FEWER = 4, 2
+SAMPLES = int(os.environ.get("FLAMBEAU_SAMPLES", "3"))
+FEWER = SAMPLES // 2
 USUAL = (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool)
 
 
