@@ -456,14 +456,17 @@ def cast(array: np.ndarray, to: np.dtype) -> np.ndarray:
     return _converted(array, to)
 
 
+#: NumPy's bool, integers and floats
+REAL_SOURCES = tuple(map(np.dtype, "?bBhHiIlLefd"))
+
+
 def exact_sources(to: np.dtype) -> frozenset[np.dtype]:
     """The other dtypes whose elements NumPy converts to `to` as PyTorch does, without a warning.
 
     >>> np.dtype(np.float32) in exact_sources(np.dtype(np.float64))
     True
     """
-    sources = map(np.dtype, "?bBhHiIlLefd")
-    return frozenset(source for source in sources if to.kind in "iuf" and source != to and (
+    return frozenset(source for source in REAL_SOURCES if to.kind in "iuf" and source != to and (
         np.can_cast(source, to) or (source.kind in "biu" and to.kind == "f" and to.itemsize > 2)))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...kernels.memory_format import channels_last_strides, is_channels_last
 from ...modes import active_tracer, inference, special
 from ...ops.declare import REGISTRY
@@ -15,6 +16,7 @@ from ..dispatch.apply import apply
 from ..dispatch.array_kernels import row_major
 from ..dispatch.binding import write_out
 from ..fastpath.repeated_calls import repeated
+from ..meta import lacks_elements
 from ..tensor import INFERENCE, Tensor, wrap
 
 __all__ = [
@@ -132,10 +134,12 @@ def _max_pool(rank: int, function: str, x: Tensor, kernel_size: Any, stride: Any
     return apply(REGISTRY[f"_max_pool{rank}d"], [x], {**params, "saved": saved}), saved
 
 
-def _indices(values: Any, saved: list[Any]) -> Tensor:
+def indices_of_maxima(values: Any, saved: list[Any]) -> Tensor:
     """The indices of the maxima, batched like the values."""
     if len(saved) > 1:  # of a handler
         return saved[1]
+    if lacks_elements(values):
+        return values.new_empty(values.shape, dtype=dtypes.int64)
     if isinstance(values._array, np.ndarray):
         found = wrap(saved[0].reshape(values._array.shape))
         if inference.get():
@@ -152,7 +156,7 @@ def _max_pool_functions(rank: int) -> tuple[Any, Any]:
     def with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                      ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
         values, saved = _max_pool(rank, name, input, kernel_size, stride, padding, dilation, ceil_mode)
-        return values, _indices(values, saved)
+        return values, indices_of_maxima(values, saved)
 
     def pool(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
              ceil_mode: bool = False) -> Tensor:
@@ -212,7 +216,7 @@ def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None,
     step = kernel if stride is None or stride == [] or stride == () else _single_int(stride, "stride")
     values, saved = _max_pool(2, "max_pool1d", _unsqueezed(input), (1, kernel), (1, step),
                               (0, _single_int(padding, "padding")), (1, _single_int(dilation, "dilation")), ceil_mode)
-    return _squeezed(values), _squeezed(_indices(values, saved))
+    return _squeezed(values), _squeezed(indices_of_maxima(values, saved))
 
 
 def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -279,7 +283,7 @@ def _adaptive_max(rank: int) -> Any:
         _check_memory(input, output, rank, "Storage size calculation overflowed with sizes={}")
         saved: list[Any] = []
         values = apply(REGISTRY["_" + function], [input], {"output_size": output, "saved": saved})
-        return values, _indices(values, saved)
+        return values, indices_of_maxima(values, saved)
 
     pool.__name__ = pool.__qualname__ = function
     pool.__doc__ = f"The maxima of `output_size` windows that cover the last {rank} dimensions, and their indices."
@@ -433,7 +437,8 @@ def _each(value: Any, rank: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
 
 
-def _unpool(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
+def unpool_to_size(rank: int, x: Tensor, indices: Tensor, size: tuple[int, ...]) -> Tensor:
+    """Zeros of a given spatial size, with each value at its flat index."""
     alert_not_deterministic(f"max_unpooling{rank}d_forward_out")
     if indices._array.dtype.kind != "i" or indices._array.dtype.itemsize != 8:
         raise RuntimeError("elements in indices should be type int64" + (
@@ -469,8 +474,8 @@ def _unpool_function(rank: int) -> Any:
         steps = kernel if stride is None else _each(stride, rank)
         size = _unpooled_size(input, kernel, steps, pad, output_size)
         if rank == 1:
-            return _squeezed(_unpool(2, _unsqueezed(input), _unsqueezed(indices), (1, *size)))
-        return _unpool(rank, input, indices, size)
+            return _squeezed(unpool_to_size(2, _unsqueezed(input), _unsqueezed(indices), (1, *size)))
+        return unpool_to_size(rank, input, indices, size)
 
     unpool.__name__ = unpool.__qualname__ = function
     unpool.__doc__ = f"""Partial inverse of `max_pool{rank}d`: zeros, with each value at the index of its maximum.

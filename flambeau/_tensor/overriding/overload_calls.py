@@ -16,8 +16,7 @@ from ...ops.schemas import FunctionSchema, copies_to_out
 from ..dispatch.apply import apply
 from ..dispatch.inplace import apply_inplace
 from ..dispatch.write_checks import warn_of_resize
-from ..meta import lacks_elements
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from .aten_arguments import asked, aten_overload, declared, operator_call, output_positions
 from .entry_points import in_use
 from .protocol import ALL_DISABLED, ENABLED, ask_handlers, disabled, function_modes, overloaded_in_call
@@ -191,9 +190,9 @@ def _all_outputs(op: Op, overload: OpOverload, result: Any, params: dict[str, An
     for i, out in zip(positions, outs, strict=True):
         every[i] = out
     if "max_pool" in op.name and params.get("saved"):
-        values = outs[0]
-        every[1] = values.new_empty(values.shape, dtype=dtypes.int64) if lacks_elements(values) else wrap(
-            params["saved"][0].reshape(values.shape))
+        from ..neural.pooling import indices_of_maxima
+
+        every[1] = indices_of_maxima(outs[0], params["saved"])
     return tuple(layer.functions.empty(0) if out is None else out for out in every)
 
 
@@ -325,14 +324,9 @@ def _sparse_mm_reduce_impl(self: Tensor, other: Tensor, reduce: str) -> Any:
 def _max_unpool(rank: int) -> Callable[..., Any]:
     """Unpooling to a given size, of which the public function knows only how far it may be from the smallest one."""
     def run(self: Tensor, indices: Tensor, output_size: Any, stride: Any = 1, padding: Any = 0) -> Tensor:
-        sizes = self.shape[-rank:]
-        if len(output_size) != rank or len(sizes) != rank:
-            raise RuntimeError(f"There should be exactly {('two', 'three')[rank - 2]} elements "
-                               f"({', '.join(('depth', 'height', 'width')[3 - rank:])}) in output_size, but got "
-                               f"{len(output_size)} elements.")
-        windows = [size - n + 1 for size, n in zip(output_size, sizes, strict=True)]
-        result: Tensor = getattr(layer.functions, f"max_unpool{rank}d")(self, indices, windows, 1)
-        return result
+        from ..neural.pooling import unpool_to_size
+
+        return unpool_to_size(rank, self, indices, tuple(output_size))
 
     return run
 
@@ -345,8 +339,6 @@ def _fractional_max_pool(rank: int) -> Callable[..., Any]:
         op = REGISTRY[f"_{name}"]
         params: dict[str, Any] = {"kernel_size": tuple(kernel_size), "output_size": tuple(output_size), "saved": []}
         values = apply(op, [self, random_samples], params)
-        if len(params["saved"]) > 1:  # of a handler
-            return values, params["saved"][1]
         return _all_outputs(op, aten_overload(name, "default"), values, params)
 
     return run

@@ -149,7 +149,7 @@ def _conversion(name: str, dtype: dtype_type) -> Any:
     most = {source.num: NARROW_CASTS if dtypes.HALF in (source, target) else CASTS
             for source in dtypes.exact_sources(target)}
     castable = frozenset() if dtype.is_complex else frozenset(
-        np.dtype(char).num for char in "?bBhHiIlLefd" if np.dtype(char) != target)
+        source.num for source in dtypes.REAL_SOURCES if source != target)
     from_bfloat16 = not dtype.is_complex and target != dtypes.BFLOAT16
 
     def call(self: Tensor, *unfit: Any, memory_format: Any = None) -> Tensor:

@@ -7,9 +7,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.meta import lacks_elements
-from ..._tensor.tensor import wrap
-from ...dtypes import int64
+from ..._tensor.neural.pooling import indices_of_maxima
 from ..ntuple import ntuple
 
 __all__ = ["fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
@@ -97,11 +95,7 @@ def _pool(rank: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         _check(rank, input, kernel, output, _random_samples)
         saved: list[Any] = []
         values = getattr(fn, "_" + name)(input, _random_samples, kernel_size=kernel, output_size=output, saved=saved)
-        if len(saved) > 1:  # of a handler
-            return values, saved[1]
-        if lacks_elements(values):
-            return values, values.new_empty(values.shape, dtype=int64)
-        return values, wrap(saved[0])
+        return values, indices_of_maxima(values, saved)
 
     def pool(input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
              return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
