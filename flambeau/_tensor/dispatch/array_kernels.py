@@ -145,10 +145,11 @@ def _in_strides_of_input(kernel: Any) -> Any:
 
 
 def _padded(kernel: Any) -> Any:
-    in_format = _in_format_of_input(kernel)
-
-    def run(x: Any, *, pad: tuple[int, ...], **params: Any) -> Any:
-        return (in_format if max(pad, default=0) > 0 else kernel)(x, pad=pad, **params)
+    def run(x: Any, *, pad: tuple[int, ...], value: Any = 0) -> Any:
+        result = kernel(x, pad=pad, value=value)  # row-major where it is larger in a dimension
+        if x.ndim in (4, 5) and max(pad, default=0) > 0 and is_channels_last(x.shape, x.strides):
+            return to_channels_last(result)
+        return result
 
     return run
 

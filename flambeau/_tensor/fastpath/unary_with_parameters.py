@@ -225,12 +225,11 @@ def keyword_parameters(op: Op) -> Callable[..., Any] | None:
             return None
         if dt is not F32 and dt is not F64:
             return None
-        for name in promoting:
-            if params.get(name).__class__ is complex:
-                return None
         large = elementwise and LARGE_SEEN[0] and a.size > limit[0]
         values = tuple(params.values()) if tuple(params) == names else (
             tuple([params[name] if name in params else defaults[name] for name in names]))
+        if promoting and complex in map(type, values):
+            return None
         try:
             r = quietly(compiled_kernel, a, values) if large else quietly(kernel, a, **params)
         except (RuntimeError, TypeError):  # the context is another thread's, or the kernel raised and will raise again

@@ -34,6 +34,7 @@ __all__ = ["cosine_similarity", "linalg_matrix_norm", "linalg_norm", "linalg_vec
            "pairwise_distance"]
 
 _vector_norm = positional_parameters(REGISTRY["linalg_vector_norm"])
+_ADD_SCALAR, _NORM_IN_DIMS = REGISTRY["_add_scalar"], REGISTRY["_norm_in_dims"]
 _INF = float("inf")
 
 
@@ -265,9 +266,11 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     >>> torch.pairwise_distance(torch.tensor([[3., 4.]]), torch.zeros(1, 2), eps=0)
     tensor([5.])
     """
-    difference = apply(REGISTRY["_add_scalar"], [x1 - x2], {"other": eps})
-    return apply(REGISTRY["_norm_in_dims"], [difference], {
-        "ord": p, "dim": max(x1._array.ndim, x2._array.ndim) - 1, "keepdim": keepdim})
+    difference, dim = x1 - x2, max(x1._array.ndim, x2._array.ndim) - 1
+    if eps.__class__ is float and difference.__class__ is Tensor and not (difference._requires_grad or special[0]):
+        return _vector_norm(difference + eps, p, dim, keepdim, None)  # the names of nodes do not matter
+    return apply(_NORM_IN_DIMS, [apply(_ADD_SCALAR, [difference], {"other": eps})], {
+        "ord": p, "dim": dim, "keepdim": keepdim, "dtype": None})  # all of them, so that none has to be completed
 
 
 @repeated

@@ -7,11 +7,16 @@ from typing import Any
 
 from ...engine.tensor_interface import layer
 from ...modes import active_tracer, special
+from ...ops.declare import REGISTRY
+from ..dispatch.apply import apply
 from ..fastpath.repeated_calls import repeated
 from ..overriding.other_objects import with_other_object
 from ..tensor import Tensor
 
 __all__ = ["pad"]
+
+_CONSTANT_PAD = REGISTRY["constant_pad_nd"]
+_INTEGERS = frozenset((int,))
 
 SUPPORTED = """\
 Supported combinations for non-constant padding:
@@ -43,7 +48,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     except TypeError:
         _raise_if_unfit(input, pad, mode, value)
         raise
-    if not {int}.issuperset(map(type, pad)) or mode.__class__ is not str or not (
+    if not _INTEGERS.issuperset(map(type, pad)) or mode.__class__ is not str or not (
             value is None or value.__class__ in (int, float)):
         _raise_if_unfit(input, widths, mode, value)
     if mode not in ("constant", "reflect", "replicate", "circular"):
@@ -59,6 +64,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                            f"got padding length {len(pad)} and input of dimension {ndim}")
     fn = layer.functions
     if mode == "constant":
+        if isinstance(input, Tensor):
+            return apply(_CONSTANT_PAD, [input], {"pad": pad, "value": 0 if value is None else value})
         return fn.constant_pad_nd(input, pad, 0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')

@@ -65,6 +65,7 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 _BOUNDS = frozenset((int, float, type(None)))
+_CLAMP_SCALARS = REGISTRY["_clamp_scalars"]
 
 
 def _clamp_operator(min: Any, max: Any) -> tuple[str, list[Any], dict[str, Any]]:
@@ -97,6 +98,9 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -
     >>> torch.clamp(torch.tensor([-2., 0.5, 3.]), -1, 1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    if out is None and min.__class__ in _BOUNDS and max.__class__ in _BOUNDS and isinstance(input, Tensor) and (
+            min is not None or max is not None):
+        return apply(_CLAMP_SCALARS, [input], {"min": min, "max": max})
     key, bounds, params = _clamp_operator(min, max)
     op = REGISTRY[key]
     if not isinstance(input, Tensor):

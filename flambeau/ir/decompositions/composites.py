@@ -119,6 +119,7 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
         Callable[..., Any]):
     """A primitive with programs for arrays of at least `least` elements; for C-contiguous ones only if `rows`."""
     fallback: Callable[..., Any] | None = None
+    of_matrix: Callable[..., Any] | None = None
     is_attention = name == "scaled_dot_product_attention"
     in_double, reduced, converting = name in _IN_DOUBLE, name in _REDUCED_IN_DOUBLE, name in _CONVERTING
     has_small, of_one_array = in_double or reduced, name in _OF_ONE_ARRAY
@@ -130,9 +131,13 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
             _cast, xp, F64, float32), args, params)))
 
     def run(*args: Any, **params: Any) -> Any:
-        nonlocal fallback
+        nonlocal fallback, of_matrix
         if fallback is None:
             fallback = lookup(name)
+            if of_one_array:
+                from ...kernels.composites_in_double import FUNCTIONS
+
+                of_matrix = FUNCTIONS.get(name)
         x = args[0]
         if x.__class__ is not np.ndarray:
             return fallback(*args, **params)
@@ -141,7 +146,8 @@ def _wrapped(name: str, lookup: Callable[[str], Callable[..., Any]], least: int,
             if not SMALL_KERNELS[0] and next_small_call() == SMALL_CALLS_BEFORE_KERNELS:
                 enable_kernels()
             if of_one_array:
-                return fallback(x.astype(F64), *args[1:], **params).astype(F32)
+                result = None if of_matrix is None else of_matrix(*args, **params)
+                return _narrowed(fallback(x.astype(F64), *args[1:], **params)) if result is None else result
             return _in_double(fallback, _widened, _narrowed, args, params)
         if (x.size >= least and x.size > SIZES[0] and x.dtype.kind == "f" and codegen.available()
                 and not (rows and any(map(_is_noncontiguous, args)))):
@@ -180,7 +186,7 @@ def _widened(x: Any) -> Any:
 
 
 def _narrowed(x: Any) -> Any:
-    return x.astype(F32)
+    return x.astype(F32) if x.__class__ is np.ndarray else np.array(x, F32)
 
 
 def _cast(xp: Any, source: np.dtype, dtype: Any, x: Any) -> Any:

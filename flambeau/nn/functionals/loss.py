@@ -14,7 +14,7 @@ from ...dtypes import can_cast, promote_types
 from ...dtypes import dtype as dtype_type
 from ...modes import active_tracers, dispatch_in_use, forward_levels
 from ...warning_location import stacklevel_beside_wrappers
-from .reduction import check_reduction, legacy_reduction, reduce_loss, reduction_number, warn_if_broadcast
+from .reduction import broadcast_operands, check_reduction, legacy_reduction, reduce_loss, reduction_number
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
@@ -39,9 +39,8 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
     tensor(2.5000)
     """
-    warn_if_broadcast(input, target)
+    input, target = broadcast_operands(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input, target = fn.broadcast_tensors(input, target)
     if weight is None:
         return fn.mse_loss(input, target, reduction=check_reduction(reduction))
     return _weighted_reduction(fn.mse_loss(input, target, reduction="none"), weight, input, reduction)
@@ -64,9 +63,8 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
     >>> torch.nn.functional.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
     tensor(1.5000)
     """
-    warn_if_broadcast(input, target)
+    input, target = broadcast_operands(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input, target = fn.broadcast_tensors(input, target)
     loss = (input - target).abs()
     return reduce_loss(loss, reduction) if weight is None else _weighted_reduction(loss, weight, input, reduction)
 
@@ -90,9 +88,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.zeros(2))
     tensor(0.8125)
     """
-    warn_if_broadcast(input, target)
+    input, target = broadcast_operands(input, target)
     reduction = legacy_reduction(size_average, reduce, reduction)
-    input, target = fn.broadcast_tensors(input, target)
     if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0.0:
@@ -115,8 +112,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     >>> torch.nn.functional.huber_loss(torch.tensor([0.5, 2.0]), torch.zeros(2))
     tensor(0.8125)
     """
-    warn_if_broadcast(input, target)
-    input, target = fn.broadcast_tensors(input, target)
+    input, target = broadcast_operands(input, target)
     if input.dtype is not target.dtype:
         common = promote_types(input.dtype, target.dtype)
         if not can_cast(common, input.dtype):

@@ -11,6 +11,7 @@ from ..._tensor.fastpath.repeated_calls import repeated
 from ..._tensor.overriding.other_objects import with_other_object
 from ...dtypes import bool_
 from ...engine.grad_mode import is_grad_enabled
+from ...modes import special
 from ...ops.declare import REGISTRY
 from .distance import pairwise_distance
 from .reduction import check_reduction, legacy_reduction, reduce_loss
@@ -26,6 +27,8 @@ __all__ = [
 
 
 def _plus(x: Tensor, number: float) -> Tensor:
+    if x.__class__ is Tensor and not (x._requires_grad or special[0]):  # without a node
+        return x + float(number)
     return apply(REGISTRY["_add_scalar"], [x], {"other": float(number)})
 
 

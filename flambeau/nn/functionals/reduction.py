@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 
-from ..._tensor import Tensor
+from ..._tensor import Tensor, functions
+from ...modes import special
 from ...warning_location import stacklevel_beside_wrappers
 
 _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
@@ -54,9 +55,13 @@ def reduce_loss(loss: Tensor, reduction: str) -> Tensor:
     return loss
 
 
-def warn_if_broadcast(input: Tensor, target: Tensor) -> None:
-    """Warn if input and target of an elementwise loss differ in size."""
+def broadcast_operands(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Input and target of an elementwise loss, expanded to their common shape; warn if they differ in size."""
+    if input.__class__ is Tensor and target.__class__ is Tensor and not special[0] and (
+            input._array.shape == target._array.shape):
+        return input, target
     if target.size() != input.size():
         warnings.warn(f"Using a target size ({target.size()}) that is different to the input size "
                       f"({input.size()}). This will likely lead to incorrect results due to broadcasting. "
                       "Please ensure they have the same size.", stacklevel=stacklevel_beside_wrappers(3))
+    return functions.broadcast_tensors(input, target)
