@@ -3,7 +3,8 @@
     python -m benchmarks.data_parallel --rows mlp gpt --turns 9
 
 Both libraries' processes live at the same time and take turns, so that a busy machine slows both; the table has the
-median of the ratios of turns that follow each other.
+median of the ratios of turns that follow each other. Processor time is that of the first process with all its threads,
+the least of all steps: other programs change it little.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _step(torch: Any, row: str, compiled: bool) -> Step:
 
 
 def serve(library: str, row: str, compiled: bool = False) -> None:
-    """Be both processes: rank 0 takes a turn for each line of its input, and prints the seconds of the fastest step."""
+    """Be both processes: rank 0 takes a turn for each line of its input, and prints seconds and processor seconds."""
     torch = import_module(library)
     dist = import_module(f"{library}.distributed")
     torch.set_num_threads(1)
@@ -124,14 +125,15 @@ def serve(library: str, row: str, compiled: bool = False) -> None:
             dist.broadcast(go, 0)
             if not go.item():
                 break
-            seconds = []
+            seconds, processor = [], []
             for _ in range(STEPS):
                 dist.barrier()
-                start = time.perf_counter()
+                start, used = time.perf_counter(), time.process_time()
                 step()
                 seconds.append(time.perf_counter() - start)
+                processor.append(time.process_time() - used)
             if rank == 0:
-                print(min(seconds), flush=True)
+                print(min(seconds), min(processor), flush=True)
         dist.barrier()
         dist.destroy_process_group()
         if rank:
@@ -156,30 +158,33 @@ class _Peer:
             raise RuntimeError(f"the processes ended with status {self.process.wait()}")
         return line
 
-    def turn(self) -> float:
-        """Seconds of the fastest step of a turn."""
+    def turn(self) -> tuple[float, float]:
+        """Seconds, and processor seconds, of the fastest step of a turn."""
         assert self.process.stdin is not None
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        seconds = float(self._line())
+        seconds, processor = map(float, self._line().split())
         self._line()
-        return seconds
+        return seconds, processor
 
     def end(self) -> None:
         """End the processes."""
         self.process.communicate("\n")
 
 
-def compare(row: str, turns: int, compiled: bool = False) -> tuple[float, float, float]:
-    """Median seconds of a step in flambeau and in PyTorch, and the median of PyTorch's time over flambeau's."""
+def compare(row: str, turns: int, compiled: bool = False) -> tuple[float, ...]:
+    """Median seconds of a step in flambeau and in PyTorch, the median of PyTorch's time over flambeau's, and the least
+    processor seconds of both."""
     peers = [_Peer(library, row, compiled) for library in ("flambeau", "torch")]
     try:
         found = [(peers[0].turn(), peers[1].turn()) for _ in range(turns)]
     finally:
         for peer in peers:
             peer.end()
-    ours, theirs = zip(*found, strict=True)
-    return statistics.median(ours), statistics.median(theirs), statistics.median(b / a for a, b in found)
+    ours, theirs = ([each[0] for each in turn] for turn in zip(*found, strict=True))
+    least = [min(each[1] for each in turn) for turn in zip(*found, strict=True)]
+    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+    return statistics.median(ours), statistics.median(theirs), ratio, *least
 
 
 def main() -> None:
@@ -196,10 +201,12 @@ def main() -> None:
         return
     cells = []
     for row in options.rows:
-        ours, theirs, ratio = compare(row, options.turns, options.compiled)
-        cells.append([row, duration(ours), duration(theirs), f"{ratio:.2f}"])
+        ours, theirs, ratio, own, other = compare(row, options.turns, options.compiled)
+        cells.append([row, duration(ours), duration(theirs), f"{ratio:.2f}", duration(own), duration(other),
+                      f"{other / own:.2f}"])
         print(f"{row}: {ratio:.2f}", file=sys.stderr, flush=True)
-    print(table(["step of two processes", "flambeau", "PyTorch", "PyTorch / flambeau"], cells))
+    print(table(["step of two processes", "flambeau", "PyTorch", "PyTorch / flambeau", "flambeau, processor",
+                 "PyTorch, processor", "PyTorch / flambeau"], cells))
 
 
 if __name__ == "__main__":

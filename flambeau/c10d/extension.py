@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .backend import Backend, BackendOptions
+from .buckets import GradBucket
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .fake import FakeProcessGroup
 from .gloo import ProcessGroupGloo
@@ -20,7 +21,7 @@ from .options import (
 )
 from .process_group import BackendType, ProcessGroup
 from .reduce_op import ReduceOp
-from .reducer import GradBucket, Reducer
+from .reducer import Reducer
 from .stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from .work import Work
 from .work import create_work_from_future as _create_work_from_future

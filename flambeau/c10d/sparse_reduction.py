@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._tensor.sparse.constructors import sparse_coo_tensor
-from .._tensor.tensor import wrap
+from .._tensor.tensor import Tensor, wrap
 from ..engine.grad_mode import no_grad
 from . import algorithms
+from .process_group import ProcessGroup
 from .transport.transport import Deadline, Transport
 
 
@@ -42,4 +43,31 @@ def _of_all(net: Transport, tag: int, own: np.ndarray, sizes: Sequence[int], dea
     return chunks
 
 
-__all__ = ["all_reduce_sparse"]
+def sum_sparse(group: ProcessGroup, tensor: Any) -> Tensor:
+    """The sum of sparse tensors over all processes.
+
+    Args:
+        group: the processes.
+        tensor: a sparse tensor, of the same shape in all.
+    """
+    own = tensor.coalesce()
+    indices, values = own.indices(), own.values()
+    counts = [wrap(np.zeros(1, np.int64)) for _ in range(group.size())]
+    group.allgather([counts], [wrap(np.array([values.shape[0]], np.int64))]).wait()
+    longest = max(int(each.item()) for each in counts)
+
+    def gathered(rows: Any) -> list[Any]:
+        padded = wrap(np.zeros((longest, *rows.shape[1:]), rows._array.dtype))
+        padded._array[:rows.shape[0]] = rows._array
+        received = [wrap(np.zeros_like(padded._array)) for _ in counts]
+        group.allgather([received], [padded]).wait()
+        return [each._array[:int(count.item())] for each, count in zip(received, counts, strict=True)]
+
+    all_indices = np.concatenate(gathered(wrap(np.ascontiguousarray(indices._array.T))))
+    all_values = np.concatenate(gathered(values.contiguous()))
+    out: Tensor = sparse_coo_tensor(wrap(np.ascontiguousarray(all_indices.T)), wrap(all_values),
+                                    tensor.shape).coalesce()
+    return out
+
+
+__all__ = ["all_reduce_sparse", "sum_sparse"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from ..c10d.reducer import broadcast_coalesced
+from ..c10d.buckets import broadcast_coalesced
 
 __all__: list[str] = []
 

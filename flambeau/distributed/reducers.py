@@ -6,13 +6,8 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-from ..c10d.reducer import (
-    FIRST_BUCKET_BYTES,
-    GradBucket,
-    Reducer,
-    broadcast_coalesced,
-    compute_bucket_assignment_by_size,
-)
+from ..c10d.buckets import GradBucket, broadcast_coalesced, compute_bucket_assignment_by_size
+from ..c10d.reducer import FIRST_BUCKET_BYTES, Reducer
 
 __all__ = ["BuiltinCommHookType", "GradBucket", "Reducer"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._tensor import Tensor
-from ..c10d.reducer import broadcast_coalesced
+from ..c10d.buckets import broadcast_coalesced
 from ..engine.grad_mode import no_grad
 from ..nn import Module
 from ..nn.utils.rnn import PackedSequence

@@ -100,8 +100,11 @@ def run_backward(roots: Sequence[Edge], cotangents: Sequence[Any], *, retain: bo
         for node, left in list(task.dependencies.items()):
             if not left:
                 task.finish_leaf(node)
-        for node in order:
-            task.step(node)
+        if task.fast and targets is None:
+            task.run_to_leaves(order)
+        else:
+            for node in order:
+                task.step(node)
         if stops_at_targets:  # edges below the targets deliver nothing
             for node in [leaf for leaf in task.dependencies if leaf in task.buffers]:
                 task.finish_leaf(node)

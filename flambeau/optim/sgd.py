@@ -9,7 +9,7 @@ from .._tensor import Tensor
 from .._tensor import functions as fn
 from ..engine.grad_mode import no_grad
 from .optimizer import FirstOrder, check_fused, check_lr, check_not_negative, descent_gradient
-from .update_rules import apply_update, scalar_value
+from .update_rules import apply_update, apply_updates, scalar_value
 
 __all__ = ["SGD", "sgd"]
 
@@ -103,6 +103,7 @@ class SGD(FirstOrder):
         differentiable = group["differentiable"]
         lr = group["lr"] if differentiable else scalar_value(group["lr"])
         weight_decay = group["weight_decay"] if differentiable else scalar_value(group["weight_decay"])
+        updates: dict[bool, list[tuple]] = {}  # by whether the buffer is new
         for param in group["params"]:
             grad = param._grad
             if grad is None:
@@ -121,8 +122,10 @@ class SGD(FirstOrder):
                 if buffer is None:
                     buffer, first = fn.empty_like(grad), True
                     state["momentum_buffer"] = buffer
-            apply_update(rule, param, grad, (buffer,), lr, momentum, group["dampening"], weight_decay,
-                         group["nesterov"], group["maximize"], first, differentiable=differentiable)
+            updates.setdefault(first, []).append((param, grad, buffer))
+        for first, operands in updates.items():
+            apply_updates(rule, operands, (lr, momentum, group["dampening"], weight_decay, group["nesterov"],
+                                           group["maximize"], first), differentiable)
 
 
 def sgd(params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list[Any], has_sparse_grad: bool = False,

@@ -10,7 +10,7 @@ end in an underscore write into their first argument. `apply_update` chooses the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +21,7 @@ from .._tensor.dispatch.handlers import handlers
 from .._tensor.dispatch.interception import run_with_hooks
 from .._tensor.overriding.dispatch import handles, is_on_accelerator
 from .._tensor.shape.lazy_clones import make_writable
-from ..backends.compiled import enable_kernels, run_update
+from ..backends.compiled import enable_kernels, run_update, update_kernel
 from ..backends.compiled.thresholds import FLOAT32_UPDATES, OPTIMIZER_UPDATES
 from ..engine.saved.saved_tensor_mutation import before_write
 from ..modes import active_tracer, device_memory, dispatch_in_use, lazy_storages, special
@@ -155,6 +155,48 @@ def apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple,
         _apply_update(rule, param, grad, state, scalars, differentiable)
 
 
+def apply_updates(rule: Callable[..., None], operands: Sequence[tuple], scalars: tuple, differentiable: bool) -> None:
+    """`apply_update` of several parameters with the same numbers: the kernel is looked up once.
+
+    Args:
+        operands: of each parameter (param, grad, *state), where the same state is None.
+        scalars: the rule's numbers.
+        differentiable: record the rule's operators in the autograd graph.
+    """
+    kernel: Any = None
+    values: tuple[Any, ...] = ()
+    dtype = FLOAT32
+    plain = not (special[0] or differentiable or device_memory.count)
+    for tensors in operands:
+        if kernel is not None and (arrays := _owned_arrays(tensors, dtype)) is not None:
+            kernel(arrays, values, True)
+            _count_writes(tensors)
+            continue
+        param, grad, *state = tensors
+        apply_update(rule, param, grad, tuple(state), *scalars, differentiable=differentiable)
+        if plain and kernel is None and (found := _plain_arrays(tensors)) is not None and (
+                dtype := found[0][0].dtype) == FLOAT32 and not FLOAT32_UPDATES[0]:
+            kernel, values = update_kernel(rule, found[0], found[1], scalars) or (None, ())
+
+
+def _owned_arrays(tensors: tuple, dtype: np.dtype) -> list[Any] | None:
+    """The arrays of the tensors, if each is a C-contiguous NumPy array of one shape in memory of its own."""
+    arrays = [t._array for t in tensors if t is not None]
+    shape, flags = arrays[0].shape, _OWNED_C_CONTIGUOUS
+    for a in arrays:
+        if a.__class__ is not np.ndarray or a.dtype is not dtype or a.shape != shape:
+            return None
+        flags &= a.flags.num
+    return arrays if flags == _OWNED_C_CONTIGUOUS and len(set(map(id, arrays))) == len(arrays) else None
+
+
+def _count_writes(tensors: tuple) -> None:
+    grad = tensors[1]
+    for t in tensors:
+        if t is not None and t is not grad:
+            t._bump_version()
+
+
 def _apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple, scalars: tuple,
                   differentiable: bool) -> None:
     tensors = (param, grad, *state)
@@ -190,9 +232,7 @@ def _apply_update(rule: Callable[..., None], param: Any, grad: Any, state: tuple
     if arrays[0].size <= threshold[0] or not _disjoint(arrays, flags) or not run_update(
             rule, arrays, missing, scalars, flags & _C_CONTIGUOUS != 0):
         _apply_on_arrays(rule, tensors, flags, scalars)
-    for t in tensors:
-        if t is not None and t is not grad:
-            t._bump_version()
+    _count_writes(tensors)
 
 
 #: module of a rule -> the optimizer, where it takes no sparse gradients

@@ -17,6 +17,6 @@ def test_models_of_rows(row):
 
 def test_a_turn():
     peer = _Peer("flambeau", "many_small", compiled=False)  # few kernels
-    assert 0 < peer.turn() < 60
+    assert all(0 < each < 60 for each in peer.turn())
     peer.end()
     assert peer.process.returncode == 0

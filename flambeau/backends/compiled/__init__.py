@@ -163,6 +163,12 @@ def run_update(rule: Callable[..., None], arrays: list[Any], missing: int, scala
     return module is not None and module.run_update(rule, arrays, missing, scalars, row_major)
 
 
+def update_kernel(rule: Callable[..., None], arrays: list[Any], missing: int, scalars: tuple[Any, ...]) -> Any:
+    """The kernel of an update rule and its numbers (`updates.traced_update`); None if there is no kernel."""
+    module = _module("updates")
+    return None if module is None else module.traced_update(rule, arrays[0].dtype, len(arrays), missing, scalars)
+
+
 def convert(array: np.ndarray, to: np.dtype) -> np.ndarray | None:
     """A large array in another dtype (`families.casting.convert`)."""
     module = _module("families.casting")
@@ -323,4 +329,5 @@ __all__ = ["SMALL_CALLS_BEFORE_KERNELS", "bfloat16_products", "compiled_operator
            "copy_kernels", "copy_with_layout", "enable_kernels", "fourier_kernels", "grid_sampling_kernels",
            "indexing_kernels", "new_copy", "next_small_call", "recurrent_kernels", "reduce_arrays",
            "resampling_kernels", "run_update", "scaled_negative_exp", "scan_arrays", "select_top_k", "sort_rows",
-           "sparse_kernels", "sum_rows"]
+           "sparse_kernels", "sum_rows",
+           "update_kernel"]

@@ -161,11 +161,15 @@ def _nansum(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -
 
 
 def _sum_to_size(x: Any, size: tuple[int, ...]) -> Any:
-    if x.shape == size:
+    shape = x.shape
+    if shape == size:
         return x
+    if size and shape[1:] == size and shape[0] <= BLOCK and x.size <= SUMS[0] and x.dtype is _F32 and (
+            x.flags.c_contiguous):
+        return _add(x, 0)  # few rows: `sum_axes` adds the same terms in the same order
+    lead = len(shape) - len(size)
     if x.dtype in dtypes.NARROW:
         return dtypes.cast(_sum_to_size(dtypes.widen(x), size), x.dtype)
-    lead = x.ndim - len(size)
     axes = tuple(range(lead)) + tuple(i + lead for i, s in enumerate(size) if s == 1 and x.shape[i + lead] != 1)
     if axes:
         x = sum_axes(x, axes, True) if x.dtype.kind in "fc" else _add(x, axes, _INT64, None, True)

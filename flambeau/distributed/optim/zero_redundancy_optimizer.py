@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..._tensor import Tensor
+from ...c10d.buckets import broadcast_coalesced
 from ...c10d.join import Join, Joinable, JoinHook
-from ...c10d.reducer import broadcast_coalesced
 from ...c10d.world import default_group
 from ...devices import device
 from ...engine.grad_mode import no_grad

@@ -287,10 +287,63 @@ class GraphTask:
                     grads[i] = None  # the leaf may take the array over if nothing else refers to it
                     self.finish_leaf(next_node)
 
+    def run_to_leaves(self, order: Sequence[Node]) -> None:
+        """`step` for each node, where nothing is captured: what most nodes do is written out.
+
+        Args:
+            order: the nodes, in topological order.
+        """
+        buffers, dependencies, keep_graph = self.buffers, self.dependencies, self.keep_graph
+        grads: Any
+        for node in order:
+            run = node.run
+            g = None if run is None else buffers.pop(node, None)
+            if run is None or g is None:
+                self.step(node)
+                continue
+            try:
+                grads = run(node, g)
+            except SparseAccess:
+                grads = node.vjp(g, False)
+            g = None
+            if not keep_graph:
+                node.release_variables()
+            numbers = node.edge_outputs
+            for i, next_node in enumerate(node.edges):
+                if next_node is not None:
+                    x = grads[i]
+                    if not next_node.is_leaf:
+                        if x is None:
+                            pass
+                        elif numbers is None and next_node.outputs is None and next_node not in buffers:
+                            buffers[next_node] = x
+                        else:
+                            self.deliver(next_node, 0 if numbers is None else numbers[i], x)
+                    else:
+                        left = dependencies[next_node] = dependencies[next_node] - 1
+                        if x is not None:
+                            if next_node in buffers:
+                                self.deliver(next_node, 0, x)
+                            else:
+                                buffers[next_node] = x
+                        if not left:
+                            x = None
+                            if grads.__class__ is not list:
+                                grads = list(grads)
+                            grads[i] = None  # the leaf may take the array over if nothing else refers to it
+                            self.finish_leaf(next_node)
+            grads = x = None
+
     def finish_leaf(self, node: Node) -> None:
         """Accumulate or capture the gradient of a leaf to which all edges have delivered."""
         node.visited = None  # type: ignore[attr-defined]
+        variable = node.variable  # type: ignore[attr-defined]
         g = evaluate_deferred(self.buffers.pop(node, None))
+        if g is not None and self.captures is None and node.extra is None and not variable._grad_type:
+            box = [g]
+            del g
+            accumulate(variable, box, self.create_graph)
+            return
         outputs = None
         if self.captures is not None:
             outputs = self.captures.get(node)

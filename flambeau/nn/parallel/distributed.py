@@ -13,10 +13,11 @@ import numpy as np
 
 from ... import trees
 from ..._tensor.tensor import Tensor, wrap
+from ...c10d.buckets import GradBucket, broadcast_coalesced, compute_bucket_assignment_by_size
 from ...c10d.join import Join, Joinable, JoinHook, total_over
 from ...c10d.options import AllgatherOptions, AllreduceOptions
 from ...c10d.reduce_op import ReduceOp
-from ...c10d.reducer import GradBucket, Reducer, broadcast_coalesced, compute_bucket_assignment_by_size
+from ...c10d.reducer import Reducer
 from ...c10d.work import end
 from ...c10d.world import default_group
 from ...devices import device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....c10d.reducer import GradBucket
+from ....c10d.buckets import GradBucket
 from ....runtime.futures import Future
 
 __all__ = ["noop_hook"]

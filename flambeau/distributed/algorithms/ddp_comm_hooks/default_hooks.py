@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .... import dtypes
+from ....c10d.buckets import GradBucket
 from ....c10d.process_group import ProcessGroup
-from ....c10d.reducer import GradBucket
 from ....c10d.world import default_group
 from ....runtime.futures import Future
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....c10d.buckets import GradBucket
 from ....c10d.process_group import ProcessGroup
-from ....c10d.reducer import GradBucket
 from ....runtime.futures import Future
 from ...groups import new_subgroups
 from .default_hooks import _allreduce_fut

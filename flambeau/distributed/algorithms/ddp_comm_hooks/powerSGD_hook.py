@@ -13,8 +13,8 @@ import numpy as np
 
 from ...._tensor import functions as _functions
 from ...._tensor.creation.random import Generator, randn
+from ....c10d.buckets import GradBucket
 from ....c10d.process_group import ProcessGroup
-from ....c10d.reducer import GradBucket
 from ....c10d.world import default_group
 from ....engine.grad_mode import no_grad
 from ....linalg import qr

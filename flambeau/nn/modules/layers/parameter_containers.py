@@ -61,10 +61,10 @@ class ParameterList(Module):
             self += values
 
     def _name_at(self, index: Any) -> str:
-        index = operator.index(index)
-        if not -len(self) <= index < len(self):
+        index, size = operator.index(index), len(self)
+        if not -size <= index < size:
             raise IndexError(f"index {index} is out of range")
-        return str(index % len(self))
+        return str(index % size)
 
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
