@@ -14,7 +14,7 @@ import numpy as np
 from .reduce_op import Combine
 from .transport.transport import Deadline, Receipt, Transport, as_bytes
 
-_SEGMENT = 512 << 10  # bytes that are sent while those before them are reduced
+_SEGMENT = 1 << 20  # bytes that are sent while those before them are reduced
 _SHARE = 4 << 20  # bytes that may be under way from one process
 _SECOND = 1 << 62  # the bit of the tag of a collective's second half
 

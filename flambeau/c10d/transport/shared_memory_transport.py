@@ -25,7 +25,7 @@ from .matching import MatchingQueues
 from .segment import ENTRY, MESSAGES, SPACE, Segment, supported
 from .transport import Buffer, Deadline, Receipt, Transport, departure, too_late, unequal
 
-_PIECE = 512 << 10  # bytes of a message that are announced at once, so that copies overlap
+_PIECE = 1 << 20  # bytes of a message that are announced at once, so that copies overlap
 _GLANCES = 40  # looks at a futex before the thread sleeps
 _SLICE = 0.02  # seconds of sleep between looks at whether a process has ended
 
