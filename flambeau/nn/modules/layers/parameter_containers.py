@@ -67,6 +67,10 @@ class ParameterList(Module):
         return str(index % size)
 
     def __getitem__(self, idx: Any) -> Any:
+        if idx.__class__ is int and 0 <= idx < self._size:  # what most programs do
+            found = self._parameters.get(str(idx))
+            if found is not None:
+                return found
         if isinstance(idx, slice):
             chosen = type(self)()
             for i in range(*idx.indices(len(self))):
@@ -82,7 +86,7 @@ class ParameterList(Module):
         return self._size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self[i] for i in range(len(self)))
+        return map(self.__getitem__, range(len(self)))
 
     def __iadd__(self, parameters: Iterable[Any]) -> Self:
         return self.extend(parameters)
