@@ -17,7 +17,7 @@ from ..export.dynamic_shapes import Dim
 from .errors import OnnxExporterError
 from .exportable_module import ExportableModule
 from .program import ONNXProgram
-from .translation import bags, neural, pointwise, reductions, shapes
+from .translation import bags, complex_numbers, neural, pointwise, reductions, shapes
 from .translation.converter import Converter, translation_of
 
 __all__ = ["export", "is_in_onnx_export"]
@@ -219,4 +219,4 @@ def _verify(result: ONNXProgram, program: Any, args: Any, kwargs: Any) -> None:
             torch.testing.assert_close(got, value.detach(), rtol=1e-4, atol=1e-5)
 
 
-_ = (bags, neural, pointwise, reductions, shapes)
+_ = (bags, complex_numbers, neural, pointwise, reductions, shapes)

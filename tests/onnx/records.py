@@ -43,6 +43,17 @@ for _name in """bitwise_and bitwise_or bitwise_xor""".split():  # noqa: SIM905
     RECORDS[_name] = (getattr(torch, _name), (i(1, 2, 3), i(3, 5, 6)))
     RECORDS[f"{_name}.bool"] = (getattr(torch, _name), (x() > 0, x(4) > 0))
 RECORDS.update({
+    "fft_rfft": (lambda a: torch.fft.rfft(a, dim=1).abs(), (x(3, 7),)),
+    "fft_irfft2": (lambda a: torch.fft.irfft2(torch.fft.rfft2(a) * torch.polar(a[:, :5], a[:, :5]), s=(4, 8)), (x(4, 8),)),
+    "fft_fft2": (lambda a: torch.fft.fft2(a, norm="ortho").real + torch.fft.ifft(a).conj().imag, (x(4, 6),)),
+    "polar": (lambda a: torch.view_as_real(torch.polar(a, a) / torch.complex(a, a * 2)), (x(),)),
+    "angle": (lambda a: torch.angle(torch.complex(a, a * 2 - 1)), (x(),)),
+    "matmul.complex": (lambda a: (torch.fft.fft(a) @ torch.fft.fft(a).mT).abs(), (x(),)),
+    "cumprod": (lambda a: a.cumprod(1), (x(2, 7),)),
+    "unsafe_split": (lambda a: torch.unsafe_split(a, 3), (x(7, 2),)),
+    "bilinear": (F.bilinear, (x(5, 4), x(5, 3), x(2, 4, 3), x(2))),
+    "affine_grid_generator": (lambda t: F.affine_grid(t, (2, 1, 3, 4), align_corners=False), (x(2, 2, 3),)),
+    "_weight_norm_interface": (lambda v, g: torch._weight_norm(v, g, 0), (x(), p(3, 1))),
     "__and__": (lambda a, b: a & b, (x() > 0, x(4) > 0)),
     "__or__": (lambda a, b: a | b, (i(1, 2), i(4, 2))),
     "__xor__": (lambda a, b: a ^ b, (i(1, 2), i(4, 2))),

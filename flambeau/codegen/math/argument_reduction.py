@@ -206,6 +206,17 @@ def bits_of_inverse_pi(count: int) -> int:
     return (1 << (guard + count)) // pi
 
 
+def _product(builder: Value, x: Value, y: Value) -> tuple[Value, Value]:
+    """The upper and the lower 64 bits of a product, from halves: WebAssembly has no wider one, and no library."""
+    half, low_bits = ir.Constant(I64, 32), ir.Constant(I64, (1 << 32) - 1)
+    (a, b), (c, d) = ((builder.lshr(v, half), builder.and_(v, low_bits)) for v in (x, y))
+    low = builder.mul(b, d)
+    first = builder.add(builder.mul(a, d), builder.lshr(low, half))
+    second = builder.add(builder.mul(b, c), builder.and_(first, low_bits))
+    upper = builder.add(builder.mul(a, c), builder.add(builder.lshr(first, half), builder.lshr(second, half)))
+    return upper, builder.or_(builder.shl(second, half), builder.and_(low, low_bits))
+
+
 def _payne_hanek(module: Value, fused: bool) -> Value:
     """The function (x, kind) -> (r, low, k) for finite |x| >= 2^17: modulo π (0), π shifted by π/2 (1), or π/2 (2)."""
     name = "flambeau.angle.payne_hanek" + ("" if fused else ".unfused")
@@ -241,15 +252,15 @@ def _payne_hanek(module: Value, fused: bool) -> Value:
     for i in range(4):
         address = builder.gep(table, [c64(0), builder.add(word, c64(i))], inbounds=True, source_etype=_table_type())
         loaded.append(builder.load(address, typ=I64))
-    window = []
-    for high, low in pairwise(loaded):
-        both = builder.or_(builder.shl(wide(high), c128(64)), wide(low))
-        window.append(builder.trunc(builder.lshr(builder.shl(both, wide(offset)), c128(64)), I64))
-    lowest = builder.mul(wide(mantissa), wide(window[2]))
-    middle = builder.add(builder.mul(wide(mantissa), wide(window[1])), builder.lshr(lowest, c128(64)))
-    top = builder.add(builder.mul(mantissa, window[0]), builder.trunc(builder.lshr(middle, c128(64)), I64))
+    shift_pair = declared(module, "llvm.fshl.i64", ir.FunctionType(I64, [I64, I64, I64]))
+    window = [builder.call(shift_pair, [high, low, offset]) for high, low in pairwise(loaded)]
+    lowest, _ = _product(builder, mantissa, window[2])
+    high_part, low_part = _product(builder, mantissa, window[1])
+    middle = builder.add(low_part, lowest)
+    carry = builder.zext(builder.icmp_unsigned("<", middle, lowest), I64)
+    top = builder.add(builder.mul(mantissa, window[0]), builder.add(high_part, carry))
     # fraction, in units of 2^-127 of the modulus; its first bit is the parity of the multiple
-    fraction = builder.or_(builder.shl(wide(top), c128(64)), wide(builder.trunc(middle, I64)))
+    fraction = builder.or_(builder.shl(wide(top), c128(64)), wide(middle))
     shifted = builder.icmp_signed("==", kind, ir.Constant(I32, 1))
     fraction = builder.sub(fraction, builder.select(shifted, c128(1 << 126), c128(0)))
     k = builder.lshr(builder.add(fraction, c128(1 << 126)), c128(127))
@@ -258,10 +269,15 @@ def _payne_hanek(module: Value, fused: bool) -> Value:
     size = builder.select(below, builder.neg(rest), rest)
     count_zeros = declared(module, "llvm.ctlz.i128", ir.FunctionType(I128, [I128, I1]))
     zeros = builder.call(count_zeros, [builder.or_(size, c128(1)), ir.Constant(I1, 0)])
-    normal = builder.shl(size, zeros)
-    first = builder.uitofp(builder.trunc(builder.lshr(normal, c128(75)), I64), F64)
-    second = builder.uitofp(builder.and_(builder.trunc(builder.lshr(normal, c128(22)), I64), c64((1 << 53) - 1)), F64)
-    power = builder.sub(c64(1023 + 75 - 127), builder.trunc(zeros, I64))
+    count = builder.trunc(zeros, I64)
+    upper, lower = builder.trunc(builder.lshr(size, c128(64)), I64), builder.trunc(size, I64)
+    is_far = builder.icmp_unsigned(">=", count, c64(64))
+    upper, lower = builder.select(is_far, lower, upper), builder.select(is_far, c64(0), lower)
+    upper, lower = (builder.call(shift_pair, [x, y, count]) for x, y in ((upper, lower), (lower, c64(0))))
+    first = builder.uitofp(builder.lshr(upper, c64(11)), F64)
+    second = builder.or_(builder.shl(upper, c64(42)), builder.lshr(lower, c64(22)))
+    second = builder.uitofp(builder.and_(second, c64((1 << 53) - 1)), F64)
+    power = builder.sub(c64(1023 + 75 - 127), count)
     scalar = VectorContext(builder, F64, fused)
     unit = Integer(scalar, builder.shl(power, c64(52))).as_real()
     high = Real(scalar, first) * unit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,15 @@ TYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "bfloat1
          "uint32": "UINT32", "uint64": "UINT64", "complex64": "COMPLEX64", "complex128": "COMPLEX128"}
 #: "aten.name.overload" or "aten.name" -> function of the converter and the node's arguments
 TRANSLATIONS: dict[str, Callable[..., Any]] = {}
+#: the same for complex arguments or results, which come first where there are any
+COMPLEX_TRANSLATIONS: dict[str, Callable[..., Any]] = {}
+
+
+class ComplexParts(NamedTuple):
+    """The names of the parts of a complex value."""
+
+    real: str
+    imaginary: str
 
 
 def translates(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -55,6 +64,7 @@ class Converter:
 
     Attributes:
         node: the node that is translated.
+        part: which part of complex arguments `x` names: 0 the real one, 1 the imaginary one.
     """
 
     def __init__(self, program: Any, opset: int, translations: dict[Any, Any], names: dict[str, str]) -> None:
@@ -68,6 +78,7 @@ class Converter:
         self.used: set[str] = set()
         self.node: Any = None
         self.scope = ""
+        self.part = 0
 
     # ----- building -----
 
@@ -162,6 +173,8 @@ class Converter:
             return None
         if isinstance(value, Node):
             name = self.values[value]
+            if isinstance(name, ComplexParts):
+                return name[self.part]
             own = self.dtype(value)
             if own is None:
                 own = torch.float32 if isinstance(self.val(value), (float, torch.SymFloat)) else torch.int64
@@ -169,6 +182,10 @@ class Converter:
         if isinstance(value, str):
             return value
         return self.const(value, dtype)
+
+    def pair(self, value: Any) -> Any:
+        """The names of the parts of a complex tensor; of any other one, as `x`."""
+        return self.values[value] if isinstance(value, Node) else self.x(value)
 
     def cast(self, name: str, dtype: Any) -> str:
         """A tensor in another dtype."""
@@ -221,11 +238,11 @@ class Converter:
             if spec.kind != InputKind.USER_INPUT:
                 value = self.program.state_dict.get(spec.target, self.program.constants.get(spec.target))
                 if node.users:
-                    self.values[node] = self._initializer(spec.target, value)
+                    self.values[node] = self._weight(spec.target, value)
             elif not isinstance(spec.arg, ConstantArgument):
                 name = self.fresh(given[len(inputs)] if len(inputs) < len(given) else spec.arg.name)
-                self.values[node] = name
                 inputs.append(self._info(name, node.meta["val"]))
+                self.values[node] = self._argument(name, node.meta["val"])
         if len(given) > len(inputs):
             raise ValueError(f"{len(given)} input names for {len(inputs)} inputs of tensors")
         outputs: list[Any] = []
@@ -243,6 +260,19 @@ class Converter:
                                   producer_version=torch.__version__)
         model.ir_version = 10 if self.opset <= 21 else 11
         return model
+
+    def _argument(self, name: str, value: Any) -> Any:
+        """An input as a value of the graph: a complex one has its parts in a last dimension."""
+        if not (isinstance(value, torch.Tensor) and value.dtype.is_complex):
+            return name
+        return ComplexParts(*(self.op("Gather", name, self.const(i), axis=-1) for i in (0, 1)))
+
+    def _weight(self, target: str, value: Any) -> Any:
+        if not value.dtype.is_complex:
+            return self._initializer(target, value)
+        parts = torch.view_as_real(value.detach())
+        return ComplexParts(*(self._initializer(f"{target}.{name}", parts[..., i])
+                              for i, name in enumerate(("real", "imag"))))
 
     def _initializer(self, target: str, value: Any) -> str:
         name = self.fresh(target)
@@ -262,7 +292,11 @@ class Converter:
             types = self.onnx.TensorProto
             kind = types.FLOAT if isinstance(value, (float, torch.SymFloat)) else types.INT64
             return helper.make_tensor_value_info(name, kind, [])
-        return helper.make_tensor_value_info(name, self.type_of(value.dtype), [self._dim(n) for n in value.shape])
+        sizes = [self._dim(n) for n in value.shape]
+        if not value.dtype.is_complex:
+            return helper.make_tensor_value_info(name, self.type_of(value.dtype), sizes)
+        part = torch.float64 if value.dtype == torch.complex128 else torch.float32
+        return helper.make_tensor_value_info(name, self.type_of(part), [*sizes, 2])
 
     def _dim(self, size: Any) -> Any:
         """A size as ONNX has it: a number, or the name of a dynamic one."""
@@ -282,7 +316,7 @@ class Converter:
         if not isinstance(target, OpOverload):
             self.values[node] = self._arithmetic(node)
             return
-        function = self.translations.get(target) or translation_of(target)
+        function = self.translations.get(target) or self._complex(node) or translation_of(target)
         if function is None:
             raise UnsupportedOperatorError(str(target), "", node.meta.get("stack_trace", ""))
         try:
@@ -293,6 +327,16 @@ class Converter:
             raise OnnxExporterError(f"the translation of {target} failed ({type(error).__name__}: {error}).\n\nThe "
                                     f"following call uses it:\n{node.meta.get('stack_trace', '')}") from error
         self.values[node] = result
+
+    def _complex(self, node: Node) -> Callable[..., Any] | None:
+        """The translation of an operator of complex values; None for one of real values."""
+        values = [node.meta.get("val"), *(each.meta.get("val") for each in node.all_input_nodes)]
+        if not any(isinstance(value, torch.Tensor) and value.dtype.is_complex for value in values):
+            return None
+        function = COMPLEX_TRANSLATIONS.get(str(node.target))
+        if function is None:
+            raise self.fail("a complex number")
+        return function
 
     def _arithmetic(self, node: Node) -> str:
         """Arithmetic on sizes."""
@@ -312,6 +356,9 @@ class Converter:
             if spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT) or not isinstance(value, Node):
                 continue
             source = self.values[value]
+            if isinstance(source, ComplexParts):  # as in PyTorch: the parts are a last dimension
+                parts = [self.op("Unsqueeze", each, self.const([-1])) for each in source]
+                source = self.op("Concat", *parts, axis=-1)
             name = self.fresh(given[len(infos)] if len(infos) < len(given) else value.name)
             self.nodes.append(self.onnx.helper.make_node("Identity", [source], [name], name=self.fresh(f"node_{name}")))
             infos.append(self._info(name, value.meta["val"]))
@@ -361,4 +408,4 @@ def _numpy(dtype: Any) -> Any:
     return np.dtype(repr(dtype).rpartition(".")[2])
 
 
-__all__ = ["TRANSLATIONS", "TYPES", "Converter", "translates", "translation_of"]
+__all__ = ["COMPLEX_TRANSLATIONS", "TRANSLATIONS", "TYPES", "ComplexParts", "Converter", "translates", "translation_of"]

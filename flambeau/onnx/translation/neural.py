@@ -383,6 +383,27 @@ for _name in ("linear1d", "bilinear2d", "trilinear3d"):
 translates("aten.upsample_bicubic2d.vec")(_resize("cubic"))
 
 
+@translates("aten._weight_norm_interface.default")
+def _weight_norm(c: Converter, direction: Any, magnitude: Any, dim: int = 0) -> Any:
+    axes = c.const([d for d in range(c.rank(direction)) if d != dim % c.rank(direction)])
+    norms = c.op("ReduceL2", c.x(direction), axes, keepdims=1)
+    return [c.op("Mul", c.x(direction), c.op("Div", c.x(magnitude), norms)), norms]
+
+
+@translates("aten._trilinear.default")
+def _trilinear(c: Converter, x: Any, weight: Any, y: Any, *expanded: Any) -> Any:
+    given = [each if each is None else list(each) for each in expanded[:4]]
+    if any(each is not None for each in given) and given != [[1, 3], [0], [1, 2], [2, 3]]:
+        raise c.fail("sums that bilinear layers do not take")
+    return c.op("Einsum", c.x(x), c.x(weight), c.x(y), equation="bi,oij,bj->bo")
+
+
+@translates("flambeau._affine_grid.default")
+def _affine_grid(c: Converter, theta: Any, base: Any, *, size: Any) -> Any:
+    order = [*range(c.rank(theta) - 2), c.rank(theta) - 1, c.rank(theta) - 2]
+    return c.op("Reshape", c.op("MatMul", c.x(base), c.op("Transpose", c.x(theta), perm=order)), c.ints(size))
+
+
 @translates("aten.grid_sampler", "aten.grid_sampler_2d.default")
 def _grid_sampler(c: Converter, x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
     modes = ("bilinear", "nearest", "bicubic") if c.opset < 20 else ("linear", "nearest", "cubic")

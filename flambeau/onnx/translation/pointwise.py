@@ -308,7 +308,11 @@ def _xlogy(c: Converter, x: Any, y: Any) -> Any:
 @translates("aten.atan2.default")
 def _atan2(c: Converter, y: Any, x: Any) -> Any:
     dtype = c.result.dtype
-    a, b = c.x(y, dtype), c.x(x, dtype)
+    return quadrant_angle(c, c.x(y, dtype), c.x(x, dtype), dtype)
+
+
+def quadrant_angle(c: Converter, a: Any, b: Any, dtype: Any) -> Any:
+    """The angle of the point (b, a), between -π and π."""
     zero, pi = c.const(0, dtype), c.const(math.pi, dtype)
     plain = c.op("Atan", c.op("Div", a, b))
     turned = c.op("Where", c.op("Less", a, zero), c.op("Sub", plain, pi), c.op("Add", plain, pi))

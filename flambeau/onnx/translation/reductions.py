@@ -136,6 +136,21 @@ def _cumsum(c: Converter, x: Any, dim: int, dtype: Any = None) -> Any:
     return c.op("CumSum", c.x(x, c.result.dtype), c.const(dim))
 
 
+@translates("aten.cumprod.default")
+def _cumprod(c: Converter, x: Any, dim: int, dtype: Any = None) -> Any:
+    """By doubling: after k steps an element is the product of the last 2^k ones."""
+    name = c.x(x, c.result.dtype)
+    if not c.rank(x):
+        return c.op("Identity", name)
+    count, step, axis = c.fixed(x, dim), 1, c.const([dim])
+    while step < count:
+        rest = c.op("Slice", name, c.const([step]), c.const([count]), axis)
+        first = c.op("Slice", name, c.const([0]), c.const([step]), axis)
+        before = c.op("Slice", name, c.const([0]), c.const([count - step]), axis)
+        name, step = c.op("Concat", first, c.op("Mul", rest, before), axis=dim), 2 * step
+    return name
+
+
 @translates("aten.topk.default")
 def _topk(c: Converter, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     return c.op("TopK", c.x(x), c.ints(k), outputs=2, axis=dim, largest=int(largest), sorted=int(sorted))

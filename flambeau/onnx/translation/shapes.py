@@ -166,7 +166,8 @@ def _parts(c: Converter, x: Any, sizes: list[Any], dim: int) -> Any:
     return c.op("Split", c.x(x), c.ints(sizes), outputs=len(sizes), axis=dim)
 
 
-@translates("aten.split.Tensor", "aten.split.int", "aten.split.default", "aten.chunk.default", "aten.tensor_split")
+@translates("aten.split.Tensor", "aten.unsafe_split.Tensor", "aten.split.int",
+            "aten.split.default", "aten.chunk.default", "aten.tensor_split")
 def _split(c: Converter, x: Any, size: Any, dim: int = 0) -> Any:
     sizes = [part.shape[dim] for part in c.result]
     if any(map(is_symbolic, sizes)):  # equal parts of a dynamic size
@@ -176,7 +177,7 @@ def _split(c: Converter, x: Any, size: Any, dim: int = 0) -> Any:
     return _parts(c, x, [int(n) for n in sizes], dim)
 
 
-@translates("aten.split_with_sizes.default")
+@translates("aten.split_with_sizes.default", "aten.unsafe_split_with_sizes.default")
 def _split_with_sizes(c: Converter, x: Any, sizes: Any, dim: int = 0) -> Any:
     return _parts(c, x, list(sizes), dim)
 

@@ -23,7 +23,7 @@ ISOLATED = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-
 
 def literal(array: np.ndarray) -> str:
     """A typed array in JavaScript."""
-    kind = {"f4": "Float32Array", "i8": "BigInt64Array"}[array.dtype.str[1:]]
+    kind = {"f4": "Float32Array", "f8": "Float64Array", "i8": "BigInt64Array"}[array.dtype.str[1:]]
     suffix = "n" if kind.startswith("Big") else ""
     return f"new {kind}([{', '.join(repr(each) + suffix for each in array.reshape(-1).tolist())}])"
 

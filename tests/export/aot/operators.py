@@ -51,6 +51,11 @@ def search(sequences: Any, values: Any, i: Any) -> Any:
     )
 
 
+@group(lambda: (torch.randn(5, 4), torch.randn(5, 3), torch.randn(2, 4, 3), torch.randn(2)))
+def bilinear(x: Any, y: Any, weight: Any, bias: Any) -> Any:
+    return F.bilinear(x, y, weight, bias)
+
+
 @group(lambda: (torch.randint(-20, 20, (5, 6)), torch.randint(1, 5, (6,)) * -1, torch.randn(5, 6), torch.rand(6) - 2))
 def division(i: Any, j: Any, x: Any, y: Any) -> Any:
     return (

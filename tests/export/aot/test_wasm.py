@@ -136,3 +136,33 @@ def test_a_model_in_a_browser(browser, built):
     """,
     )
     agree([np.array(x, y.dtype).reshape(y.shape) for x, y in zip(got, expected, strict=True)], expected)
+
+
+#: functions of elements, whose kernels must not need a library: WebAssembly has none
+FUNCTIONS = """sin cos tan exp log sqrt tanh sinh cosh asin acos atan asinh acosh atanh erf erfc expm1 log1p exp2
+    log2 log10 rsqrt lgamma digamma erfinv sinc floor ceil round trunc frac sigmoid""".split()  # noqa: SIM905
+PAIRS = "atan2 pow fmod remainder hypot ldexp copysign logaddexp xlogy floor_divide".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("runtime", NODE)
+def test_functions_of_elements(runtime, tmp_path):
+    """Large arguments, too: angles are reduced by products of 128 bits."""
+
+    def functions(x: Any, y: Any) -> Any:
+        wide = [getattr(torch, name)(x) for name in FUNCTIONS] + [getattr(torch, name)(x, y) for name in PAIRS]
+        narrow = [getattr(torch, name)(x.float()) for name in FUNCTIONS]
+        return torch.stack(wide), torch.stack(narrow)
+
+    x = torch.tensor([0.3, -0.7, 1.5, 3e5, -7e9, 1e22, 2.0**120, 12.0], dtype=torch.float64)
+    y = torch.tensor([2.0, 0.5, -1.5, 3.0, 7.0, 2.0, 1.0, -3.0], dtype=torch.float64)
+    aot.compile(functions, (x, y), tmp_path / "functions.wasm")
+    got = node(tmp_path, f"""
+        import {{ load }} from "./functions.mjs";
+        const model = await load();
+        const text = (each) => [...each].map(String);
+        console.log(JSON.stringify(Object.values(model({literal(x.numpy())}, {literal(y.numpy())})).map(text)));
+    """)
+    for each, expected, tolerance in zip(got, functions(x, y), (1e-12, 1e-5), strict=True):
+        numbers = [float(text.replace("Infinity", "inf")) for text in each]
+        found = np.array(numbers).reshape(expected.shape)
+        np.testing.assert_allclose(found, expected.numpy(), tolerance, tolerance)

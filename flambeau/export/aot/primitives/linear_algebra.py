@@ -46,6 +46,12 @@ class LinearAlgebra(Namespace):
     def _transposed(self, a: Value) -> Value:
         return self.graph.permute(a, [*range(a.ndim - 2), a.ndim - 1, a.ndim - 2])
 
+    def trilinear(self, x: Value, w: Value, y: Value) -> Value:
+        """out[b, o] = Σ x[b, i] · w[o, i, j] · y[b, j]."""
+        g, (o, i, j) = self.graph, w.shape
+        maps = g.matmul(y, g.reshape(g.permute(w, (2, 0, 1)), (j, o * i)))
+        return g.reduce("sum", g.reshape(maps, (y.shape[0], o, i)) * g.unsqueeze(x, 1), (2,))
+
     def cholesky(self, a: Value, upper: bool = False) -> tuple[Value, Value]:
         g = self.graph
         if upper:
