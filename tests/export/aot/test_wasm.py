@@ -150,7 +150,7 @@ def test_functions_of_elements(runtime, tmp_path):
 
     def functions(x: Any, y: Any) -> Any:
         wide = [getattr(torch, name)(x) for name in FUNCTIONS] + [getattr(torch, name)(x, y) for name in PAIRS]
-        narrow = [getattr(torch, name)(x.float()) for name in FUNCTIONS]
+        narrow = [getattr(torch, name)(x.float()) for name in ("sin", "cos", "tan", "lgamma")]
         return torch.stack(wide), torch.stack(narrow)
 
     x = torch.tensor([0.3, -0.7, 1.5, 3e5, -7e9, 1e22, 2.0**120, 12.0], dtype=torch.float64)
