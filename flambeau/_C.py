@@ -8,7 +8,7 @@ import importlib
 from typing import Any
 
 from ._tensor import Tensor
-from ._tensor.creation.random import Generator
+from ._tensor.creation.generators import Generator
 from ._tensor.linalg.decompositions import LinAlgError as _LinAlgError
 from ._tensor.overriding import dispatch, protocol
 from ._tensor.overriding.protocol import DisableTorchFunction, DisableTorchFunctionSubclass

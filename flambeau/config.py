@@ -21,7 +21,9 @@ prepare_child: Callable[[], None] | None = None
 
 #: module, or module and class, in flambeau -> module in PyTorch, where they differ
 IN_PYTORCH = {
-    "_tensor.creation.random": "_C", "_tensor.creation.sobol": "quasirandom",
+    **dict.fromkeys((f"_tensor.creation.{name}" for name in (
+        "distributions", "generators", "random", "random_fills")), "_C"),
+    "_tensor.creation.sobol": "quasirandom",
     "_tensor.dispatch.batched_tensor": "_C._functorch", "_tensor.dispatch.custom_function": "autograd.function",
     "_tensor.dispatch.custom_node": "autograd.function", "_tensor.dispatch.dual_tensors": "autograd.forward_ad",
     "_tensor.linalg.decompositions": "_C", "_tensor.overriding.protocol": "_C", "_tensor.parameter": "nn.parameter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._tensor.creation.random import (
+from ._tensor.creation.generators import (
     Generator,
     default_generator,
     fork_rng,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from .._tensor.creation.random import default_generator
+from .._tensor.creation.generators import default_generator
 from ..backends.bit_views import resolve
 from ..ir.graph.target import Target
 from ..ir.graph.value import Value

@@ -229,12 +229,12 @@ def _in_chunks(func: Callable[..., Any], size: int, dims: list[Any], leaves: lis
     out_spec: Any = None
     state = None
     if randomness == "same":
-        from .._tensor.creation.random import get_rng_state
+        from .._tensor.creation.generators import get_rng_state
 
         state = get_rng_state()
     for start in range(0, size, chunk):
         if state is not None and start:
-            from .._tensor.creation.random import set_rng_state
+            from .._tensor.creation.generators import set_rng_state
 
             set_rng_state(state)
         length = min(chunk, size - start)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-from .._tensor.creation.random import get_rng_state, set_rng_state
+from .._tensor.creation.generators import get_rng_state, set_rng_state
 from ..engine.grad_mode import no_grad
 from ..nn import Module
 from ..nn.parameter import is_lazy

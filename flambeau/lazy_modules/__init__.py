@@ -222,11 +222,11 @@ FUNCTIONS: dict[str, str] = {
         empty empty_like empty_permuted empty_strided full full_like ones ones_like zeros zeros_like
     """,
     "creation.from_data": "as_tensor asarray from_numpy frombuffer scalar_tensor tensor",
-    "creation.random": """
-        Generator _sample_dirichlet _standard_gamma bernoulli binomial default_generator fork_rng get_rng_state
-        initial_seed manual_seed multinomial normal poisson rand rand_like randint randint_like randn randn_like
-        randperm seed set_rng_state
+    "creation.distributions": "_sample_dirichlet _standard_gamma bernoulli binomial multinomial normal poisson",
+    "creation.generators": """
+        Generator default_generator fork_rng get_rng_state initial_seed manual_seed seed set_rng_state
     """,
+    "creation.random": "rand rand_like randint randint_like randn randn_like randperm",
     "creation.sequences": "arange eye linspace logspace range",
     "creation.typed_constructors": """
         BoolTensor ByteTensor CharTensor ShortTensor IntTensor LongTensor HalfTensor BFloat16Tensor FloatTensor
@@ -350,9 +350,8 @@ METHODS: dict[str, str] = {
     "linalg.norms": "norm",
     "reduction.ordering": "kthvalue median nanmedian sort unique unique_consecutive histogram",
     "linalg.matmul": "mm matmul",
-    "creation.random": """
-        uniform_ normal_ random_ bernoulli_ bernoulli exponential_ geometric_ cauchy_ log_normal_ multinomial
-    """,
+    "creation.distributions": "bernoulli bernoulli_ multinomial",
+    "creation.random_fills": "uniform_ normal_ random_ exponential_ geometric_ cauchy_ log_normal_",
     "memory.pickling": "",
     "memory.reductions": "",
     "reduction.reductions": """

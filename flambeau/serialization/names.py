@@ -22,7 +22,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 #: module in PyTorch -> module in flambeau with its contents, where they differ
 _MODULE_IN_FLAMBEAU = {
-    "_C": "_tensor.creation.random", "_C._nn": "nn.functional", "_tensor": "_tensor.memory.pickling",
+    "_C": "_tensor.creation.generators", "_C._nn": "nn.functional", "_tensor": "_tensor.memory.pickling",
     "_utils": "_tensor.memory.pickling",
     "autograd.grad_mode": "engine.grad_mode",
     "return_types": "_tensor.return_types",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from .._tensor import Tensor
-from .._tensor.creation.random import (
+from .._tensor.creation.generators import (
     device_generators,
     device_states,
     fork_rng,

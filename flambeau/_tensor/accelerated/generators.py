@@ -7,8 +7,8 @@ from typing import Any
 from ...backends.cuda_devices import current_runtime
 from ...devices import cuda, device
 from ...kernels.philox import PhiloxEngine
-from ..creation import random
-from ..creation.random import Generator
+from ..creation import generators
+from ..creation.generators import Generator
 
 _defaults: list[Generator] = []
 _of_runtime: list[Any] = [None]  # [the runtime whose generators they are]
@@ -31,9 +31,9 @@ def _made() -> list[Generator]:
     if _of_runtime[0] is not runtime:
         _of_runtime[0] = runtime
         _defaults[:] = [] if runtime is None else [Generator(cuda(i)) for i in range(runtime.count)]
-        if random.seeded[0]:
+        if generators.seeded[0]:
             for each in _defaults:
-                each.engine.seed(random.default_generator.initial_seed())
+                each.engine.seed(generators.default_generator.initial_seed())
     return _defaults
 
 
@@ -67,8 +67,8 @@ def check_generator(generator: Any, on: device) -> None:
         raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
 
 
-random.engine_of_device[0] = engine_of
-random.device_generators[0] = default_generators
-random.generator_for_device[0] = generator_for
+generators.engine_of_device[0] = engine_of
+generators.device_generators[0] = default_generators
+generators.generator_for_device[0] = generator_for
 
 __all__ = ["check_generator", "default_generator", "default_generators"]

@@ -100,7 +100,7 @@ class SobolEngine:
     def _scramble(self) -> None:
         """Draw the shift and the lower triangular matrices, and multiply the direction numbers by them, bit by bit."""
         from ..functions import randint
-        from .random import Generator
+        from .generators import Generator
 
         generator = None
         if self.seed is not None:

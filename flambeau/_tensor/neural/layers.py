@@ -19,7 +19,7 @@ from ...engine.tensor_interface import layer
 from ...kernels.memory_format import empty_in_layout
 from ...modes import device_memory, dispatch_in_use, special
 from ...ops.declare import REGISTRY
-from ..creation.random import bernoulli_array
+from ..creation.distributions import bernoulli_array
 from ..dispatch.apply import apply
 from ..dispatch.batched_tensor import active_levels
 from ..dispatch.handlers import handlers

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ... import dtypes
 from ..._tensor import Tensor
 from ..._tensor import functions as fn
-from ..._tensor.creation.random import Generator
+from ..._tensor.creation.generators import Generator
 from ..._tensor.dispatch.dual_tensors import dual_level
 from .differences import Differences, as_tuple
 from .messages import GradcheckError, in_slow_mode, mismatch

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._tensor.creation.random import default_generator
+from ..._tensor.creation.generators import default_generator
 from ..._tensor.tensor import wrap
 from ...ir.graph.target import Target
 from ...ir.graph.value import Graph

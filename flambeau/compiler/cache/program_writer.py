@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._tensor import Tensor
-from ..._tensor.creation.random import default_generator
+from ..._tensor.creation.generators import default_generator
 from ..._tensor.views.geometry import Geometry
 from ...ir.graph.extern_kernels import ExternKernel, FallbackKernel
 from ...ir.graph.value import Value

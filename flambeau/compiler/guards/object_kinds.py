@@ -70,7 +70,7 @@ def is_traversable(thing: Any) -> bool:
     module = module_of(cls)
     if module.partition(".")[0] == PACKAGE:
         return isinstance(thing, Optimizer) or module.startswith(
-            (f"{PACKAGE}.optim", f"{PACKAGE}.devices", f"{PACKAGE}._tensor.creation.random"))
+            (f"{PACKAGE}.optim", f"{PACKAGE}.devices", f"{PACKAGE}._tensor.creation.generators"))
     return bool(cls.__flags__ & HEAP_TYPE_FLAG) and not is_stable_module(module) and (
         module in sys.modules or isinstance(getattr(thing, "__dict__", None), dict))
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._tensor import Tensor
-from ..._tensor.creation.random import default_generator
+from ..._tensor.creation.generators import default_generator
 from ..._tensor.tensor import wrap
 from ...amp import state as autocast
 from ...ir.graph.extern_kernels import FallbackKernel

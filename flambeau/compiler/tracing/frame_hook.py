@@ -28,7 +28,7 @@ import numpy as np
 
 from ... import dtypes
 from ..._tensor import Tensor
-from ..._tensor.creation.random import Generator
+from ..._tensor.creation.generators import Generator
 from ...config import module_of
 from ...engine.grad_mode import grad_mode, inference
 from .break_frames import BreakFrame, break_frames

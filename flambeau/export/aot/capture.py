@@ -19,7 +19,7 @@ import numpy as np
 
 import flambeau as torch
 
-from ..._tensor.creation.random import default_generator
+from ..._tensor.creation.generators import default_generator
 from ...amp import state as autocast
 from ...compiler.guards.guard_set import GuardSet
 from ...compiler.tracing.aliasing import memory_order

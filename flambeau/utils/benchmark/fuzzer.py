@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import dtypes
 from ..._tensor import functions as fn
-from ..._tensor.creation.random import manual_seed
+from ..._tensor.creation.generators import manual_seed
 from ..._tensor.sparse.constructors import sparse_coo_tensor
 from ...shapes import Size
 

@@ -9,7 +9,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from ..._tensor.creation.random import Generator, default_generator, randperm
+from ..._tensor.creation.generators import Generator, default_generator
+from ..._tensor.creation.random import randperm
 from ..._tensor.tensor import Tensor
 
 __all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from ..._tensor.creation.random import Generator, randperm
+from ..._tensor.creation.generators import Generator
+from ..._tensor.creation.random import randperm
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]

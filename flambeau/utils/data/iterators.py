@@ -25,7 +25,7 @@ import warnings
 from typing import Any, NoReturn, Self
 
 from ... import multiprocessing as default_context
-from ..._tensor.creation.random import Generator
+from ..._tensor.creation.generators import Generator
 from ...autograd.profiler import record_function
 from ...exception_wrapper import ExceptionWrapper
 from ...runtime import shared_memory

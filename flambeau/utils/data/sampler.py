@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from ... import dtypes
+from ..._tensor.creation.distributions import multinomial
 from ..._tensor.creation.from_data import as_tensor
-from ..._tensor.creation.random import Generator, multinomial, randint, randperm
+from ..._tensor.creation.generators import Generator
+from ..._tensor.creation.random import randint, randperm
 from ..._tensor.tensor import Tensor
 from .seeds import draw_seed
 

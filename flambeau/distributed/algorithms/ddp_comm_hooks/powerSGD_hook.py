@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...._tensor import functions as _functions
-from ...._tensor.creation.random import Generator, randn
+from ...._tensor.creation.generators import Generator
+from ...._tensor.creation.random import randn
 from ....c10d.buckets import GradBucket
 from ....c10d.process_group import ProcessGroup
 from ....c10d.world import default_group

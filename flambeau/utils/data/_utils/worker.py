@@ -126,7 +126,7 @@ def _generate_state(base_seed: int, worker_id: int) -> list[int]:
 def _seed_generators(base_seed: int, worker_id: int) -> int:
     import numpy as np
 
-    from ...._tensor.creation.random import manual_seed
+    from ...._tensor.creation.generators import manual_seed
 
     seed = base_seed + worker_id
     random.seed(seed)

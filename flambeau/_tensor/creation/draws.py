@@ -1,0 +1,187 @@
+"""Draws: samples of a generator in new arrays, in `out=` and in a tensor's layout, on every device and under `vmap`.
+
+The functions of random tensors draw through `sample`, inside `generators.lock`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import devices, dtypes
+from ...backends.compiled.thresholds import LARGE_SEEN
+from ...backends.numpy.memory import in_memory_of
+from ...backends.sparse_array import CooArray, SparseArray, not_implemented
+from ...dtypes import dtype as dtype_type
+from ...errstate import run_in_quiet
+from ...kernels import random as kernels
+from ...kernels.memory_format import empty_in_layout, with_preserved_strides
+from ...modes import active_tracers, device_memory, inference, special
+from ...ops.declare import REGISTRY
+from ..argument_errors.out_arguments import check_records_nothing
+from ..dispatch.binding import give_shape
+from ..dispatch.complex_half import warn_of_complex_half
+from ..dispatch.handlers import handlers
+from ..dispatch.inplace import apply_inplace, record_underived
+from ..dispatch.write_checks import check_overlap, check_writable, is_tracked, prepare_write
+from ..meta import is_meta, meta_array
+from ..tensor import INFERENCE, Tensor, wrap
+from ..tracer_notifications import notify_overwritten
+from .constants import with_flag
+from .from_data import wrap_new
+from .generators import Generator, default_generator, generator_for_device, lock
+
+
+def _engine(generator: Generator | None) -> Any:
+    return (default_generator if generator is None else generator).engine
+
+
+def generator_on(device: Any, generator: Generator | None) -> Generator | None:
+    """The generator of a factory with this argument `device=`: by default that of the CUDA device.
+
+    Once such devices are in use, `accelerated.factories` chooses it; this serves the call that finds them.
+    """
+    target = devices.storage_device(device)
+    return generator_for_device[0](generator, target) if target.type == "cuda" else generator
+
+
+_SMALL = 1024
+
+
+def sample(kernel: Any, generator: Generator | None, *args: Any) -> Any:
+    """Call a sampling kernel, with memory from the caching allocator for large results."""
+    engine = _engine(generator)
+    if generator is not None and generator._philox:
+        return handlers.sample_on_device(kernel.__name__, generator, args)
+    if args[0].__class__ is int and args[0] < _SMALL:  # a number of samples
+        return kernel(engine, *args)
+    return run_in_quiet(kernel, (engine, *args)) if LARGE_SEEN[0] and not special[0] else kernel(engine, *args)
+
+
+def wrap_sample(array: np.ndarray, out: Tensor | None, device: Any, requires_grad: bool, called: str = "") -> Tensor:
+    """The sample as a tensor, or `out` with the sample written to it by PyTorch's operator `called`."""
+    if array.dtype == dtypes.COMPLEX32:
+        warn_of_complex_half()
+    if device is not None or devices.ambient[0] is not None:
+        target = devices.storage_device(device)
+        if target is devices.META or (out is None and target is not devices.CPU):
+            return wrap_new(array, target, requires_grad)
+    if out is not None:
+        if called:
+            check_records_nothing(called, (), (out,))
+        elif out._requires_grad and out._array.shape != array.shape:
+            raise RuntimeError("cannot resize variables that require grad")
+        check_overlap(out._array)
+        if out._array.dtype != array.dtype:
+            raise RuntimeError(f"dtype {dtypes.of(array.dtype).scalar_name} does not match dtype of out parameter "
+                               f"({out.dtype.scalar_name})")
+        prepare_write(out)
+        if is_meta(out):
+            if out._array.shape != array.shape:
+                out._array = meta_array(array.shape, array.dtype)
+        elif out._array.shape == array.shape:
+            out._array[...] = array
+        else:
+            out._array = array if active_tracers[0] else in_memory_of(out._array, array)
+        out._bump_version()
+        if not called:  # PyTorch resizes it, then draws
+            out._bump_version()
+        elif out._requires_grad:
+            record_underived(called, None, out)
+        if special[0]:
+            notify_overwritten(out, array, out._array is array)
+        return with_flag(out, requires_grad) if called or requires_grad else out
+    tensor: Tensor = wrap(array)
+    if requires_grad:
+        if array.dtype.kind not in "fcV":
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        tensor._requires_grad = True
+    if inference.get():
+        tensor._inference, tensor._counter = True, INFERENCE
+    return tensor
+
+
+def prepare_out(called: str, out: Tensor, shape: tuple[int, ...], dtype: dtype_type | None) -> None:
+    """Check an `out=` tensor and give it its shape, before numbers are drawn or dtypes refused, as PyTorch does.
+
+    Raises:
+        RuntimeError: it requires grad, or has not the dtype that is asked for.
+    """
+    if called:
+        check_records_nothing(called, (), (out,))
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.dtype.scalar_name})")
+    if not special[0] and out._array.shape != shape and not out._requires_grad:
+        give_shape(out, shape)
+
+
+def any_meta(*values: Any) -> bool:
+    return any(map(is_meta, values))
+
+
+def in_vmap() -> bool:
+    """Whether a `vmap` level is active (`vmap_random`)."""
+    from ..dispatch.batched_tensor import active_levels
+
+    return bool(active_levels())
+
+
+def draw_in_vmap(make: Any, shape: tuple[int, ...], out: Any = None) -> Any:
+    from ..dispatch.vmap_random import draw_batched
+
+    return draw_batched(make, shape, out)
+
+
+def draw_in_vmap_from(make: Any, inputs: list[Any], out: Any = None) -> Any:
+    from ..dispatch.vmap_random import draw_batched_from
+
+    return draw_batched_from(make, inputs, out)
+
+
+def own_part(x: Tensor) -> Tensor:
+    """What a process draws for: its part of a distributed tensor, else the tensor."""
+    part: Tensor = x._own_part() if special[0] and getattr(type(x), "_has_parts", False) else x
+    return part
+
+
+def sample_like(input: Tensor, d: dtype_type, memory_format: Any, sampler: Any, operator: str = "normal_", *,
+                 over: bool = False) -> np.ndarray:
+    """Samples in an array of the input's shape and memory format, in PyTorch's order.
+
+    Args:
+        sampler: called with the number of elements, and whether PyTorch's output would be contiguous.
+        operator: ATen's name of what fills the array; only `normal_` fills the values of a compressed sparse one.
+        over: the samples are for the input itself, in place: use its strides.
+    """
+    if special[0]:
+        input = own_part(input)
+    a = input._array if not device_memory.count else handlers.stand_in(input)
+    if isinstance(a, SparseArray):
+        if operator != "normal_" or isinstance(a, CooArray):
+            raise not_implemented(operator, a.layout)
+        with lock:
+            samples = sampler(a.values.size, True).reshape(a.values.shape)
+        return a.copy().with_values(samples)
+    is_row_major = memory_format is not None and memory_format.name == "contiguous_format"
+    empty = np.empty_like(a, d.numpy, "C" if is_row_major else "K") if over or is_row_major else (
+        empty_in_layout(a, d.numpy))
+    contiguous = (a if over else empty).flags.c_contiguous
+    with lock:
+        stream = sampler(a.size, contiguous)
+    if stream.__class__ is not np.ndarray:  # of a device's generator
+        return stream if over else stream.placed(empty)
+    result = stream.reshape(a.shape) if contiguous else kernels.place(stream, empty)
+    return result if is_row_major else with_preserved_strides(result, a)
+
+
+def fill(self: Tensor, key: str, sampler: Any, others: tuple[Tensor, ...] = ()) -> Tensor:
+    if special[0] and in_vmap():
+        from ..dispatch.vmap_random import fill_batched
+
+        return fill_batched(self, key, sampler)
+    check_writable(self, is_tracked([self, *others]))
+    if is_meta(self):  # no number is drawn
+        return apply_inplace(REGISTRY[key], [self, *others], {"values": self._array})
+    values = sample_like(self, self.dtype, None, sampler, over=True)
+    return apply_inplace(REGISTRY[key], [self, *others], {"values": values})
